@@ -1,0 +1,63 @@
+# Short names for what a person does with the project; CMake does the work (see CMakePresets.json).
+.DEFAULT_GOAL := build
+MAKEFLAGS += --no-print-directory
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
+
+# A tree is configured once and then keeps itself up to date; continuous integration configures it anew,
+# so that warnings become errors in a tree made without that.
+ifdef CI
+CONFIGURE_FLAGS += -DMERCER_WERROR=ON
+.PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt
+endif
+
+.PHONY: build test test-sanitize demo bench check format install setup clean help
+
+build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
+	@$(call BUILD_TREE,build)
+
+build/CMakeCache.txt: CMakePresets.json
+	@command -v cmake >/dev/null || { echo "cmake is missing: run tools/setup" >&2; exit 1; }
+	@cmake --preset release $(CONFIGURE_FLAGS)
+
+build-asan-ubsan/CMakeCache.txt: CMakePresets.json
+	@cmake --preset asan-ubsan $(CONFIGURE_FLAGS)
+
+test: setup ## build and run all tests
+	@$(MAKE) build
+	@tools/run-tests build
+
+test-sanitize: setup ## the same tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) build-asan-ubsan/CMakeCache.txt
+	@$(call BUILD_TREE,build-asan-ubsan)
+	@tools/run-tests build-asan-ubsan
+
+demo: setup ## build and run examples/demo.c
+	@mkdir -p build && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
+	@build/examples/demo
+
+bench: setup ## run every benchmark
+	@$(MAKE) build
+	@set -e; for program in build/bench/bench_*; do \
+	  if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program"; fi; done
+
+check: ## format, static analysis and the project's own rules
+	@tools/setup check
+	@$(MAKE) build
+	@tools/check build
+
+format: ## rewrite the sources in the project's format
+	@tools/check --format
+
+install: build ## install under PREFIX (default /usr/local); DESTDIR is honoured
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+setup: ## install the packages a build needs (Debian and relatives), or say which
+	@tools/setup
+
+clean: ## remove every build tree
+	@rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Compiler flags shared by the library, its tests and its benchmarks: mercer_set_flags(target).
+
+get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(NOT multi_config AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+endif()
+
+# Line numbers (-g1) cost no speed and make a user's backtrace useful.
+if(CMAKE_C_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
+  set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG" CACHE STRING "Flags of a release build" FORCE)
+endif()
+if(MERCER_SANITIZE AND CMAKE_C_FLAGS_DEBUG STREQUAL "-g")
+  # Sanitized code without optimisation is too slow to run the whole suite on.
+  set(CMAKE_C_FLAGS_DEBUG "-O1 -g" CACHE STRING "Flags of a debug build" FORCE)
+endif()
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+
+function(mercer_set_flags target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
+    -Wdouble-promotion
+    # The compiler must not choose where to fuse a*b+c: results would depend on it and on the target.
+    -ffp-contract=off
+    $<$<BOOL:${MERCER_WERROR}>:-Werror>)
+
+  if(MERCER_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${MERCER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${MERCER_SANITIZE})
+  else()
+    # -U first: some distributions define their own level and would warn about ours.
+    target_compile_options(${target} PRIVATE
+      $<$<CONFIG:Release>:-U_FORTIFY_SOURCE>
+      $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>
+      $<$<CONFIG:Release>:-fstack-protector-strong>)
+  endif()
+
+  if(MERCER_COVERAGE)
+    target_compile_options(${target} PRIVATE --coverage)
+    target_link_options(${target} PUBLIC --coverage)
+  endif()
+endfunction()
+
+# For shared libraries and executables, whatever made their objects.
+add_link_options("LINKER:-z,relro" "LINKER:-z,now")
+if(MERCER_SANITIZE)
+  add_link_options(-fsanitize=${MERCER_SANITIZE})
+endif()
+if(MERCER_COVERAGE)
+  add_link_options(--coverage)
+endif()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Installation: libraries, header, CMake package and pkg-config file. DESTDIR works, and the installed
+# tree may be moved: both package files find the prefix from where they lie.
+
+include(CMakePackageConfigHelpers)
+set(mercer_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Mercer")
+
+install(FILES "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mercer")
+
+# Two export sets, because only the static library needs BLAS, OpenMP and Threads to be found again.
+install(TARGETS mercer EXPORT MercerTargets)
+install(TARGETS mercer_static EXPORT MercerStaticTargets)
+foreach(set MercerTargets MercerStaticTargets)
+  install(EXPORT ${set} NAMESPACE Mercer:: DESTINATION "${mercer_cmake_dir}")
+endforeach()
+
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/MercerConfig.cmake.in" "${PROJECT_BINARY_DIR}/MercerConfig.cmake"
+  INSTALL_DESTINATION "${mercer_cmake_dir}" NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may break its callers.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/MercerConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_BINARY_DIR}/MercerConfig.cmake"
+  "${PROJECT_BINARY_DIR}/MercerConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindMercerBLAS.cmake"
+  DESTINATION "${mercer_cmake_dir}")
+
+# --- pkg-config ---------------------------------------------------------------------------------
+
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+  set(pc_libdir "${CMAKE_INSTALL_FULL_LIBDIR}")
+  set(pc_includedir "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+else()
+  file(RELATIVE_PATH up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(pc_prefix "\${pcfiledir}/${up}")
+  set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+
+# -l names instead of the paths found here, so that the file is true on another machine too. Not
+# Requires.private: that would make the shared library's users need the BLAS development files.
+set(pc_private "")
+foreach(library IN LISTS MercerBLAS_LIBRARIES)
+  get_filename_component(name "${library}" NAME)
+  string(REGEX REPLACE "^lib(.+)\\.(so|a|dylib).*$" "-l\\1" name "${name}")
+  string(APPEND pc_private "${name} ")
+endforeach()
+if(MERCER_OPENMP)
+  foreach(name IN LISTS OpenMP_C_LIB_NAMES)
+    if(NOT name STREQUAL "pthread")
+      string(APPEND pc_private "-l${name} ")
+    endif()
+  endforeach()
+endif()
+string(APPEND pc_private "-lm -pthread")
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/mercer.pc.in" "${PROJECT_BINARY_DIR}/mercer.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/mercer.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Instruction sets by file name: src/cpu/*_avx2.c, *_avx512.c and *_avx512vnni.c are compiled for that
+# instruction set and every other file for the base line, so that the library loads on any x86-64 and
+# picks its micro-kernels at run time. (No link-time optimisation, which would mix the two.)
+#
+# Sets MERCER_X86 and mercer_isa_names (for the summary) beside mercer_apply_isa().
+
+include(CheckCCompilerFlag)
+
+set(mercer_isa_avx2 -mavx2 -mfma -mf16c)
+set(mercer_isa_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma)
+set(mercer_isa_avx512vnni ${mercer_isa_avx512} -mavx512vnni)
+
+set(MERCER_X86 OFF)
+set(mercer_isa_names scalar)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(MERCER_X86 ON)
+  foreach(isa avx2 avx512 avx512vnni)
+    string(REPLACE ";" " " isa_flags "${mercer_isa_${isa}}")
+    check_c_compiler_flag("${isa_flags}" MERCER_COMPILES_${isa})
+    if(MERCER_COMPILES_${isa})
+      list(APPEND mercer_isa_names ${isa})
+    else()
+      # All or none: sources have one switch, and every compiler that builds C11 well knows all three.
+      set(MERCER_X86 OFF)
+    endif()
+  endforeach()
+endif()
+if(NOT MERCER_X86)
+  set(mercer_isa_names scalar)
+endif()
+
+# mercer_apply_isa(list_name): gives each source in the list its flags, or removes it.
+function(mercer_apply_isa list_name)
+  set(kept "")
+  foreach(source IN LISTS ${list_name})
+    set(options "")
+    if(source MATCHES "/src/cpu/[^/]*_(avx2|avx512|avx512vnni)\\.c$")
+      if(NOT MERCER_X86)
+        continue()
+      endif()
+      list(APPEND options ${mercer_isa_${CMAKE_MATCH_1}})
+    endif()
+    if(source MATCHES "/src/cpu/uk_[^/]*\\.c$")
+      # Neither flag changes a result: sqrt need not set errno, and comparisons may be turned into masks.
+      list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
+    endif()
+    if(options)
+      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${options}")
+    endif()
+    list(APPEND kept "${source}")
+  endforeach()
+  set(${list_name} "${kept}" PARENT_SCOPE)
+endfunction()

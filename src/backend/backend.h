@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ops table: all that algorithms know of a machine. A backend is one struct of functions; every result it gives is judged
+ * against the scalar double reference by tests/conformance, which covers a backend because it is listed in registry.c.
+ *
+ * Contract of every operation:
+ *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data finite.
+ *     A backend fails only for lack of memory, for lack of support, on numerical breakdown or when a user callback fails;
+ *     it then records a message and leaves outputs that it promises to keep as they were.
+ *   - Any size may be 0. Any leading dimension is allowed.
+ *   - Results do not depend on the number of threads. Reductions are local; src/comm makes them global.
+ *
+ * Letters: m rows of X, p rows of Z (centers), d features, c outputs. Matrices are row-major.
+ */
+#ifndef MRC_BACKEND_BACKEND_H
+#define MRC_BACKEND_BACKEND_H
+
+#include "core/context.h"
+#include "kernels/kernel.h"
+
+enum { MRC_BACKEND_API = 1 };
+
+typedef struct mrc_backend mrc_backend;
+typedef struct mrc_backend_ops mrc_backend_ops;
+
+struct mrc_backend {
+    const mrc_backend_ops *ops; /* complete: optional operations are filled with defaults */
+    mercer_context *context;    /* for allocation, threads, messages */
+    void *state;                /* the backend's own */
+};
+
+/* A kernel matrix K(X, Z) that is not stored: what the fused operations work on. */
+typedef struct mrc_pair {
+    const mercer_kernel *kernel;
+    const mercer_matrix *x; /* (m, d) any dtype */
+    const mercer_matrix *z; /* (p, d) any dtype */
+    const double *origin;   /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
+                               both sides before products are formed: distances stay, cancellation shrinks. */
+} mrc_pair;
+
+/*
+ * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the backend says
+ * how many of the p columns it kept there, as (m, columns) in mrc_value_dtype. bytes == 0 keeps nothing: all is recomputed.
+ */
+typedef struct mrc_kept {
+    void *memory;
+    int64_t bytes;
+    int64_t columns;
+} mrc_kept;
+
+/* C = alpha op(A) op(B) + beta C; all f32 or all f64. beta == 0 does not read C. */
+typedef struct mrc_gemm {
+    bool transpose_a, transpose_b;
+    double alpha, beta;
+    const mercer_matrix *a, *b, *c;
+} mrc_gemm;
+
+typedef struct mrc_capabilities {
+    const char *isa;       /* what it was tuned to, for people */
+    int point_dtypes;      /* set of MRC_ACCEPT_...: X and Z */
+    mercer_memory memory;  /* where its matrices live */
+} mrc_capabilities;
+
+struct mrc_backend_ops {
+    int api_version; /* MRC_BACKEND_API */
+    const char *name;
+
+    /* ---- Required -------------------------------------------------------------------------------------------- */
+    mercer_status (*create)(mrc_backend *backend); /* sets state; on failure nothing is left behind */
+    void (*destroy)(mrc_backend *backend);
+    mrc_capabilities (*capabilities)(const mrc_backend *backend);
+
+    mercer_status (*alloc)(mrc_backend *backend, void **out, int64_t bytes, const char *what);
+    void (*free)(mrc_backend *backend, void *memory);
+    mercer_status (*copy)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from); /* converts to f32, f64 */
+    mercer_status (*sync)(mrc_backend *backend);
+
+    /* Y = K(X, Z) W, or Y += K(X, Z) W if add. W (p, c) and Y (m, c) f32 or f64. Y is untouched on failure, except by a
+       callback that fails midway. */
+    mercer_status (*kernel_matmul)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add);
+    /* F = K(X, Z) W, and then H = K(Z, X) G with the tile block kept in between as far as kept has room. */
+    mercer_status (*kernel_forward)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept);
+    mercer_status (*kernel_transpose)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept);
+    mercer_status (*gemm)(mrc_backend *backend, const mrc_gemm *job);
+
+    /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
+    mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
+    mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                     const mercer_matrix *diagonal); /* (m, 1) */
+    mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
+    mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
+
+    /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64, each of
+       length 1 with its largest entry (the first of equals) positive. */
+    mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
+                               const mercer_matrix *vectors);
+    /* A (n, n) f64 symmetric positive definite becomes its lower Cholesky factor; the upper triangle is set to 0.
+       MERCER_ERROR_NUMERIC, naming the row, if it is not positive definite. */
+    mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
+    /* B (n, c) f64 becomes L^-1 B, or L^-T B. */
+    mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose, const mercer_matrix *b);
+
+    /* to_i = from_{rows[i]}; same dtype. And to_{rows[i]} += factor * from_i, f32 or f64, rows distinct. */
+    mercer_status (*gather_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                 const int64_t *rows);
+    mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                      const int64_t *rows, double factor);
+    /* Y = a X + b Y (b == 0 does not read Y), X_i *= factors[i], and out[j] = sum_i X_ij Y_ij. f32 or f64. */
+    mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
+    mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+};
+
+/* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */
+extern const mrc_backend_ops *const mrc_backend_registry[];
+
+/* Makes the backend of that name (NULL: the default) for context. On failure *out is NULL. */
+mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
+void mrc_backend_free(mrc_backend *backend);
+
+/* f64 if any of the matrices is f64 (NULLs are skipped), else f32: the type kernel values are computed in. */
+mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w, const mercer_matrix *y);
+
+/* Replaces the NULLs among the optional operations. */
+void mrc_backend_fill_defaults(mrc_backend_ops *ops);
+
+/* Host memory and copying, for backends that compute there. */
+mercer_status mrc_host_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
+void mrc_host_free(mrc_backend *backend, void *memory);
+mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+mercer_status mrc_host_sync(mrc_backend *backend);
+
+/* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */
+void mrc_fix_signs(const mercer_matrix *vectors);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Defaults of the optional operations that are not dense linear algebra (those are in dense.c), and host memory. Plain loops in
+ * double: right before fast. A backend overrides what it can do better.
+ */
+#include "backend/dense.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+/* ---- Host memory --------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_host_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what)
+{
+    return mrc_alloc(backend->context, out, bytes, 1, what);
+}
+
+void mrc_host_free(mrc_backend *backend, void *memory)
+{
+    mrc_free(backend->context, memory);
+}
+
+mercer_status mrc_host_sync(mrc_backend *backend)
+{
+    (void)backend;
+    return MERCER_OK;
+}
+
+mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    if (to->dtype != from->dtype && to->dtype != MERCER_F32 && to->dtype != MERCER_F64)
+        return mrc_fail(backend->context, MERCER_ERROR_DTYPE, "copy: %s cannot be converted to %s", mrc_dtype_name(from->dtype),
+                        mrc_dtype_name(to->dtype));
+    for (int64_t i = 0; i < to->rows; i++) {
+        if (to->dtype == from->dtype)
+            memcpy(mrc_row(to, i), mrc_row(from, i), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
+        else if (to->dtype == MERCER_F64)
+            mrc_load_row_f64(from, i, mrc_row(to, i));
+        else
+            mrc_load_row_f32(from, i, mrc_row(to, i));
+    }
+    return MERCER_OK;
+}
+
+/* ---- Kernel matrices ----------------------------------------------------------------------------------------- */
+
+static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
+{
+    int64_t d = pair->x->cols;
+    void *memory;
+    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
+    double *x = memory, *z = x + d;
+    mercer_status status = MERCER_OK;
+    for (int64_t i = 0; i < k->rows && status == MERCER_OK; i++) {
+        mrc_load_row_f64(pair->x, i, x);
+        for (int64_t j = 0; j < k->cols; j++) {
+            double value;
+            mrc_load_row_f64(pair->z, j, z);
+            if (!mrc_kernel_reference(pair->kernel, d, x, z, &value)) {
+                status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X, %lld of Z",
+                                  (long long)i, (long long)j);
+                break;
+            }
+            mrc_store(k, i, j, value);
+        }
+    }
+    mrc_free(backend->context, memory);
+    return status;
+}
+
+static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                             const mercer_matrix *diagonal)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(backend->context, &memory, x->cols, sizeof(double), "a row"));
+    mercer_status status = MERCER_OK;
+    for (int64_t i = 0; i < x->rows && status == MERCER_OK; i++) {
+        double value;
+        mrc_load_row_f64(x, i, memory);
+        if (mrc_kernel_reference(kernel, x->cols, memory, memory, &value))
+            mrc_store(diagonal, i, 0, value);
+        else
+            status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X", (long long)i);
+    }
+    mrc_free(backend->context, memory);
+    return status;
+}
+
+static mercer_status default_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++) {
+        norms[i] = 0;
+        for (int64_t j = 0; j < x->cols; j++) norms[i] += mrc_load(x, i, j) * mrc_load(x, i, j);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status default_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
+{
+    (void)backend;
+    for (int64_t j = 0; j < x->cols; j++) mean[j] = 0;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mean[j] += mrc_load(x, i, j);
+    for (int64_t j = 0; j < x->cols && x->rows > 0; j++) mean[j] /= (double)x->rows;
+    return MERCER_OK;
+}
+
+/* ---- Rows and elements --------------------------------------------------------------------------------------- */
+
+static mercer_status default_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                         const int64_t *rows)
+{
+    (void)backend;
+    for (int64_t i = 0; i < to->rows; i++)
+        memcpy(mrc_row(to, i), mrc_row(from, rows[i]), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
+    return MERCER_OK;
+}
+
+static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                              const int64_t *rows, double factor)
+{
+    (void)backend;
+    for (int64_t i = 0; i < from->rows; i++)
+        for (int64_t j = 0; j < from->cols; j++)
+            mrc_store(to, rows[i], j, mrc_load(to, rows[i], j) + factor * mrc_load(from, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
+{
+    (void)backend;
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++)
+            mrc_store(y, i, j, a * mrc_load(x, i, j) + (b != 0 ? b * mrc_load(y, i, j) : 0));
+    return MERCER_OK;
+}
+
+static mercer_status default_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mrc_store(x, i, j, factors[i] * mrc_load(x, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    (void)backend;
+    for (int64_t j = 0; j < x->cols; j++) out[j] = 0;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) out[j] += mrc_load(x, i, j) * mrc_load(y, i, j);
+    return MERCER_OK;
+}
+
+void mrc_backend_fill_defaults(mrc_backend_ops *ops)
+{
+    if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
+    if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
+    if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
+    if (!ops->column_mean) ops->column_mean = default_column_mean;
+    if (!ops->eigen_top) ops->eigen_top = mrc_default_eigen_top;
+    if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
+    if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;
+    if (!ops->gather_rows) ops->gather_rows = default_gather_rows;
+    if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
+    if (!ops->axpby) ops->axpby = default_axpby;
+    if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
+    if (!ops->column_dots) ops->column_dots = default_column_dots;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The context: who allocates, how many threads, where log lines go, and the text of the last error. */
+#ifndef MRC_CORE_CONTEXT_H
+#define MRC_CORE_CONTEXT_H
+
+#include "mercer/mercer.h"
+
+#include "core/cpuinfo.h"
+
+struct mrc_backend;
+
+enum { MRC_ERROR_CHARS = 1024 };
+
+struct mercer_context {
+    mercer_allocator allocator;
+    mercer_log_sink log;
+    void *log_user;
+    mercer_log_level log_level;
+    int threads;
+    mrc_isa isa;
+    struct mrc_backend *backend; /* made and released by src/api, which alone knows backends and contexts */
+    int64_t bytes_now;           /* counted by core/memory.c */
+    int64_t bytes_peak;
+    char error[MRC_ERROR_CHARS];
+};
+
+#if defined(__GNUC__)
+#define MRC_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define MRC_PRINTF(text, first)
+#endif
+
+const char *mrc_status_text(mercer_status status);
+
+/*
+ * Records the message (for the calling thread if context is NULL) and returns status, so that a failure is one line:
+ *     return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %d rows, Z has %d", ...);
+ */
+mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
+
+/* Hands a line to the context's sink if it wants that level. Safe with context == NULL (does nothing). */
+void mrc_log(mercer_context *context, mercer_log_level level, const char *format, ...) MRC_PRINTF(3, 4);
+
+/* The message recorded last for this context, or for the calling thread if NULL; "" if none. */
+const char *mrc_error_text(const mercer_context *context);
+
+/* Passes a failure on to the caller. */
+#define MRC_TRY(call)                                                                                             \
+    do {                                                                                                          \
+        mercer_status mrc_try_status = (call);                                                                    \
+        if (mrc_try_status != MERCER_OK) return mrc_try_status;                                                   \
+    } while (0)
+
+#endif

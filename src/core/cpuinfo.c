@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Instruction-set detection. This file is built without any ISA flag, so that it runs everywhere. The compiler's
+ * builtin asks cpuid and xgetbv both: a level counts only if the operating system saves its registers.
+ */
+#define _GNU_SOURCE
+#include "core/cpuinfo.h"
+
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ISA_AS_TEXT(id, name) name,
+static const char *const isa_names[] = {MRC_ISA_LIST(ISA_AS_TEXT)};
+
+const char *mrc_isa_name(mrc_isa isa)
+{
+    return isa_names[isa];
+}
+
+bool mrc_isa_from_name(const char *text, mrc_isa *isa)
+{
+    for (int i = 0; i < MRC_ISA_COUNT; i++) {
+        if (strcmp(text, isa_names[i]) == 0) {
+            *isa = (mrc_isa)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *mrc_isa_names(void)
+{
+    return "scalar, avx2, avx512, avx512vnni";
+}
+
+mrc_isa mrc_isa_best(void)
+{
+#if defined(MERCER_X86)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return MRC_ISA_SCALAR;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+        return MRC_ISA_AVX2;
+    return __builtin_cpu_supports("avx512vnni") ? MRC_ISA_AVX512VNNI : MRC_ISA_AVX512;
+#else
+    return MRC_ISA_SCALAR;
+#endif
+}
+
+int mrc_processors(void)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+#endif
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}

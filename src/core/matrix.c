@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrix views: element access and the checks that stand before all work. */
+#include "core/matrix.h"
+
+#include "core/half.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t mrc_dtype_size(mercer_dtype dtype)
+{
+    switch (dtype) {
+        case MERCER_F64: return 8;
+        case MERCER_F32: return 4;
+        case MERCER_F16: return 2;
+        case MERCER_U8: return 1;
+    }
+    return 0;
+}
+
+const char *mrc_dtype_name(mercer_dtype dtype)
+{
+    switch (dtype) {
+        case MERCER_F64: return "f64";
+        case MERCER_F32: return "f32";
+        case MERCER_F16: return "f16";
+        case MERCER_U8: return "u8";
+    }
+    return "?";
+}
+
+mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype)
+{
+    return (mercer_matrix){.data = data, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype, .memory = MERCER_HOST};
+}
+
+mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows)
+{
+    mercer_matrix part = *matrix;
+    part.data = mrc_row(matrix, first);
+    part.rows = rows;
+    return part;
+}
+
+/* ---- Elements ------------------------------------------------------------------------------------------------ */
+
+double mrc_load(const mercer_matrix *matrix, int64_t i, int64_t j)
+{
+    const void *row = mrc_row(matrix, i);
+    switch (matrix->dtype) {
+        case MERCER_F64: return ((const double *)row)[j];
+        case MERCER_F32: return (double)((const float *)row)[j];
+        case MERCER_F16: return (double)mrc_half_to_float(((const uint16_t *)row)[j]);
+        case MERCER_U8: return ((const uint8_t *)row)[j];
+    }
+    return 0;
+}
+
+void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
+{
+    void *row = mrc_row(matrix, i);
+    if (matrix->dtype == MERCER_F64)
+        ((double *)row)[j] = value;
+    else
+        ((float *)row)[j] = (float)value;
+}
+
+void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out)
+{
+    const void *row = mrc_row(matrix, i);
+    switch (matrix->dtype) {
+        case MERCER_F64: memcpy(out, row, (size_t)matrix->cols * sizeof *out); break;
+        case MERCER_F32:
+            for (int64_t j = 0; j < matrix->cols; j++) out[j] = (double)((const float *)row)[j];
+            break;
+        case MERCER_F16:
+            for (int64_t j = 0; j < matrix->cols; j++) out[j] = (double)mrc_half_to_float(((const uint16_t *)row)[j]);
+            break;
+        case MERCER_U8:
+            for (int64_t j = 0; j < matrix->cols; j++) out[j] = ((const uint8_t *)row)[j];
+            break;
+    }
+}
+
+void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out)
+{
+    const void *row = mrc_row(matrix, i);
+    switch (matrix->dtype) {
+        case MERCER_F64:
+            for (int64_t j = 0; j < matrix->cols; j++) out[j] = (float)((const double *)row)[j];
+            break;
+        case MERCER_F32: memcpy(out, row, (size_t)matrix->cols * sizeof *out); break;
+        case MERCER_F16:
+            for (int64_t j = 0; j < matrix->cols; j++) out[j] = mrc_half_to_float(((const uint16_t *)row)[j]);
+            break;
+        case MERCER_U8:
+            for (int64_t j = 0; j < matrix->cols; j++) out[j] = ((const uint8_t *)row)[j];
+            break;
+    }
+}
+
+/* ---- Checks -------------------------------------------------------------------------------------------------- */
+
+/* Bytes from the first to one past the last element; false on overflow. Needs sizes >= 0. */
+static bool span_bytes(const mercer_matrix *matrix, int64_t *bytes)
+{
+    int64_t elements;
+    *bytes = 0;
+    if (matrix->rows == 0 || matrix->cols == 0) return true;
+    return mrc_multiply(matrix->rows - 1, matrix->ld, &elements) && mrc_add(elements, matrix->cols, &elements) &&
+           mrc_multiply(elements, mrc_dtype_size(matrix->dtype), bytes) && *bytes <= PTRDIFF_MAX;
+}
+
+static mercer_status check_dtype(mercer_context *context, const char *name, mercer_dtype dtype, int accept)
+{
+    if (mrc_dtype_size(dtype) == 0)
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "%s: dtype %d is not one of f64, f32, f16, u8", name, (int)dtype);
+    if (!(accept & 1 << dtype))
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "%s: dtype %s is not accepted here; use %s", name,
+                        mrc_dtype_name(dtype), accept == MRC_ACCEPT_F64 ? "f64" : "f32 or f64");
+    return MERCER_OK;
+}
+
+mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept)
+{
+    if (!matrix) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
+    if (matrix->rows < 0 || matrix->cols < 0)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: %lld x %lld has a negative size", name,
+                        (long long)matrix->rows, (long long)matrix->cols);
+    MRC_TRY(check_dtype(context, name, matrix->dtype, accept));
+    if (matrix->memory != MERCER_HOST)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: memory kind %d is not supported by this backend", name,
+                        (int)matrix->memory);
+    if (matrix->reserved[0] || matrix->reserved[1])
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialised?)", name);
+    if (matrix->ld < matrix->cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: leading dimension %lld is smaller than its %lld columns", name,
+                        (long long)matrix->ld, (long long)matrix->cols);
+    int64_t bytes;
+    if (!span_bytes(matrix, &bytes))
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: %lld x %lld with leading dimension %lld overflows memory", name,
+                        (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->ld);
+    if (bytes > 0 && !matrix->data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: data is NULL", name);
+    return MERCER_OK;
+}
+
+mercer_status mrc_check_size(mercer_context *context, const char *name, const mercer_matrix *matrix, int64_t rows,
+                             int64_t cols)
+{
+    if (matrix->rows == rows && matrix->cols == cols) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_SHAPE, "%s is %lld x %lld, it must be %lld x %lld", name,
+                    (long long)matrix->rows, (long long)matrix->cols, (long long)rows, (long long)cols);
+}
+
+/* Column ranges of one parent matrix may interleave in memory without sharing an element. */
+static bool columns_apart(const mercer_matrix *a, const mercer_matrix *b)
+{
+    int64_t stride = a->ld * mrc_dtype_size(a->dtype);
+    if (stride != b->ld * mrc_dtype_size(b->dtype) || stride == 0) return false;
+    int64_t width_a = a->cols * mrc_dtype_size(a->dtype), width_b = b->cols * mrc_dtype_size(b->dtype);
+    int64_t offset = (int64_t)(((intptr_t)b->data - (intptr_t)a->data) % stride);
+    if (offset < 0) offset += stride;
+    return offset >= width_a && offset + width_b <= stride;
+}
+
+mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
+                              const char *in_name, const mercer_matrix *in)
+{
+    int64_t out_bytes, in_bytes;
+    if (!span_bytes(out, &out_bytes) || !span_bytes(in, &in_bytes) || out_bytes == 0 || in_bytes == 0) return MERCER_OK;
+    uintptr_t out_start = (uintptr_t)out->data, in_start = (uintptr_t)in->data;
+    if (out_start + (uintptr_t)out_bytes <= in_start || in_start + (uintptr_t)in_bytes <= out_start) return MERCER_OK;
+    if (columns_apart(out, in)) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_OVERLAP, "%s overlaps %s in memory; give the output memory of its own", out_name,
+                    in_name);
+}
+
+/* ---- Finite values ------------------------------------------------------------------------------------------- */
+
+enum { SCAN_PARTS = 64 };
+
+typedef struct scan {
+    const mercer_matrix *matrix;
+    int64_t rows_each;
+    int64_t bad_row[SCAN_PARTS]; /* first row of the part with a value that is not finite, or -1 */
+    double largest[SCAN_PARTS];
+} scan;
+
+static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *largest)
+{
+    double top = *largest;
+    const void *row = mrc_row(matrix, i);
+    switch (matrix->dtype) {
+        case MERCER_F64:
+            for (int64_t j = 0; j < matrix->cols; j++) {
+                double size = fabs(((const double *)row)[j]);
+                top = size > top || isnan(size) ? size : top;
+            }
+            break;
+        case MERCER_F32: {
+            /* The largest bit pattern without its sign is the largest magnitude, or a NaN or infinity if there is one. */
+            uint32_t bits = 0;
+            for (int64_t j = 0; j < matrix->cols; j++) {
+                uint32_t size = mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff;
+                bits = size > bits ? size : bits;
+            }
+            double size = (double)mrc_float_from_bits(bits);
+            top = size > top || isnan(size) ? size : top;
+            break;
+        }
+        case MERCER_F16:
+        case MERCER_U8:
+            for (int64_t j = 0; j < matrix->cols; j++) {
+                double size = fabs(mrc_load(matrix, i, j));
+                top = size > top || isnan(size) ? size : top;
+            }
+            break;
+    }
+    *largest = top;
+    return isfinite(top);
+}
+
+static void scan_part(void *argument, int64_t part, int worker)
+{
+    (void)worker;
+    scan *work = argument;
+    int64_t first = part * work->rows_each, end = mrc_min(first + work->rows_each, work->matrix->rows);
+    work->bad_row[part] = -1;
+    work->largest[part] = 0;
+    for (int64_t i = first; i < end; i++) {
+        if (row_is_finite(work->matrix, i, &work->largest[part])) continue;
+        work->bad_row[part] = i;
+        return;
+    }
+}
+
+mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest)
+{
+    if (largest) *largest = matrix->dtype == MERCER_U8 ? 255 : 0;
+    if (matrix->dtype == MERCER_U8) return MERCER_OK;
+    scan work = {.matrix = matrix, .rows_each = (matrix->rows + SCAN_PARTS - 1) / SCAN_PARTS};
+    int64_t parts = work.rows_each ? (matrix->rows + work.rows_each - 1) / work.rows_each : 0;
+    bool small = matrix->rows * matrix->cols < 1 << 16;
+    mrc_parallel_for(small ? 1 : context->threads, parts, scan_part, &work);
+    for (int64_t part = 0; part < parts; part++) {
+        if (largest && work.largest[part] > *largest) *largest = work.largest[part];
+        int64_t i = work.bad_row[part];
+        if (i < 0) continue;
+        int64_t j = 0;
+        while (isfinite(mrc_load(matrix, i, j))) j++;
+        return mrc_fail(context, MERCER_ERROR_DATA, "%s: element at row %lld, column %lld (from 0) is %s", name,
+                        (long long)i, (long long)j, isnan(mrc_load(matrix, i, j)) ? "NaN" : "infinite");
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrix views: sizes, checks with messages that name the argument, element access. */
+#ifndef MRC_CORE_MATRIX_H
+#define MRC_CORE_MATRIX_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+/* Sets of dtypes, for checks. */
+enum {
+    MRC_ACCEPT_F64 = 1 << MERCER_F64,
+    MRC_ACCEPT_F32 = 1 << MERCER_F32,
+    MRC_ACCEPT_F16 = 1 << MERCER_F16,
+    MRC_ACCEPT_U8 = 1 << MERCER_U8,
+    MRC_ACCEPT_REAL = MRC_ACCEPT_F64 | MRC_ACCEPT_F32, /* what is computed in and written to */
+    MRC_ACCEPT_ANY = MRC_ACCEPT_REAL | MRC_ACCEPT_F16 | MRC_ACCEPT_U8
+};
+
+int64_t mrc_dtype_size(mercer_dtype dtype);      /* bytes; 0 if it is no dtype */
+const char *mrc_dtype_name(mercer_dtype dtype);  /* "f64", ...; "?" if it is none */
+
+/* Address of element (i, 0). */
+static inline void *mrc_row(const mercer_matrix *matrix, int64_t i)
+{
+    return (char *)matrix->data + i * matrix->ld * mrc_dtype_size(matrix->dtype);
+}
+
+/* Element (i, j) as a double, exactly; and back, rounded to the dtype (f32, f64 only). */
+double mrc_load(const mercer_matrix *matrix, int64_t i, int64_t j);
+void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value);
+
+/* Row i, exactly; as floats only from f32, f16 and u8. */
+void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out);
+void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
+
+/* A view of contiguous host memory, and of rows first .. first + rows - 1 of a view. */
+mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
+mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
+
+/* The view is usable: not NULL, sizes sane and not overflowing, ld >= cols, dtype among `accept` (MRC_ACCEPT_...). */
+mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);
+mercer_status mrc_check_size(mercer_context *context, const char *name, const mercer_matrix *matrix, int64_t rows,
+                             int64_t cols);
+mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
+                              const char *in_name, const mercer_matrix *in);
+
+/* Every element is finite; the message says where the first that is not stands. *largest, if not NULL: max |element|. */
+mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
+
+#endif

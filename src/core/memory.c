@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counted allocation and the arena. Each block carries its size in a 64-byte header, so that it can be counted off. */
+#define _POSIX_C_SOURCE 200809L
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *default_allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    void *memory = NULL;
+    return posix_memalign(&memory, alignment, bytes) ? NULL : memory;
+}
+
+static void default_release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+void *mrc_raw_alloc(const mercer_allocator *allocator, size_t bytes)
+{
+    if (!allocator->allocate) return default_allocate(NULL, bytes, MRC_ALIGNMENT);
+    return allocator->allocate(allocator->user, bytes, MRC_ALIGNMENT);
+}
+
+void mrc_raw_free(const mercer_allocator *allocator, void *memory)
+{
+    if (!memory) return;
+    if (!allocator->release)
+        default_release(NULL, memory);
+    else
+        allocator->release(allocator->user, memory);
+}
+
+mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int64_t size, const char *what)
+{
+    *out = NULL;
+    int64_t bytes, total;
+    if (!mrc_multiply(count, size, &bytes) || !mrc_add(bytes, MRC_ALIGNMENT, &total) || count < 0)
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: %lld x %lld bytes is more than memory can address", what,
+                        (long long)count, (long long)size);
+    char *block = mrc_raw_alloc(&context->allocator, (size_t)total);
+    if (!block)
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes, what);
+    memcpy(block, &total, sizeof total);
+    context->bytes_now += total;
+    context->bytes_peak = mrc_max(context->bytes_peak, context->bytes_now);
+    *out = block + MRC_ALIGNMENT;
+    return MERCER_OK;
+}
+
+mercer_status mrc_alloc_zero(mercer_context *context, void **out, int64_t count, int64_t size, const char *what)
+{
+    MRC_TRY(mrc_alloc(context, out, count, size, what));
+    if (*out) memset(*out, 0, (size_t)(count * size));
+    return MERCER_OK;
+}
+
+void mrc_free(mercer_context *context, void *memory)
+{
+    if (!memory) return;
+    char *block = (char *)memory - MRC_ALIGNMENT;
+    int64_t total;
+    memcpy(&total, block, sizeof total);
+    context->bytes_now -= total;
+    mrc_raw_free(&context->allocator, block);
+}
+
+void mrc_arena_init(mrc_arena *arena, mercer_context *context)
+{
+    *arena = (mrc_arena){.context = context};
+}
+
+mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes)
+{
+    arena->used = 0;
+    if (bytes <= arena->capacity) return MERCER_OK;
+    /* Release first: the old content is scratch of a call that has ended, and two blocks at once would double the peak. */
+    mrc_arena_destroy(arena);
+    void *block;
+    MRC_TRY(mrc_alloc(arena->context, &block, bytes, 1, "scratch tiles"));
+    arena->block = block;
+    arena->capacity = bytes;
+    return MERCER_OK;
+}
+
+void *mrc_arena_push(mrc_arena *arena, int64_t bytes)
+{
+    int64_t size = mrc_round_up(bytes, MRC_ALIGNMENT);
+    if (size > arena->capacity - arena->used) return NULL;
+    void *piece = arena->block + arena->used;
+    arena->used += size;
+    return piece;
+}
+
+void mrc_arena_reset(mrc_arena *arena)
+{
+    arena->used = 0;
+}
+
+void mrc_arena_destroy(mrc_arena *arena)
+{
+    mrc_free(arena->context, arena->block);
+    arena->block = NULL;
+    arena->capacity = arena->used = 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory through the context's allocator, counted; and an arena for scratch that lives as long as a call. */
+#ifndef MRC_CORE_MEMORY_H
+#define MRC_CORE_MEMORY_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+enum { MRC_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
+
+/* a * b and a + b of sizes that are >= 0; false if the result does not fit an int64_t. */
+static inline bool mrc_multiply(int64_t a, int64_t b, int64_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+static inline bool mrc_add(int64_t a, int64_t b, int64_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum);
+}
+
+/* The smallest multiple of unit that is >= size. */
+static inline int64_t mrc_round_up(int64_t size, int64_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+static inline int64_t mrc_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t mrc_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * count * size bytes, 64-byte aligned, not cleared. On failure *out is NULL and the status is MERCER_ERROR_MEMORY with a
+ * message naming `what`. A count of 0 gives a valid pointer. Only the thread inside the Mercer call may allocate.
+ */
+mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int64_t size, const char *what);
+/* The same, cleared to zero. */
+mercer_status mrc_alloc_zero(mercer_context *context, void **out, int64_t count, int64_t size, const char *what);
+/* Releases what mrc_alloc gave; NULL is fine. */
+void mrc_free(mercer_context *context, void *memory);
+
+/* The raw form, for making the context itself: no counting, no message. NULL on failure. */
+void *mrc_raw_alloc(const mercer_allocator *allocator, size_t bytes);
+void mrc_raw_free(const mercer_allocator *allocator, void *memory);
+
+/*
+ * An arena: one block that grows to the largest need seen and is reused from call to call, so that hot loops do not
+ * allocate. Use: reserve the total once, then push pieces, reset when the call ends. Growing happens only in reserve
+ * (when nothing is pushed), so pieces never move.
+ */
+typedef struct mrc_arena {
+    mercer_context *context;
+    char *block;
+    int64_t capacity;
+    int64_t used;
+} mrc_arena;
+
+void mrc_arena_init(mrc_arena *arena, mercer_context *context);
+mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes);
+/* bytes rounded up to the alignment; NULL if the reservation was too small (a programming error). */
+void *mrc_arena_push(mrc_arena *arena, int64_t bytes);
+void mrc_arena_reset(mrc_arena *arena);
+void mrc_arena_destroy(mrc_arena *arena);
+
+#endif

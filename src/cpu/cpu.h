@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CPU backend's state and the operations its files give to its table. */
+#ifndef MRC_CPU_CPU_H
+#define MRC_CPU_CPU_H
+
+#include "backend/backend.h"
+#include "core/memory.h"
+#include "cpu/ukernels.h"
+
+typedef struct mrc_cpu {
+    mrc_ukernels uk;
+    mrc_arena arena; /* scratch of the operation that is running */
+} mrc_cpu;
+
+/* Dense linear algebra on BLAS and LAPACK (dense.c, factor.c). */
+mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job);
+mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
+                                const mercer_matrix *vectors);
+mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a);
+mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose, const mercer_matrix *b);
+
+/* Column means over fixed parts of rows (means.c). */
+mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
+
+/*
+ * BLAS runs single-threaded inside our own parallel pieces: the bits of a result then do not depend on the number of threads. Its
+ * thread count is a setting of the whole process, so it is lowered between begin and end, and what it was comes back when the last
+ * of several contexts ends.
+ */
+void mrc_blas_begin(void);
+void mrc_blas_end(void);
+
+#endif

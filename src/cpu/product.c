@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fused driver: Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile for each worker.
+ *
+ *   for each block of X (parallel):   pack it
+ *     for each chunk of 4 Z tiles:    chunk_sums = 0
+ *       for each tile of 240 centers: pack it and its weights
+ *         for each panel of the block: products -> kernel values -> chunk_sums += W' values
+ *       total_sums += chunk_sums      (double)
+ *     Y = total_sums
+ *
+ * When X has too few rows to occupy the threads, chunks are the parallel pieces; their sums are added in chunk order, which is
+ * the same sum. Cost: 2 m p (d + c) flops, m p kernel values, p d m / 512 packed elements. Memory: a few MB for each worker.
+ */
+#include "cpu/tile.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FEW_ROWS = 64 }; /* for each thread: below it, chunks are the parallel pieces */
+
+/* ---- Decisions before the loops ------------------------------------------------------------------------------ */
+
+static mrc_map map_for(const mercer_kernel *kernel)
+{
+    double b = kernel->bandwidth;
+    switch (kernel->id) {
+        case MERCER_KERNEL_LAPLACE: return (mrc_map){.kind = MRC_MAP_LAPLACE, .a = (float)(-1 / b)};
+        case MERCER_KERNEL_GAUSSIAN: return (mrc_map){.kind = MRC_MAP_GAUSSIAN, .a = (float)(-0.5 / b / b)};
+        case MERCER_KERNEL_MATERN32: return (mrc_map){.kind = MRC_MAP_MATERN32, .a = (float)(sqrt(3) / b)};
+        case MERCER_KERNEL_MATERN52: return (mrc_map){.kind = MRC_MAP_MATERN52, .a = (float)(sqrt(5) / b)};
+        case MERCER_KERNEL_CAUCHY: return (mrc_map){.kind = MRC_MAP_CAUCHY, .a = (float)(1 / b / b)};
+        case MERCER_KERNEL_POLYNOMIAL:
+            return (mrc_map){.kind = MRC_MAP_POLYNOMIAL,
+                             .degree = kernel->degree,
+                             .a = (float)kernel->scale,
+                             .b = (float)kernel->offset};
+        case MERCER_KERNEL_LINEAR: return (mrc_map){.kind = MRC_MAP_LINEAR};
+        default: return (mrc_map){.kind = MRC_MAP_NONE};
+    }
+}
+
+/* A constant that is 0, infinite or subnormal in float would change the kernel: the formula in double takes over. */
+static bool map_fits_float(const mrc_map *map)
+{
+    return map->kind == MRC_MAP_LINEAR || (isnormal(map->a) && isfinite(map->b));
+}
+
+static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
+{
+    const mrc_ukernels *uk = &cpu->uk;
+    bool both_bytes = product->x->dtype == MERCER_U8 && product->z->dtype == MERCER_U8;
+    bool wide = mrc_value_dtype(product->x, product->z, product->w, product->y) == MERCER_F64 ||
+                (product->k.cols > 0 && product->k.dtype == MERCER_F64) || (both_bytes && product->d > MRC_U8_MAX_FEATURES);
+    product->uk = uk;
+    product->bytes = both_bytes && !wide;
+    product->centred = product->on_distance && !both_bytes;
+    product->type = wide ? &mrc_tile_f64 : &mrc_tile_f32;
+    product->mr_sum = wide ? uk->mr_f64 : uk->mr_f32;
+    product->nr = wide ? uk->nr_f64 : uk->nr_f32;
+    product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
+    product->group = product->bytes ? uk->group_u8 : 1;
+    product->groups = (product->d + product->group - 1) / product->group;
+    product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
+    product->map = map_for(product->kernel);
+    if (!map_fits_float(&product->map)) product->map.kind = MRC_MAP_NONE;
+}
+
+void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                      const mercer_matrix *y, const mercer_matrix *k)
+{
+    memset(product, 0, sizeof *product);
+    product->pair = pair;
+    product->kernel = pair->kernel;
+    product->x = pair->x;
+    product->z = pair->z;
+    product->w = w;
+    product->y = y;
+    if (k) product->k = *k;
+    product->d = pair->x->cols;
+    product->on_distance = mrc_kernel_argument(pair->kernel) == MRC_ON_DISTANCE;
+    product->angular = mrc_kernel_is_angular(pair->kernel);
+    product->callback = mrc_kernel_is_callback(pair->kernel);
+    atomic_init(&product->callback_failed, 0);
+    choose_arithmetic(product, backend->state);
+}
+
+/* ---- Scratch ------------------------------------------------------------------------------------------------- */
+
+/* Takes `bytes` at *used, or only counts when base is NULL. */
+static void *take(char *base, int64_t *used, int64_t bytes)
+{
+    void *piece = base ? base + *used : NULL;
+    *used += mrc_round_up(bytes, MRC_ALIGNMENT);
+    return piece;
+}
+
+static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *base, mrc_space *space)
+{
+    int64_t used = 0, size = product->type->size, nr = product->nr;
+    int64_t row_bytes = product->bytes ? product->groups * 4 : product->d * size;
+    int64_t tallest = mrc_max(product->nr, product->mr);
+    int64_t sums = product->c_panels * product->mr_sum * block_rows;
+    *space = (mrc_space){0};
+    space->x_panels = take(base, &used, block_rows * row_bytes);
+    space->x_norms = take(base, &used, block_rows * 8);
+    space->x_start = take(base, &used, block_rows * 4);
+    space->z_panels = take(base, &used, MRC_TILE_CENTERS * row_bytes);
+    space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
+    space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
+    space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
+    space->dots = take(base, &used, product->bytes ? MRC_TILE_CENTERS * nr * 4 : 0);
+    space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
+    space->weights = take(base, &used, product->c_panels * MRC_TILE_CENTERS * product->mr_sum * size);
+    space->partial = take(base, &used, product->mr_sum * nr * size);
+    space->chunk_sums = take(base, &used, sums * 8);
+    space->total_sums = take(base, &used, sums * 8);
+    return used;
+}
+
+/* ---- The loops ----------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+    mrc_product *product;
+    mrc_space *spaces;    /* one for each worker */
+    int64_t block_rows;   /* rows of X in a block */
+    int64_t first_chunk;  /* chunk-parallel mode: the group's first chunk */
+    double *group_sums;   /* chunk-parallel mode: one set of sums for each chunk of the group */
+    int64_t sums_count;   /* doubles in a set */
+} run;
+
+static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
+                       bool shifted, mrc_space *space, void *panel, void *norms, int32_t *start)
+{
+    if (product->bytes)
+        mrc_pack_u8(product, source, first, count, width, shifted, panel, norms, start);
+    else
+        product->type->pack(product, source, first, count, width, space->staging, panel, norms);
+}
+
+static int64_t panel_bytes(const mrc_product *product, int width)
+{
+    return (product->bytes ? product->groups * 4 : product->d * product->type->size) * width;
+}
+
+static int64_t norm_bytes(const mrc_product *product)
+{
+    return product->bytes ? 4 : product->type->size;
+}
+
+static void pack_block(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
+{
+    const int nr = product->nr;
+    for (int64_t done = 0, panel = 0; done < count; done += nr, panel++)
+        pack_panel(product, product->x, first + done, mrc_min(nr, count - done), nr, false, space,
+                   (char *)space->x_panels + panel * panel_bytes(product, nr),
+                   (char *)space->x_norms + done * norm_bytes(product), space->x_start + done);
+}
+
+static void pack_tile(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
+{
+    const int mr = product->mr;
+    for (int64_t done = 0, panel = 0; done < MRC_TILE_CENTERS; done += mr, panel++)
+        pack_panel(product, product->z, first + done, mrc_max(0, mrc_min(mr, count - done)), mr, true, space,
+                   (char *)space->z_panels + panel * panel_bytes(product, mr),
+                   (char *)space->z_norms + done * norm_bytes(product), NULL);
+    if (product->w) product->type->pack_weights(product, first, count, space->weights);
+}
+
+/* Products of one panel of X with the whole packed tile. */
+static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel)
+{
+    const int mr = product->mr, nr = product->nr;
+    const char *x_panel = (const char *)space->x_panels + panel * panel_bytes(product, nr);
+    const char *z_panel = space->z_panels;
+    for (int64_t done = 0; done < MRC_TILE_CENTERS; done += mr, z_panel += panel_bytes(product, mr)) {
+        if (product->bytes)
+            product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr, space->dots + done * nr);
+        else
+            product->type->dot_panel(product, z_panel, x_panel, (char *)space->values + done * nr * product->type->size);
+    }
+}
+
+/* One tile of centers against the packed block: kernel values, then wherever they are wanted. */
+static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t z_first, double *sums)
+{
+    int64_t z_count = mrc_min(MRC_TILE_CENTERS, product->z->rows - z_first);
+    pack_tile(product, space, z_first, z_count);
+    const int nr = product->nr;
+    const int64_t panel_sums = product->c_panels * product->mr_sum * nr;
+    for (int64_t done = 0, panel = 0; done < x_count; done += nr, panel++) {
+        mrc_place place = {x_first + done, mrc_min(nr, x_count - done), z_first, z_count,
+                           (char *)space->x_norms + done * norm_bytes(product)};
+        multiply_points(product, space, panel);
+        if (!product->type->finish(product, space, &place)) {
+            atomic_store(&product->callback_failed, 1);
+            return;
+        }
+        if (z_first < product->k.cols) product->type->store(product, space, &place);
+        if (product->w) product->type->multiply(product, space, sums + panel * panel_sums);
+    }
+}
+
+static int64_t chunk_count(const mrc_product *product)
+{
+    int64_t centers = (int64_t)MRC_CHUNK_TILES * MRC_TILE_CENTERS;
+    return (product->z->rows + centers - 1) / centers;
+}
+
+static void do_chunk(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t chunk, double *sums)
+{
+    int64_t first = chunk * MRC_CHUNK_TILES * MRC_TILE_CENTERS;
+    int64_t end = mrc_min(first + MRC_CHUNK_TILES * MRC_TILE_CENTERS, product->z->rows);
+    for (int64_t z = first; z < end && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS)
+        do_tile(product, space, x_first, x_count, z, sums);
+}
+
+static void write_sums(const mrc_product *product, const double *sums, int64_t x_first, int64_t x_count)
+{
+    const mercer_matrix *y = product->y;
+    const int nr = product->nr;
+    const int64_t panel_sums = product->c_panels * product->mr_sum * nr;
+    for (int64_t i = 0; i < x_count; i++) {
+        const double *column = sums + i / nr * panel_sums + i % nr;
+        for (int64_t k = 0; k < y->cols; k++) {
+            double old = product->add ? mrc_load(y, x_first + i, k) : 0;
+            mrc_store(y, x_first + i, k, old + column[k * nr]);
+        }
+    }
+}
+
+static void do_block(void *argument, int64_t block, int worker)
+{
+    run *self = argument;
+    mrc_product *product = self->product;
+    mrc_space *space = &self->spaces[worker];
+    int64_t first = block * self->block_rows, count = mrc_min(self->block_rows, product->x->rows - first);
+    size_t bytes = (size_t)self->sums_count * sizeof(double);
+    pack_block(product, space, first, count);
+    memset(space->total_sums, 0, bytes);
+    for (int64_t chunk = 0; chunk < chunk_count(product); chunk++) {
+        memset(space->chunk_sums, 0, bytes);
+        do_chunk(product, space, first, count, chunk, space->chunk_sums);
+        for (int64_t i = 0; i < self->sums_count; i++) space->total_sums[i] += space->chunk_sums[i];
+    }
+    if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, space->total_sums, first, count);
+}
+
+static void do_chunk_of_group(void *argument, int64_t index, int worker)
+{
+    run *self = argument;
+    double *sums = self->group_sums + index * self->sums_count;
+    memset(sums, 0, (size_t)self->sums_count * sizeof *sums);
+    pack_block(self->product, &self->spaces[worker], 0, self->product->x->rows);
+    do_chunk(self->product, &self->spaces[worker], 0, self->product->x->rows, self->first_chunk + index, sums);
+}
+
+/* Few rows: chunks in parallel, a group at a time, their sums added in order. */
+static void run_by_chunks(run *self, int threads, int64_t group, double *totals)
+{
+    mrc_product *product = self->product;
+    memset(totals, 0, (size_t)self->sums_count * sizeof *totals);
+    for (int64_t first = 0; first < chunk_count(product); first += group) {
+        int64_t count = mrc_min(group, chunk_count(product) - first);
+        self->first_chunk = first;
+        mrc_parallel_for(threads, count, do_chunk_of_group, self);
+        for (int64_t chunk = 0; chunk < count; chunk++)
+            for (int64_t i = 0; i < self->sums_count; i++) totals[i] += self->group_sums[chunk * self->sums_count + i];
+    }
+    if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, totals, 0, product->x->rows);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------------------------- */
+
+/* The origin in the arithmetic of the product: given, or the column mean of Z. */
+static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, void *rounded)
+{
+    const double *origin = product->pair->origin;
+    if (!origin) {
+        MRC_TRY(backend->ops->column_mean(backend, product->z, mean));
+        origin = mean;
+    }
+    for (int64_t k = 0; k < product->d; k++) {
+        if (product->type == &mrc_tile_f64)
+            ((double *)rounded)[k] = origin[k];
+        else
+            ((float *)rounded)[k] = (float)origin[k];
+    }
+    product->origin = rounded;
+    return MERCER_OK;
+}
+
+mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
+{
+    mrc_cpu *cpu = backend->state;
+    int threads = backend->context->threads;
+    int64_t m = product->x->rows, nr = product->nr;
+    if (m == 0 || (product->k.cols == 0 && product->c_panels == 0)) return MERCER_OK;
+    bool by_chunks = threads > 1 && m < (int64_t)FEW_ROWS * threads && chunk_count(product) > 1;
+    int64_t share = mrc_round_up((m + 4 * threads - 1) / (4 * threads), FEW_ROWS);
+    int64_t block_rows = mrc_round_up(by_chunks ? m : mrc_min(mrc_min(share, MRC_BLOCK_ROWS), m), nr);
+
+    run self = {.product = product, .block_rows = block_rows, .sums_count = product->c_panels * product->mr_sum * block_rows};
+    int64_t group = by_chunks ? mrc_min(4 * (int64_t)threads, chunk_count(product)) : 0;
+    mrc_space measured;
+    int64_t space_bytes = lay_out(product, block_rows, NULL, &measured);
+    int64_t sums_bytes = (group + 1) * self.sums_count * 8, d_bytes = mrc_round_up(product->d * 8, MRC_ALIGNMENT);
+    MRC_TRY(mrc_arena_reserve(&cpu->arena, threads * (space_bytes + mrc_round_up(sizeof(mrc_space), MRC_ALIGNMENT)) +
+                                               mrc_round_up(sums_bytes, MRC_ALIGNMENT) + 2 * d_bytes + MRC_ALIGNMENT));
+    self.spaces = mrc_arena_push(&cpu->arena, threads * (int64_t)sizeof(mrc_space));
+    for (int i = 0; i < threads; i++) lay_out(product, block_rows, mrc_arena_push(&cpu->arena, space_bytes), &self.spaces[i]);
+    self.group_sums = mrc_arena_push(&cpu->arena, sums_bytes);
+    double *mean = mrc_arena_push(&cpu->arena, d_bytes);
+    void *rounded = mrc_arena_push(&cpu->arena, d_bytes);
+    if (product->centred) MRC_TRY(find_origin(product, backend, mean, rounded));
+
+    if (by_chunks)
+        run_by_chunks(&self, threads, group, self.group_sums + group * self.sums_count);
+    else
+        mrc_parallel_for(threads, (m + block_rows - 1) / block_rows, do_block, &self);
+    mrc_arena_reset(&cpu->arena);
+    if (!atomic_load(&product->callback_failed)) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
+}

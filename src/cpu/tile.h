@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tiles of a kernel matrix that is never stored whole: what the fused driver (product.c) and the typed work on a tile
+ * (tile_body.h, built for float and double) share.
+ *
+ *   X block: up to 512 rows, packed once in panels of nr rows        Z tile: 240 centers, packed in panels of mr rows
+ *   products of one X panel with a Z tile: (240, nr), center-major   -> distances -> kernel values, in place, in cache
+ *   values (240, nr) and weights (240, c)                            -> sums (c, nr), added up in double
+ *
+ * The numbers are fixed, so the order of every sum is fixed: it depends on the centers alone, not on batch, threads or ISA.
+ */
+#ifndef MRC_CPU_TILE_H
+#define MRC_CPU_TILE_H
+
+#include "backend/backend.h"
+#include "cpu/ukernels.h"
+
+#include <stdatomic.h>
+
+enum {
+    MRC_TILE_CENTERS = 240, /* a multiple of every mr */
+    MRC_BLOCK_ROWS = 512,   /* a multiple of every nr */
+    MRC_CHUNK_TILES = 4,    /* sums are formed for chunks of this many tiles, then over chunks in order */
+    MRC_U8_MAX_FEATURES = 32768 /* 255^2 * 32768 < 2^31: products of bytes are exact in int32 */
+};
+
+/* Pairs nearer than this share of |x|^2 + |z|^2 are evaluated from their coordinates in double: products cannot resolve them. */
+#define MRC_NEAR_F32 0x1p-10f
+#define MRC_NEAR_F64 0x1p-20
+
+typedef struct mrc_tile_type mrc_tile_type;
+
+/* One fused operation: what goes in, what comes out, and all that was decided before the loops. */
+typedef struct mrc_product {
+    const mrc_pair *pair;
+    const mercer_kernel *kernel;
+    const mercer_matrix *x, *z;
+    const mercer_matrix *w; /* (p, c) or NULL */
+    const mercer_matrix *y; /* (m, c) or NULL: = or += K W */
+    bool add;
+    mercer_matrix k;          /* (m, columns): K itself, its first columns; columns 0: not wanted */
+    const mrc_tile_type *type; /* float or double */
+    bool bytes;               /* exact integer products: X and Z are u8, results float (double is exact without) */
+    bool on_distance, angular, callback;
+    int mr, nr;               /* micro-tile of the products */
+    int mr_sum;               /* micro-tile of the sums: (mr_sum, nr) */
+    int group;                /* features packed together: 1, or group_u8 for bytes */
+    int64_t d;                /* features */
+    int64_t groups;           /* d / group, rounded up */
+    int64_t c_panels;         /* panels of mr_sum outputs */
+    bool centred;             /* an origin is subtracted from both sides: of no use to inner products and integers */
+    void *origin;             /* (d) of the value type, if centred */
+    mrc_map map;
+    const mrc_ukernels *uk;
+    atomic_int callback_failed;
+} mrc_product;
+
+/* Scratch of one worker. */
+typedef struct mrc_space {
+    void *x_panels;     /* (block rows, groups * group) packed */
+    void *x_norms;      /* (block rows) of the value type, or int32 for bytes */
+    int32_t *x_start;   /* (block rows) bytes only */
+    void *z_panels;     /* (240, groups * group) packed */
+    void *z_norms;      /* (240) */
+    void *staging;      /* (nr or mr, d): rows converted, before they are interleaved */
+    void *values;       /* (240, nr): products, then kernel values */
+    int32_t *dots;      /* (240, nr): integer products, bytes only */
+    double *block;      /* (nr, 240) for a callback, then its norms (nr) and (240) */
+    void *weights;      /* (c_panels, 240, mr_sum) */
+    void *partial;      /* (mr_sum, nr) */
+    double *chunk_sums; /* (block panels, c_panels, mr_sum, nr) */
+    double *total_sums; /* the same */
+} mrc_space;
+
+/* Where a tile lies. */
+typedef struct mrc_place {
+    int64_t x_first, x_count; /* rows of X in the panel: x_count <= nr */
+    int64_t z_first, z_count; /* centers in the tile: z_count <= 240 */
+    const void *x_norms;      /* of the panel */
+} mrc_place;
+
+/* Typed work on tiles: the same source built for float and for double. */
+struct mrc_tile_type {
+    int64_t size; /* of an element */
+    /* Rows first .. first + count - 1 of source, converted, centred, interleaved in a panel of `width`; and their norms. */
+    void (*pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width, void *staging,
+                 void *panel, void *norms);
+    void (*pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels);
+    void (*dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out);
+    /* Products in space->values (or space->dots) become kernel values in space->values. False: the callback failed. */
+    bool (*finish)(const mrc_product *product, mrc_space *space, const mrc_place *place);
+    /* K(x_first.., z_first..) = values */
+    void (*store)(const mrc_product *product, const mrc_space *space, const mrc_place *place);
+    /* sums (c_panels, mr_sum, nr) += weights' values */
+    void (*multiply)(const mrc_product *product, const mrc_space *space, double *sums);
+};
+
+extern const mrc_tile_type mrc_tile_f32;
+extern const mrc_tile_type mrc_tile_f64;
+
+/* Bytes: see pack.c. start may be NULL (the Z side). */
+void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width, bool shifted,
+                 void *panel, int32_t *norms, int32_t *start);
+
+/* |x_i - z_j|^2, and the inner product with both norms, from the coordinates in double. */
+double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
+void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx, double *zz);
+
+/* The fused driver: everything asked for in product, which mrc_product_init filled. */
+void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                      const mercer_matrix *y, const mercer_matrix *k);
+mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend);
+
+#endif

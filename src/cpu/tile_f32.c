@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Typed work on tiles in float. Math: tile_body.h. */
+#include "cpu/tile.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define REAL        float
+#define TYPED(name) name##_f32
+#define LOAD_ROW    mrc_load_row_f32
+#define NEAR        MRC_NEAR_F32
+#define IS_F32      1
+#include "cpu/tile_body.h"

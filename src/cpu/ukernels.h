@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Micro-kernels: stateless functions on packed tiles, one instruction set each. They allocate nothing and know no threads.
+ * ukernels.inc lists them all; a listed one is declared, selectable and thereby tested (conformance runs every ISA).
+ *
+ * A packed panel of `width` rows stores them interleaved, value k of row r at panel[k * width + r], so that a vector holds
+ * the same feature of neighbouring rows. Missing rows are zeros.
+ *
+ * The contract that makes results the same bits on every instruction set, in every batch and at every tile position: an inner
+ * product is ONE chain of fused multiply-adds over k = 0, 1, ..., starting from 0. Products and norms both follow it, so a row's
+ * product with an equal row equals its squared norm exactly.
+ */
+#ifndef MRC_CPU_UKERNELS_H
+#define MRC_CPU_UKERNELS_H
+
+#include "core/cpuinfo.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* C (mr, nr), row i at c + i * nr:  C_ij = sum_k a[k * mr + i] * b[k * nr + j] */
+typedef void (*mrc_gemm_f32_fn)(int64_t depth, const float *a, const float *b, float *c);
+typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b, double *c);
+
+/*
+ * The same for bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
+ * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes, a holds
+ * value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. start is 0 for group 2.
+ */
+typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
+
+/* What the elementwise kernels need to know of a kernel function in float. */
+typedef enum mrc_map_kind {
+    MRC_MAP_NONE, /* not done here: the scalar double formula is used */
+    MRC_MAP_LAPLACE,
+    MRC_MAP_GAUSSIAN,
+    MRC_MAP_MATERN32,
+    MRC_MAP_MATERN52,
+    MRC_MAP_CAUCHY,
+    MRC_MAP_POLYNOMIAL,
+    MRC_MAP_LINEAR
+} mrc_map_kind;
+
+typedef struct mrc_map {
+    mrc_map_kind kind;
+    int degree;
+    float a, b; /* laplace: a = -1/b; gaussian: -1/(2b^2); matern: sqrt(3 or 5)/b; cauchy: 1/b^2; polynomial: a t + b */
+} mrc_map;
+
+/* Elementwise work on panels and tiles, one set per instruction set. */
+typedef struct mrc_panel_ops {
+    /* norms[r] = sum_k panel[k * width + r]^2 */
+    void (*sqnorms_f32)(int64_t depth, int64_t width, const float *panel, float *norms);
+    void (*sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms);
+    /* tile (rows, width) of products becomes squared distances, clamped at 0; true if some pair is closer than the products can
+       tell: distance^2 <= near * (x + z), or not a number. */
+    bool (*sqdist_f32)(int64_t rows, int64_t width, float *tile, const float *x_norms, const float *z_norms, float near);
+    bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms, double near);
+    /* exact integer products and norms to squared distances */
+    void (*sqdist_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
+                      float *out);
+    /* squared distances or products to kernel values, in place; kind is not NONE */
+    void (*map_f32)(const mrc_map *map, int64_t count, float *values);
+} mrc_panel_ops;
+
+/* What one instruction set uses: each entry is the best listed that it supports. */
+typedef struct mrc_ukernels {
+    mrc_gemm_f32_fn gemm_f32;
+    int mr_f32, nr_f32;
+    mrc_gemm_f64_fn gemm_f64;
+    int mr_f64, nr_f64;
+    mrc_dot_u8_fn dot_u8;
+    int mr_u8, nr_u8, group_u8;
+    const mrc_panel_ops *panel;
+} mrc_ukernels;
+
+mrc_ukernels mrc_ukernels_for(mrc_isa isa);
+
+/* Declarations, from the list. */
+#define MRC_UK_GEMM_F32(isa, name, mr, nr) void name(int64_t depth, const float *a, const float *b, float *c);
+#define MRC_UK_GEMM_F64(isa, name, mr, nr) void name(int64_t depth, const double *a, const double *b, double *c);
+#define MRC_UK_DOT_U8(isa, name, mr, nr, group)                                                                   \
+    void name(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
+#define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
+#include "cpu/ukernels.inc"
+
+#endif

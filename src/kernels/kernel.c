@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions about a kernel function, its check, and its value from coordinates. */
+#include "kernels/kernel.h"
+
+#include "kernels/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Parameters ---------------------------------------------------------------------------------------------- */
+
+double mrc_parameter_get(const mercer_kernel *kernel, const mrc_parameter *parameter)
+{
+    const char *field = (const char *)kernel + parameter->offset;
+    if (!parameter->integer) {
+        double value;
+        memcpy(&value, field, sizeof value);
+        return value;
+    }
+    int32_t value;
+    memcpy(&value, field, sizeof value);
+    return value;
+}
+
+void mrc_parameter_set(mercer_kernel *kernel, const mrc_parameter *parameter, double value)
+{
+    char *field = (char *)kernel + parameter->offset;
+    if (!parameter->integer) {
+        memcpy(field, &value, sizeof value);
+        return;
+    }
+    int32_t whole = (int32_t)value;
+    memcpy(field, &whole, sizeof whole);
+}
+
+bool mrc_parameter_valid(const mrc_parameter *parameter, double value)
+{
+    if (!(value <= parameter->high)) return false; /* NaN fails too */
+    if (parameter->low_included ? value < parameter->low : value <= parameter->low) return false;
+    return !parameter->integer || value == floor(value);
+}
+
+void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size)
+{
+    char upper[48] = "";
+    if (parameter->high < 1e100) snprintf(upper, sizeof upper, " and <= %g", parameter->high);
+    snprintf(text, size, "%s %g%s%s", parameter->low_included ? ">=" : ">", parameter->low, upper,
+             parameter->integer ? ", whole" : "");
+}
+
+mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel)
+{
+    if (!kernel) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel is NULL");
+    if (mrc_kernel_is_callback(kernel)) {
+        if (kernel->callback) return MERCER_OK;
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel: its callback is NULL");
+    }
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (!entry)
+        return mrc_fail(context, MERCER_ERROR_KERNEL,
+                        "kernel: id %d is not a kernel function; fill the struct with mercer_kernel_parse", (int)kernel->id);
+    for (int i = 0; i < MRC_KERNEL_MAX_PARAMETERS && entry->parameters[i].name; i++) {
+        const mrc_parameter *parameter = &entry->parameters[i];
+        double value = mrc_parameter_get(kernel, parameter);
+        if (mrc_parameter_valid(parameter, value)) continue;
+        char range[96];
+        mrc_parameter_range(parameter, range, sizeof range);
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->name, parameter->name,
+                        value, range);
+    }
+    return MERCER_OK;
+}
+
+/* ---- Questions ----------------------------------------------------------------------------------------------- */
+
+bool mrc_kernel_is_callback(const mercer_kernel *kernel)
+{
+    return kernel->id == MERCER_KERNEL_CALLBACK_DISTANCE || kernel->id == MERCER_KERNEL_CALLBACK_INNER;
+}
+
+mrc_argument mrc_kernel_argument(const mercer_kernel *kernel)
+{
+    if (kernel->id == MERCER_KERNEL_CALLBACK_DISTANCE) return MRC_ON_DISTANCE;
+    if (kernel->id == MERCER_KERNEL_CALLBACK_INNER) return MRC_ON_INNER;
+    return mrc_kernel_find(kernel->id)->argument;
+}
+
+bool mrc_kernel_is_angular(const mercer_kernel *kernel)
+{
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    return entry && entry->angular;
+}
+
+int mrc_kernel_count(void)
+{
+    return mrc_kernel_table_size;
+}
+
+const char *mrc_kernel_name_at(int index)
+{
+    return mrc_kernel_table[index].name;
+}
+
+const char *mrc_kernel_example_at(int index)
+{
+    return mrc_kernel_table[index].example;
+}
+
+double mrc_kernel_steepness(const mercer_kernel *kernel)
+{
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (!entry || entry->argument != MRC_ON_DISTANCE) return INFINITY;
+    if (entry->id != MERCER_KERNEL_EXPPOWER) return entry->steepness / kernel->bandwidth;
+    /* K = exp(-v^g), |dK/dv| = g v^(g-1) exp(-v^g), largest where v^g = (g-1)/g; unbounded at 0 for g < 1. */
+    double g = kernel->gamma;
+    if (g < 1) return INFINITY;
+    double peak = (g - 1) / g;
+    return g * (g > 1 ? pow(peak, peak) : 1) * exp(-peak) / kernel->bandwidth;
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------------- */
+
+double mrc_kernel_of_distance(const mercer_kernel *kernel, double sqdist)
+{
+    return mrc_kernel_find(kernel->id)->of_distance(kernel, sqdist);
+}
+
+double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm)
+{
+    return mrc_kernel_find(kernel->id)->of_inner(kernel, dot, x_sqnorm, z_sqnorm);
+}
+
+bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out)
+{
+    double sqdist = 0, dot = 0, xx = 0, zz = 0;
+    for (int64_t k = 0; k < d; k++) {
+        double difference = x[k] - z[k];
+        sqdist += difference * difference;
+        dot += x[k] * z[k];
+        xx += x[k] * x[k];
+        zz += z[k] * z[k];
+    }
+    bool on_distance = mrc_kernel_argument(kernel) == MRC_ON_DISTANCE;
+    if (!mrc_kernel_is_callback(kernel)) {
+        *out = on_distance ? mrc_kernel_of_distance(kernel, sqdist) : mrc_kernel_of_inner(kernel, dot, xx, zz);
+        return true;
+    }
+    double value = on_distance ? sqrt(sqdist) : dot;
+    mercer_kernel_block block = {1, 1, 1, &value, on_distance ? NULL : &xx, on_distance ? NULL : &zz};
+    if (kernel->callback(kernel->callback_user, &block)) return false;
+    *out = value;
+    return true;
+}

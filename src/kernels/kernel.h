@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernel functions: one table of names, parameters and formulas; parse, print, check; the scalar double reference. */
+#ifndef MRC_KERNELS_KERNEL_H
+#define MRC_KERNELS_KERNEL_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+/* What a kernel is a function of: the squared L2 distance, or the inner product with both squared norms. */
+typedef enum mrc_argument { MRC_ON_DISTANCE, MRC_ON_INNER } mrc_argument;
+
+/* "laplace:bandwidth=10" to a kernel and back; the contracts are those of mercer_kernel_parse and mercer_kernel_print. */
+mercer_status mrc_kernel_parse(mercer_context *context, mercer_kernel *out, const char *spec);
+mercer_status mrc_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text, size_t size,
+                               size_t *needed);
+
+/* The kernel is one we know and its parameters are in range; the message lists what is valid. */
+mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel);
+
+mrc_argument mrc_kernel_argument(const mercer_kernel *kernel);
+bool mrc_kernel_is_callback(const mercer_kernel *kernel);
+/* Inner-product kernels of the angle, ill-conditioned where vectors are nearly parallel (ntk, nngp). */
+bool mrc_kernel_is_angular(const mercer_kernel *kernel);
+
+/* The formulas. sqdist >= 0. Not for callbacks. */
+double mrc_kernel_of_distance(const mercer_kernel *kernel, double sqdist);
+double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm);
+
+/* K(x, z) from the coordinates in double; false if a callback failed. Cost: O(d). */
+bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out);
+
+/* Bounds used to derive test tolerances: max |dK/dr| over distances r (functions of the distance only). */
+double mrc_kernel_steepness(const mercer_kernel *kernel);
+
+/* Number of kernels in the table, and an example specification of each, for tests, benchmarks and messages. */
+int mrc_kernel_count(void);
+const char *mrc_kernel_name_at(int index);
+const char *mrc_kernel_example_at(int index);
+
+#endif

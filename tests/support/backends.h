@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs a test on every backend in the registry, and on every instruction set of this machine where that matters. */
+#ifndef MRC_TESTS_BACKENDS_H
+#define MRC_TESTS_BACKENDS_H
+
+#include "support/check.h"
+
+#include "backend/backend.h"
+#include "core/matrix.h"
+
+typedef void (*backend_test)(mrc_backend *backend);
+
+/* The reference has one form; every other backend is run once for each level up to the best. */
+static inline void for_each_backend(backend_test test)
+{
+    for (int b = 0; mrc_backend_registry[b]; b++) {
+        const char *name = mrc_backend_registry[b]->name;
+        int levels = strcmp(name, "reference") == 0 ? 1 : (int)mrc_isa_best() + 1;
+        for (int isa = 0; isa < levels; isa++) {
+            mercer_context context = {.threads = 2, .isa = (mrc_isa)isa};
+            mrc_backend *backend = NULL;
+            print_message("    %s %s\n", name, mrc_isa_name(context.isa));
+            assert_succeeds(&context, mrc_backend_create(&backend, &context, name));
+            test(backend);
+            mrc_backend_free(backend);
+            assert_that(context.bytes_now == 0, "%s leaks %lld bytes", name, (long long)context.bytes_now);
+        }
+    }
+}
+
+/* Rows are ld apart; what lies between them belongs to somebody else. */
+enum { SENTINEL_BYTE = 0x6b };
+
+static inline void set_sentinels(const mercer_matrix *matrix)
+{
+    int64_t size = mrc_dtype_size(matrix->dtype);
+    for (int64_t i = 0; i + 1 < matrix->rows; i++)
+        memset((char *)mrc_row(matrix, i) + matrix->cols * size, SENTINEL_BYTE, (size_t)((matrix->ld - matrix->cols) * size));
+}
+
+static inline bool sentinels_intact(const mercer_matrix *matrix)
+{
+    int64_t size = mrc_dtype_size(matrix->dtype);
+    for (int64_t i = 0; i + 1 < matrix->rows; i++) {
+        const unsigned char *gap = (const unsigned char *)mrc_row(matrix, i) + matrix->cols * size;
+        for (int64_t k = 0; k < (matrix->ld - matrix->cols) * size; k++)
+            if (gap[k] != SENTINEL_BYTE) return false;
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every test program includes first: cmocka with its prerequisites, and checks of status and message. */
+#ifndef MRC_TESTS_CHECK_H
+#define MRC_TESTS_CHECK_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* setenv, mmap: the build asks for plain C11 */
+#endif
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/context.h"
+
+/* The call succeeded; otherwise the library's message is part of the failure. */
+#define assert_succeeds(context, call) check_succeeds((context), (call), #call, __FILE__, __LINE__)
+
+static inline void check_succeeds(const mercer_context *context, mercer_status status, const char *what, const char *file,
+                                  int line)
+{
+    if (status == MERCER_OK) return;
+    print_error("%s: %s: %s\n", what, mrc_status_text(status), mrc_error_text(context));
+    _fail(file, line);
+}
+
+/* The call failed with that status and a message that contains `part`. */
+#define assert_fails(context, call, status, part)                                                                  \
+    check_fails((context), (call), (status), (part), #call, __FILE__, __LINE__)
+
+static inline void check_fails(const mercer_context *context, mercer_status got, mercer_status wanted, const char *part,
+                               const char *what, const char *file, int line)
+{
+    const char *message = mrc_error_text(context);
+    if (got == wanted && strstr(message, part)) return;
+    print_error("%s: status '%s' (wanted '%s'), message '%s' (wanted to contain '%s')\n", what, mrc_status_text(got),
+                mrc_status_text(wanted), message, part);
+    _fail(file, line);
+}
+
+/* A condition on numbers, with the numbers in the failure: printf-style. */
+#define assert_that(condition, ...)                                                                                \
+    do {                                                                                                           \
+        if (!(condition)) {                                                                                        \
+            print_error("%s: ", #condition);                                                                       \
+            print_error(__VA_ARGS__);                                                                              \
+            print_error("\n");                                                                                     \
+            _fail(__FILE__, __LINE__);                                                                             \
+        }                                                                                                          \
+    } while (0)
+
+#endif

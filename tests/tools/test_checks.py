@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The checks in tools/ pass on this tree and fail, naming file and line, on every kind of thing they forbid.
+
+Each case works on a copy of src/, include/ and examples/ and puts one wrong thing into it.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+TOOLS = os.path.join(ROOT, "tools")
+
+
+class Copy(unittest.TestCase):
+    """A test with a copy of the tree in self.root."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = self.folder.name
+        for name in ("src", "include", "examples"):
+            if os.path.isdir(os.path.join(ROOT, name)):
+                shutil.copytree(os.path.join(ROOT, name), os.path.join(self.root, name))
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run_check(self, name, *arguments):
+        command = [sys.executable, os.path.join(TOOLS, name), *(arguments or (self.root,))]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.returncode, result.stdout
+
+    def assert_ok(self, name, *arguments):
+        status, output = self.run_check(name, *arguments)
+        self.assertEqual(status, 0, output)
+        self.assertTrue(output.endswith(": ok\n"), output)
+
+    def assert_wrong(self, name, where, *arguments):
+        """The check fails, and its output has `where`, usually file:line."""
+        status, output = self.run_check(name, *arguments)
+        self.assertEqual(status, 1, output)
+        self.assertIn(where, output)
+
+
+class Includes(Copy):
+    def assert_forbidden(self, path, include):
+        with self.subTest(path=path, include=include):
+            self.write(path, f"/* a file */\n\n#include {include}\n")
+            self.assert_wrong("check-includes", f"{path}:3: ")
+            os.remove(os.path.join(self.root, path))
+
+    def assert_allowed(self, path, include):
+        with self.subTest(path=path, include=include):
+            self.write(path, f"#include {include}\n")
+            self.assert_ok("check-includes")
+            os.remove(os.path.join(self.root, path))
+
+    def test_tree_is_clean(self):
+        self.assert_ok("check-includes")
+
+    def test_algorithms_know_no_device_and_no_network(self):
+        self.assert_forbidden("src/algo/probe.c", "<cuda_runtime.h>")
+        self.assert_forbidden("src/algo/probe.c", "<mpi.h>")
+        self.assert_forbidden("src/algo/probe.c", "<nccl.h>")
+        self.assert_forbidden("src/algo/probe.c", "<immintrin.h>")
+        self.assert_forbidden("src/algo/probe.c", "<cblas.h>")
+        self.assert_forbidden("src/algo/probe.c", '"cpu/tile.h"')
+        self.assert_forbidden("src/algo/probe.c", '"backend/registry.h"')
+        self.assert_forbidden("src/algo/probe.c", '"api/api.h"')
+
+    def test_every_room_keeps_its_side(self):
+        self.assert_forbidden("src/core/probe.c", '"kernels/kernel.h"')
+        self.assert_forbidden("src/kernels/probe.c", '"backend/backend.h"')
+        self.assert_forbidden("src/backend/probe.c", '"cpu/cpu.h"')
+        self.assert_forbidden("src/backend/probe.c", '"cuda/cuda.h"')
+        self.assert_forbidden("src/cpu/probe.c", '"algo/trainer.h"')
+        self.assert_forbidden("src/cpu/probe.c", "<omp.h>")
+        self.assert_forbidden("src/cpu/probe.c", "<cublas_v2.h>")
+        self.assert_forbidden("src/cuda/probe.cu", "<lapacke.h>")
+        self.assert_forbidden("src/comm/probe.c", "<mpi.h>")
+        self.assert_forbidden("src/comm/comm_mpi.c", "<nccl.h>")
+        self.assert_forbidden("src/comm/probe.c", '"kernels/kernel.h"')
+        self.assert_forbidden("src/data/probe.c", '"model/model.h"')
+        self.assert_forbidden("src/api/probe.c", '"cpu/tile.h"')
+        self.assert_forbidden("src/elsewhere/probe.c", "<math.h>")
+
+    def test_form(self):
+        self.assert_forbidden("src/cpu/probe.c", '"tile.h"')
+        self.assert_forbidden("src/cpu/probe.c", '"../core/status.h"')
+        self.assert_forbidden("src/cpu/probe.c", "<core/status.h>")
+        self.assert_forbidden("src/cpu/probe.c", "HEADER")
+
+    def test_users_see_the_public_header_only(self):
+        self.assert_forbidden("examples/probe.c", '"core/status.h"')
+        self.assert_forbidden("examples/probe.c", '"../src/core/status.h"')
+        self.assert_forbidden("cli/probe.c", "<cuda_runtime.h>")
+        self.assert_allowed("cli/probe.c", "<mercer/mercer.h>")
+
+    def test_allowed(self):
+        self.assert_allowed("src/algo/probe.c", '"backend/backend.h"')
+        self.assert_allowed("src/algo/probe.c", '"comm/comm.h"')
+        self.assert_allowed("src/cpu/probe.c", "<immintrin.h>")
+        self.assert_allowed("src/core/probe.c", "<pthread.h>")
+        self.assert_allowed("src/cuda/probe.cu", "<cuda_runtime.h>")
+        self.assert_allowed("src/comm/comm_mpi.c", "<mpi.h>")
+        self.assert_allowed("src/api/probe.c", '"algo/trainer.h"')
+
+    def test_comments_do_not_count(self):
+        self.write("src/algo/probe.c", "/*\n#include <mpi.h>\n*/\n// \\\n#include <mpi.h>\n")
+        self.assert_ok("check-includes")
+
+    def test_openmp_stays_in_core(self):
+        self.write("src/algo/probe.c", "\n#pragma omp parallel for\n")
+        self.assert_wrong("check-includes", "src/algo/probe.c:2: ")
+
+
+class Sizes(Copy):
+    def test_tree_is_clean(self):
+        self.assert_ok("check-sizes")
+
+    def test_long_file(self):
+        self.write("src/core/probe.c", "int x;\n" * 801)
+        self.assert_wrong("check-sizes", "src/core/probe.c:801: ")
+
+    def test_long_function(self):
+        body = "".join(f"    y += {i};\n" for i in range(99))
+        self.write("src/core/probe.c", "\nint mrc_f(int y)\n{\n" + body + "}\n")
+        self.assert_wrong("check-sizes", "src/core/probe.c:2: mrc_f() has 102 lines")
+
+    def test_long_table_is_no_function(self):
+        rows = "".join(f"    {{ {i} }},\n" for i in range(150))
+        self.write("src/core/probe.c", "static const struct row { int x; } rows[] = {\n" + rows + "};\n")
+        self.assert_ok("check-sizes")
+
+    def test_dead_code_and_notes(self):
+        self.write("src/core/probe.c", "\n#if 0\n#endif\n")
+        self.assert_wrong("check-sizes", "src/core/probe.c:2: ")
+        self.write("src/core/probe.c", "/* TO" + "DO later */\n")
+        self.assert_wrong("check-sizes", "src/core/probe.c:1: ")
+
+
+class Names(Copy):
+    def test_tree_is_clean(self):
+        self.assert_ok("check-names")
+
+    def test_prefix(self):
+        self.write("src/core/probe.c", "\nvoid helper(void)\n{\n}\n")
+        self.assert_wrong("check-names", "src/core/probe.c:2: helper()")
+        self.write("src/core/probe.c", "static void helper(void)\n{\n}\nvoid mrc_helper(void)\n{\n}\n")
+        self.assert_ok("check-names")
+
+    def test_micro_kernels(self):
+        self.write("src/cpu/uk_probe_avx2.c", "void mrc_uk_dot_f32_8x8_avx2(void)\n{\n}\n")
+        self.assert_ok("check-names")
+        for name in ("mrc_uk_dot_f32_sse", "mrc_uk_Dot_avx2", "mrc_dot_avx2", "mrc_uk_dot_f32_avx512", "mrc_uk_avx2"):
+            with self.subTest(name=name):
+                self.write("src/cpu/uk_probe_avx2.c", f"\nvoid {name}(void)\n{{\n}}\n")
+                self.assert_wrong("check-names", f"src/cpu/uk_probe_avx2.c:2: {name}()")
+
+    def test_names_given_by_macros(self):
+        self.write("src/cpu/uk_probe_avx2.c", "\n#define UK_NAME mrc_uk_dot_f32_avx512\n#define UK_MR 4\n")
+        self.assert_wrong("check-names", "src/cpu/uk_probe_avx2.c:2: mrc_uk_dot_f32_avx512")
+        self.write("src/cpu/uk_probe_avx2.c", "#define UK_NAME mrc_uk_dot_f32_avx2\n")
+        self.write("src/cpu/uk_probe_body.h", "void UK_NAME(int x)\n{\n}\n")
+        self.assert_ok("check-names")
+
+
+class Symbols(Copy):
+    HEADER = "#define MERCER_API\n/* MERCER_API int mercer_old(void); */\nMERCER_API int mercer_one(void);\n"
+    SOURCE = "int mercer_one(void)\n{\n    return 1;\n}\n"
+
+    def build(self, source):
+        self.write("probe.c", source)
+        self.write("probe.h", self.HEADER)
+        library, code = os.path.join(self.root, "libmercer.so"), os.path.join(self.root, "probe.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, code], check=True)
+        return self.root, os.path.join(self.root, "probe.h")
+
+    def test_equal_sets(self):
+        self.assert_ok("check-symbols", *self.build(self.SOURCE))
+
+    def test_extra_export(self):
+        self.assert_wrong("check-symbols", "exports helper", *self.build(self.SOURCE + "int helper;\n"))
+
+    def test_missing_export(self):
+        self.assert_wrong("check-symbols", "does not export mercer_one", *self.build("int mercer_two;\n"))
+
+    def test_forbidden_imports(self):
+        for header, call, name in (
+            ("stdio.h", 'printf("%d", 1)', "printf"),
+            ("stdio.h", 'puts("x")', "puts"),
+            ("stdio.h", 'fprintf(stderr, "x")', "stderr"),
+            ("stdlib.h", "exit(1)", "exit"),
+            ("stdlib.h", "abort()", "abort"),
+            ("unistd.h", "_exit(1)", "_exit"),
+        ):
+            with self.subTest(name=name):
+                source = f"#include <{header}>\nint mercer_one(void)\n{{\n    {call};\n    return 1;\n}}\n"
+                self.assert_wrong("check-symbols", f"imports {name}", *self.build(source))
+
+    def test_static_library(self):
+        folder, header = self.build(self.SOURCE)
+        self.write("extra.c", "int NAME(void)\n{\n    return 1;\n}\n")
+        archive, code = os.path.join(folder, "libmercer.a"), os.path.join(folder, "extra.c")
+        for member, name, right in (
+            ("extra.c.o", "mrc_helper", True),
+            ("extra.c.o", "helper", False),
+            ("uk_x_avx2.c.o", "mrc_uk_x_avx2", True),
+            ("uk_x_avx2.c.o", "mrc_helper", False),
+        ):
+            with self.subTest(member=member, name=name):
+                compiled = os.path.join(folder, member)
+                subprocess.run(["cc", f"-DNAME={name}", "-c", "-o", compiled, code], check=True)
+                if os.path.exists(archive):
+                    os.remove(archive)
+                subprocess.run(["ar", "rc", archive, compiled], check=True)
+                if right:
+                    self.assert_ok("check-symbols", folder, header)
+                else:
+                    self.assert_wrong("check-symbols", f"{member}: defines {name}", folder, header)
+
+
+if __name__ == "__main__":
+    unittest.main()

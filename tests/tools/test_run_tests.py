@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/run-tests: its closing line and its exit status, on small projects of known outcome."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
+
+
+class RunTests(unittest.TestCase):
+    def outcome(self, *tests):
+        """Runs tests given as (name, command, properties) and returns (exit status, last line)."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
+                for name, command, properties in tests:
+                    file.write(f"add_test({name} {command})\n")
+                    if properties:
+                        file.write(f"set_tests_properties({name} PROPERTIES {properties})\n")
+            command = [sys.executable, os.path.join(TOOLS, "run-tests"), folder]
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            return result.returncode, result.stdout.rstrip("\n").split("\n")[-1]
+
+    def test_all_pass(self):
+        self.assertEqual(self.outcome(("a", "true", ""), ("b", "true", "")), (0, "2 passed, 0 failed"))
+
+    def test_failure(self):
+        status, line = self.outcome(("a", "true", ""), ("b", "false", ""))
+        self.assertNotEqual(status, 0)
+        self.assertEqual(line, "1 passed, 1 failed")
+
+    def test_skip(self):
+        skip = ("b", 'sh "-c" "exit 77"', "SKIP_RETURN_CODE 77")
+        self.assertEqual(self.outcome(("a", "true", ""), skip), (0, "1 passed, 0 failed, 1 skipped"))
+
+    def test_timeout_is_a_failure(self):
+        status, line = self.outcome(("a", "true", ""), ("b", 'sleep "5"', "TIMEOUT 1"))
+        self.assertNotEqual(status, 0)
+        self.assertEqual(line, "1 passed, 1 failed")
+
+    def test_missing_program_is_a_failure(self):
+        status, line = self.outcome(("a", "true", ""), ("b", "/nonexistent/program", ""))
+        self.assertNotEqual(status, 0)
+        self.assertEqual(line, "1 passed, 1 failed")
+
+    def test_no_tests_is_a_failure(self):
+        status, line = self.outcome()
+        self.assertNotEqual(status, 0)
+        self.assertEqual(line, "0 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    unittest.main()

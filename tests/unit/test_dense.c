@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Dense linear algebra of every backend. With e = 2^-53 and g(k) = k e / (1 - k e) (Higham, Accuracy and Stability, ch. 3, 8, 10):
+ *
+ *   gemm       |C - C^|   <= g(k + 4) (|alpha| |A||B| + |beta| |C|)   any order of summation; e = 2^-24 for float
+ *   cholesky   |A - L L'| <= g(n + 1) |L||L'|                         elementwise
+ *   solve      |B - L X|  <= g(n) |L||X|                              elementwise
+ *   eigen      |A V - V D|_F <= 10 n e |A|_F, |V'V - I|_F <= 10 n e sqrt(n)   both are n times a few e for Jacobi (each entry
+ *              meets n rotations a sweep, and the last sweeps are the identity up to e) and for Householder methods
+ *
+ * Residuals are formed in long double, so that their own rounding (2^-64) does not count.
+ */
+#include "support/backends.h"
+#include "support/data.h"
+
+#include <float.h>
+
+static const int64_t sizes[] = {0, 1, 2, 3, 17, 64, 65};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static double gamma_of(double k, double unit)
+{
+    return k * unit / (1 - k * unit);
+}
+
+static double unit_of(mercer_dtype dtype)
+{
+    return dtype == MERCER_F32 ? 0x1p-24 : 0x1p-53;
+}
+
+/* ---- Eigenvectors -------------------------------------------------------------------------------------------- */
+
+enum { RANDOM, IDENTITY, SINGULAR, CLUSTERED, TINY, KINDS };
+
+static mercer_matrix symmetric(int64_t n, int kind)
+{
+    mercer_matrix a = data_matrix(n, n, n + 3, MERCER_F64), f = data_matrix(n, n, 0, MERCER_F64);
+    data_fill_normal(&f, (mrc_stream){31, (uint64_t)n}, 0, 1);
+    int64_t rank = kind == SINGULAR ? (n + 1) / 2 : n;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < rank; k++) sum += mrc_load(&f, i, k) * mrc_load(&f, j, k);
+            if (kind == RANDOM) sum = mrc_load(&f, i, j);
+            if (kind == IDENTITY) sum = i == j;
+            if (kind == CLUSTERED) sum = (i == j) + 1e-9 * sum;
+            if (kind == TINY) sum *= 1e-100;
+            mrc_store(&a, i, j, sum);
+            mrc_store(&a, j, i, sum);
+        }
+    }
+    free(f.data);
+    set_sentinels(&a);
+    return a;
+}
+
+/* |A v - value v|^2 of one pair, and |A|_F^2. */
+static void residual(const mercer_matrix *a, const mercer_matrix *v, int64_t which, double value, double *error, double *all)
+{
+    *error = *all = 0;
+    for (int64_t i = 0; i < a->rows; i++) {
+        long double sum = -(long double)value * mrc_load(v, i, which);
+        for (int64_t k = 0; k < a->rows; k++) {
+            sum += (long double)mrc_load(a, i, k) * mrc_load(v, k, which);
+            *all += mrc_load(a, i, k) * mrc_load(a, i, k);
+        }
+        *error += (double)(sum * sum);
+    }
+}
+
+static void check_vectors(const mercer_matrix *v, const char *what)
+{
+    int64_t n = v->rows;
+    double off = 0;
+    for (int64_t a = 0; a < v->cols; a++) {
+        double top = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (fabs(mrc_load(v, i, a)) > fabs(top)) top = mrc_load(v, i, a);
+        assert_that(top > 0, "%s: vector %d has its largest entry negative", what, (int)a);
+        for (int64_t b = 0; b < v->cols; b++) {
+            long double dot = a == b ? -1 : 0;
+            for (int64_t i = 0; i < n; i++) dot += (long double)mrc_load(v, i, a) * mrc_load(v, i, b);
+            off += (double)(dot * dot);
+        }
+    }
+    double bound = 10 * (double)n * 0x1p-53 * sqrt((double)n);
+    assert_that(sqrt(off) <= bound, "%s: |V'V - I| = %g, bound %g", what, sqrt(off), bound);
+}
+
+static void check_eigen(mrc_backend *backend, int64_t n, int64_t q, int kind)
+{
+    char what[64];
+    snprintf(what, sizeof what, "n = %d, q = %d, kind %d", (int)n, (int)q, kind);
+    mercer_matrix a = symmetric(n, kind), kept = symmetric(n, kind), v = data_matrix(n, q, q + 2, MERCER_F64);
+    double *values = calloc((size_t)q + 1, sizeof *values);
+    values[q] = 42;
+    set_sentinels(&v);
+    assert_succeeds(backend->context, backend->ops->eigen_top(backend, &a, q, values, &v));
+    assert_true(sentinels_intact(&v) && sentinels_intact(&a));
+    assert_true(values[q] == 42);
+    double trace = 0, sum = 0, error, all = 0;
+    for (int64_t i = 0; i < q; i++) {
+        assert_that(i == 0 || values[i] <= values[i - 1], "%s: value %d is above the one before", what, (int)i);
+        residual(&kept, &v, i, values[i], &error, &all);
+        double bound = 10 * (double)n * 0x1p-53 * sqrt(all);
+        assert_that(sqrt(error) <= bound, "%s: residual of pair %d is %g, bound %g", what, (int)i, sqrt(error), bound);
+        sum += values[i];
+    }
+    check_vectors(&v, what);
+    for (int64_t i = 0; i < n; i++) trace += mrc_load(&kept, i, i);
+    /* With all pairs, the trace shows that no eigenvalue was left out or taken twice. */
+    if (q == n) assert_that(fabs(sum - trace) <= 10 * (double)(n * n) * 0x1p-53 * sqrt(all), "%s: trace %g, sum %g", what, trace, sum);
+    free(values), free(a.data), free(kept.data), free(v.data);
+}
+
+static void eigen_on(mrc_backend *backend)
+{
+    for (int s = 0; s < SIZES; s++) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            check_eigen(backend, sizes[s], sizes[s], kind);
+            check_eigen(backend, sizes[s], (sizes[s] + 3) / 4, kind);
+            check_eigen(backend, sizes[s], 0, kind);
+        }
+    }
+}
+
+/* The top q are the largest: a diagonal matrix has known ones. */
+static void eigen_order_on(mrc_backend *backend)
+{
+    enum { N = 9 };
+    double a[N * N] = {0}, values[3], vectors[N * 3];
+    for (int i = 0; i < N; i++) a[i * N + i] = (i * 5) % N - 4; /* all of -4 .. 4 */
+    mercer_matrix view = mrc_view(a, N, N, MERCER_F64), v = mrc_view(vectors, N, 3, MERCER_F64);
+    assert_succeeds(backend->context, backend->ops->eigen_top(backend, &view, 3, values, &v));
+    assert_true(values[0] == 4 && values[1] == 3 && values[2] == 2);
+    assert_true(vectors[7 * 3 + 0] == 1 && vectors[5 * 3 + 1] == 1 && vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8 ... */
+}
+
+/* ---- Cholesky and triangular systems ------------------------------------------------------------------------- */
+
+static mercer_matrix positive_definite(int64_t n)
+{
+    mercer_matrix a = symmetric(n, SINGULAR); /* semi-definite ... */
+    for (int64_t i = 0; i < n; i++) mrc_store(&a, i, i, mrc_load(&a, i, i) + 0.5); /* ... and lifted */
+    return a;
+}
+
+static void check_factor(const mercer_matrix *a, const mercer_matrix *l)
+{
+    int64_t n = a->rows;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            if (j > i) assert_true(mrc_load(l, i, j) == 0);
+            if (j > i) continue;
+            long double sum = -(long double)mrc_load(a, i, j), size = 0;
+            for (int64_t k = 0; k <= j; k++) {
+                sum += (long double)mrc_load(l, i, k) * mrc_load(l, j, k);
+                size += fabsl((long double)mrc_load(l, i, k) * mrc_load(l, j, k));
+            }
+            double bound = gamma_of((double)n + 1, 0x1p-53) * (double)size;
+            assert_that(fabs((double)sum) <= bound, "n = %d, (%d, %d): %g, bound %g", (int)n, (int)i, (int)j, (double)sum, bound);
+        }
+    }
+}
+
+static void cholesky_on(mrc_backend *backend)
+{
+    for (int s = 0; s < SIZES; s++) {
+        mercer_matrix a = positive_definite(sizes[s]), l = positive_definite(sizes[s]);
+        assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
+        check_factor(&a, &l);
+        assert_true(sentinels_intact(&l));
+        free(a.data), free(l.data);
+    }
+}
+
+static void not_definite_on(mrc_backend *backend)
+{
+    const double bad[] = {-1, 0, NAN};
+    for (int b = 0; b < 3; b++) {
+        for (int64_t row = 0; row < 33; row += 16) { /* the first, a middle and the last row */
+            mercer_matrix a = positive_definite(33);
+            for (int64_t j = 0; j < 33; j++) {
+                if (j == row) continue;
+                mrc_store(&a, row, j, 0);
+                mrc_store(&a, j, row, 0);
+            }
+            mrc_store(&a, row, row, bad[b]);
+            char part[32];
+            snprintf(part, sizeof part, "row %d", (int)row);
+            assert_fails(backend->context, backend->ops->cholesky(backend, &a), MERCER_ERROR_NUMERIC, part);
+            free(a.data);
+        }
+    }
+}
+
+static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpose)
+{
+    mercer_matrix l = positive_definite(n), b = data_matrix(n, c, c + 1, MERCER_F64), x = data_matrix(n, c, c + 5, MERCER_F64);
+    assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN); /* the upper triangle is not L's and not read */
+    data_fill_normal(&b, (mrc_stream){5, (uint64_t)n}, 1, 2);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < c; j++) mrc_store(&x, i, j, mrc_load(&b, i, j));
+    set_sentinels(&x);
+    assert_succeeds(backend->context, backend->ops->triangular_solve(backend, &l, transpose, &x));
+    assert_true(sentinels_intact(&x) && sentinels_intact(&l));
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < c; j++) {
+            long double sum = -(long double)mrc_load(&b, i, j), size = 0;
+            for (int64_t k = transpose ? i : 0; k < (transpose ? n : i + 1); k++) {
+                long double term = (long double)(transpose ? mrc_load(&l, k, i) : mrc_load(&l, i, k)) * mrc_load(&x, k, j);
+                sum += term;
+                size += fabsl(term);
+            }
+            double bound = gamma_of((double)n, 0x1p-53) * (double)size;
+            assert_that(fabs((double)sum) <= bound, "n = %d, c = %d, %s (%d, %d): %g, bound %g", (int)n, (int)c,
+                        transpose ? "L'" : "L", (int)i, (int)j, (double)sum, bound);
+        }
+    }
+    free(l.data), free(b.data), free(x.data);
+}
+
+static void solve_on(mrc_backend *backend)
+{
+    for (int s = 0; s < SIZES; s++)
+        for (int64_t c = 0; c < 12; c += 5)
+            for (int t = 0; t < 2; t++) check_solve(backend, sizes[s], c, t);
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------------ */
+
+static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, int transposes, mercer_dtype dtype, int scaling)
+{
+    static const double alphas[] = {1, -0.37, 0, 2}, betas[] = {0, 1, -1.3, 0};
+    bool ta = transposes & 1, tb = transposes & 2;
+    mercer_matrix a = ta ? data_matrix(k, m, m + 1, dtype) : data_matrix(m, k, k + 2, dtype);
+    mercer_matrix b = tb ? data_matrix(n, k, k + 3, dtype) : data_matrix(k, n, n + 1, dtype);
+    mercer_matrix c = data_matrix(m, n, n + 4, dtype), old = data_matrix(m, n, 0, dtype);
+    data_fill_normal(&a, (mrc_stream){1, 1}, 0.5, 1);
+    data_fill_normal(&b, (mrc_stream){1, 2}, -0.5, 1);
+    data_fill_normal(&old, (mrc_stream){1, 3}, 0, 1);
+    mrc_gemm job = {.transpose_a = ta, .transpose_b = tb, .alpha = alphas[scaling], .beta = betas[scaling], .a = &a, .b = &b, .c = &c};
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) mrc_store(&c, i, j, job.beta != 0 ? mrc_load(&old, i, j) : (double)NAN);
+    set_sentinels(&c);
+    assert_succeeds(backend->context, backend->ops->gemm(backend, &job));
+    assert_true(sentinels_intact(&c));
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            long double sum = 0, size = 0;
+            for (int64_t l = 0; l < k; l++) {
+                long double term = (long double)(ta ? mrc_load(&a, l, i) : mrc_load(&a, i, l)) *
+                                   (tb ? mrc_load(&b, j, l) : mrc_load(&b, l, j));
+                sum += term, size += fabsl(term);
+            }
+            long double wanted = job.alpha * sum + job.beta * mrc_load(&old, i, j);
+            long double terms = fabsl(job.alpha) * size + fabsl(job.beta * mrc_load(&old, i, j));
+            double bound = gamma_of((double)k + 4, unit_of(dtype)) * (double)terms, got = mrc_load(&c, i, j);
+            assert_that(fabs(got - (double)wanted) <= bound, "%s (%d, %d, %d) transposes %d: %.17g, wanted %.17g, bound %g",
+                        mrc_dtype_name(dtype), (int)m, (int)n, (int)k, transposes, got, (double)wanted, bound);
+        }
+    }
+    free(a.data), free(b.data), free(c.data), free(old.data);
+}
+
+static void gemm_on(mrc_backend *backend)
+{
+    static const int64_t shapes[][3] = {{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1},   {2, 3, 5},
+                                        {17, 1, 9}, {1, 17, 9}, {64, 17, 2}, {33, 65, 64}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int transposes = 0; transposes < 4; transposes++)
+            for (int scaling = 0; scaling < 4; scaling++) {
+                check_gemm(backend, shapes[s][0], shapes[s][1], shapes[s][2], transposes, MERCER_F64, scaling);
+                check_gemm(backend, shapes[s][0], shapes[s][1], shapes[s][2], transposes, MERCER_F32, scaling);
+            }
+}
+
+#define ON_EVERY_BACKEND(name)                                                                                     \
+    static void test_##name(void **state)                                                                          \
+    {                                                                                                              \
+        (void)state;                                                                                               \
+        for_each_backend(name##_on);                                                                               \
+    }
+ON_EVERY_BACKEND(eigen)
+ON_EVERY_BACKEND(eigen_order)
+ON_EVERY_BACKEND(cholesky)
+ON_EVERY_BACKEND(not_definite)
+ON_EVERY_BACKEND(solve)
+ON_EVERY_BACKEND(gemm)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_eigen),        cmocka_unit_test(test_eigen_order), cmocka_unit_test(test_cholesky),
+        cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),       cmocka_unit_test(test_gemm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernel specifications: what is read, what is printed, and what messages say about the rest. */
+#include "support/check.h"
+
+#include "kernels/table.h"
+
+#include <locale.h>
+#include <math.h>
+
+static mercer_kernel parse(const char *spec)
+{
+    mercer_context context = {.threads = 1};
+    mercer_kernel kernel;
+    memset(&kernel, 0x55, sizeof kernel);
+    assert_succeeds(&context, mrc_kernel_parse(&context, &kernel, spec));
+    return kernel;
+}
+
+static void test_examples_round_trip(void **state)
+{
+    (void)state;
+    mercer_context context = {.threads = 1};
+    assert_int_equal(mrc_kernel_count(), 11);
+    for (int i = 0; i < mrc_kernel_count(); i++) {
+        mercer_kernel kernel = parse(mrc_kernel_example_at(i)), again;
+        char text[256];
+        size_t needed = 0;
+        assert_succeeds(&context, mrc_kernel_check(&context, &kernel));
+        assert_succeeds(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, &needed));
+        assert_int_equal(needed, strlen(text) + 1);
+        assert_int_equal(strncmp(text, mrc_kernel_name_at(i), strlen(mrc_kernel_name_at(i))), 0);
+        again = parse(text);
+        assert_memory_equal(&again, &kernel, sizeof kernel);
+    }
+}
+
+static void test_values_land_in_their_fields(void **state)
+{
+    (void)state;
+    mercer_kernel k = parse("exppower:gamma=0.5,bandwidth=2.5"); /* any order */
+    assert_int_equal(k.id, MERCER_KERNEL_EXPPOWER);
+    assert_true(k.bandwidth == 2.5 && k.gamma == 0.5);
+    k = parse("polynomial:offset=0,degree=5,scale=1e-3");
+    assert_int_equal(k.degree, 5);
+    assert_true(k.scale == 1e-3 && k.offset == 0);
+    k = parse("ntk:bias=.25,depth=4");
+    assert_int_equal(k.depth, 4);
+    assert_true(k.bias == 0.25);
+    assert_null(k.callback);
+    assert_int_equal(k.reserved[0] | k.reserved[1] | k.reserved[2] | k.reserved[3], 0);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    mercer_kernel k = parse("polynomial");
+    assert_int_equal(k.degree, 3);
+    assert_true(k.scale == 1 && k.offset == 1);
+    k = parse("rational-quadratic:bandwidth=2");
+    assert_true(k.alpha == 1);
+    k = parse("ntk");
+    assert_int_equal(k.depth, 1);
+    assert_true(k.bias == 0);
+    assert_int_equal(parse("nngp").depth, 1);
+    assert_int_equal(parse("linear").id, MERCER_KERNEL_LINEAR);
+}
+
+/* Numbers that need all 17 digits, and the ends of the ranges, survive print and parse bit for bit. */
+static void test_numbers_round_trip(void **state)
+{
+    (void)state;
+    mercer_context context = {.threads = 1};
+    const double values[] = {0.1, 1.0 / 3, 1e-300, 1e300, 5e-324, 123456789.123456789, 0x1.fffffffffffffp0, 3, 1e22, 1e23};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        mercer_kernel kernel = parse("laplace:bandwidth=1");
+        kernel.bandwidth = values[i];
+        char text[128];
+        assert_succeeds(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, NULL));
+        assert_that(parse(text).bandwidth == values[i], "%a printed as %s", values[i], text);
+    }
+    char text[128];
+    mercer_kernel tenth = parse("laplace:bandwidth=0.1");
+    assert_succeeds(&context, mrc_kernel_print(&context, &tenth, text, sizeof text, NULL));
+    assert_string_equal(text, "laplace:bandwidth=0.1"); /* the shortest form, not 17 digits */
+}
+
+/* Each bad text with what its message must contain. */
+typedef struct bad_spec {
+    const char *spec;
+    const char *parts[3];
+} bad_spec;
+
+static const bad_spec bad_specs[] = {
+    {"", {"no name", "laplace", "nngp"}},
+    {":bandwidth=1", {"no name", "gaussian", "laplace:bandwidth"}},
+    {"laplacian:bandwidth=1", {"'laplacian'", "laplace, gaussian", "nngp"}},
+    {"Laplace:bandwidth=1", {"'Laplace'", "laplace", "linear"}},
+    {" laplace:bandwidth=1", {"' laplace'", "laplace", "linear"}},
+    {"laplace", {"missing parameter 'bandwidth'", "> 0", "required"}},
+    {"laplace:", {"missing parameter 'bandwidth'", "> 0", "laplace:bandwidth=10"}},
+    {"exppower:bandwidth=1", {"missing parameter 'gamma'", "gamma (> 0 and <= 2", "bandwidth"}},
+    {"laplace:width=3", {"unknown parameter 'width'", "bandwidth (> 0", "required"}},
+    {"laplace:bandwidth=1,gamma=1", {"unknown parameter 'gamma'", "bandwidth", ""}},
+    {"linear:scale=2", {"unknown parameter 'scale'", "none", ""}},
+    {"laplace:bandwidth", {"no value given for 'bandwidth'", "bandwidth (> 0", ""}},
+    {"laplace:bandwidth,", {"no value given for", "", ""}},
+    {"laplace:bandwidth=", {"not a number: ''", "", ""}},
+    {"laplace:bandwidth=abc", {"not a number: 'abc'", "", ""}},
+    {"laplace:bandwidth=nan", {"not a number: 'nan'", "", ""}},
+    {"laplace:bandwidth=inf", {"not a number: 'inf'", "", ""}},
+    {"laplace:bandwidth=0x10", {"not a number: '0x10'", "", ""}},
+    {"laplace:bandwidth= 1", {"not a number: ' 1'", "", ""}},
+    {"laplace:bandwidth=1 ", {"not a number: '1 '", "", ""}},
+    {"laplace:bandwidth=1.2.3", {"not a number: '1.2.3'", "", ""}},
+    {"laplace:bandwidth=1e", {"not a number: '1e'", "", ""}},
+    {"laplace:bandwidth=--1", {"not a number: '--1'", "", ""}},
+    {"laplace:bandwidth=1e400", {"1e400", "", ""}},
+    {"laplace:bandwidth=0", {"bandwidth=0 is out of range", "> 0", ""}},
+    {"laplace:bandwidth=-2", {"bandwidth=-2 is out of range", "> 0", ""}},
+    {"laplace:bandwidth=1e-400", {"bandwidth=1e-400 is out of range", "> 0", ""}},
+    {"exppower:bandwidth=1,gamma=2.1", {"gamma=2.1 is out of range", "<= 2", ""}},
+    {"polynomial:degree=2.5", {"degree=2.5 is out of range", "whole", "<= 64"}},
+    {"polynomial:degree=0", {"degree=0 is out of range", ">= 1", ""}},
+    {"polynomial:degree=65", {"degree=65 is out of range", "<= 64", ""}},
+    {"polynomial:degree=1e300", {"out of range", "<= 64", ""}},
+    {"polynomial:offset=-1", {"offset=-1 is out of range", ">= 0", ""}},
+    {"ntk:depth=0", {"depth=0 is out of range", ">= 1", ""}},
+    {"ntk:bias=-0.5", {"bias=-0.5 is out of range", ">= 0", ""}},
+    {"laplace:bandwidth=1,bandwidth=2", {"given twice: 'bandwidth'", "", ""}},
+    {"laplace:bandwidth=1,", {"nothing follows", "", ""}},
+    {"laplace:bandwidth=1,,", {"unknown parameter ''", "", ""}},
+    {"laplace:bandwidth=1:gamma=2", {"not a number: '1:gamma=2'", "", ""}},
+    {"laplace:,bandwidth=1", {"unknown parameter ''", "", ""}},
+};
+
+static void test_bad_specs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad_specs / sizeof *bad_specs; i++) {
+        mercer_context context = {.threads = 1};
+        mercer_kernel kernel, before;
+        memset(&kernel, 0x55, sizeof kernel);
+        memset(&before, 0x55, sizeof before);
+        mercer_status status = mrc_kernel_parse(&context, &kernel, bad_specs[i].spec);
+        assert_that(status == MERCER_ERROR_KERNEL, "'%s': %s", bad_specs[i].spec, mrc_status_text(status));
+        for (int p = 0; p < 3; p++)
+            if (bad_specs[i].parts[p])
+                assert_that(strstr(context.error, bad_specs[i].parts[p]), "'%s': message '%s' lacks '%s'",
+                            bad_specs[i].spec, context.error, bad_specs[i].parts[p]);
+        assert_memory_equal(&kernel, &before, sizeof kernel);
+    }
+}
+
+static void test_null_arguments(void **state)
+{
+    (void)state;
+    mercer_context context = {.threads = 1};
+    mercer_kernel kernel = parse("linear");
+    assert_fails(&context, mrc_kernel_parse(&context, NULL, "linear"), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(&context, mrc_kernel_parse(&context, &kernel, NULL), MERCER_ERROR_ARGUMENT, "spec");
+    assert_fails(NULL, mrc_kernel_parse(NULL, &kernel, "nonsense"), MERCER_ERROR_KERNEL, "nonsense");
+    assert_fails(&context, mrc_kernel_print(&context, NULL, NULL, 0, NULL), MERCER_ERROR_ARGUMENT, "kernel");
+    assert_fails(&context, mrc_kernel_print(&context, &kernel, NULL, 100, NULL), MERCER_ERROR_ARGUMENT, "text");
+}
+
+/* A word longer than the parser's buffers is read in full or refused, never cut and read as another number. */
+static void test_long_words(void **state)
+{
+    (void)state;
+    mercer_context context = {.threads = 1};
+    char spec[512] = "laplace:bandwidth=1";
+    for (int i = 0; i < 80; i++) strcat(spec, "0"); /* 1e80 */
+    mercer_kernel kernel = {0};
+    mercer_status status = mrc_kernel_parse(&context, &kernel, spec);
+    assert_that(status == MERCER_ERROR_KERNEL || kernel.bandwidth == 1e80, "1 and 80 zeros were read as %g",
+                kernel.bandwidth);
+    memset(spec, 'a', 300);
+    spec[300] = 0;
+    assert_int_equal(mrc_kernel_parse(&context, &kernel, spec), MERCER_ERROR_KERNEL);
+    strcpy(spec + 200, ":bandwidth=1");
+    assert_int_equal(mrc_kernel_parse(&context, &kernel, spec), MERCER_ERROR_KERNEL);
+    strcpy(spec, "laplace:");
+    memset(spec + 8, 'b', 300);
+    strcpy(spec + 308, "=1");
+    assert_int_equal(mrc_kernel_parse(&context, &kernel, spec), MERCER_ERROR_KERNEL);
+}
+
+static void test_print_sizes(void **state)
+{
+    (void)state;
+    mercer_context context = {.threads = 1};
+    mercer_kernel kernel = parse("laplace:bandwidth=10");
+    const size_t wanted = sizeof "laplace:bandwidth=10";
+    char text[64];
+    for (size_t size = 0; size < wanted + 3; size++) {
+        size_t needed = 0;
+        memset(text, '#', sizeof text);
+        mercer_status status = mrc_kernel_print(&context, &kernel, size ? text : NULL, size, &needed);
+        assert_int_equal(needed, wanted);
+        if (size < wanted) {
+            assert_int_equal(status, MERCER_ERROR_ARGUMENT);
+            for (size_t i = 0; i < sizeof text; i++) assert_int_equal(text[i], '#');
+        } else {
+            assert_int_equal(status, MERCER_OK);
+            assert_string_equal(text, "laplace:bandwidth=10");
+            assert_int_equal(text[wanted], '#');
+        }
+    }
+}
+
+static int no_op(void *user, const mercer_kernel_block *block)
+{
+    (void)user, (void)block;
+    return 0;
+}
+
+/* Structs that were filled by hand, or not at all. */
+static void test_check(void **state)
+{
+    (void)state;
+    mercer_context context = {.threads = 1};
+    char text[64] = "#";
+    mercer_kernel kernel = {0};
+    assert_fails(&context, mrc_kernel_check(&context, NULL), MERCER_ERROR_ARGUMENT, "kernel is NULL");
+    assert_fails(&context, mrc_kernel_check(&context, &kernel), MERCER_ERROR_KERNEL, "mercer_kernel_parse");
+    kernel.id = 12345;
+    assert_fails(&context, mrc_kernel_check(&context, &kernel), MERCER_ERROR_KERNEL, "12345");
+    kernel = parse("laplace:bandwidth=1");
+    const double bad[] = {0, -1, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        kernel.bandwidth = bad[i];
+        assert_fails(&context, mrc_kernel_check(&context, &kernel), MERCER_ERROR_KERNEL, "bandwidth");
+        assert_fails(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, NULL), MERCER_ERROR_KERNEL,
+                     "bandwidth");
+    }
+    kernel = parse("polynomial");
+    kernel.degree = -3;
+    assert_fails(&context, mrc_kernel_check(&context, &kernel), MERCER_ERROR_KERNEL, "degree is -3");
+
+    kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_DISTANCE};
+    assert_fails(&context, mrc_kernel_check(&context, &kernel), MERCER_ERROR_ARGUMENT, "callback");
+    kernel.callback = no_op;
+    assert_succeeds(&context, mrc_kernel_check(&context, &kernel));
+    assert_fails(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, NULL), MERCER_ERROR_KERNEL, "callback");
+    assert_string_equal(text, "#");
+}
+
+/* Files travel between countries: a decimal comma in the locale changes neither reading nor printing. */
+static void test_locale_with_a_comma(void **state)
+{
+    (void)state;
+    const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8", "de_DE", "ru_RU.UTF-8"};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) found = setlocale(LC_NUMERIC, names[i]);
+    if (!found || localeconv()->decimal_point[0] != ',') {
+        setlocale(LC_NUMERIC, "C");
+        print_message("no locale with a decimal comma is installed\n");
+        skip();
+    }
+    mercer_context context = {.threads = 1};
+    mercer_kernel kernel = {0};
+    char text[64] = "";
+    mercer_status read = mrc_kernel_parse(&context, &kernel, "exppower:bandwidth=2.5,gamma=0.75");
+    mercer_status printed = mrc_kernel_print(&context, &kernel, text, sizeof text, NULL);
+    setlocale(LC_NUMERIC, "C"); /* before anything can fail */
+    assert_int_equal(read, MERCER_OK);
+    assert_int_equal(printed, MERCER_OK);
+    assert_true(kernel.bandwidth == 2.5 && kernel.gamma == 0.75);
+    assert_string_equal(text, "exppower:bandwidth=2.5,gamma=0.75");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_examples_round_trip),
+        cmocka_unit_test(test_values_land_in_their_fields),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_numbers_round_trip),
+        cmocka_unit_test(test_bad_specs),
+        cmocka_unit_test(test_null_arguments),
+        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_print_sizes),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_locale_with_a_comma),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

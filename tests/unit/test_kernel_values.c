@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The scalar double kernel functions against expressions written differently, in long double.
+ *
+ * Tolerance: with e = 2^-53, an argument y of exp carries at most 5 roundings, and |y exp(-y)| <= 1/e, so the value is off by
+ * less than 5 e / 2.7 from that and 2 e from exp and the last product; matern adds 4 e. 8 e absolute covers functions of
+ * the distance, which are <= 1. Functions of the inner product are relative to the sum of the sizes of their terms.
+ */
+#include "support/check.h"
+
+#include "backend/backend.h"
+#include "kernels/table.h"
+#include "support/data.h"
+
+#include <float.h>
+
+#define E (DBL_EPSILON / 2)
+static const long double pi = 3.14159265358979323846264338327950288L;
+
+static mercer_kernel parse(const char *spec)
+{
+    mercer_kernel kernel;
+    assert_succeeds(NULL, mrc_kernel_parse(NULL, &kernel, spec));
+    return kernel;
+}
+
+/* ---- Functions of the distance ------------------------------------------------------------------------------- */
+
+static long double expected_of_distance(const mercer_kernel *k, double sqdist)
+{
+    long double s = sqdist, r = sqrtl(s), b = k->bandwidth, u;
+    switch (k->id) {
+        case MERCER_KERNEL_LAPLACE: return 1 / expl(r / b);
+        case MERCER_KERNEL_GAUSSIAN: return expl(-(r / b) * (r / b) / 2);
+        case MERCER_KERNEL_MATERN32: u = r * sqrtl(3) / b; return (1 + u) / expl(u);
+        case MERCER_KERNEL_MATERN52: u = r / b; return (3 + 3 * sqrtl(5) * u + 5 * u * u) / (3 * expl(sqrtl(5) * u));
+        case MERCER_KERNEL_EXPPOWER: return s > 0 ? expl(-expl((long double)k->gamma * logl(r / b))) : 1;
+        case MERCER_KERNEL_CAUCHY: return b * b / (b * b + s);
+        case MERCER_KERNEL_RATIONAL_QUADRATIC: u = 2 * (long double)k->alpha * b * b; return powl(u / (u + s), k->alpha);
+        default: return NAN;
+    }
+}
+
+static const char *const distance_specs[] = {
+    "laplace:bandwidth=10",         "laplace:bandwidth=0.5",
+    "gaussian:bandwidth=5",         "gaussian:bandwidth=0.5",
+    "matern32:bandwidth=8",         "matern52:bandwidth=8",
+    "exppower:bandwidth=10,gamma=0.7", "exppower:bandwidth=3,gamma=1",
+    "exppower:bandwidth=3,gamma=2", "exppower:bandwidth=2,gamma=0.1",
+    "cauchy:bandwidth=10",          "rational-quadratic:bandwidth=10,alpha=0.5",
+    "rational-quadratic:bandwidth=2,alpha=7"};
+enum { DISTANCE_SPECS = sizeof distance_specs / sizeof *distance_specs };
+
+static void test_functions_of_distance(void **state)
+{
+    (void)state;
+    const double squares[] = {0, 1e-300, 1e-20, 1e-6, 0.01, 0.5, 1, 3, 25, 100, 1000, 12345.678, 1e6};
+    for (int i = 0; i < DISTANCE_SPECS; i++) {
+        mercer_kernel kernel = parse(distance_specs[i]);
+        assert_int_equal(mrc_kernel_argument(&kernel), MRC_ON_DISTANCE);
+        assert_false(mrc_kernel_is_angular(&kernel));
+        assert_true(mrc_kernel_of_distance(&kernel, 0) == 1); /* exactly */
+        for (size_t j = 0; j < sizeof squares / sizeof *squares; j++) {
+            double got = mrc_kernel_of_distance(&kernel, squares[j]);
+            double wanted = (double)expected_of_distance(&kernel, squares[j]);
+            assert_that(fabs(got - wanted) <= 8 * E, "%s at r^2 = %g: %.17g, wanted %.17g", distance_specs[i], squares[j],
+                        got, wanted);
+        }
+    }
+}
+
+/* Far away: exactly between 0 and 1, never NaN, falling. */
+static void test_huge_distances(void **state)
+{
+    (void)state;
+    const double squares[] = {1e10, 1e100, 1e300, DBL_MAX, INFINITY};
+    for (int i = 0; i < DISTANCE_SPECS; i++) {
+        mercer_kernel kernel = parse(distance_specs[i]);
+        double before = 1;
+        for (size_t j = 0; j < sizeof squares / sizeof *squares; j++) {
+            double value = mrc_kernel_of_distance(&kernel, squares[j]);
+            assert_that(value >= 0 && value <= before, "%s at r^2 = %g: %g", distance_specs[i], squares[j], value);
+            before = value;
+        }
+        assert_true(before == 0);
+    }
+}
+
+/* steepness >= |K(r + h) - K(r)| / h everywhere; the difference quotient itself is off by at most 16 e / h. */
+static void test_steepness_is_a_bound(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DISTANCE_SPECS; i++) {
+        mercer_kernel kernel = parse(distance_specs[i]);
+        double bound = mrc_kernel_steepness(&kernel), largest = 0, h = 1e-4 * kernel.bandwidth;
+        if (kernel.id == MERCER_KERNEL_EXPPOWER && kernel.gamma < 1) {
+            assert_true(isinf(bound));
+            continue;
+        }
+        for (double r = 0; r < 8 * kernel.bandwidth; r += h) {
+            double k0 = mrc_kernel_of_distance(&kernel, r * r);
+            double k1 = mrc_kernel_of_distance(&kernel, (r + h) * (r + h));
+            largest = fmax(largest, fabs(k1 - k0) / h);
+        }
+        assert_that(largest <= bound + 16 * E / h, "%s: slope %.12g exceeds the bound %.12g", distance_specs[i], largest,
+                    bound);
+        if (kernel.id != MERCER_KERNEL_RATIONAL_QUADRATIC) /* a bound that is never approached would hide errors */
+            assert_that(largest >= 0.99 * bound, "%s: slope %g, bound %g", distance_specs[i], largest, bound);
+    }
+}
+
+/* ---- Functions of the inner product -------------------------------------------------------------------------- */
+
+static void test_linear_and_polynomial(void **state)
+{
+    (void)state;
+    mercer_kernel linear = parse("linear");
+    assert_true(mrc_kernel_of_inner(&linear, -3.25, 5, 7) == -3.25);
+    const char *const specs[] = {"polynomial:degree=3,scale=0.01,offset=1", "polynomial:degree=1,scale=2,offset=0",
+                                 "polynomial:degree=64,scale=0.1,offset=0.5", "polynomial:degree=2,scale=1,offset=3"};
+    const double dots[] = {0, 1, -1, -2.5, 7.125, -150, 9.75};
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        mercer_kernel k = parse(specs[i]);
+        for (size_t j = 0; j < sizeof dots / sizeof *dots; j++) {
+            double got = mrc_kernel_of_inner(&k, dots[j], 1, 1);
+            double base = fabs(k.scale * dots[j]) + k.offset; /* size of the terms: they may cancel */
+            double wanted = (double)powl((long double)k.scale * dots[j] + (long double)k.offset, k.degree);
+            double exact_base = fabs(k.scale * dots[j] + k.offset);
+            double bound = k.degree * (2 * base * E) * pow(exact_base + 2 * base * E, k.degree - 1) +
+                           (k.degree + 1) * E * fabs(wanted);
+            assert_that(fabs(got - wanted) <= bound, "%s at %g: %.17g, wanted %.17g", specs[i], dots[j], got, wanted);
+        }
+    }
+}
+
+/* One hidden layer without bias in the angle t: nngp = |x||z| (sin t + (pi - t) cos t) / pi (the arc-cosine kernel of order 1),
+   ntk = |x||z| (sin t + 2 (pi - t) cos t) / pi. */
+static void test_one_layer_closed_form(void **state)
+{
+    (void)state;
+    mercer_kernel nngp = parse("nngp:depth=1"), ntk = parse("ntk:depth=1");
+    const double nx = 3.5, nz = 0.25;
+    for (int i = 0; i <= 64; i++) {
+        long double t = pi * i / 64, n = sqrtl((long double)nx * nz);
+        double dot = (double)(n * cosl(t));
+        /* The dot is rounded, and acos is steep at both ends: an error e in the cosine moves the angle by up to sqrt(2 e). */
+        double angle_error = fmin(4 * E / fmax((double)sinl(t), 1e-30), sqrt(8 * E));
+        double bound = (double)n * (angle_error + 8 * E);
+        double got = mrc_kernel_of_inner(&nngp, dot, nx, nz), wanted = (double)(n * (sinl(t) + (pi - t) * cosl(t)) / pi);
+        assert_that(fabs(got - wanted) <= (double)n * 16 * E, "nngp at angle %d/64 pi: %.17g, wanted %.17g", i, got, wanted);
+        got = mrc_kernel_of_inner(&ntk, dot, nx, nz), wanted = (double)(n * (sinl(t) + 2 * (pi - t) * cosl(t)) / pi);
+        assert_that(fabs(got - wanted) <= bound, "ntk at angle %d/64 pi: %.17g, wanted %.17g", i, got, wanted);
+    }
+}
+
+/*
+ * A deeper network is one more layer on top: with S the nngp of depth L, the nngp of depth L + 1 is that of depth 1 whose inputs
+ * have inner product S - v^2 and squared norms |x|^2 + L v^2. And T_{L+1} = T_L k0 + S_{L+1}, k0 = 1 - angle / pi.
+ */
+static void test_depth_recursion(void **state)
+{
+    (void)state;
+    const double biases[] = {0, 0.5}, dots[] = {-1.9, -1, 0, 0.3, 1.5};
+    const double xx = 4, zz = 1;
+    for (int b = 0; b < 2; b++) {
+        for (size_t i = 0; i < sizeof dots / sizeof *dots; i++) {
+            double v = biases[b], dot = dots[i];
+            mercer_kernel one = {.id = MERCER_KERNEL_NNGP, .depth = 1, .bias = v};
+            for (int depth = 1; depth < 6; depth++) {
+                mercer_kernel low = {.id = MERCER_KERNEL_NNGP, .depth = depth, .bias = v}, high = low;
+                high.depth = depth + 1;
+                double s = mrc_kernel_of_inner(&low, dot, xx, zz), nx = xx + depth * v * v, nz = zz + depth * v * v;
+                double wanted = mrc_kernel_of_inner(&one, s - v * v, nx, nz);
+                double got = mrc_kernel_of_inner(&high, dot, xx, zz);
+                double scale = sqrt((nx + v * v) * (nz + v * v)) + v * v;
+                assert_that(fabs(got - wanted) <= 32 * E * scale, "nngp depth %d, dot %g, bias %g: %.17g, wanted %.17g",
+                            depth + 1, dot, v, got, wanted);
+                double angle = acos(fmax(-1, fmin(1, s / sqrt((nx + v * v) * (nz + v * v)))));
+                low.id = high.id = MERCER_KERNEL_NTK;
+                wanted = mrc_kernel_of_inner(&low, dot, xx, zz) * (1 - angle / (double)pi) + got;
+                got = mrc_kernel_of_inner(&high, dot, xx, zz);
+                /* cosines here stay below 0.99, where acos is at most 8 times steeper than its argument */
+                assert_that(fabs(got - wanted) <= (depth + 1) * 8 * 32 * E * scale,
+                            "ntk depth %d, dot %g, bias %g: %.17g, wanted %.17g", depth + 1, dot, v, got, wanted);
+            }
+        }
+    }
+}
+
+/* K(x, x): nngp = |x|^2 + (L + 1) v^2; ntk sums that over the layers. No angle is involved, so a few roundings suffice. */
+static void test_coincident_vectors(void **state)
+{
+    (void)state;
+    const double norms[] = {0, 1e-12, 0.1, 1, 3.7, 784.3, 1e12}, biases[] = {0, 0.1, 0.3, 2};
+    for (int depth = 1; depth <= 8; depth++) {
+        for (int b = 0; b < 4; b++) {
+            for (int i = 0; i < 7; i++) {
+                double xx = norms[i], v = biases[b], nngp = xx + (depth + 1) * v * v, ntk = 0;
+                for (int layer = 0; layer <= depth; layer++) ntk += xx + (layer + 1) * v * v;
+                mercer_kernel kernel = {.id = MERCER_KERNEL_NNGP, .depth = depth, .bias = v};
+                double got = mrc_kernel_of_inner(&kernel, xx, xx, xx);
+                assert_that(fabs(got - nngp) <= 4 * (depth + 1) * E * nngp, "nngp depth %d, |x|^2 = %g, bias %g: %.17g, not %.17g",
+                            depth, xx, v, got, nngp);
+                kernel.id = MERCER_KERNEL_NTK;
+                got = mrc_kernel_of_inner(&kernel, xx, xx, xx);
+                assert_that(fabs(got - ntk) <= 4 * (depth + 1) * E * ntk, "ntk depth %d, |x|^2 = %g, bias %g: %.17g, not %.17g",
+                            depth, xx, v, got, ntk);
+            }
+        }
+    }
+}
+
+static void test_antiparallel_and_zero_vectors(void **state)
+{
+    (void)state;
+    mercer_kernel k = parse("nngp:depth=1");
+    assert_true(mrc_kernel_of_inner(&k, -6, 4, 9) == 0); /* no direction activates both */
+    k = parse("ntk:depth=1");
+    assert_true(mrc_kernel_of_inner(&k, -6, 4, 9) == 0);
+    k = parse("nngp:depth=2"); /* the first layer makes them orthogonal: |x||z| / pi */
+    assert_that(fabs(mrc_kernel_of_inner(&k, -6, 4, 9) - (double)(6 / pi)) <= 16 * E, "%g", mrc_kernel_of_inner(&k, -6, 4, 9));
+    for (int depth = 1; depth <= 4; depth++) {
+        mercer_kernel kernel = {.id = MERCER_KERNEL_NTK, .depth = depth};
+        assert_true(mrc_kernel_of_inner(&kernel, 0, 0, 9) == 0);
+        assert_true(mrc_kernel_of_inner(&kernel, 0, 0, 0) == 0);
+        kernel.id = MERCER_KERNEL_NNGP;
+        assert_true(mrc_kernel_of_inner(&kernel, 0, 0, 9) == 0);
+        kernel.bias = 0.5;
+        double value = mrc_kernel_of_inner(&kernel, 0, 0, 9);
+        assert_true(isfinite(value) && value > 0);
+    }
+}
+
+/* ---- From coordinates ---------------------------------------------------------------------------------------- */
+
+static int square_distance(void *user, const mercer_kernel_block *block)
+{
+    ++*(int *)user;
+    if (block->x_sqnorms || block->z_sqnorms || block->rows != 1 || block->cols != 1) return 1;
+    block->values[0] *= block->values[0];
+    return 0;
+}
+
+static int cosine(void *user, const mercer_kernel_block *block)
+{
+    ++*(int *)user;
+    if (!block->x_sqnorms || !block->z_sqnorms) return 1;
+    for (int64_t i = 0; i < block->rows; i++)
+        for (int64_t j = 0; j < block->cols; j++)
+            block->values[i * block->ld + j] /= sqrt(block->x_sqnorms[i] * block->z_sqnorms[j]);
+    return 0;
+}
+
+static int refuse(void *user, const mercer_kernel_block *block)
+{
+    (void)user, (void)block;
+    return 7;
+}
+
+static void test_callbacks(void **state)
+{
+    (void)state;
+    const double x[3] = {1, 2, 2}, z[3] = {1, 2, -1};
+    int calls = 0;
+    double value = -1;
+    mercer_kernel kernel = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = square_distance, .callback_user = &calls};
+    assert_true(mrc_kernel_is_callback(&kernel));
+    assert_int_equal(mrc_kernel_argument(&kernel), MRC_ON_DISTANCE);
+    assert_true(mrc_kernel_reference(&kernel, 3, x, z, &value));
+    assert_true(value == 9);
+    kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_INNER, .callback = cosine, .callback_user = &calls};
+    assert_int_equal(mrc_kernel_argument(&kernel), MRC_ON_INNER);
+    assert_true(mrc_kernel_reference(&kernel, 3, x, x, &value));
+    assert_true(value == 1);
+    assert_int_equal(calls, 2);
+    kernel.callback = refuse;
+    value = 42;
+    assert_false(mrc_kernel_reference(&kernel, 3, x, z, &value));
+    assert_true(value == 42);
+}
+
+static void test_reference_is_the_formula_of_the_rows(void **state)
+{
+    (void)state;
+    const double x[4] = {1, -2, 0.5, 3}, z[4] = {0, 2, 1.5, -1}; /* sums below are exact */
+    for (int i = 0; i < mrc_kernel_count(); i++) {
+        mercer_kernel kernel = parse(mrc_kernel_example_at(i));
+        double value, wanted;
+        assert_true(mrc_kernel_reference(&kernel, 4, x, z, &value));
+        if (mrc_kernel_argument(&kernel) == MRC_ON_DISTANCE)
+            wanted = mrc_kernel_of_distance(&kernel, 1 + 16 + 1 + 16);
+        else
+            wanted = mrc_kernel_of_inner(&kernel, -4 + 0.75 - 3, 14.25, 7.25);
+        assert_true(value == wanted);
+        assert_true(mrc_kernel_reference(&kernel, 0, NULL, NULL, &value)); /* no features at all */
+        assert_true(isfinite(value));
+    }
+}
+
+/*
+ * Positive semi-definite: entries are off by at most 64 e max|K| (tolerances above), which moves eigenvalues by at most
+ * n 64 e max|K|; Jacobi's own error is of the same order and smaller.
+ */
+static void test_gram_matrices_are_psd(void **state)
+{
+    (void)state;
+    enum { N = 24, D = 3 };
+    mercer_context context = {.threads = 1};
+    mrc_backend *backend;
+    assert_succeeds(&context, mrc_backend_create(&backend, &context, "reference"));
+    for (int which = 0; which < mrc_kernel_count(); which++) {
+        mercer_kernel kernel = parse(mrc_kernel_example_at(which));
+        double points[N][D], gram[N * N], values[N], vectors[N * N], largest = 0;
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < D; j++) points[i][j] = 4 * mrc_random_normal((mrc_stream){11, 0}, (uint64_t)(i * D + j));
+        memcpy(points[N - 1], points[0], sizeof points[0]); /* a repeated point makes the matrix singular */
+        for (int i = 0; i < N; i++) {
+            for (int j = 0; j < N; j++) {
+                assert_true(mrc_kernel_reference(&kernel, D, points[i], points[j], &gram[i * N + j]));
+                largest = fmax(largest, fabs(gram[i * N + j]));
+            }
+        }
+        mercer_matrix a = mrc_view(gram, N, N, MERCER_F64), v = mrc_view(vectors, N, N, MERCER_F64);
+        assert_succeeds(&context, backend->ops->eigen_top(backend, &a, N, values, &v));
+        assert_that(values[N - 1] >= -N * 64 * E * largest, "%s: smallest eigenvalue %g, largest entry %g",
+                    mrc_kernel_name_at(which), values[N - 1], largest);
+    }
+    mrc_backend_free(backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions_of_distance),
+        cmocka_unit_test(test_huge_distances),
+        cmocka_unit_test(test_steepness_is_a_bound),
+        cmocka_unit_test(test_linear_and_polynomial),
+        cmocka_unit_test(test_one_layer_closed_form),
+        cmocka_unit_test(test_depth_recursion),
+        cmocka_unit_test(test_coincident_vectors),
+        cmocka_unit_test(test_antiparallel_and_zero_vectors),
+        cmocka_unit_test(test_callbacks),
+        cmocka_unit_test(test_reference_is_the_formula_of_the_rows),
+        cmocka_unit_test(test_gram_matrices_are_psd),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
