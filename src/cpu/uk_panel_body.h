@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { POWER_STRIP = 64 }; /* values raised to a power at a time: their bases stay in registers or cache */
+
 static inline float exp_f32(float x)
 {
     const float magic = 0x1.8p23f; /* adding it leaves the rounded integer in the low mantissa bits */
@@ -122,11 +124,12 @@ static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restr
             for (int64_t i = 0; i < count; i++) values[i] = 1.0f / fmaf(values[i], a, 1.0f);
             break;
         case MRC_MAP_POLYNOMIAL:
-            for (int64_t i = 0; i < count; i++) values[i] = fmaf(a, values[i], b);
-            for (int64_t i = 0; i < count; i++) {
-                float base = values[i], power = base;
-                for (int k = 1; k < map->degree; k++) power *= base;
-                values[i] = power;
+            for (int64_t first = 0; first < count; first += POWER_STRIP) {
+                int64_t end = first + POWER_STRIP < count ? first + POWER_STRIP : count;
+                float base[POWER_STRIP];
+                for (int64_t i = first; i < end; i++) values[i] = base[i - first] = fmaf(a, values[i], b);
+                for (int k = 1; k < map->degree; k++)
+                    for (int64_t i = first; i < end; i++) values[i] *= base[i - first];
             }
             break;
         case MRC_MAP_LINEAR:

@@ -4,7 +4,7 @@
  *
  *   gemm       |C - C^|   <= g(k + 4) (|alpha| |A||B| + |beta| |C|)   any order of summation; e = 2^-24 for float
  *   cholesky   |A - L L'| <= g(n + 1) |L||L'|                         elementwise
- *   solve      |B - L X|  <= g(n) |L||X|                              elementwise
+ *   solve      |B - L X|  <= g(n + 2) |L||X|                          elementwise; 2: the diagonal's reciprocal may be used
  *   eigen      |A V - V D|_F <= 10 n e |A|_F, |V'V - I|_F <= 10 n e sqrt(n)   both are n times a few e for Jacobi (each entry
  *              meets n rotations a sweep, and the last sweeps are the identity up to e) and for Householder methods
  *
@@ -214,7 +214,7 @@ static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpo
                 sum += term;
                 size += fabsl(term);
             }
-            double bound = gamma_of((double)n, 0x1p-53) * (double)size;
+            double bound = gamma_of((double)n + 2, 0x1p-53) * (double)size;
             assert_that(fabs((double)sum) <= bound, "n = %d, c = %d, %s (%d, %d): %g, bound %g", (int)n, (int)c,
                         transpose ? "L'" : "L", (int)i, (int)j, (double)sum, bound);
         }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What benchmarks share: a clock, best and median of repeated runs, options, and one line of output for people or as JSON. */
+#ifndef MERCER_BENCH_H
+#define MERCER_BENCH_H
+
+#define _POSIX_C_SOURCE 200809L
+#include <mercer/mercer.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BENCH_MOST_REPEATS = 101 };
+
+typedef struct bench_options {
+    bool json;
+    bool quick;         /* small sizes, few repeats: a smoke test */
+    const char *filter; /* only cases whose name contains it */
+    int repeats;
+    int threads;
+} bench_options;
+
+typedef struct bench_times {
+    double best, median; /* seconds */
+} bench_times;
+
+static inline double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline int bench_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One warm-up run, then the best and the median of `repeats`. */
+static inline bench_times bench_time(void (*work)(void *), void *argument, int repeats)
+{
+    double seconds[BENCH_MOST_REPEATS];
+    work(argument);
+    for (int i = 0; i < repeats; i++) {
+        double start = bench_now();
+        work(argument);
+        seconds[i] = bench_now() - start;
+    }
+    qsort(seconds, (size_t)repeats, sizeof *seconds, bench_compare);
+    return (bench_times){seconds[0], seconds[repeats / 2]};
+}
+
+static inline int bench_usage(const char *program, FILE *to)
+{
+    fprintf(to,
+            "usage: %s [--json] [--quick] [--filter TEXT] [--repeats N] [--threads N]\n"
+            "  --json       one JSON object a line instead of a table\n"
+            "  --quick      small sizes, to see that it runs\n"
+            "  --filter     only cases whose name contains TEXT\n"
+            "  --repeats    timed runs of each case (default 5, at most %d)\n"
+            "  --threads    worker threads (default: all processors)\n",
+            program, (int)BENCH_MOST_REPEATS);
+    return to == stdout ? 0 : 2;
+}
+
+/* Reads the options; returns -1 to go on, or the exit status to leave with. */
+static inline int bench_read_options(int argc, char **argv, bench_options *options)
+{
+    *options = (bench_options){.repeats = 5};
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--json") == 0)
+            options->json = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            options->quick = true;
+        else if (strcmp(argv[i], "--help") == 0)
+            return bench_usage(argv[0], stdout);
+        else if (strcmp(argv[i], "--filter") == 0 && value)
+            options->filter = value, i++;
+        else if (strcmp(argv[i], "--repeats") == 0 && value)
+            options->repeats = atoi(value), i++;
+        else if (strcmp(argv[i], "--threads") == 0 && value)
+            options->threads = atoi(value), i++;
+        else {
+            fprintf(stderr, "%s: '%s' is not an option, or its value is missing\n", argv[0], argv[i]);
+            return bench_usage(argv[0], stderr);
+        }
+    }
+    if (options->repeats < 1 || options->repeats > BENCH_MOST_REPEATS || options->threads < 0)
+        return bench_usage(argv[0], stderr);
+    return -1;
+}
+
+/* Deterministic values in [0, 1): a linear congruential generator is enough to fill buffers. */
+static inline double bench_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+#endif

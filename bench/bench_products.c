@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fused products Y = K(X, Z) W: validated against the scalar double reference, then timed beside a plain GEMM X Z' of the same BLAS
+ * in the same run. Counts 2 m p (d + c) flops for a product and 2 m p d for the GEMM; bytes are those of X, Z, W and Y, once.
+ */
+#include "bench.h"
+
+#include <cblas.h>
+#include <math.h>
+
+typedef struct shape {
+    int64_t m, p, d, c;
+} shape;
+
+typedef struct bench_case {
+    const char *name;
+    const char *kernel;
+    mercer_dtype dtype;
+    shape size;
+} bench_case;
+
+static const bench_case cases[] = {
+    {"laplace f32 d=784", "laplace:bandwidth=10", MERCER_F32, {4096, 8192, 784, 10}},
+    {"laplace u8 d=784", "laplace:bandwidth=2550", MERCER_U8, {4096, 8192, 784, 10}},
+    {"laplace f16 d=784", "laplace:bandwidth=10", MERCER_F16, {4096, 8192, 784, 10}},
+    {"laplace f64 d=784", "laplace:bandwidth=10", MERCER_F64, {2048, 4096, 784, 10}},
+    {"gaussian f32 d=784", "gaussian:bandwidth=5", MERCER_F32, {4096, 8192, 784, 10}},
+    {"matern52 f32 d=784", "matern52:bandwidth=8", MERCER_F32, {4096, 8192, 784, 10}},
+    {"ntk f32 d=784", "ntk:depth=2", MERCER_F32, {1024, 4096, 784, 10}},
+    {"laplace f32 d=16", "laplace:bandwidth=2", MERCER_F32, {8192, 8192, 16, 1}},
+    {"laplace f32 d=128 c=100", "laplace:bandwidth=4", MERCER_F32, {4096, 8192, 128, 100}},
+    {"laplace f32 one row", "laplace:bandwidth=10", MERCER_F32, {1, 16384, 784, 10}},
+};
+
+typedef struct job {
+    mercer_context *context;
+    mercer_kernel kernel;
+    mercer_matrix x, z, w, y;
+    float *gemm_x, *gemm_z, *gemm_out; /* the same points in float, for the plain GEMM */
+    int64_t gemm_rows;                 /* rows of X the GEMM takes: its output is stored whole */
+    mercer_status status;
+} job;
+
+static size_t element_size(mercer_dtype dtype)
+{
+    return dtype == MERCER_F64 ? 8 : dtype == MERCER_F32 ? 4 : dtype == MERCER_F16 ? 2 : 1;
+}
+
+/* level / 256 as a half: level = 2^k (1 + f) has exponent k - 8 and fraction f. */
+static uint16_t half_of_level(int level)
+{
+    int k = 0;
+    while (level >> (k + 1)) k++;
+    return level ? (uint16_t)((k - 8 + 15) << 10 | ((level << (10 - k)) & 0x3ff)) : 0;
+}
+
+/* Multiples of 1/256 in [0, 1): exact in every dtype, bytes hold 256 times the value. */
+static void fill(mercer_matrix *a, float *copy, uint64_t *state)
+{
+    for (int64_t i = 0; i < a->rows * a->cols; i++) {
+        int level = (int)(256 * bench_random(state));
+        float value = (float)level / 256;
+        switch (a->dtype) {
+            case MERCER_F64: ((double *)a->data)[i] = (double)value; break;
+            case MERCER_F32: ((float *)a->data)[i] = value; break;
+            case MERCER_F16: ((uint16_t *)a->data)[i] = half_of_level(level); break;
+            case MERCER_U8: ((uint8_t *)a->data)[i] = (uint8_t)level; break;
+        }
+        if (copy) copy[i] = a->dtype == MERCER_U8 ? (float)level : value;
+    }
+}
+
+static bool prepare(job *self, const bench_case *test, shape size)
+{
+    mercer_dtype out = test->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    uint64_t state = 1;
+    self->x = mercer_matrix_view(malloc((size_t)(size.m * size.d) * element_size(test->dtype)), size.m, size.d, test->dtype);
+    self->z = mercer_matrix_view(malloc((size_t)(size.p * size.d) * element_size(test->dtype)), size.p, size.d, test->dtype);
+    self->w = mercer_matrix_view(malloc((size_t)(size.p * size.c) * element_size(out)), size.p, size.c, out);
+    self->y = mercer_matrix_view(malloc((size_t)(size.m * size.c) * element_size(out)), size.m, size.c, out);
+    self->gemm_rows = size.m;
+    self->gemm_x = malloc((size_t)(size.m * size.d) * sizeof(float));
+    self->gemm_z = malloc((size_t)(size.p * size.d) * sizeof(float));
+    self->gemm_out = malloc((size_t)(size.m * size.p) * sizeof(float));
+    if (!self->x.data || !self->z.data || !self->w.data || !self->y.data || !self->gemm_x || !self->gemm_z || !self->gemm_out)
+        return false;
+    fill(&self->x, self->gemm_x, &state);
+    fill(&self->z, self->gemm_z, &state);
+    fill(&self->w, NULL, &state);
+    return mercer_kernel_parse(self->context, &self->kernel, test->kernel) == MERCER_OK;
+}
+
+static void release(job *self)
+{
+    free(self->x.data), free(self->z.data), free(self->w.data), free(self->y.data);
+    free(self->gemm_x), free(self->gemm_z), free(self->gemm_out);
+}
+
+static void run_product(void *argument)
+{
+    job *self = argument;
+    self->status = mercer_kernel_matmul(self->context, &self->y, &self->kernel, &self->x, &self->z, &self->w);
+}
+
+static void run_gemm(void *argument)
+{
+    job *self = argument;
+    int m = (int)self->gemm_rows, p = (int)self->z.rows, d = (int)self->x.cols;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, d, 1, self->gemm_x, d, self->gemm_z, d, 0, self->gemm_out, p);
+}
+
+static double weight(const job *self, int64_t j, int64_t k)
+{
+    int64_t at = j * self->w.cols + k;
+    return self->w.dtype == MERCER_F64 ? ((double *)self->w.data)[at] : (double)((float *)self->w.data)[at];
+}
+
+/* Largest error of a few rows, relative to sum_j |K w|: the scale of rounding errors. Negative if the reference fails. */
+static double validate(job *self)
+{
+    int64_t d = self->x.cols, step = self->x.rows > 4 ? self->x.rows / 4 : 1;
+    double *x = malloc((size_t)d * sizeof *x), *z = malloc((size_t)d * sizeof *z), worst = 0;
+    for (int64_t i = 0; i < self->x.rows && x && z; i += step) {
+        double sum = 0, size = 0, value;
+        for (int64_t k = 0; k < d; k++) x[k] = (double)self->gemm_x[i * d + k];
+        for (int64_t j = 0; j < self->z.rows; j++) {
+            for (int64_t k = 0; k < d; k++) z[k] = (double)self->gemm_z[j * d + k];
+            if (mercer_kernel_value(self->context, &value, &self->kernel, d, x, z)) worst = -1;
+            sum += value * weight(self, j, 0);
+            size += fabs(value * weight(self, j, 0));
+        }
+        int64_t at = i * self->y.cols;
+        double got = self->y.dtype == MERCER_F64 ? ((double *)self->y.data)[at] : (double)((float *)self->y.data)[at];
+        if (worst >= 0) worst = fmax(worst, fabs(got - sum) / size);
+    }
+    free(x), free(z);
+    return worst;
+}
+
+static void report(const bench_options *options, const mercer_context_info *info, const bench_case *test, shape size,
+                   bench_times fused, bench_times gemm, double error)
+{
+    double flops = 2.0 * (double)(size.m * size.p) * (double)(size.d + size.c);
+    double gemm_flops = 2.0 * (double)(size.m * size.p) * (double)size.d;
+    double point = (double)element_size(test->dtype), real = test->dtype == MERCER_F64 ? 8 : 4;
+    double bytes = point * (double)((size.m + size.p) * size.d) + real * (double)((size.m + size.p) * size.c);
+    double rate = flops / fused.median, gemm_rate = gemm_flops / gemm.median;
+    if (options->json)
+        printf("{\"bench\": \"products\", \"case\": \"%s\", \"kernel\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
+               "\"version\": \"%s\", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, \"median_s\": %.6g, "
+               "\"gflops\": %.5g, \"gbytes_s\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, \"error\": %.3g}\n",
+               test->name, test->kernel, (long long)size.m, (long long)size.p, (long long)size.d, (long long)size.c,
+               mercer_version(), info->backend, info->isa, info->threads, fused.best, fused.median, rate * 1e-9,
+               bytes / fused.median * 1e-9, gemm_rate * 1e-9, rate / gemm_rate, error);
+    else
+        printf("%-24s %6lld %6lld %9.2f %9.2f %9.1f %7.2f %9.1f %7.2f %9.1e\n", test->name, (long long)size.m, (long long)size.p,
+               fused.best * 1e3, fused.median * 1e3, rate * 1e-9, bytes / fused.median * 1e-9, gemm_rate * 1e-9,
+               rate / gemm_rate, error);
+    fflush(stdout);
+}
+
+/* True if the case passed validation. */
+static bool run_case(mercer_context *context, const bench_options *options, const bench_case *test)
+{
+    shape size = test->size;
+    if (options->quick) size.m = size.m > 64 ? 64 : size.m, size.p = 512;
+    job self = {.context = context};
+    mercer_context_info info = {.struct_size = sizeof info};
+    bool good = false;
+    if (mercer_context_query(context, &info) != MERCER_OK || !prepare(&self, test, size)) {
+        fprintf(stderr, "%s: not enough memory\n", test->name);
+    } else {
+        run_product(&self);
+        double error = self.status == MERCER_OK ? validate(&self) : -1;
+        /* Errors of float distances, seen through the kernel, stay far below this; a wrong result does not. */
+        double limit = test->dtype == MERCER_F64 ? 1e-12 : 1e-4;
+        good = error >= 0 && error <= limit;
+        if (!good)
+            fprintf(stderr, "%s: INVALID, error %g, limit %g (%s)\n", test->name, error, limit, mercer_last_error(context));
+        else
+            report(options, &info, test, size, bench_time(run_product, &self, options->repeats),
+                   bench_time(run_gemm, &self, options->repeats), error);
+    }
+    release(&self);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    bench_options options;
+    int leave = bench_read_options(argc, argv, &options);
+    if (leave >= 0) return leave;
+    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+    with.threads = options.threads;
+    mercer_context *context;
+    if (mercer_context_create(&context, &with) != MERCER_OK) {
+        fprintf(stderr, "%s\n", mercer_last_error(NULL));
+        return 1;
+    }
+    if (!options.json)
+        printf("%-24s %6s %6s %9s %9s %9s %7s %9s %7s %9s\n", "Y = K(X, Z) W", "m", "p", "best ms", "median ms", "GFLOP/s",
+               "GB/s", "gemm GF/s", "ratio", "error");
+    int failed = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (options.filter && !strstr(cases[i].name, options.filter)) continue;
+        if (!run_case(context, &options, &cases[i])) failed++;
+    }
+    mercer_context_free(context);
+    return failed ? 1 : 0;
+}

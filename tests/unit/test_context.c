@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts: options of every size, choices and their messages, the allocator, the log, what a query tells. */
+#include "support/check.h"
+
+#include "core/cpuinfo.h"
+#include "support/allocator.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define OPTIONS(name) mercer_context_options name = MERCER_CONTEXT_OPTIONS_INIT
+
+static mercer_context *create(const mercer_context_options *options)
+{
+    mercer_context *context = NULL;
+    assert_succeeds(NULL, mercer_context_create(&context, options));
+    assert_non_null(context);
+    return context;
+}
+
+/* Creation fails, *out becomes NULL and the calling thread's message contains the parts. */
+static void refuse(const mercer_context_options *options, mercer_status status, const char *part, const char *other)
+{
+    mercer_context *context = (mercer_context *)&status; /* must not stay */
+    assert_fails(NULL, mercer_context_create(&context, options), status, part);
+    assert_null(context);
+    assert_that(strstr(mercer_last_error(NULL), other), "message '%s' lacks '%s'", mercer_last_error(NULL), other);
+}
+
+static mercer_context_info query(mercer_context *context)
+{
+    mercer_context_info info = {.struct_size = sizeof info};
+    assert_succeeds(context, mercer_context_query(context, &info));
+    return info;
+}
+
+/* ---- Options ------------------------------------------------------------------------------------------------- */
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    mercer_context *context = create(NULL);
+    mercer_context_info info = query(context);
+    assert_string_equal(info.backend, "cpu");
+    assert_string_equal(info.isa, mrc_isa_name(mrc_isa_best()));
+    assert_int_equal(info.threads, mrc_processors());
+    assert_string_equal(mercer_last_error(context), "");
+    mercer_context_free(context);
+    mercer_context_free(NULL);
+    assert_fails(NULL, mercer_context_create(NULL, NULL), MERCER_ERROR_ARGUMENT, "out");
+}
+
+static void test_options_init(void **state)
+{
+    (void)state;
+    mercer_context_options options, macro = MERCER_CONTEXT_OPTIONS_INIT;
+    memset(&options, 0x77, sizeof options);
+    assert_succeeds(NULL, mercer_context_options_init(&options, sizeof options));
+    assert_int_equal(options.struct_size, macro.struct_size);
+    assert_true(options.threads == 0 && !options.backend && !options.isa && !options.allocator.allocate && !options.log);
+    assert_true(!options.allocator.release && !options.allocator.user && !options.log_user && options.log_level == 0);
+
+    char large[sizeof(mercer_context_options) + 64]; /* a caller with a newer header */
+    memset(large, 0x77, sizeof large);
+    assert_succeeds(NULL, mercer_context_options_init((mercer_context_options *)large, sizeof large - 1));
+    for (size_t i = sizeof(size_t); i < sizeof large - 1; i++) assert_int_equal(large[i], 0);
+    assert_int_equal(large[sizeof large - 1], 0x77); /* never past what the caller has */
+    assert_fails(NULL, mercer_context_options_init(NULL, sizeof options), MERCER_ERROR_ARGUMENT, "options");
+    memset(&options, 0x77, sizeof options);
+    assert_int_equal(mercer_context_options_init(&options, 0), MERCER_ERROR_ARGUMENT);
+    assert_int_equal(options.threads, 0x77777777);
+}
+
+static void test_struct_sizes(void **state)
+{
+    (void)state;
+    OPTIONS(options);
+    options.struct_size = 0;
+    refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "INIT");
+    options.struct_size = sizeof(size_t) - 1;
+    refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "INIT");
+
+    /* An older caller: fields beyond its struct count as 0, whatever lies there in memory. */
+    options.struct_size = offsetof(mercer_context_options, backend);
+    options.threads = 3;
+    options.backend = (const char *)(uintptr_t)1; /* reading it would crash */
+    options.isa = (const char *)(uintptr_t)1;
+    mercer_context *context = create(&options);
+    assert_int_equal(query(context).threads, 3);
+    assert_string_equal(query(context).backend, "cpu");
+    mercer_context_free(context);
+    options.struct_size = sizeof(size_t);
+    context = create(&options);
+    assert_int_equal(query(context).threads, mrc_processors());
+    mercer_context_free(context);
+
+    /* A newer caller: what we do not know must be 0. */
+    struct {
+        mercer_context_options known;
+        char unknown[40];
+    } newer = {.known = MERCER_CONTEXT_OPTIONS_INIT};
+    newer.known.struct_size = sizeof newer;
+    newer.known.threads = 2;
+    context = create(&newer.known);
+    assert_int_equal(query(context).threads, 2);
+    mercer_context_free(context);
+    newer.unknown[39] = 1;
+    refuse(&newer.known, MERCER_ERROR_ARGUMENT, "options", mercer_version());
+}
+
+static void test_bad_choices(void **state)
+{
+    (void)state;
+    OPTIONS(options);
+    options.threads = -1;
+    refuse(&options, MERCER_ERROR_ARGUMENT, "threads", "-1");
+    options.threads = 0, options.backend = "quantum";
+    refuse(&options, MERCER_ERROR_UNSUPPORTED, "quantum", "cpu, reference");
+    options.backend = "";
+    refuse(&options, MERCER_ERROR_UNSUPPORTED, "backend", "cpu, reference");
+    options.backend = NULL, options.isa = "mmx";
+    refuse(&options, MERCER_ERROR_ARGUMENT, "'mmx'", mrc_isa_names());
+    options.isa = "AVX2";
+    refuse(&options, MERCER_ERROR_ARGUMENT, "isa", mrc_isa_names());
+    options.isa = NULL, options.allocator.allocate = test_allocate;
+    refuse(&options, MERCER_ERROR_ARGUMENT, "allocator", "release");
+    options.allocator.allocate = NULL, options.allocator.release = test_release;
+    refuse(&options, MERCER_ERROR_ARGUMENT, "allocator", "allocate");
+}
+
+static void test_isa_levels(void **state)
+{
+    (void)state;
+    mrc_isa best = mrc_isa_best();
+    for (int isa = 0; isa < MRC_ISA_COUNT; isa++) {
+        OPTIONS(options);
+        options.isa = mrc_isa_name((mrc_isa)isa);
+        mrc_isa found;
+        assert_true(mrc_isa_from_name(options.isa, &found) && found == (mrc_isa)isa);
+        if (isa > (int)best) {
+            refuse(&options, MERCER_ERROR_UNSUPPORTED, options.isa, mrc_isa_name(best));
+            continue;
+        }
+        mercer_context *context = create(&options);
+        assert_string_equal(query(context).isa, options.isa);
+        mercer_context_free(context);
+    }
+}
+
+static void test_isa_from_environment(void **state)
+{
+    (void)state;
+    OPTIONS(options);
+    setenv("MERCER_ISA", "scalar", 1);
+    mercer_context *context = create(&options);
+    assert_string_equal(query(context).isa, "scalar");
+    mercer_context_free(context);
+    setenv("MERCER_ISA", "fastest", 1);
+    refuse(&options, MERCER_ERROR_ARGUMENT, "MERCER_ISA", mrc_isa_names());
+    refuse(NULL, MERCER_ERROR_ARGUMENT, "'fastest'", mrc_isa_names());
+    options.isa = mrc_isa_name(mrc_isa_best()); /* an option goes before the environment */
+    context = create(&options);
+    assert_string_equal(query(context).isa, options.isa);
+    mercer_context_free(context);
+    options.isa = NULL;
+    setenv("MERCER_ISA", "", 1); /* as if not set */
+    context = create(&options);
+    assert_string_equal(query(context).isa, mrc_isa_name(mrc_isa_best()));
+    mercer_context_free(context);
+    unsetenv("MERCER_ISA");
+}
+
+static int remove_environment(void **state)
+{
+    (void)state;
+    return unsetenv("MERCER_ISA");
+}
+
+static void test_backends(void **state)
+{
+    (void)state;
+    const char *const names[] = {"cpu", "reference"};
+    for (int i = 0; i < 2; i++) {
+        OPTIONS(options);
+        options.backend = names[i];
+        options.threads = 1;
+        mercer_context *context = create(&options);
+        assert_string_equal(query(context).backend, names[i]);
+        assert_int_equal(query(context).threads, 1);
+        mercer_context_free(context);
+    }
+}
+
+/* ---- Allocator, log, query, errors --------------------------------------------------------------------------- */
+
+static mercer_status small_product(mercer_context *context)
+{
+    float x[6] = {1, 2, 3, 4, 5, 6}, w[2] = {1, -1}, y[2];
+    mercer_kernel kernel;
+    mercer_status status = mercer_kernel_parse(context, &kernel, "laplace:bandwidth=2");
+    if (status != MERCER_OK) return status;
+    mercer_matrix X = mercer_matrix_view(x, 2, 3, MERCER_F32), W = mercer_matrix_view(w, 2, 1, MERCER_F32);
+    mercer_matrix Y = mercer_matrix_view(y, 2, 1, MERCER_F32);
+    return mercer_kernel_matmul(context, &Y, &kernel, &X, &X, &W);
+}
+
+static void test_custom_allocator(void **state)
+{
+    (void)state;
+    test_allocator counter = {0};
+    OPTIONS(options);
+    options.allocator = test_allocator_table(&counter);
+    mercer_context *context = create(&options);
+    assert_true(counter.live > 0);
+    int64_t made = counter.requests;
+    assert_succeeds(context, small_product(context));
+    assert_true(counter.requests > made);
+    mercer_context_info info = query(context);
+    assert_true(info.bytes_now > 0 && info.bytes_peak >= info.bytes_now);
+    mercer_context_free(context);
+    assert_int_equal(counter.live, 0);
+    assert_int_equal(counter.misused, 0);
+
+    counter.fail_at = 1, counter.fail_after = true, counter.requests = 0;
+    refuse(&options, MERCER_ERROR_MEMORY, "memory", "context");
+}
+
+typedef struct log_lines {
+    int count[5];
+    char last[256];
+} log_lines;
+
+static void take_line(void *user, mercer_log_level level, const char *message)
+{
+    log_lines *lines = user;
+    lines->count[level]++;
+    snprintf(lines->last, sizeof lines->last, "%s", message);
+    assert_null(strchr(message, '\n'));
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    log_lines lines = {0};
+    OPTIONS(options);
+    options.log = take_line, options.log_user = &lines, options.log_level = MERCER_LOG_DEBUG;
+    mercer_context *context = create(&options);
+    assert_true(lines.count[MERCER_LOG_INFO] > 0); /* says what it chose */
+    assert_non_null(strstr(lines.last, "cpu"));
+    mercer_kernel kernel;
+    assert_int_equal(mercer_kernel_parse(context, &kernel, "nonsense"), MERCER_ERROR_KERNEL);
+    assert_true(lines.count[MERCER_LOG_DEBUG] > 0);
+    assert_non_null(strstr(lines.last, "nonsense"));
+    mercer_context_free(context);
+
+    lines = (log_lines){0};
+    options.log_level = (mercer_log_level)0; /* warnings and errors only */
+    context = create(&options);
+    assert_int_equal(mercer_kernel_parse(context, &kernel, "nonsense"), MERCER_ERROR_KERNEL);
+    assert_int_equal(lines.count[MERCER_LOG_INFO] + lines.count[MERCER_LOG_DEBUG], 0);
+    mercer_context_free(context);
+}
+
+static void test_query(void **state)
+{
+    (void)state;
+    mercer_context *context = create(NULL);
+    mercer_context_info info = {.struct_size = sizeof info};
+    assert_fails(NULL, mercer_context_query(NULL, &info), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_context_query(context, NULL), MERCER_ERROR_ARGUMENT, "info");
+    info.struct_size = 0;
+    assert_fails(context, mercer_context_query(context, &info), MERCER_ERROR_ARGUMENT, "struct_size");
+
+    memset(&info, 0x77, sizeof info); /* an older caller: nothing is written past its struct */
+    info.struct_size = offsetof(mercer_context_info, threads);
+    assert_succeeds(context, mercer_context_query(context, &info));
+    assert_string_equal(info.backend, "cpu");
+    assert_int_equal(info.threads, 0x77777777);
+
+    struct {
+        mercer_context_info known;
+        char unknown[16];
+    } newer;
+    memset(&newer, 0x77, sizeof newer);
+    newer.known.struct_size = sizeof newer;
+    assert_succeeds(context, mercer_context_query(context, &newer.known));
+    assert_int_equal(newer.known.threads, mrc_processors());
+    assert_int_equal(newer.known.struct_size, sizeof newer);
+    mercer_context_free(context);
+}
+
+static void *fail_elsewhere(void *argument)
+{
+    mercer_kernel kernel;
+    bool *separate = argument;
+    *separate = mercer_last_error(NULL)[0] == 0; /* a new thread starts without a message */
+    mercer_kernel_parse(NULL, &kernel, "from-another-thread");
+    *separate = *separate && strstr(mercer_last_error(NULL), "from-another-thread");
+    return NULL;
+}
+
+static void test_errors_of_threads_and_contexts(void **state)
+{
+    (void)state;
+    mercer_context *one = create(NULL), *two = create(NULL);
+    mercer_kernel kernel;
+    mercer_kernel_parse(one, &kernel, "first");
+    mercer_kernel_parse(two, &kernel, "second");
+    mercer_kernel_parse(NULL, &kernel, "third");
+    bool separate = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &separate), 0);
+    pthread_join(thread, NULL);
+    assert_true(separate);
+    assert_non_null(strstr(mercer_last_error(one), "'first'"));
+    assert_non_null(strstr(mercer_last_error(two), "'second'"));
+    assert_non_null(strstr(mercer_last_error(NULL), "'third'"));
+    mercer_context_free(one);
+    mercer_context_free(two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_options_init),
+        cmocka_unit_test(test_struct_sizes),
+        cmocka_unit_test(test_bad_choices),
+        cmocka_unit_test(test_isa_levels),
+        cmocka_unit_test_teardown(test_isa_from_environment, remove_environment),
+        cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_custom_allocator),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_errors_of_threads_and_contexts),
+    };
+    unsetenv("MERCER_ISA"); /* these tests choose for themselves */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
