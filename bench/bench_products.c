@@ -74,15 +74,18 @@ static bool prepare(job *self, const bench_case *test, shape size)
 {
     mercer_dtype out = test->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     uint64_t state = 1;
-    self->x = mercer_matrix_view(malloc((size_t)(size.m * size.d) * element_size(test->dtype)), size.m, size.d, test->dtype);
-    self->z = mercer_matrix_view(malloc((size_t)(size.p * size.d) * element_size(test->dtype)), size.p, size.d, test->dtype);
+    self->x =
+        mercer_matrix_view(malloc((size_t)(size.m * size.d) * element_size(test->dtype)), size.m, size.d, test->dtype);
+    self->z =
+        mercer_matrix_view(malloc((size_t)(size.p * size.d) * element_size(test->dtype)), size.p, size.d, test->dtype);
     self->w = mercer_matrix_view(malloc((size_t)(size.p * size.c) * element_size(out)), size.p, size.c, out);
     self->y = mercer_matrix_view(malloc((size_t)(size.m * size.c) * element_size(out)), size.m, size.c, out);
     self->gemm_rows = size.m;
     self->gemm_x = malloc((size_t)(size.m * size.d) * sizeof(float));
     self->gemm_z = malloc((size_t)(size.p * size.d) * sizeof(float));
     self->gemm_out = malloc((size_t)(size.m * size.p) * sizeof(float));
-    if (!self->x.data || !self->z.data || !self->w.data || !self->y.data || !self->gemm_x || !self->gemm_z || !self->gemm_out)
+    if (!self->x.data || !self->z.data || !self->w.data || !self->y.data || !self->gemm_x || !self->gemm_z ||
+        !self->gemm_out)
         return false;
     fill(&self->x, self->gemm_x, &state);
     fill(&self->z, self->gemm_z, &state);
@@ -106,7 +109,8 @@ static void run_gemm(void *argument)
 {
     job *self = argument;
     int m = (int)self->gemm_rows, p = (int)self->z.rows, d = (int)self->x.cols;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, d, 1, self->gemm_x, d, self->gemm_z, d, 0, self->gemm_out, p);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, d, 1, self->gemm_x, d, self->gemm_z, d, 0,
+                self->gemm_out, p);
 }
 
 static double weight(const job *self, int64_t j, int64_t k)
@@ -146,16 +150,19 @@ static void report(const bench_options *options, const mercer_context_info *info
     double bytes = point * (double)((size.m + size.p) * size.d) + real * (double)((size.m + size.p) * size.c);
     double rate = flops / fused.median, gemm_rate = gemm_flops / gemm.median;
     if (options->json)
-        printf("{\"bench\": \"products\", \"case\": \"%s\", \"kernel\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
-               "\"version\": \"%s\", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, \"median_s\": %.6g, "
-               "\"gflops\": %.5g, \"gbytes_s\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, \"error\": %.3g}\n",
-               test->name, test->kernel, (long long)size.m, (long long)size.p, (long long)size.d, (long long)size.c,
-               mercer_version(), info->backend, info->isa, info->threads, fused.best, fused.median, rate * 1e-9,
-               bytes / fused.median * 1e-9, gemm_rate * 1e-9, rate / gemm_rate, error);
+        printf(
+            "{\"bench\": \"products\", \"case\": \"%s\", \"kernel\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, "
+            "\"c\": %lld, "
+            "\"version\": \"%s\", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, "
+            "\"median_s\": %.6g, "
+            "\"gflops\": %.5g, \"gbytes_s\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, \"error\": %.3g}\n",
+            test->name, test->kernel, (long long)size.m, (long long)size.p, (long long)size.d, (long long)size.c,
+            mercer_version(), info->backend, info->isa, info->threads, fused.best, fused.median, rate * 1e-9,
+            bytes / fused.median * 1e-9, gemm_rate * 1e-9, rate / gemm_rate, error);
     else
-        printf("%-24s %6lld %6lld %9.2f %9.2f %9.1f %7.2f %9.1f %7.2f %9.1e\n", test->name, (long long)size.m, (long long)size.p,
-               fused.best * 1e3, fused.median * 1e3, rate * 1e-9, bytes / fused.median * 1e-9, gemm_rate * 1e-9,
-               rate / gemm_rate, error);
+        printf("%-24s %6lld %6lld %9.2f %9.2f %9.1f %7.2f %9.1f %7.2f %9.1e\n", test->name, (long long)size.m,
+               (long long)size.p, fused.best * 1e3, fused.median * 1e3, rate * 1e-9, bytes / fused.median * 1e-9,
+               gemm_rate * 1e-9, rate / gemm_rate, error);
     fflush(stdout);
 }
 
@@ -176,7 +183,8 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
         double limit = test->dtype == MERCER_F64 ? 1e-12 : 1e-4;
         good = error >= 0 && error <= limit;
         if (!good)
-            fprintf(stderr, "%s: INVALID, error %g, limit %g (%s)\n", test->name, error, limit, mercer_last_error(context));
+            fprintf(stderr, "%s: INVALID, error %g, limit %g (%s)\n", test->name, error, limit,
+                    mercer_last_error(context));
         else
             report(options, &info, test, size, bench_time(run_product, &self, options->repeats),
                    bench_time(run_gemm, &self, options->repeats), error);
@@ -198,8 +206,8 @@ int main(int argc, char **argv)
         return 1;
     }
     if (!options.json)
-        printf("%-24s %6s %6s %9s %9s %9s %7s %9s %7s %9s\n", "Y = K(X, Z) W", "m", "p", "best ms", "median ms", "GFLOP/s",
-               "GB/s", "gemm GF/s", "ratio", "error");
+        printf("%-24s %6s %6s %9s %9s %9s %7s %9s %7s %9s\n", "Y = K(X, Z) W", "m", "p", "best ms", "median ms",
+               "GFLOP/s", "GB/s", "gemm GF/s", "ratio", "error");
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (options.filter && !strstr(cases[i].name, options.filter)) continue;

@@ -82,7 +82,7 @@ static void show_over_distance(mercer_context *context)
     static const double distances[] = {0, 0.5, 1, 2, 3};
     static const char shades[] = "@%#*+=-:. "; /* from 1 to 0 */
     printf("\nKernel functions of the distance r = |x - z|, bandwidth 1\n\n");
-    printf("  %-32s r = 0   0.5     1     2     3  | r from 0 to 4\n", "");
+    printf("  %-32s r = 0   0.5     1     2     3  | r = 0 to 4\n", "");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         mercer_kernel kernel = parse(context, specs[i]);
         double zero = 0, value;
@@ -256,6 +256,11 @@ static double difference(mercer_context *context, const mercer_kernel *kernel, c
     return worst / largest;
 }
 
+static int same_bits(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes) == 0;
+}
+
 /* Doubles the batch until the product takes long enough to be timed; returns the rows of the last one. */
 static int64_t time_product(mercer_context *context, const mercer_kernel *kernel, mercer_matrix *X, mercer_matrix *Z,
                             mercer_matrix *W, mercer_matrix *Y)
@@ -285,8 +290,7 @@ static void show_product(mercer_context *context)
                   Y = mercer_matrix_view(y, 0, OUTPUTS, MERCER_F32);
 
     printf("\nOne fused product Y = K(X, Z) W, %s, f32\n", spec);
-    printf("%d centers, %d features, %d outputs; K is computed tile by tile, never stored\n\n", MANY, FEATURES,
-           OUTPUTS);
+    printf("%d centers, %d features, %d outputs; K is computed tile by tile\n\n", MANY, FEATURES, OUTPUTS);
     int64_t rows = time_product(context, &kernel, &X, &Z, &W, &Y);
     printf("  memory: K would take %.1f MB; Mercer held at most %.1f MB\n", 4e-6 * (double)rows * MANY,
            1e-6 * (double)query(context).bytes_peak);
@@ -301,7 +305,7 @@ static void show_product(mercer_context *context)
     mercer_matrix Again = mercer_matrix_view(again, FIRST_ROWS, OUTPUTS, MERCER_F32);
     must(single, mercer_kernel_matmul(single, &Again, &kernel, &X, &Z, &W));
     printf("  the first %d rows alone, on one thread: %s\n", FIRST_ROWS,
-           memcmp(again, y, FIRST_ROWS * OUTPUTS * sizeof *y) ? "DIFFERENT BITS" : "the same bits");
+           same_bits(again, y, FIRST_ROWS * OUTPUTS * sizeof *y) ? "the same bits" : "DIFFERENT BITS");
     mercer_context_free(single);
     free(x), free(z), free(w), free(y), free(again);
 }

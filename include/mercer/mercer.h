@@ -48,18 +48,18 @@ MERCER_API const char *mercer_version(void);
 /* ---- 2. Status ----------------------------------------------------------------------------------------------- */
 
 /* One list makes the enum and its texts. Values never change; new ones are added at the end. */
-#define MERCER_STATUS_LIST(X)                                                                                     \
-    X(MERCER_OK, 0, "success")                                                                                    \
-    X(MERCER_ERROR_ARGUMENT, 1, "invalid argument")                                                               \
-    X(MERCER_ERROR_SHAPE, 2, "sizes are negative, too large or do not fit together")                              \
-    X(MERCER_ERROR_DTYPE, 3, "element type not accepted here")                                                    \
-    X(MERCER_ERROR_OVERLAP, 4, "output overlaps an input")                                                        \
-    X(MERCER_ERROR_DATA, 5, "data contain NaN, infinity or values out of range")                                  \
-    X(MERCER_ERROR_KERNEL, 6, "kernel specification not understood")                                              \
-    X(MERCER_ERROR_MEMORY, 7, "out of memory")                                                                    \
-    X(MERCER_ERROR_UNSUPPORTED, 8, "not supported by this backend or machine")                                    \
-    X(MERCER_ERROR_NUMERIC, 9, "numerical breakdown")                                                             \
-    X(MERCER_ERROR_CALLBACK, 10, "a user callback reported failure")                                              \
+#define MERCER_STATUS_LIST(X)                                                        \
+    X(MERCER_OK, 0, "success")                                                       \
+    X(MERCER_ERROR_ARGUMENT, 1, "invalid argument")                                  \
+    X(MERCER_ERROR_SHAPE, 2, "sizes are negative, too large or do not fit together") \
+    X(MERCER_ERROR_DTYPE, 3, "element type not accepted here")                       \
+    X(MERCER_ERROR_OVERLAP, 4, "output overlaps an input")                           \
+    X(MERCER_ERROR_DATA, 5, "data contain NaN, infinity or values out of range")     \
+    X(MERCER_ERROR_KERNEL, 6, "kernel specification not understood")                 \
+    X(MERCER_ERROR_MEMORY, 7, "out of memory")                                       \
+    X(MERCER_ERROR_UNSUPPORTED, 8, "not supported by this backend or machine")       \
+    X(MERCER_ERROR_NUMERIC, 9, "numerical breakdown")                                \
+    X(MERCER_ERROR_CALLBACK, 10, "a user callback reported failure")                 \
     X(MERCER_ERROR_INTERNAL, 11, "internal error")
 
 #define MERCER_STATUS_AS_ENUM(name, value, text) name = (value),
@@ -97,18 +97,20 @@ typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *
 
 /* Every field may be 0: it then means "choose for me". */
 typedef struct mercer_context_options {
-    size_t struct_size;       /* sizeof(mercer_context_options), set by INIT: lets the struct grow later */
-    int threads;              /* worker threads; 0: one for each processor this process may run on */
-    const char *backend;      /* "cpu" (default) or "reference" (scalar double, slow, for judging others) */
-    const char *isa;          /* "scalar", "avx2", "avx512", "avx512vnni"; NULL: MERCER_ISA, or the best there is */
+    size_t struct_size;         /* sizeof(mercer_context_options), set by INIT: lets the struct grow later */
+    int threads;                /* worker threads; 0: one for each processor this process may run on */
+    const char *backend;        /* "cpu" (default) or "reference" (scalar double, slow, for judging others) */
+    const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni"; NULL: MERCER_ISA, or the best there is */
     mercer_allocator allocator; /* {0}: the C library's */
-    mercer_log_sink log;      /* NULL: silent */
+    mercer_log_sink log;        /* NULL: silent */
     void *log_user;
     mercer_log_level log_level; /* the most talkative level wanted; 0: MERCER_LOG_WARNING */
 } mercer_context_options;
 
-#define MERCER_CONTEXT_OPTIONS_INIT                                                                               \
-    { sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0 }
+#define MERCER_CONTEXT_OPTIONS_INIT                                                   \
+    {                                                                                 \
+        sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0 \
+    }
 
 /* The same as the INIT macro, for languages without it. struct_size is sizeof what the caller compiled. */
 MERCER_API mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size);
@@ -126,12 +128,12 @@ MERCER_API void mercer_context_free(mercer_context *context);
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
 typedef struct mercer_context_info {
-    size_t struct_size;     /* set by the caller: sizeof(mercer_context_info) */
-    const char *backend;    /* borrowed, static */
-    const char *isa;        /* borrowed, static */
+    size_t struct_size;  /* set by the caller: sizeof(mercer_context_info) */
+    const char *backend; /* borrowed, static */
+    const char *isa;     /* borrowed, static */
     int threads;
-    int64_t bytes_now;      /* held through the allocator at this moment */
-    int64_t bytes_peak;     /* the most that was ever held */
+    int64_t bytes_now;  /* held through the allocator at this moment */
+    int64_t bytes_peak; /* the most that was ever held */
 } mercer_context_info;
 
 /* What the context decided and what it uses. */
@@ -216,16 +218,16 @@ typedef int (*mercer_kernel_callback)(void *user, const mercer_kernel_block *blo
 
 /* A kernel function: plain data, may be copied. Filled by the two functions below. Frozen layout. */
 typedef struct mercer_kernel {
-    int32_t id;        /* mercer_kernel_id */
-    int32_t degree;    /* polynomial */
-    int32_t depth;     /* ntk, nngp */
+    int32_t id;     /* mercer_kernel_id */
+    int32_t degree; /* polynomial */
+    int32_t depth;  /* ntk, nngp */
     int32_t reserved0;
-    double bandwidth;  /* functions of the distance */
-    double gamma;      /* exppower */
-    double alpha;      /* rational-quadratic */
-    double scale;      /* polynomial */
-    double offset;     /* polynomial */
-    double bias;       /* ntk, nngp */
+    double bandwidth; /* functions of the distance */
+    double gamma;     /* exppower */
+    double alpha;     /* rational-quadratic */
+    double scale;     /* polynomial */
+    double offset;    /* polynomial */
+    double bias;      /* ntk, nngp */
     mercer_kernel_callback callback;
     void *callback_user;
     int64_t reserved[4];
@@ -264,12 +266,14 @@ MERCER_API mercer_status mercer_kernel_value(mercer_context *context, double *ou
  */
 
 /* K = K(X, Z), K is (m, p). */
-MERCER_API mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K, const mercer_kernel *kernel,
-                                            const mercer_matrix *X, const mercer_matrix *Z);
+MERCER_API mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K,
+                                            const mercer_kernel *kernel, const mercer_matrix *X,
+                                            const mercer_matrix *Z);
 
 /* Y = K(X, Z) W without forming K(X, Z). W is (p, c), Y is (m, c). With p = 0, Y becomes 0. */
-MERCER_API mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y, const mercer_kernel *kernel,
-                                              const mercer_matrix *X, const mercer_matrix *Z, const mercer_matrix *W);
+MERCER_API mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y,
+                                              const mercer_kernel *kernel, const mercer_matrix *X,
+                                              const mercer_matrix *Z, const mercer_matrix *W);
 
 /* D = the diagonal K(x_i, x_i), D is (m, 1). */
 MERCER_API mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matrix *D,

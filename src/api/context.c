@@ -29,7 +29,8 @@ const char *mercer_last_error(const mercer_context *context)
 mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size)
 {
     if (!options) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options is NULL");
-    if (struct_size < sizeof(size_t)) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "struct_size: %zu is too small", struct_size);
+    if (struct_size < sizeof(size_t))
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "struct_size: %zu is too small", struct_size);
     memset(options, 0, struct_size);
     options->struct_size = struct_size;
     return MERCER_OK;
@@ -46,9 +47,11 @@ static mercer_status read_options(mercer_context_options *ours, const mercer_con
                         "options: struct_size is %zu; initialise the struct with MERCER_CONTEXT_OPTIONS_INIT", size);
     for (size_t i = sizeof *ours; i < size; i++)
         if (((const char *)theirs)[i])
-            return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: a field is set that version %s does not know", mercer_version());
+            return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: a field is set that version %s does not know",
+                            mercer_version());
     memcpy(ours, theirs, size < sizeof *ours ? size : sizeof *ours);
-    if (ours->threads < 0) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
+    if (ours->threads < 0)
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
     if (!ours->allocator.allocate != !ours->allocator.release)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
     return MERCER_OK;
@@ -64,8 +67,8 @@ static mercer_status choose_isa(const char *asked, mrc_isa *isa)
     if (!mrc_isa_from_name(asked, &wanted))
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "%s is '%s'; valid: %s", source, asked, mrc_isa_names());
     if (wanted > *isa)
-        return mrc_fail(NULL, MERCER_ERROR_UNSUPPORTED, "%s is '%s', but this machine and build reach only %s", source, asked,
-                        mrc_isa_name(*isa));
+        return mrc_fail(NULL, MERCER_ERROR_UNSUPPORTED, "%s is '%s', but this machine and build reach only %s", source,
+                        asked, mrc_isa_name(*isa));
     *isa = wanted;
     return MERCER_OK;
 }
@@ -79,7 +82,8 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     MRC_TRY(read_options(&chosen, options));
     MRC_TRY(choose_isa(chosen.isa, &isa));
     mercer_context *context = mrc_raw_alloc(&chosen.allocator, sizeof *context);
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_MEMORY, "out of memory: %zu bytes for the context", sizeof *context);
+    if (!context)
+        return mrc_fail(NULL, MERCER_ERROR_MEMORY, "out of memory: %zu bytes for the context", sizeof *context);
     memset(context, 0, sizeof *context);
     context->allocator = chosen.allocator;
     context->log = chosen.log;
@@ -93,8 +97,8 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
         mercer_context_free(context);
         return status;
     }
-    mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(), context->backend->ops->name,
-            mrc_isa_name(isa), context->threads);
+    mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(),
+            context->backend->ops->name, mrc_isa_name(isa), context->threads);
     *out = context;
     return MERCER_OK;
 }
@@ -112,7 +116,8 @@ mercer_status mercer_context_query(mercer_context *context, mercer_context_info 
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!info) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "info is NULL");
     if (info->struct_size < sizeof(size_t))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "info: set struct_size to sizeof(mercer_context_info) before the call");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "info: set struct_size to sizeof(mercer_context_info) before the call");
     mercer_context_info all = {.struct_size = info->struct_size,
                                .backend = context->backend->ops->name,
                                .isa = context->backend->ops->capabilities(context->backend).isa,

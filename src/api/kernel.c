@@ -17,7 +17,8 @@ mercer_status mercer_kernel_parse(mercer_context *context, mercer_kernel *out, c
     return mrc_kernel_parse(context, out, spec);
 }
 
-mercer_status mercer_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text, size_t size, size_t *needed)
+mercer_status mercer_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text, size_t size,
+                                  size_t *needed)
 {
     return mrc_kernel_print(context, kernel, text, size, needed);
 }
@@ -49,7 +50,8 @@ static mercer_status check_points(mercer_context *context, const mercer_kernel *
 
 /*
  * All values finite; and for functions of the inner product, no product of two rows may overflow the arithmetic: the result would
- * be infinity or NaN. (Distances that overflow are harmless: such kernels are 0 there.)
+ * be infinity or NaN. (Distances that overflow are harmless: kernels of a moderate bandwidth are 0 there, and others are
+ * computed in double.)
  */
 static mercer_status check_values(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
                                   const mercer_matrix *Z, mercer_dtype arithmetic)
@@ -60,17 +62,19 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
     if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
     double top = fmax(x_top, z_top), limit = arithmetic == MERCER_F64 ? DBL_MAX : (double)FLT_MAX;
     double product = top * top * (double)X->cols;
-    if (kernel->id == MERCER_KERNEL_POLYNOMIAL) product = fmax(product, pow(kernel->scale * product + kernel->offset, kernel->degree));
+    if (kernel->id == MERCER_KERNEL_POLYNOMIAL)
+        product = fmax(product, pow(kernel->scale * product + kernel->offset, kernel->degree));
     if (product <= limit) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
-                    "X or Z has values up to %g: inner products of %lld features could overflow %s; scale the data%s", top,
-                    (long long)X->cols, arithmetic == MERCER_F64 ? "f64" : "f32", arithmetic == MERCER_F64 ? "" : " or use f64");
+                    "X or Z has values up to %g: inner products of %lld features could overflow %s; scale the data%s",
+                    top, (long long)X->cols, arithmetic == MERCER_F64 ? "f64" : "f32",
+                    arithmetic == MERCER_F64 ? "" : " or use f64");
 }
 
 /* ---- Values, matrices, products ------------------------------------------------------------------------------ */
 
-mercer_status mercer_kernel_value(mercer_context *context, double *out, const mercer_kernel *kernel, int64_t d, const double *x,
-                                  const double *z)
+mercer_status mercer_kernel_value(mercer_context *context, double *out, const mercer_kernel *kernel, int64_t d,
+                                  const double *x, const double *z)
 {
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_kernel_check(context, kernel));
@@ -78,8 +82,8 @@ mercer_status mercer_kernel_value(mercer_context *context, double *out, const me
     if (d > 0 && (!x || !z)) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", x ? "z" : "x");
     for (int64_t k = 0; k < d; k++)
         if (!isfinite(x[k]) || !isfinite(z[k]))
-            return mrc_fail(context, MERCER_ERROR_DATA, "%s: element %lld (from 0) is not finite", isfinite(x[k]) ? "z" : "x",
-                            (long long)k);
+            return mrc_fail(context, MERCER_ERROR_DATA, "%s: element %lld (from 0) is not finite",
+                            isfinite(x[k]) ? "z" : "x", (long long)k);
     double value;
     if (!mrc_kernel_reference(kernel, d, x, z, &value))
         return mrc_fail(context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");

@@ -34,13 +34,14 @@ typedef struct mrc_pair {
     const mercer_kernel *kernel;
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
-    const double *origin;   /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
+    const double
+        *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
 } mrc_pair;
 
 /*
  * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the backend says
- * how many of the p columns it kept there, as (m, columns) in mrc_value_dtype. bytes == 0 keeps nothing: all is recomputed.
+ * how many of the p columns it kept there, as (m, columns) in the dtype of W. bytes == 0 keeps nothing: all is recomputed.
  */
 typedef struct mrc_kept {
     void *memory;
@@ -56,9 +57,9 @@ typedef struct mrc_gemm {
 } mrc_gemm;
 
 typedef struct mrc_capabilities {
-    const char *isa;       /* what it was tuned to, for people */
-    int point_dtypes;      /* set of MRC_ACCEPT_...: X and Z */
-    mercer_memory memory;  /* where its matrices live */
+    const char *isa;      /* what it was tuned to, for people */
+    int point_dtypes;     /* set of MRC_ACCEPT_...: X and Z */
+    mercer_memory memory; /* where its matrices live */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -72,14 +73,16 @@ struct mrc_backend_ops {
 
     mercer_status (*alloc)(mrc_backend *backend, void **out, int64_t bytes, const char *what);
     void (*free)(mrc_backend *backend, void *memory);
-    mercer_status (*copy)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from); /* converts to f32, f64 */
+    mercer_status (*copy)(mrc_backend *backend, const mercer_matrix *to,
+                          const mercer_matrix *from); /* converts to f32, f64 */
     mercer_status (*sync)(mrc_backend *backend);
 
     /* Y = K(X, Z) W, or Y += K(X, Z) W if add. W (p, c) and Y (m, c) f32 or f64. Y is untouched on failure, except by a
        callback that fails midway. */
     mercer_status (*kernel_matmul)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
-    /* F = K(X, Z) W, and then H = K(Z, X) G with the tile block kept in between as far as kept has room. */
+    /* F = K(X, Z) W, and then H = K(Z, X) G with the tile block kept in between as far as kept has room. W, F, G and H have one
+       dtype. */
     mercer_status (*kernel_forward)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_kept *kept);
     mercer_status (*kernel_transpose)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
@@ -89,7 +92,7 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
-                                     const mercer_matrix *diagonal); /* (m, 1) */
+                                     const mercer_matrix *diagonal);                           /* (m, 1) */
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
 
@@ -101,7 +104,8 @@ struct mrc_backend_ops {
        MERCER_ERROR_NUMERIC, naming the row, if it is not positive definite. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
     /* B (n, c) f64 becomes L^-1 B, or L^-T B. */
-    mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose, const mercer_matrix *b);
+    mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                      const mercer_matrix *b);
 
     /* to_i = from_{rows[i]}; same dtype. And to_{rows[i]} += factor * from_i, f32 or f64, rows distinct. */
     mercer_status (*gather_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
@@ -122,7 +126,8 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
 void mrc_backend_free(mrc_backend *backend);
 
 /* f64 if any of the matrices is f64 (NULLs are skipped), else f32: the type kernel values are computed in. */
-mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w, const mercer_matrix *y);
+mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,
+                             const mercer_matrix *y);
 
 /* Replaces the NULLs among the optional operations. */
 void mrc_backend_fill_defaults(mrc_backend_ops *ops);

@@ -31,8 +31,8 @@ mercer_status mrc_host_sync(mrc_backend *backend)
 mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     if (to->dtype != from->dtype && to->dtype != MERCER_F32 && to->dtype != MERCER_F64)
-        return mrc_fail(backend->context, MERCER_ERROR_DTYPE, "copy: %s cannot be converted to %s", mrc_dtype_name(from->dtype),
-                        mrc_dtype_name(to->dtype));
+        return mrc_fail(backend->context, MERCER_ERROR_DTYPE, "copy: %s cannot be converted to %s",
+                        mrc_dtype_name(from->dtype), mrc_dtype_name(to->dtype));
     for (int64_t i = 0; i < to->rows; i++) {
         if (to->dtype == from->dtype)
             memcpy(mrc_row(to, i), mrc_row(from, i), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
@@ -59,8 +59,9 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
             double value;
             mrc_load_row_f64(pair->z, j, z);
             if (!mrc_kernel_reference(pair->kernel, d, x, z, &value)) {
-                status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X, %lld of Z",
-                                  (long long)i, (long long)j);
+                status =
+                    mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
+                             "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
                 break;
             }
             mrc_store(k, i, j, value);
@@ -82,7 +83,8 @@ static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_
         if (mrc_kernel_reference(kernel, x->cols, memory, memory, &value))
             mrc_store(diagonal, i, 0, value);
         else
-            status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X", (long long)i);
+            status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
+                              (long long)i);
     }
     mrc_free(backend->context, memory);
     return status;
@@ -129,7 +131,8 @@ static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer
     return MERCER_OK;
 }
 
-static mercer_status default_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
+static mercer_status default_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b,
+                                   const mercer_matrix *y)
 {
     (void)backend;
     for (int64_t i = 0; i < y->rows; i++)
@@ -146,7 +149,8 @@ static mercer_status default_scale_rows(mrc_backend *backend, const mercer_matri
     return MERCER_OK;
 }
 
-static mercer_status default_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+static mercer_status default_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y,
+                                         double *out)
 {
     (void)backend;
     for (int64_t j = 0; j < x->cols; j++) out[j] = 0;

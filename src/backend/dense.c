@@ -97,7 +97,8 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
     mrc_fix_signs(vectors);
     mrc_free(backend->context, memory);
     if (sweep < JACOBI_SWEEPS) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "eigenvalues: no convergence in %d sweeps", (int)JACOBI_SWEEPS);
+    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "eigenvalues: no convergence in %d sweeps",
+                    (int)JACOBI_SWEEPS);
 }
 
 mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a)
@@ -113,8 +114,8 @@ mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a)
             else if (sum > 0)
                 ai[j] = sqrt(sum);
             else
-                return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                                (long long)i);
+                return mrc_fail(backend->context, MERCER_ERROR_NUMERIC,
+                                "Cholesky: the matrix is not positive definite at row %lld", (long long)i);
         }
         for (int64_t j = i + 1; j < a->cols; j++) ai[j] = 0;
     }

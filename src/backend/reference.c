@@ -29,7 +29,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
 }
 
 /* sums (rows, c) of one row of K at a time; y is written at the end, so that a failing callback leaves it alone. */
-static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, double *sums, double *rows)
+static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, double *sums,
+                                double *rows)
 {
     int64_t d = pair->x->cols, c = w->cols;
     double *x = rows, *z = rows + d;
@@ -39,38 +40,38 @@ static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, cons
             double value;
             mrc_load_row_f64(pair->z, j, z);
             if (!mrc_kernel_reference(pair->kernel, d, x, z, &value))
-                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X, %lld of Z",
-                                (long long)i, (long long)j);
+                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
+                                "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
             for (int64_t k = 0; k < c; k++) sums[i * c + k] += value * mrc_load(w, j, k);
         }
     }
     return MERCER_OK;
 }
 
-static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y,
-                                   bool add)
+static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add)
 {
     void *sums, *rows;
     MRC_TRY(mrc_alloc_zero(backend->context, &sums, y->rows * y->cols, sizeof(double), "sums"));
     mercer_status status = mrc_alloc(backend->context, &rows, 2 * pair->x->cols, sizeof(double), "two rows");
     if (status == MERCER_OK) status = accumulate(backend, pair, w, sums, rows);
     for (int64_t i = 0; i < y->rows && status == MERCER_OK; i++)
-        for (int64_t j = 0; j < y->cols; j++) 
+        for (int64_t j = 0; j < y->cols; j++)
             mrc_store(y, i, j, ((double *)sums)[i * y->cols + j] + (add ? mrc_load(y, i, j) : 0));
     mrc_free(backend->context, rows);
     mrc_free(backend->context, sums);
     return status;
 }
 
-static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *f,
-                                    mrc_kept *kept)
+static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept)
 {
     kept->columns = 0;
     return kernel_matmul(backend, pair, w, f, false);
 }
 
-static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g, const mercer_matrix *h,
-                                      const mrc_kept *kept)
+static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
 {
     (void)kept;
     mrc_pair swapped = {.kernel = pair->kernel, .x = pair->z, .z = pair->x, .origin = pair->origin};

@@ -37,11 +37,12 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", mrc_backend_registry[i]->name);
         }
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend '%s' is not in this build; it has: %s", name, names);
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend '%s' is not in this build; it has: %s", name,
+                        names);
     }
     if (ops->api_version != MRC_BACKEND_API)
-        return mrc_fail(context, MERCER_ERROR_INTERNAL, "backend %s speaks version %d of the ops table, this is %d", ops->name,
-                        ops->api_version, (int)MRC_BACKEND_API);
+        return mrc_fail(context, MERCER_ERROR_INTERNAL, "backend %s speaks version %d of the ops table, this is %d",
+                        ops->name, ops->api_version, (int)MRC_BACKEND_API);
     void *memory;
     MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(made_backend), "the backend"));
     made_backend *made = memory;
@@ -64,7 +65,8 @@ void mrc_backend_free(mrc_backend *backend)
     mrc_free(backend->context, backend);
 }
 
-mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w, const mercer_matrix *y)
+mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,
+                             const mercer_matrix *y)
 {
     const mercer_matrix *all[] = {x, z, w, y};
     for (int i = 0; i < 4; i++)

@@ -8,7 +8,7 @@
 /* Failures that happen before a context exists (bad options, kernel_parse(NULL, ...)). */
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
 
-#define STATUS_AS_CASE(name, value, text)                                                                         \
+#define STATUS_AS_CASE(name, value, text) \
     case name: return text;
 
 const char *mrc_status_text(mercer_status status)

@@ -45,10 +45,10 @@ void mrc_log(mercer_context *context, mercer_log_level level, const char *format
 const char *mrc_error_text(const mercer_context *context);
 
 /* Passes a failure on to the caller. */
-#define MRC_TRY(call)                                                                                             \
-    do {                                                                                                          \
-        mercer_status mrc_try_status = (call);                                                                    \
-        if (mrc_try_status != MERCER_OK) return mrc_try_status;                                                   \
+#define MRC_TRY(call)                                           \
+    do {                                                        \
+        mercer_status mrc_try_status = (call);                  \
+        if (mrc_try_status != MERCER_OK) return mrc_try_status; \
     } while (0)
 
 #endif

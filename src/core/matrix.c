@@ -134,14 +134,15 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: memory kind %d is not supported by this backend", name,
                         (int)matrix->memory);
     if (matrix->reserved[0] || matrix->reserved[1])
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialised?)", name);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: reserved words must be 0 (was the view initialised?)",
+                        name);
     if (matrix->ld < matrix->cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: leading dimension %lld is smaller than its %lld columns", name,
-                        (long long)matrix->ld, (long long)matrix->cols);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: leading dimension %lld is smaller than its %lld columns",
+                        name, (long long)matrix->ld, (long long)matrix->cols);
     int64_t bytes;
     if (!span_bytes(matrix, &bytes))
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: %lld x %lld with leading dimension %lld overflows memory", name,
-                        (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->ld);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: %lld x %lld with leading dimension %lld overflows memory",
+                        name, (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->ld);
     if (bytes > 0 && !matrix->data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: data is NULL", name);
     return MERCER_OK;
 }
@@ -173,8 +174,8 @@ mercer_status mrc_check_apart(mercer_context *context, const char *out_name, con
     uintptr_t out_start = (uintptr_t)out->data, in_start = (uintptr_t)in->data;
     if (out_start + (uintptr_t)out_bytes <= in_start || in_start + (uintptr_t)in_bytes <= out_start) return MERCER_OK;
     if (columns_apart(out, in)) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_OVERLAP, "%s overlaps %s in memory; give the output memory of its own", out_name,
-                    in_name);
+    return mrc_fail(context, MERCER_ERROR_OVERLAP, "%s overlaps %s in memory; give the output memory of its own",
+                    out_name, in_name);
 }
 
 /* ---- Finite values ------------------------------------------------------------------------------------------- */

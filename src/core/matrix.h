@@ -17,8 +17,8 @@ enum {
     MRC_ACCEPT_ANY = MRC_ACCEPT_REAL | MRC_ACCEPT_F16 | MRC_ACCEPT_U8
 };
 
-int64_t mrc_dtype_size(mercer_dtype dtype);      /* bytes; 0 if it is no dtype */
-const char *mrc_dtype_name(mercer_dtype dtype);  /* "f64", ...; "?" if it is none */
+int64_t mrc_dtype_size(mercer_dtype dtype);     /* bytes; 0 if it is no dtype */
+const char *mrc_dtype_name(mercer_dtype dtype); /* "f64", ...; "?" if it is none */
 
 /* Address of element (i, 0). */
 static inline void *mrc_row(const mercer_matrix *matrix, int64_t i)

@@ -29,8 +29,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
         .isa = mrc_isa_name(backend->context->isa), .point_dtypes = MRC_ACCEPT_ANY, .memory = MERCER_HOST};
 }
 
-static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y,
-                                   bool add)
+static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add)
 {
     mrc_product product;
     mrc_product_init(&product, backend, pair, w, y, NULL);
@@ -45,14 +45,15 @@ static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
-/* A view of the kept columns, of the type the values were computed in. */
-static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *other, const mrc_kept *kept, int64_t columns)
+/* A view of the kept columns, of the type of the weights they will be multiplied with. */
+static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
+                               int64_t columns)
 {
-    return mrc_view(kept->memory, pair->x->rows, columns, mrc_value_dtype(pair->x, pair->z, other, NULL));
+    return mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
 }
 
-static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *f,
-                                    mrc_kept *kept)
+static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept)
 {
     mercer_matrix k = kept_view(pair, w, kept, 0);
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
@@ -64,8 +65,8 @@ static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
-static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g, const mercer_matrix *h,
-                                      const mrc_kept *kept)
+static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
 {
     int64_t columns = kept->columns;
     if (columns > 0) {
@@ -74,7 +75,8 @@ static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair
         MRC_TRY(mrc_cpu_gemm(backend, &job));
     }
     if (columns == h->rows) return MERCER_OK;
-    mercer_matrix rest = mrc_rows(pair->z, columns, pair->z->rows - columns), bottom = mrc_rows(h, columns, h->rows - columns);
+    mercer_matrix rest = mrc_rows(pair->z, columns, pair->z->rows - columns),
+                  bottom = mrc_rows(h, columns, h->rows - columns);
     mrc_pair swapped = {.kernel = pair->kernel, .x = &rest, .z = pair->x, .origin = pair->origin};
     return kernel_matmul(backend, &swapped, g, &bottom, false);
 }

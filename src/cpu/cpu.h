@@ -17,7 +17,8 @@ mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job);
 mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                 const mercer_matrix *vectors);
 mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a);
-mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose, const mercer_matrix *b);
+mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                       const mercer_matrix *b);
 
 /* Column means over fixed parts of rows (means.c). */
 mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);

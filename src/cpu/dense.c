@@ -20,8 +20,9 @@ enum { PIECE = 256 };
 static mercer_status check_blas_size(mercer_context *context, const mercer_matrix *a)
 {
     if (a->rows <= INT_MAX && a->cols <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "a dense matrix of %lld x %lld is beyond the 32-bit sizes of BLAS",
-                    (long long)a->rows, (long long)a->cols);
+    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                    "a dense matrix of %lld x %lld is beyond the 32-bit sizes of BLAS", (long long)a->rows,
+                    (long long)a->cols);
 }
 
 /* ---- gemm ---------------------------------------------------------------------------------------------------- */
@@ -43,15 +44,16 @@ static void gemm_piece(void *argument, int64_t piece, int worker)
     int depth = (int)(job->transpose_a ? a->rows : a->cols);
     const void *left = job->transpose_a ? element(a, 0, row) : element(a, row, 0);
     const void *right = job->transpose_b ? element(b, column, 0) : element(b, 0, column);
-    CBLAS_TRANSPOSE ta = job->transpose_a ? CblasTrans : CblasNoTrans, tb = job->transpose_b ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE ta = job->transpose_a ? CblasTrans : CblasNoTrans,
+                    tb = job->transpose_b ? CblasTrans : CblasNoTrans;
     /* BLAS wants leading dimensions of at least 1 even for empty matrices. */
     int lda = (int)mrc_max(a->ld, 1), ldb = (int)mrc_max(b->ld, 1), ldc = (int)mrc_max(c->ld, 1);
     if (c->dtype == MERCER_F64)
         cblas_dgemm(CblasRowMajor, ta, tb, rows, columns, depth, job->alpha, left, lda, right, ldb, job->beta,
                     element(c, row, column), ldc);
     else
-        cblas_sgemm(CblasRowMajor, ta, tb, rows, columns, depth, (float)job->alpha, left, lda, right, ldb, (float)job->beta,
-                    element(c, row, column), ldc);
+        cblas_sgemm(CblasRowMajor, ta, tb, rows, columns, depth, (float)job->alpha, left, lda, right, ldb,
+                    (float)job->beta, element(c, row, column), ldc);
 }
 
 mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job)
@@ -62,7 +64,8 @@ mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job)
     if (job->c->rows == 0 || job->c->cols == 0) return MERCER_OK;
     mrc_gemm copy = *job;
     mrc_blas_begin();
-    mrc_parallel_for(backend->context->threads, (mrc_max(job->c->rows, job->c->cols) + PIECE - 1) / PIECE, gemm_piece, &copy);
+    mrc_parallel_for(backend->context->threads, (mrc_max(job->c->rows, job->c->cols) + PIECE - 1) / PIECE, gemm_piece,
+                     &copy);
     mrc_blas_end();
     return MERCER_OK;
 }
@@ -76,11 +79,13 @@ typedef struct eigen_job {
     lapack_int lwork, liwork;
 } eigen_job;
 
-static lapack_int call_dsyevr(const eigen_job *job, lapack_int lwork, lapack_int liwork, double *work, lapack_int *iwork)
+static lapack_int call_dsyevr(const eigen_job *job, lapack_int lwork, lapack_int liwork, double *work,
+                              lapack_int *iwork)
 {
     lapack_int found;
-    return LAPACKE_dsyevr_work(LAPACK_COL_MAJOR, 'V', 'I', 'U', job->n, job->a, job->lda, 0, 0, job->n - job->q + 1, job->n, 0,
-                               &found, job->all_values, job->columns, job->n, job->support, work, lwork, iwork, liwork);
+    return LAPACKE_dsyevr_work(LAPACK_COL_MAJOR, 'V', 'I', 'U', job->n, job->a, job->lda, 0, 0, job->n - job->q + 1,
+                               job->n, 0, &found, job->all_values, job->columns, job->n, job->support, work, lwork,
+                               iwork, liwork);
 }
 
 static mercer_status find_eigenpairs(mrc_backend *backend, eigen_job *job, double *values, const mercer_matrix *vectors)
@@ -112,7 +117,8 @@ mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, in
     int64_t doubles = job.n + q * job.n + job.lwork, integers = 2 * q + job.liwork;
     void *memory, *indices = NULL;
     mercer_status status = mrc_alloc(backend->context, &memory, doubles, sizeof(double), "eigenvectors");
-    if (status == MERCER_OK) status = mrc_alloc(backend->context, &indices, integers, sizeof(lapack_int), "eigenvalue indices");
+    if (status == MERCER_OK)
+        status = mrc_alloc(backend->context, &indices, integers, sizeof(lapack_int), "eigenvalue indices");
     if (status == MERCER_OK) {
         job.all_values = memory;
         job.columns = job.all_values + job.n;

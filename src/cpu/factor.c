@@ -54,22 +54,31 @@ static void update_row(void *argument, int64_t index, int worker)
     int64_t k = self->k, blocks = (a->rows + BLOCK - 1) / BLOCK, i = blocks - 1 - index; /* longest rows first */
     const double *left = at(a, i * BLOCK, k * BLOCK);
     for (int64_t j = k + 1; j <= i; j++)
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, block_size(a->rows, i), block_size(a->rows, j), BLOCK, -1, left,
-                    (int)a->ld, at(a, j * BLOCK, k * BLOCK), (int)a->ld, 1, at(a, i * BLOCK, j * BLOCK), (int)a->ld);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, block_size(a->rows, i), block_size(a->rows, j), BLOCK, -1,
+                    left, (int)a->ld, at(a, j * BLOCK, k * BLOCK), (int)a->ld, 1, at(a, i * BLOCK, j * BLOCK),
+                    (int)a->ld);
+}
+
+static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *a, int64_t k)
+{
+    /* The lower triangle by rows is the upper triangle by columns. */
+    lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', block_size(a->rows, k), at(a, k * BLOCK, k * BLOCK),
+                                          (lapack_int)a->ld);
+    if (info < 0)
+        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
+    /* Not every LAPACK notices a NaN: the first pivot that is not a positive number tells, whatever info says. */
+    int64_t end = info > 0 ? info - 1 : block_size(a->rows, k), row = 0;
+    while (row<end && * at(a, k * BLOCK + row, k * BLOCK + row)> 0) row++;
+    if (info == 0 && row == end) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
+                    (long long)(k * BLOCK + row));
 }
 
 static mercer_status factor_blocks(mrc_backend *backend, const mercer_matrix *a)
 {
     int64_t blocks = (a->rows + BLOCK - 1) / BLOCK;
     for (int64_t k = 0; k < blocks; k++) {
-        /* The lower triangle by rows is the upper triangle by columns. */
-        lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', block_size(a->rows, k), at(a, k * BLOCK, k * BLOCK),
-                                              (lapack_int)a->ld);
-        if (info > 0)
-            return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                            (long long)(k * BLOCK + info - 1));
-        if (info < 0)
-            return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
+        MRC_TRY(factor_diagonal(backend, a, k));
         factor_step step = {a, k};
         mrc_parallel_for(backend->context->threads, blocks - 1 - k, solve_panel, &step);
         mrc_parallel_for(backend->context->threads, blocks - 1 - k, update_row, &step);
@@ -82,8 +91,8 @@ static mercer_status factor_blocks(mrc_backend *backend, const mercer_matrix *a)
 mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
 {
     if (a->ld > INT_MAX || a->rows > INT_MAX)
-        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK",
-                        (long long)a->rows);
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                        "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK", (long long)a->rows);
     mrc_blas_begin();
     mercer_status status = factor_blocks(backend, a);
     mrc_blas_end();
@@ -106,23 +115,25 @@ static void update_block(void *argument, int64_t index, int worker)
     const mercer_matrix *l = self->l, *b = self->b;
     int64_t k = self->k, i = self->transpose ? index : k + 1 + index;
     const double *factor = self->transpose ? at(l, k * BLOCK, i * BLOCK) : at(l, i * BLOCK, k * BLOCK);
-    cblas_dgemm(CblasRowMajor, self->transpose ? CblasTrans : CblasNoTrans, CblasNoTrans, block_size(l->rows, i), (int)b->cols,
-                block_size(l->rows, k), -1, factor, (int)l->ld, at(b, k * BLOCK, 0), (int)b->ld, 1, at(b, i * BLOCK, 0),
-                (int)b->ld);
+    cblas_dgemm(CblasRowMajor, self->transpose ? CblasTrans : CblasNoTrans, CblasNoTrans, block_size(l->rows, i),
+                (int)b->cols, block_size(l->rows, k), -1, factor, (int)l->ld, at(b, k * BLOCK, 0), (int)b->ld, 1,
+                at(b, i * BLOCK, 0), (int)b->ld);
 }
 
-mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose, const mercer_matrix *b)
+mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                       const mercer_matrix *b)
 {
     if (l->ld > INT_MAX || l->rows > INT_MAX || b->ld > INT_MAX)
-        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "triangular solve: sizes are beyond the 32-bit ones of BLAS");
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                        "triangular solve: sizes are beyond the 32-bit ones of BLAS");
     if (b->cols == 0) return MERCER_OK;
     int64_t blocks = (l->rows + BLOCK - 1) / BLOCK;
     mrc_blas_begin();
     for (int64_t step = 0; step < blocks; step++) {
         int64_t k = transpose ? blocks - 1 - step : step;
         cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, transpose ? CblasTrans : CblasNoTrans, CblasNonUnit,
-                    block_size(l->rows, k), (int)b->cols, 1, at(l, k * BLOCK, k * BLOCK), (int)l->ld, at(b, k * BLOCK, 0),
-                    (int)b->ld);
+                    block_size(l->rows, k), (int)b->cols, 1, at(l, k * BLOCK, k * BLOCK), (int)l->ld,
+                    at(b, k * BLOCK, 0), (int)b->ld);
         solve_step self = {l, b, k, transpose};
         mrc_parallel_for(backend->context->threads, transpose ? k : blocks - 1 - k, update_block, &self);
     }

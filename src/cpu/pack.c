@@ -23,8 +23,8 @@ static void pack_row(const uint8_t *row, int64_t d, int group, int width, int r,
     }
 }
 
-void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width, bool shifted,
-                 void *panel, int32_t *norms, int32_t *start)
+void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
+                 bool shifted, void *panel, int32_t *norms, int32_t *start)
 {
     memset(panel, 0, (size_t)(product->groups * width * 4)); /* a group is 4 bytes: 2 int16 or 4 bytes */
     for (int r = 0; r < width; r++) {
@@ -69,7 +69,8 @@ double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *
     return sum;
 }
 
-void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx, double *zz)
+void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
+                     double *zz)
 {
     *dot = *xx = *zz = 0;
     for (int64_t k = 0; k < x->cols; k++) {

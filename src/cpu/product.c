@@ -22,6 +22,14 @@
 #include <math.h>
 #include <string.h>
 
+/* Panels must fill tiles and blocks exactly: said here once for every row of the list. */
+#define MRC_UK_GEMM_F32(isa, name, mr, nr) \
+    _Static_assert(MRC_TILE_CENTERS % (mr) == 0 && MRC_BLOCK_ROWS % (nr) == 0, #name);
+#define MRC_UK_GEMM_F64                         MRC_UK_GEMM_F32
+#define MRC_UK_DOT_U8(isa, name, mr, nr, group) MRC_UK_GEMM_F32(isa, name, mr, nr)
+#define MRC_UK_PANEL(isa, name)
+#include "cpu/ukernels.inc"
+
 enum { FEW_ROWS = 64 }; /* for each thread: below it, chunks are the parallel pieces */
 
 /* ---- Decisions before the loops ------------------------------------------------------------------------------ */
@@ -51,12 +59,20 @@ static bool map_fits_float(const mrc_map *map)
     return map->kind == MRC_MAP_LINEAR || (isnormal(map->a) && isfinite(map->b));
 }
 
+/* Squares of distances near the bandwidth must be floats; far outside, double takes over. */
+static bool bandwidth_fits_float(const mercer_kernel *kernel)
+{
+    return kernel->bandwidth >= 1e-15 && kernel->bandwidth <= 1e15;
+}
+
 static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
 {
     const mrc_ukernels *uk = &cpu->uk;
     bool both_bytes = product->x->dtype == MERCER_U8 && product->z->dtype == MERCER_U8;
     bool wide = mrc_value_dtype(product->x, product->z, product->w, product->y) == MERCER_F64 ||
-                (product->k.cols > 0 && product->k.dtype == MERCER_F64) || (both_bytes && product->d > MRC_U8_MAX_FEATURES);
+                (product->k.cols > 0 && product->k.dtype == MERCER_F64) ||
+                (both_bytes && product->d > MRC_U8_MAX_FEATURES) ||
+                (product->on_distance && !product->callback && !bandwidth_fits_float(product->kernel));
     product->uk = uk;
     product->bytes = both_bytes && !wide;
     product->centred = product->on_distance && !both_bytes;
@@ -127,11 +143,11 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
 
 typedef struct run {
     mrc_product *product;
-    mrc_space *spaces;    /* one for each worker */
-    int64_t block_rows;   /* rows of X in a block */
-    int64_t first_chunk;  /* chunk-parallel mode: the group's first chunk */
-    double *group_sums;   /* chunk-parallel mode: one set of sums for each chunk of the group */
-    int64_t sums_count;   /* doubles in a set */
+    mrc_space *spaces;   /* one for each worker */
+    int64_t block_rows;  /* rows of X in a block */
+    int64_t first_chunk; /* chunk-parallel mode: the group's first chunk */
+    double *group_sums;  /* chunk-parallel mode: one set of sums for each chunk of the group */
+    int64_t sums_count;  /* doubles in a set */
 } run;
 
 static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
@@ -180,14 +196,17 @@ static void multiply_points(const mrc_product *product, mrc_space *space, int64_
     const char *z_panel = space->z_panels;
     for (int64_t done = 0; done < MRC_TILE_CENTERS; done += mr, z_panel += panel_bytes(product, mr)) {
         if (product->bytes)
-            product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr, space->dots + done * nr);
+            product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr,
+                                space->dots + done * nr);
         else
-            product->type->dot_panel(product, z_panel, x_panel, (char *)space->values + done * nr * product->type->size);
+            product->type->dot_panel(product, z_panel, x_panel,
+                                     (char *)space->values + done * nr * product->type->size);
     }
 }
 
 /* One tile of centers against the packed block: kernel values, then wherever they are wanted. */
-static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t z_first, double *sums)
+static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t z_first,
+                    double *sums)
 {
     int64_t z_count = mrc_min(MRC_TILE_CENTERS, product->z->rows - z_first);
     pack_tile(product, space, z_first, z_count);
@@ -212,7 +231,8 @@ static int64_t chunk_count(const mrc_product *product)
     return (product->z->rows + centers - 1) / centers;
 }
 
-static void do_chunk(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t chunk, double *sums)
+static void do_chunk(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t chunk,
+                     double *sums)
 {
     int64_t first = chunk * MRC_CHUNK_TILES * MRC_TILE_CENTERS;
     int64_t end = mrc_min(first + MRC_CHUNK_TILES * MRC_TILE_CENTERS, product->z->rows);
@@ -301,11 +321,14 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     int threads = backend->context->threads;
     int64_t m = product->x->rows, nr = product->nr;
     if (m == 0 || (product->k.cols == 0 && product->c_panels == 0)) return MERCER_OK;
-    bool by_chunks = threads > 1 && m < (int64_t)FEW_ROWS * threads && chunk_count(product) > 1;
-    int64_t share = mrc_round_up((m + 4 * threads - 1) / (4 * threads), FEW_ROWS);
+    /* Every worker packs all of X in that mode, so X may not be more than a block. */
+    bool by_chunks =
+        threads > 1 && m < mrc_min((int64_t)FEW_ROWS * threads, MRC_BLOCK_ROWS) && chunk_count(product) > 1;
+    int64_t pieces = 4 * (int64_t)threads, share = mrc_round_up((m + pieces - 1) / pieces, FEW_ROWS);
     int64_t block_rows = mrc_round_up(by_chunks ? m : mrc_min(mrc_min(share, MRC_BLOCK_ROWS), m), nr);
 
-    run self = {.product = product, .block_rows = block_rows, .sums_count = product->c_panels * product->mr_sum * block_rows};
+    run self = {
+        .product = product, .block_rows = block_rows, .sums_count = product->c_panels * product->mr_sum * block_rows};
     int64_t group = by_chunks ? mrc_min(4 * (int64_t)threads, chunk_count(product)) : 0;
     mrc_space measured;
     int64_t space_bytes = lay_out(product, block_rows, NULL, &measured);
@@ -313,7 +336,8 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     MRC_TRY(mrc_arena_reserve(&cpu->arena, threads * (space_bytes + mrc_round_up(sizeof(mrc_space), MRC_ALIGNMENT)) +
                                                mrc_round_up(sums_bytes, MRC_ALIGNMENT) + 2 * d_bytes + MRC_ALIGNMENT));
     self.spaces = mrc_arena_push(&cpu->arena, threads * (int64_t)sizeof(mrc_space));
-    for (int i = 0; i < threads; i++) lay_out(product, block_rows, mrc_arena_push(&cpu->arena, space_bytes), &self.spaces[i]);
+    for (int i = 0; i < threads; i++)
+        lay_out(product, block_rows, mrc_arena_push(&cpu->arena, space_bytes), &self.spaces[i]);
     self.group_sums = mrc_arena_push(&cpu->arena, sums_bytes);
     double *mean = mrc_arena_push(&cpu->arena, d_bytes);
     void *rounded = mrc_arena_push(&cpu->arena, d_bytes);

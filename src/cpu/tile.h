@@ -18,9 +18,9 @@
 #include <stdatomic.h>
 
 enum {
-    MRC_TILE_CENTERS = 240, /* a multiple of every mr */
-    MRC_BLOCK_ROWS = 512,   /* a multiple of every nr */
-    MRC_CHUNK_TILES = 4,    /* sums are formed for chunks of this many tiles, then over chunks in order */
+    MRC_TILE_CENTERS = 240,     /* a multiple of every mr */
+    MRC_BLOCK_ROWS = 512,       /* a multiple of every nr */
+    MRC_CHUNK_TILES = 4,        /* sums are formed for chunks of this many tiles, then over chunks in order */
     MRC_U8_MAX_FEATURES = 32768 /* 255^2 * 32768 < 2^31: products of bytes are exact in int32 */
 };
 
@@ -38,18 +38,18 @@ typedef struct mrc_product {
     const mercer_matrix *w; /* (p, c) or NULL */
     const mercer_matrix *y; /* (m, c) or NULL: = or += K W */
     bool add;
-    mercer_matrix k;          /* (m, columns): K itself, its first columns; columns 0: not wanted */
+    mercer_matrix k;           /* (m, columns): K itself, its first columns; columns 0: not wanted */
     const mrc_tile_type *type; /* float or double */
-    bool bytes;               /* exact integer products: X and Z are u8, results float (double is exact without) */
+    bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback;
-    int mr, nr;               /* micro-tile of the products */
-    int mr_sum;               /* micro-tile of the sums: (mr_sum, nr) */
-    int group;                /* features packed together: 1, or group_u8 for bytes */
-    int64_t d;                /* features */
-    int64_t groups;           /* d / group, rounded up */
-    int64_t c_panels;         /* panels of mr_sum outputs */
-    bool centred;             /* an origin is subtracted from both sides: of no use to inner products and integers */
-    void *origin;             /* (d) of the value type, if centred */
+    int mr, nr;       /* micro-tile of the products */
+    int mr_sum;       /* micro-tile of the sums: (mr_sum, nr) */
+    int group;        /* features packed together: 1, or group_u8 for bytes */
+    int64_t d;        /* features */
+    int64_t groups;   /* d / group, rounded up */
+    int64_t c_panels; /* panels of mr_sum outputs */
+    bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
+    void *origin;     /* (d) of the value type, if centred */
     mrc_map map;
     const mrc_ukernels *uk;
     atomic_int callback_failed;
@@ -83,8 +83,8 @@ typedef struct mrc_place {
 struct mrc_tile_type {
     int64_t size; /* of an element */
     /* Rows first .. first + count - 1 of source, converted, centred, interleaved in a panel of `width`; and their norms. */
-    void (*pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width, void *staging,
-                 void *panel, void *norms);
+    void (*pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
+                 void *staging, void *panel, void *norms);
     void (*pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels);
     void (*dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out);
     /* Products in space->values (or space->dots) become kernel values in space->values. False: the callback failed. */
@@ -99,12 +99,13 @@ extern const mrc_tile_type mrc_tile_f32;
 extern const mrc_tile_type mrc_tile_f64;
 
 /* Bytes: see pack.c. start may be NULL (the Z side). */
-void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width, bool shifted,
-                 void *panel, int32_t *norms, int32_t *start);
+void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
+                 bool shifted, void *panel, int32_t *norms, int32_t *start);
 
 /* |x_i - z_j|^2, and the inner product with both norms, from the coordinates in double. */
 double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
-void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx, double *zz);
+void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
+                     double *zz);
 
 /* The fused driver: everything asked for in product, which mrc_product_init filled. */
 void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,

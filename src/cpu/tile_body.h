@@ -20,8 +20,8 @@ static void TYPED(interleave)(int64_t d, int width, const REAL *rows, REAL *pane
     }
 }
 
-static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
-                        void *staging, void *panel, void *norms)
+static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count,
+                        int width, void *staging, void *panel, void *norms)
 {
     const int64_t d = product->d;
     const REAL *origin = product->origin;
@@ -78,6 +78,12 @@ static double TYPED(norm_at)(const mrc_product *product, const void *norms, int6
     return product->bytes ? ((const int32_t *)norms)[i] : (double)((const REAL *)norms)[i];
 }
 
+/* What the kernel is a function of, in double: integer products are taken before they are rounded to float. */
+static double TYPED(argument_at)(const mrc_product *product, const mrc_space *space, int64_t at)
+{
+    return product->bytes && !product->on_distance ? space->dots[at] : (double)((const REAL *)space->values)[at];
+}
+
 static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     REAL *values = space->values;
@@ -85,7 +91,7 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
     for (int64_t i = 0; i < place->x_count; i++) {
         x_sq[i] = TYPED(norm_at)(product, place->x_norms, i);
         for (int64_t j = 0; j < place->z_count; j++) {
-            double value = (double)values[j * product->nr + i];
+            double value = TYPED(argument_at)(product, space, j * product->nr + i);
             space->block[i * place->z_count + j] = product->on_distance ? sqrt(value) : value;
         }
     }
@@ -114,7 +120,7 @@ static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, con
                 *value = (REAL)mrc_kernel_of_distance(product->kernel, (double)*value);
                 continue;
             }
-            double dot = (double)*value;
+            double dot = TYPED(argument_at)(product, space, j * product->nr + i);
             double xx = TYPED(norm_at)(product, place->x_norms, i), zz = TYPED(norm_at)(product, space->z_norms, j);
             if (product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz)))
                 mrc_exact_inner(product->x, place->x_first + i, product->z, place->z_first + j, &dot, &xx, &zz);
@@ -143,13 +149,16 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
 static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     TYPED(prepare_arguments)(product, space, place);
-    if (product->callback) return TYPED(map_callback)(product, space, place);
 #if IS_F32
     if (product->map.kind != MRC_MAP_NONE) {
         product->uk->panel->map_f32(&product->map, (int64_t)MRC_TILE_CENTERS * product->nr, space->values);
         return true;
     }
 #endif
+    /* Rows that pad the tile are not evaluated; what they hold may be infinite, and infinity times weight 0 is NaN. */
+    REAL *padding = (REAL *)space->values + place->z_count * product->nr;
+    memset(padding, 0, (size_t)((MRC_TILE_CENTERS - place->z_count) * product->nr) * sizeof *padding);
+    if (product->callback) return TYPED(map_callback)(product, space, place);
     TYPED(map_formula)(product, space, place);
     return true;
 }
@@ -164,7 +173,8 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
             for (int64_t j = 0; j < columns; j++)
                 ((double *)row)[place->z_first + j] = (double)values[j * product->nr + i];
         else
-            for (int64_t j = 0; j < columns; j++) ((float *)row)[place->z_first + j] = (float)values[j * product->nr + i];
+            for (int64_t j = 0; j < columns; j++)
+                ((float *)row)[place->z_first + j] = (float)values[j * product->nr + i];
     }
 }
 
@@ -174,7 +184,8 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
     const REAL *weights = space->weights;
     REAL *partial = space->partial;
     for (int64_t panel = 0; panel < product->c_panels; panel++) {
-        product->uk->TYPED(gemm)(MRC_TILE_CENTERS, weights + panel * MRC_TILE_CENTERS * product->mr_sum, space->values, partial);
+        product->uk->TYPED(gemm)(MRC_TILE_CENTERS, weights + panel * MRC_TILE_CENTERS * product->mr_sum, space->values,
+                                 partial);
         for (int64_t i = 0; i < size; i++) sums[panel * size + i] += (double)partial[i];
     }
 }

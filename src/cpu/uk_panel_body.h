@@ -85,13 +85,15 @@ static bool UK_PANEL_FN(sqdist_f64)(int64_t rows, int64_t width, double *restric
     return suspicious != 0;
 }
 
-static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *restrict dots, const int32_t *restrict x_norms,
-                                   const int32_t *restrict z_norms, float *restrict out)
+static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
+                                   const int32_t *restrict x_norms, const int32_t *restrict z_norms,
+                                   float *restrict out)
 {
     for (int64_t j = 0; j < rows; j++)
         for (int64_t i = 0; i < width; i++) {
             /* The distance fits 31 bits although the sum of the norms may not: unsigned arithmetic wraps and comes back. */
-            int32_t square = (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
+            int32_t square =
+                (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
             out[j * width + i] = (float)(square > 0 ? square : 0); /* only rows that pad a panel can be negative */
         }
 }

@@ -11,7 +11,7 @@ typedef struct row {
 
 #define MRC_UK_GEMM_F32(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f32 = name, .mr_f32 = mr, .nr_f32 = nr}},
 #define MRC_UK_GEMM_F64(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f64 = name, .mr_f64 = mr, .nr_f64 = nr}},
-#define MRC_UK_DOT_U8(level, name, mr, nr, group)                                                                 \
+#define MRC_UK_DOT_U8(level, name, mr, nr, group) \
     {MRC_ISA_##level, {.dot_u8 = name, .mr_u8 = mr, .nr_u8 = nr, .group_u8 = group}},
 #define MRC_UK_PANEL(level, name) {MRC_ISA_##level, {.panel = &name}},
 static const row rows[] = {

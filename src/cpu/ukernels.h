@@ -54,8 +54,10 @@ typedef struct mrc_panel_ops {
     void (*sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms);
     /* tile (rows, width) of products becomes squared distances, clamped at 0; true if some pair is closer than the products can
        tell: distance^2 <= near * (x + z), or not a number. */
-    bool (*sqdist_f32)(int64_t rows, int64_t width, float *tile, const float *x_norms, const float *z_norms, float near);
-    bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms, double near);
+    bool (*sqdist_f32)(int64_t rows, int64_t width, float *tile, const float *x_norms, const float *z_norms,
+                       float near);
+    bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms,
+                       double near);
     /* exact integer products and norms to squared distances */
     void (*sqdist_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
                       float *out);
@@ -79,7 +81,7 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 /* Declarations, from the list. */
 #define MRC_UK_GEMM_F32(isa, name, mr, nr) void name(int64_t depth, const float *a, const float *b, float *c);
 #define MRC_UK_GEMM_F64(isa, name, mr, nr) void name(int64_t depth, const double *a, const double *b, double *c);
-#define MRC_UK_DOT_U8(isa, name, mr, nr, group)                                                                   \
+#define MRC_UK_DOT_U8(isa, name, mr, nr, group) \
     void name(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "cpu/ukernels.inc"

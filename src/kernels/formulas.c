@@ -41,7 +41,7 @@ static double laplace(const mercer_kernel *kernel, double sqdist)
 
 static double gaussian(const mercer_kernel *kernel, double sqdist)
 {
-    return exp(-sqdist / (2 * kernel->bandwidth * kernel->bandwidth));
+    return exp(-0.5 * (sqdist / kernel->bandwidth / kernel->bandwidth)); /* b^2 might underflow */
 }
 
 static double matern32(const mercer_kernel *kernel, double sqdist)
@@ -65,13 +65,13 @@ static double exppower(const mercer_kernel *kernel, double sqdist)
 
 static double cauchy(const mercer_kernel *kernel, double sqdist)
 {
-    return 1 / (1 + sqdist / (kernel->bandwidth * kernel->bandwidth));
+    return 1 / (1 + sqdist / kernel->bandwidth / kernel->bandwidth);
 }
 
 static double rational_quadratic(const mercer_kernel *kernel, double sqdist)
 {
     double a = kernel->alpha, b = kernel->bandwidth;
-    return exp(-a * log1p(sqdist / (2 * a * b * b)));
+    return exp(-a * log1p(sqdist / b / b / (2 * a)));
 }
 
 static double polynomial(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm)
@@ -93,9 +93,12 @@ static void relu_layers(const mercer_kernel *kernel, double dot, double xx, doub
 {
     double variance = kernel->bias * kernel->bias;
     double s = dot + variance, t = s;
+    bool same =
+        dot == xx && dot == zz; /* coincident vectors: the angle is 0 in every layer, whatever the roundings say */
     for (int32_t layer = 1; layer <= kernel->depth; layer++) {
-        double norms = sqrt((xx + layer * variance) * (zz + layer * variance));
-        double c = norms > 0 ? s / norms : 1;
+        double x_norm = xx + layer * variance, z_norm = zz + layer * variance;
+        double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm); /* the product itself might overflow */
+        double c = same || norms == 0 ? 1 : s / norms;
         c = c > 1 ? 1 : c < -1 ? -1 : c;
         double k0 = 1 - acos(c) / PI;
         double k1 = c * k0 + sqrt(1 - c * c) / PI;
@@ -133,7 +136,7 @@ const mrc_kernel_entry mrc_kernel_table[] = {
     {MERCER_KERNEL_LAPLACE, "laplace", "laplace:bandwidth=10", MRC_ON_DISTANCE, false, laplace, NULL, 1.0, {BANDWIDTH}},
     {MERCER_KERNEL_GAUSSIAN, "gaussian", "gaussian:bandwidth=5", MRC_ON_DISTANCE, false, gaussian, NULL, 0.6065306597126334,
      {BANDWIDTH}},
-    {MERCER_KERNEL_MATERN32, "matern32", "matern32:bandwidth=8", MRC_ON_DISTANCE, false, matern32, NULL, 0.6371797,
+    {MERCER_KERNEL_MATERN32, "matern32", "matern32:bandwidth=8", MRC_ON_DISTANCE, false, matern32, NULL, 0.63719,
      {BANDWIDTH}},
     {MERCER_KERNEL_MATERN52, "matern52", "matern52:bandwidth=8", MRC_ON_DISTANCE, false, matern52, NULL, 0.62609,
      {BANDWIDTH}},

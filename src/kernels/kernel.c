@@ -59,15 +59,16 @@ mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *ker
     const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
     if (!entry)
         return mrc_fail(context, MERCER_ERROR_KERNEL,
-                        "kernel: id %d is not a kernel function; fill the struct with mercer_kernel_parse", (int)kernel->id);
+                        "kernel: id %d is not a kernel function; fill the struct with mercer_kernel_parse",
+                        (int)kernel->id);
     for (int i = 0; i < MRC_KERNEL_MAX_PARAMETERS && entry->parameters[i].name; i++) {
         const mrc_parameter *parameter = &entry->parameters[i];
         double value = mrc_parameter_get(kernel, parameter);
         if (mrc_parameter_valid(parameter, value)) continue;
         char range[96];
         mrc_parameter_range(parameter, range, sizeof range);
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->name, parameter->name,
-                        value, range);
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->name,
+                        parameter->name, value, range);
     }
     return MERCER_OK;
 }

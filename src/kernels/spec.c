@@ -47,28 +47,32 @@ static mercer_status fail_name(mercer_context *context, const char *name)
     char names[TEXT_CHARS];
     list_names(names, sizeof names);
     if (!name[0])
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel specification has no name; valid names: %s (for example %s)",
-                        names, mrc_kernel_table[0].example);
+        return mrc_fail(context, MERCER_ERROR_KERNEL,
+                        "kernel specification has no name; valid names: %s (for example %s)", names,
+                        mrc_kernel_table[0].example);
     return mrc_fail(context, MERCER_ERROR_KERNEL, "unknown kernel '%s'; valid names: %s", name, names);
 }
 
-static mercer_status fail_parameter(mercer_context *context, const mrc_kernel_entry *entry, const char *what, const char *word)
+static mercer_status fail_parameter(mercer_context *context, const mrc_kernel_entry *entry, const char *what,
+                                    const char *word)
 {
     char valid[TEXT_CHARS];
     list_parameters(entry, valid, sizeof valid);
-    return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s '%s'; parameters of %s: %s (for example %s)", entry->name,
-                    what, word, entry->name, valid, entry->example);
+    return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s '%s'; parameters of %s: %s (for example %s)",
+                    entry->name, what, word, entry->name, valid, entry->example);
 }
 
 /* ---- Parsing ------------------------------------------------------------------------------------------------- */
 
-/* Copies up to a delimiter into word, which is cut if too long (no valid word is); returns what follows. */
+/* Copies up to a delimiter into word and returns what follows. No valid word fills the buffer: one that would is cut and ends in
+   "..", which no name and no number does. */
 static const char *take_word(const char *text, const char *delimiters, char word[WORD_CHARS])
 {
     size_t length = strcspn(text, delimiters);
-    size_t kept = length < WORD_CHARS - 1 ? length : WORD_CHARS - 1;
-    memcpy(word, text, kept);
-    word[kept] = 0;
+    if (length < WORD_CHARS)
+        snprintf(word, WORD_CHARS, "%.*s", (int)length, text);
+    else
+        snprintf(word, WORD_CHARS, "%.*s..", WORD_CHARS - 3, text);
     return text + length;
 }
 
@@ -108,8 +112,8 @@ static mercer_status parse_parameter(mercer_context *context, const mrc_kernel_e
     if (!mrc_parameter_valid(parameter, value)) {
         char range[96];
         mrc_parameter_range(parameter, range, sizeof range);
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s=%s is out of range; it must be %s", entry->name, name,
-                        word, range);
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s=%s is out of range; it must be %s", entry->name,
+                        name, word, range);
     }
     if (*given & 1u << index) return fail_parameter(context, entry, "given twice:", name);
     *given |= 1u << index;
@@ -155,10 +159,11 @@ mercer_status mrc_kernel_parse(mercer_context *context, mercer_kernel *out, cons
 
 /* ---- Printing ------------------------------------------------------------------------------------------------ */
 
-/* The shortest decimal that reads back to the same double, with a point whatever the locale. */
+/* The shortest decimal that reads back to the same double, with a point whatever the locale; 10, not 1e+01. */
 static void print_number(double value, char *text, size_t size)
 {
-    for (int digits = 1; digits <= 17; digits++) {
+    int fewest = fabs(value) >= 1 && fabs(value) < 1e15 ? 1 + (int)log10(fabs(value)) : 1;
+    for (int digits = fewest; digits <= 17; digits++) {
         snprintf(text, size, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }

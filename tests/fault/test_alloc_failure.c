@@ -104,13 +104,14 @@ static bool fail_one(fixture *f, const char *what, call run, int n, bool and_all
         assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s", what, n, mrc_status_text(status));
         assert_that(strlen(mercer_last_error(f->context)) > 0, "%s, allocation %d: no message", what, n);
         for (size_t i = 0; i < out_bytes(f); i++)
-            assert_that(((unsigned char *)f->out.data)[i] == 0x3c, "%s, allocation %d: byte %d was written", what, n, (int)i);
+            assert_that(((unsigned char *)f->out.data)[i] == 0x3c, "%s, allocation %d: byte %d was written", what, n,
+                        (int)i);
         /* Scratch may stay for reuse, but it may not grow beyond what a success leaves. */
         int64_t kept = f->context->bytes_now;
         f->counter.fail_at = 0;
         assert_succeeds(f->context, run(f));
-        assert_that(kept <= f->context->bytes_now || kept <= bytes_before, "%s, allocation %d: %lld bytes stay", what, n,
-                    (long long)kept);
+        assert_that(kept <= f->context->bytes_now || kept <= bytes_before, "%s, allocation %d: %lld bytes stay", what,
+                    n, (long long)kept);
     }
     close_context(f);
     return done;
@@ -129,7 +130,8 @@ static void fail_each(fixture *f, const char *what, call run)
 
 static void set_points(fixture *f, mercer_dtype x_type, mercer_dtype z_type, mercer_dtype value_type)
 {
-    f->X = data_matrix(M, D, D + 2, x_type), f->Z = data_matrix(P, D, 0, z_type), f->W = data_matrix(P, C, 0, value_type);
+    f->X = data_matrix(M, D, D + 2, x_type), f->Z = data_matrix(P, D, 0, z_type),
+    f->W = data_matrix(P, C, 0, value_type);
     data_fill_uniform(&f->X, (mrc_stream){3, 1}, 0, 20);
     data_fill_uniform(&f->Z, (mrc_stream){3, 2}, 0, 20);
     data_fill_normal(&f->W, (mrc_stream){3, 3}, 0, 1);
@@ -149,8 +151,10 @@ static void with_output(fixture *f, const char *what, call run, int64_t cols, me
 
 static void run_products(fixture *f, const mercer_kernel *kernel)
 {
-    static const mercer_dtype types[][3] = {{MERCER_F32, MERCER_F32, MERCER_F32}, {MERCER_F64, MERCER_F64, MERCER_F64},
-                                            {MERCER_U8, MERCER_U8, MERCER_F32},   {MERCER_F16, MERCER_F32, MERCER_F64}};
+    static const mercer_dtype types[][3] = {{MERCER_F32, MERCER_F32, MERCER_F32},
+                                            {MERCER_F64, MERCER_F64, MERCER_F64},
+                                            {MERCER_U8, MERCER_U8, MERCER_F32},
+                                            {MERCER_F16, MERCER_F32, MERCER_F64}};
     f->kernel = *kernel;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         for (int threads = 1; threads <= 3; threads += 2) {
@@ -236,7 +240,8 @@ static void test_growth_fails(void **state)
     memcpy(first, f.out.data, out_bytes(&f));
     mercer_matrix wide = data_matrix(M, 4000, 0, MERCER_F32), centers = data_matrix(P, 4000, 0, MERCER_F32);
     f.counter.fail_at = f.counter.requests + 1, f.counter.fail_after = true;
-    assert_fails(f.context, mercer_kernel_matmul(f.context, &f.out, &f.kernel, &wide, &centers, &f.W), MERCER_ERROR_MEMORY, "");
+    assert_fails(f.context, mercer_kernel_matmul(f.context, &f.out, &f.kernel, &wide, &centers, &f.W),
+                 MERCER_ERROR_MEMORY, "");
     assert_memory_equal(first, f.out.data, out_bytes(&f));
     f.counter.fail_at = 0;
     assert_succeeds(f.context, call_matmul(&f));

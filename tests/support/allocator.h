@@ -25,7 +25,8 @@ static inline void *test_allocate(void *user, size_t bytes, size_t alignment)
     if (self->fail_at && (self->requests == self->fail_at || (self->fail_after && self->requests > self->fail_at)))
         return NULL;
     void *memory = NULL;
-    if (posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes ? bytes : 1)) return NULL;
+    if (posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes ? bytes : 1))
+        return NULL;
     memset(memory, 0xa5, bytes); /* neither zero nor a number: use of uncleared memory shows */
     self->live++;
     return memory;

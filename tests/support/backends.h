@@ -35,7 +35,8 @@ static inline void set_sentinels(const mercer_matrix *matrix)
 {
     int64_t size = mrc_dtype_size(matrix->dtype);
     for (int64_t i = 0; i + 1 < matrix->rows; i++)
-        memset((char *)mrc_row(matrix, i) + matrix->cols * size, SENTINEL_BYTE, (size_t)((matrix->ld - matrix->cols) * size));
+        memset((char *)mrc_row(matrix, i) + matrix->cols * size, SENTINEL_BYTE,
+               (size_t)((matrix->ld - matrix->cols) * size));
 }
 
 static inline bool sentinels_intact(const mercer_matrix *matrix)

@@ -22,8 +22,8 @@
 /* The call succeeded; otherwise the library's message is part of the failure. */
 #define assert_succeeds(context, call) check_succeeds((context), (call), #call, __FILE__, __LINE__)
 
-static inline void check_succeeds(const mercer_context *context, mercer_status status, const char *what, const char *file,
-                                  int line)
+static inline void check_succeeds(const mercer_context *context, mercer_status status, const char *what,
+                                  const char *file, int line)
 {
     if (status == MERCER_OK) return;
     print_error("%s: %s: %s\n", what, mrc_status_text(status), mrc_error_text(context));
@@ -31,7 +31,7 @@ static inline void check_succeeds(const mercer_context *context, mercer_status s
 }
 
 /* The call failed with that status and a message that contains `part`. */
-#define assert_fails(context, call, status, part)                                                                  \
+#define assert_fails(context, call, status, part) \
     check_fails((context), (call), (status), (part), #call, __FILE__, __LINE__)
 
 static inline void check_fails(const mercer_context *context, mercer_status got, mercer_status wanted, const char *part,
@@ -45,14 +45,14 @@ static inline void check_fails(const mercer_context *context, mercer_status got,
 }
 
 /* A condition on numbers, with the numbers in the failure: printf-style. */
-#define assert_that(condition, ...)                                                                                \
-    do {                                                                                                           \
-        if (!(condition)) {                                                                                        \
-            print_error("%s: ", #condition);                                                                       \
-            print_error(__VA_ARGS__);                                                                              \
-            print_error("\n");                                                                                     \
-            _fail(__FILE__, __LINE__);                                                                             \
-        }                                                                                                          \
+#define assert_that(condition, ...)          \
+    do {                                     \
+        if (!(condition)) {                  \
+            print_error("%s: ", #condition); \
+            print_error(__VA_ARGS__);        \
+            print_error("\n");               \
+            _fail(__FILE__, __LINE__);       \
+        }                                    \
     } while (0)
 
 #endif

@@ -44,8 +44,7 @@ static inline void data_fill_uniform(const mercer_matrix *matrix, mrc_stream str
 {
     for (int64_t i = 0; i < matrix->rows; i++)
         for (int64_t j = 0; j < matrix->cols; j++)
-            data_store(matrix, i, j,
-                       low + (high - low) * mrc_random_uniform(stream, (uint64_t)(i * matrix->cols + j)));
+            data_store(matrix, i, j, low + (high - low) * mrc_random_uniform(stream, (uint64_t)(i * matrix->cols + j)));
 }
 
 #endif

@@ -50,7 +50,8 @@ static void refuse(fixture *f, int which, mercer_status status, const char *part
         assert_fails(f->context, mercer_kernel_eval(f->context, &f->K, &f->kernel, &f->X, &f->Z), status, part);
     untouched(f, "eval");
     if (which & MATMUL)
-        assert_fails(f->context, mercer_kernel_matmul(f->context, &f->Y, &f->kernel, &f->X, &f->Z, &f->W), status, part);
+        assert_fails(f->context, mercer_kernel_matmul(f->context, &f->Y, &f->kernel, &f->X, &f->Z, &f->W), status,
+                     part);
     untouched(f, "matmul");
     if (which & DIAGONAL)
         assert_fails(f->context, mercer_kernel_diagonal(f->context, &f->diagonal, &f->kernel, &f->X), status, part);
@@ -74,7 +75,8 @@ static void test_null(void **state)
     mercer_context *c = f->context;
     reset(f, "gaussian:bandwidth=2");
     assert_fails(NULL, mercer_kernel_eval(NULL, &f->K, &f->kernel, &f->X, &f->Z), MERCER_ERROR_ARGUMENT, "context");
-    assert_fails(NULL, mercer_kernel_matmul(NULL, &f->Y, &f->kernel, &f->X, &f->Z, &f->W), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(NULL, mercer_kernel_matmul(NULL, &f->Y, &f->kernel, &f->X, &f->Z, &f->W), MERCER_ERROR_ARGUMENT,
+                 "context");
     assert_fails(NULL, mercer_kernel_diagonal(NULL, &f->diagonal, &f->kernel, &f->X), MERCER_ERROR_ARGUMENT, "context");
     assert_fails(c, mercer_kernel_eval(c, NULL, &f->kernel, &f->X, &f->Z), MERCER_ERROR_ARGUMENT, "K is NULL");
     assert_fails(c, mercer_kernel_eval(c, &f->K, NULL, &f->X, &f->Z), MERCER_ERROR_ARGUMENT, "kernel is NULL");
@@ -174,7 +176,8 @@ static void test_data(void **state)
     fixture *f = *state;
     const char *spec = "laplace:bandwidth=1";
     reset(f, spec), f->x[7] = NAN, refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 1, column 2 (from 0) is NaN");
-    reset(f, spec), f->x[0] = INFINITY, refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 0, column 0 (from 0) is infinite");
+    reset(f, spec), f->x[0] = INFINITY,
+                    refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 0, column 0 (from 0) is infinite");
     reset(f, spec), f->z[14] = -INFINITY, refuse(f, EVAL | MATMUL, MERCER_ERROR_DATA, "Z: element at row 2, column 4");
     reset(f, spec), f->w[3] = NAN, refuse(f, MATMUL, MERCER_ERROR_DATA, "W: element at row 1, column 1");
     double wide[M * D] = {0};
@@ -225,8 +228,8 @@ static void test_large_products_in_double(void **state)
         double small_x[2] = {1, 0}, small_z[2] = {1, 1}, value;
         assert_succeeds(f->context, mercer_kernel_value(f->context, &value, &f->kernel, 2, small_x, small_z));
         value *= sizes[i % 3] * sizes[i % 3];
-        assert_that(fabs(k[0] - value) <= 64 * DBL_EPSILON * fabs(value), "%s at %g: %g, wanted %g", specs[i / 3], sizes[i % 3],
-                    k[0], value);
+        assert_that(fabs(k[0] - value) <= 64 * DBL_EPSILON * fabs(value), "%s at %g: %g, wanted %g", specs[i / 3],
+                    sizes[i % 3], k[0], value);
     }
 }
 
@@ -247,7 +250,8 @@ static void test_callbacks_that_fail(void **state)
     fixture *f = *state;
     for (int on = MERCER_KERNEL_CALLBACK_DISTANCE; on <= MERCER_KERNEL_CALLBACK_INNER; on++) {
         reset(f, "linear");
-        assert_succeeds(f->context, mercer_kernel_from_callback(f->context, &f->kernel, (mercer_kernel_id)on, fail_now, NULL));
+        assert_succeeds(f->context,
+                        mercer_kernel_from_callback(f->context, &f->kernel, (mercer_kernel_id)on, fail_now, NULL));
         refuse(f, ALL, MERCER_ERROR_CALLBACK, "callback");
         int calls = 0; /* may succeed if all fits one block; a failure is reported as one */
         f->kernel.callback = fail_late, f->kernel.callback_user = &calls;
@@ -257,7 +261,8 @@ static void test_callbacks_that_fail(void **state)
     mercer_kernel kernel, before;
     memset(&kernel, 0x5a, sizeof kernel);
     memset(&before, 0x5a, sizeof before);
-    assert_fails(f->context, mercer_kernel_from_callback(f->context, NULL, MERCER_KERNEL_CALLBACK_INNER, fail_now, NULL),
+    assert_fails(f->context,
+                 mercer_kernel_from_callback(f->context, NULL, MERCER_KERNEL_CALLBACK_INNER, fail_now, NULL),
                  MERCER_ERROR_ARGUMENT, "out");
     assert_fails(f->context, mercer_kernel_from_callback(f->context, &kernel, MERCER_KERNEL_CALLBACK_INNER, NULL, NULL),
                  MERCER_ERROR_ARGUMENT, "callback");

@@ -57,7 +57,8 @@ static void test_options_init(void **state)
     memset(&options, 0x77, sizeof options);
     assert_succeeds(NULL, mercer_context_options_init(&options, sizeof options));
     assert_int_equal(options.struct_size, macro.struct_size);
-    assert_true(options.threads == 0 && !options.backend && !options.isa && !options.allocator.allocate && !options.log);
+    assert_true(options.threads == 0 && !options.backend && !options.isa && !options.allocator.allocate &&
+                !options.log);
     assert_true(!options.allocator.release && !options.allocator.user && !options.log_user && options.log_level == 0);
 
     char large[sizeof(mercer_context_options) + 64]; /* a caller with a newer header */

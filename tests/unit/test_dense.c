@@ -55,7 +55,8 @@ static mercer_matrix symmetric(int64_t n, int kind)
 }
 
 /* |A v - value v|^2 of one pair, and |A|_F^2. */
-static void residual(const mercer_matrix *a, const mercer_matrix *v, int64_t which, double value, double *error, double *all)
+static void residual(const mercer_matrix *a, const mercer_matrix *v, int64_t which, double value, double *error,
+                     double *all)
 {
     *error = *all = 0;
     for (int64_t i = 0; i < a->rows; i++) {
@@ -109,7 +110,9 @@ static void check_eigen(mrc_backend *backend, int64_t n, int64_t q, int kind)
     check_vectors(&v, what);
     for (int64_t i = 0; i < n; i++) trace += mrc_load(&kept, i, i);
     /* With all pairs, the trace shows that no eigenvalue was left out or taken twice. */
-    if (q == n) assert_that(fabs(sum - trace) <= 10 * (double)(n * n) * 0x1p-53 * sqrt(all), "%s: trace %g, sum %g", what, trace, sum);
+    if (q == n)
+        assert_that(fabs(sum - trace) <= 10 * (double)(n * n) * 0x1p-53 * sqrt(all), "%s: trace %g, sum %g", what,
+                    trace, sum);
     free(values), free(a.data), free(kept.data), free(v.data);
 }
 
@@ -133,14 +136,15 @@ static void eigen_order_on(mrc_backend *backend)
     mercer_matrix view = mrc_view(a, N, N, MERCER_F64), v = mrc_view(vectors, N, 3, MERCER_F64);
     assert_succeeds(backend->context, backend->ops->eigen_top(backend, &view, 3, values, &v));
     assert_true(values[0] == 4 && values[1] == 3 && values[2] == 2);
-    assert_true(vectors[7 * 3 + 0] == 1 && vectors[5 * 3 + 1] == 1 && vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8 ... */
+    assert_true(vectors[7 * 3 + 0] == 1 && vectors[5 * 3 + 1] == 1 &&
+                vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8 ... */
 }
 
 /* ---- Cholesky and triangular systems ------------------------------------------------------------------------- */
 
 static mercer_matrix positive_definite(int64_t n)
 {
-    mercer_matrix a = symmetric(n, SINGULAR); /* semi-definite ... */
+    mercer_matrix a = symmetric(n, SINGULAR);                                      /* semi-definite ... */
     for (int64_t i = 0; i < n; i++) mrc_store(&a, i, i, mrc_load(&a, i, i) + 0.5); /* ... and lifted */
     return a;
 }
@@ -158,7 +162,8 @@ static void check_factor(const mercer_matrix *a, const mercer_matrix *l)
                 size += fabsl((long double)mrc_load(l, i, k) * mrc_load(l, j, k));
             }
             double bound = gamma_of((double)n + 1, 0x1p-53) * (double)size;
-            assert_that(fabs((double)sum) <= bound, "n = %d, (%d, %d): %g, bound %g", (int)n, (int)i, (int)j, (double)sum, bound);
+            assert_that(fabs((double)sum) <= bound, "n = %d, (%d, %d): %g, bound %g", (int)n, (int)i, (int)j,
+                        (double)sum, bound);
         }
     }
 }
@@ -196,7 +201,8 @@ static void not_definite_on(mrc_backend *backend)
 
 static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpose)
 {
-    mercer_matrix l = positive_definite(n), b = data_matrix(n, c, c + 1, MERCER_F64), x = data_matrix(n, c, c + 5, MERCER_F64);
+    mercer_matrix l = positive_definite(n), b = data_matrix(n, c, c + 1, MERCER_F64),
+                  x = data_matrix(n, c, c + 5, MERCER_F64);
     assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN); /* the upper triangle is not L's and not read */
@@ -210,7 +216,8 @@ static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpo
         for (int64_t j = 0; j < c; j++) {
             long double sum = -(long double)mrc_load(&b, i, j), size = 0;
             for (int64_t k = transpose ? i : 0; k < (transpose ? n : i + 1); k++) {
-                long double term = (long double)(transpose ? mrc_load(&l, k, i) : mrc_load(&l, i, k)) * mrc_load(&x, k, j);
+                long double term =
+                    (long double)(transpose ? mrc_load(&l, k, i) : mrc_load(&l, i, k)) * mrc_load(&x, k, j);
                 sum += term;
                 size += fabsl(term);
             }
@@ -231,7 +238,8 @@ static void solve_on(mrc_backend *backend)
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
 
-static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, int transposes, mercer_dtype dtype, int scaling)
+static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, int transposes, mercer_dtype dtype,
+                       int scaling)
 {
     static const double alphas[] = {1, -0.37, 0, 2}, betas[] = {0, 1, -1.3, 0};
     bool ta = transposes & 1, tb = transposes & 2;
@@ -241,7 +249,13 @@ static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, in
     data_fill_normal(&a, (mrc_stream){1, 1}, 0.5, 1);
     data_fill_normal(&b, (mrc_stream){1, 2}, -0.5, 1);
     data_fill_normal(&old, (mrc_stream){1, 3}, 0, 1);
-    mrc_gemm job = {.transpose_a = ta, .transpose_b = tb, .alpha = alphas[scaling], .beta = betas[scaling], .a = &a, .b = &b, .c = &c};
+    mrc_gemm job = {.transpose_a = ta,
+                    .transpose_b = tb,
+                    .alpha = alphas[scaling],
+                    .beta = betas[scaling],
+                    .a = &a,
+                    .b = &b,
+                    .c = &c};
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) mrc_store(&c, i, j, job.beta != 0 ? mrc_load(&old, i, j) : (double)NAN);
     set_sentinels(&c);
@@ -258,8 +272,9 @@ static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, in
             long double wanted = job.alpha * sum + job.beta * mrc_load(&old, i, j);
             long double terms = fabsl(job.alpha) * size + fabsl(job.beta * mrc_load(&old, i, j));
             double bound = gamma_of((double)k + 4, unit_of(dtype)) * (double)terms, got = mrc_load(&c, i, j);
-            assert_that(fabs(got - (double)wanted) <= bound, "%s (%d, %d, %d) transposes %d: %.17g, wanted %.17g, bound %g",
-                        mrc_dtype_name(dtype), (int)m, (int)n, (int)k, transposes, got, (double)wanted, bound);
+            assert_that(fabs(got - (double)wanted) <= bound,
+                        "%s (%d, %d, %d) transposes %d: %.17g, wanted %.17g, bound %g", mrc_dtype_name(dtype), (int)m,
+                        (int)n, (int)k, transposes, got, (double)wanted, bound);
         }
     }
     free(a.data), free(b.data), free(c.data), free(old.data);
@@ -267,7 +282,7 @@ static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, in
 
 static void gemm_on(mrc_backend *backend)
 {
-    static const int64_t shapes[][3] = {{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1},   {2, 3, 5},
+    static const int64_t shapes[][3] = {{0, 3, 4},  {3, 0, 4},  {3, 4, 0},   {1, 1, 1},   {2, 3, 5},
                                         {17, 1, 9}, {1, 17, 9}, {64, 17, 2}, {33, 65, 64}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int transposes = 0; transposes < 4; transposes++)
@@ -277,11 +292,11 @@ static void gemm_on(mrc_backend *backend)
             }
 }
 
-#define ON_EVERY_BACKEND(name)                                                                                     \
-    static void test_##name(void **state)                                                                          \
-    {                                                                                                              \
-        (void)state;                                                                                               \
-        for_each_backend(name##_on);                                                                               \
+#define ON_EVERY_BACKEND(name)            \
+    static void test_##name(void **state) \
+    {                                     \
+        (void)state;                      \
+        for_each_backend(name##_on);      \
     }
 ON_EVERY_BACKEND(eigen)
 ON_EVERY_BACKEND(eigen_order)

@@ -62,7 +62,8 @@ static void test_every_half_round_trips(void **state)
         }
         assert_that((double)value == half_value(half), "half %04x became %a", half, (double)value);
         assert_that(!signbit(value) == !(half & 0x8000), "half %04x lost its sign", half);
-        assert_that(mrc_half_from_float(value) == half, "half %04x came back as %04x", half, mrc_half_from_float(value));
+        assert_that(mrc_half_from_float(value) == half, "half %04x came back as %04x", half,
+                    mrc_half_from_float(value));
     }
 }
 
@@ -86,9 +87,10 @@ static void test_rounding_between_neighbours(void **state)
 static void test_rounding_at_the_edges(void **state)
 {
     (void)state;
-    const float values[] = {0.0f,      0x1p-149f, 0x1p-126f, 0x1p-30f,  0x1p-25f,  0x1.000002p-25f, 0x1.fffffep-26f, 0x1p-24f,
-                            0x1p-14f,  0x1.ffp-15f, 65504,   65519,     65519.996f, 65520,          65535,           65536,
-                            1e6f,      3.4e38f,     1,       0x1.001p0f, 0x1.003p0f, 0x1.004p0f};
+    const float values[] = {0.0f,      0x1p-149f, 0x1p-126f,   0x1p-30f, 0x1p-25f, 0x1.000002p-25f, 0x1.fffffep-26f,
+                            0x1p-24f,  0x1p-14f,  0x1.ffp-15f, 65504,    65519,    65519.996f,      65520,
+                            65535,     65536,     1e6f,        3.4e38f,  1,        0x1.001p0f,      0x1.003p0f,
+                            0x1.004p0f};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         check_rounding(values[i]);
         check_rounding(-values[i]);
@@ -96,8 +98,8 @@ static void test_rounding_at_the_edges(void **state)
     assert_int_equal(mrc_half_from_float(INFINITY), 0x7c00);
     assert_int_equal(mrc_half_from_float(-INFINITY), 0xfc00);
     assert_int_equal(mrc_half_from_float(-0.0f), 0x8000);
-    assert_int_equal(mrc_half_from_float(65520), 0x7c00);     /* a tie between 65504 and 65536: even is infinity */
-    assert_int_equal(mrc_half_from_float(0x1p-25f), 0);       /* a tie between 0 and the smallest: even is 0 */
+    assert_int_equal(mrc_half_from_float(65520), 0x7c00); /* a tie between 65504 and 65536: even is infinity */
+    assert_int_equal(mrc_half_from_float(0x1p-25f), 0);   /* a tie between 0 and the smallest: even is 0 */
 }
 
 /* Every NaN pattern class: quiet, signalling, both signs, payload only in bits that a half does not have. */

@@ -70,7 +70,8 @@ static void test_numbers_round_trip(void **state)
 {
     (void)state;
     mercer_context context = {.threads = 1};
-    const double values[] = {0.1, 1.0 / 3, 1e-300, 1e300, 5e-324, 123456789.123456789, 0x1.fffffffffffffp0, 3, 1e22, 1e23};
+    const double values[] = {0.1, 1.0 / 3, 1e-300, 1e300, 5e-324, 123456789.123456789, 0x1.fffffffffffffp0,
+                             3,   1e22,    1e23};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         mercer_kernel kernel = parse("laplace:bandwidth=1");
         kernel.bandwidth = values[i];
@@ -241,7 +242,8 @@ static void test_check(void **state)
     assert_fails(&context, mrc_kernel_check(&context, &kernel), MERCER_ERROR_ARGUMENT, "callback");
     kernel.callback = no_op;
     assert_succeeds(&context, mrc_kernel_check(&context, &kernel));
-    assert_fails(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, NULL), MERCER_ERROR_KERNEL, "callback");
+    assert_fails(&context, mrc_kernel_print(&context, &kernel, text, sizeof text, NULL), MERCER_ERROR_KERNEL,
+                 "callback");
     assert_string_equal(text, "#");
 }
 

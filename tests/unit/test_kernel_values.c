@@ -36,19 +36,26 @@ static long double expected_of_distance(const mercer_kernel *k, double sqdist)
         case MERCER_KERNEL_MATERN52: u = r / b; return (3 + 3 * sqrtl(5) * u + 5 * u * u) / (3 * expl(sqrtl(5) * u));
         case MERCER_KERNEL_EXPPOWER: return s > 0 ? expl(-expl((long double)k->gamma * logl(r / b))) : 1;
         case MERCER_KERNEL_CAUCHY: return b * b / (b * b + s);
-        case MERCER_KERNEL_RATIONAL_QUADRATIC: u = 2 * (long double)k->alpha * b * b; return powl(u / (u + s), k->alpha);
+        case MERCER_KERNEL_RATIONAL_QUADRATIC:
+            u = 2 * (long double)k->alpha * b * b;
+            return powl(u / (u + s), k->alpha);
         default: return NAN;
     }
 }
 
-static const char *const distance_specs[] = {
-    "laplace:bandwidth=10",         "laplace:bandwidth=0.5",
-    "gaussian:bandwidth=5",         "gaussian:bandwidth=0.5",
-    "matern32:bandwidth=8",         "matern52:bandwidth=8",
-    "exppower:bandwidth=10,gamma=0.7", "exppower:bandwidth=3,gamma=1",
-    "exppower:bandwidth=3,gamma=2", "exppower:bandwidth=2,gamma=0.1",
-    "cauchy:bandwidth=10",          "rational-quadratic:bandwidth=10,alpha=0.5",
-    "rational-quadratic:bandwidth=2,alpha=7"};
+static const char *const distance_specs[] = {"laplace:bandwidth=10",
+                                             "laplace:bandwidth=0.5",
+                                             "gaussian:bandwidth=5",
+                                             "gaussian:bandwidth=0.5",
+                                             "matern32:bandwidth=8",
+                                             "matern52:bandwidth=8",
+                                             "exppower:bandwidth=10,gamma=0.7",
+                                             "exppower:bandwidth=3,gamma=1",
+                                             "exppower:bandwidth=3,gamma=2",
+                                             "exppower:bandwidth=2,gamma=0.1",
+                                             "cauchy:bandwidth=10",
+                                             "rational-quadratic:bandwidth=10,alpha=0.5",
+                                             "rational-quadratic:bandwidth=2,alpha=7"};
 enum { DISTANCE_SPECS = sizeof distance_specs / sizeof *distance_specs };
 
 static void test_functions_of_distance(void **state)
@@ -63,8 +70,8 @@ static void test_functions_of_distance(void **state)
         for (size_t j = 0; j < sizeof squares / sizeof *squares; j++) {
             double got = mrc_kernel_of_distance(&kernel, squares[j]);
             double wanted = (double)expected_of_distance(&kernel, squares[j]);
-            assert_that(fabs(got - wanted) <= 8 * E, "%s at r^2 = %g: %.17g, wanted %.17g", distance_specs[i], squares[j],
-                        got, wanted);
+            assert_that(fabs(got - wanted) <= 8 * E, "%s at r^2 = %g: %.17g, wanted %.17g", distance_specs[i],
+                        squares[j], got, wanted);
         }
     }
 }
@@ -86,6 +93,27 @@ static void test_huge_distances(void **state)
     }
 }
 
+/* Every bandwidth that the parser accepts: 1 at distance 0, and between 0 and 1 elsewhere, even where its square leaves the range. */
+static void test_extreme_bandwidths(void **state)
+{
+    (void)state;
+    const double bandwidths[] = {5e-324, 1e-300, 1e-200, 1e-160, 1e160, 1e300},
+                 squares[] = {1e-320, 1e-100, 1, 1e100, 1e300};
+    for (int i = 0; i < DISTANCE_SPECS; i++) {
+        for (size_t b = 0; b < sizeof bandwidths / sizeof *bandwidths; b++) {
+            mercer_kernel kernel = parse(distance_specs[i]);
+            kernel.bandwidth = bandwidths[b];
+            assert_that(mrc_kernel_of_distance(&kernel, 0) == 1, "%s, bandwidth %g: K(x, x) = %g", distance_specs[i],
+                        bandwidths[b], mrc_kernel_of_distance(&kernel, 0));
+            for (size_t j = 0; j < sizeof squares / sizeof *squares; j++) {
+                double value = mrc_kernel_of_distance(&kernel, squares[j]);
+                assert_that(value >= 0 && value <= 1, "%s, bandwidth %g, r^2 = %g: %g", distance_specs[i],
+                            bandwidths[b], squares[j], value);
+            }
+        }
+    }
+}
+
 /* steepness >= |K(r + h) - K(r)| / h everywhere; the difference quotient itself is off by at most 16 e / h. */
 static void test_steepness_is_a_bound(void **state)
 {
@@ -102,8 +130,8 @@ static void test_steepness_is_a_bound(void **state)
             double k1 = mrc_kernel_of_distance(&kernel, (r + h) * (r + h));
             largest = fmax(largest, fabs(k1 - k0) / h);
         }
-        assert_that(largest <= bound + 16 * E / h, "%s: slope %.12g exceeds the bound %.12g", distance_specs[i], largest,
-                    bound);
+        assert_that(largest <= bound + 16 * E / h, "%s: slope %.12g exceeds the bound %.12g", distance_specs[i],
+                    largest, bound);
         if (kernel.id != MERCER_KERNEL_RATIONAL_QUADRATIC) /* a bound that is never approached would hide errors */
             assert_that(largest >= 0.99 * bound, "%s: slope %g, bound %g", distance_specs[i], largest, bound);
     }
@@ -146,8 +174,10 @@ static void test_one_layer_closed_form(void **state)
         /* The dot is rounded, and acos is steep at both ends: an error e in the cosine moves the angle by up to sqrt(2 e). */
         double angle_error = fmin(4 * E / fmax((double)sinl(t), 1e-30), sqrt(8 * E));
         double bound = (double)n * (angle_error + 8 * E);
-        double got = mrc_kernel_of_inner(&nngp, dot, nx, nz), wanted = (double)(n * (sinl(t) + (pi - t) * cosl(t)) / pi);
-        assert_that(fabs(got - wanted) <= (double)n * 16 * E, "nngp at angle %d/64 pi: %.17g, wanted %.17g", i, got, wanted);
+        double got = mrc_kernel_of_inner(&nngp, dot, nx, nz),
+               wanted = (double)(n * (sinl(t) + (pi - t) * cosl(t)) / pi);
+        assert_that(fabs(got - wanted) <= (double)n * 16 * E, "nngp at angle %d/64 pi: %.17g, wanted %.17g", i, got,
+                    wanted);
         got = mrc_kernel_of_inner(&ntk, dot, nx, nz), wanted = (double)(n * (sinl(t) + 2 * (pi - t) * cosl(t)) / pi);
         assert_that(fabs(got - wanted) <= bound, "ntk at angle %d/64 pi: %.17g, wanted %.17g", i, got, wanted);
     }
@@ -199,12 +229,12 @@ static void test_coincident_vectors(void **state)
                 for (int layer = 0; layer <= depth; layer++) ntk += xx + (layer + 1) * v * v;
                 mercer_kernel kernel = {.id = MERCER_KERNEL_NNGP, .depth = depth, .bias = v};
                 double got = mrc_kernel_of_inner(&kernel, xx, xx, xx);
-                assert_that(fabs(got - nngp) <= 4 * (depth + 1) * E * nngp, "nngp depth %d, |x|^2 = %g, bias %g: %.17g, not %.17g",
-                            depth, xx, v, got, nngp);
+                assert_that(fabs(got - nngp) <= 4 * (depth + 1) * E * nngp,
+                            "nngp depth %d, |x|^2 = %g, bias %g: %.17g, not %.17g", depth, xx, v, got, nngp);
                 kernel.id = MERCER_KERNEL_NTK;
                 got = mrc_kernel_of_inner(&kernel, xx, xx, xx);
-                assert_that(fabs(got - ntk) <= 4 * (depth + 1) * E * ntk, "ntk depth %d, |x|^2 = %g, bias %g: %.17g, not %.17g",
-                            depth, xx, v, got, ntk);
+                assert_that(fabs(got - ntk) <= 4 * (depth + 1) * E * ntk,
+                            "ntk depth %d, |x|^2 = %g, bias %g: %.17g, not %.17g", depth, xx, v, got, ntk);
             }
         }
     }
@@ -218,7 +248,8 @@ static void test_antiparallel_and_zero_vectors(void **state)
     k = parse("ntk:depth=1");
     assert_true(mrc_kernel_of_inner(&k, -6, 4, 9) == 0);
     k = parse("nngp:depth=2"); /* the first layer makes them orthogonal: |x||z| / pi */
-    assert_that(fabs(mrc_kernel_of_inner(&k, -6, 4, 9) - (double)(6 / pi)) <= 16 * E, "%g", mrc_kernel_of_inner(&k, -6, 4, 9));
+    assert_that(fabs(mrc_kernel_of_inner(&k, -6, 4, 9) - (double)(6 / pi)) <= 16 * E, "%g",
+                mrc_kernel_of_inner(&k, -6, 4, 9));
     for (int depth = 1; depth <= 4; depth++) {
         mercer_kernel kernel = {.id = MERCER_KERNEL_NTK, .depth = depth};
         assert_true(mrc_kernel_of_inner(&kernel, 0, 0, 9) == 0);
@@ -263,7 +294,8 @@ static void test_callbacks(void **state)
     const double x[3] = {1, 2, 2}, z[3] = {1, 2, -1};
     int calls = 0;
     double value = -1;
-    mercer_kernel kernel = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = square_distance, .callback_user = &calls};
+    mercer_kernel kernel = {
+        .id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = square_distance, .callback_user = &calls};
     assert_true(mrc_kernel_is_callback(&kernel));
     assert_int_equal(mrc_kernel_argument(&kernel), MRC_ON_DISTANCE);
     assert_true(mrc_kernel_reference(&kernel, 3, x, z, &value));
@@ -312,7 +344,8 @@ static void test_gram_matrices_are_psd(void **state)
         mercer_kernel kernel = parse(mrc_kernel_example_at(which));
         double points[N][D], gram[N * N], values[N], vectors[N * N], largest = 0;
         for (int i = 0; i < N; i++)
-            for (int j = 0; j < D; j++) points[i][j] = 4 * mrc_random_normal((mrc_stream){11, 0}, (uint64_t)(i * D + j));
+            for (int j = 0; j < D; j++)
+                points[i][j] = 4 * mrc_random_normal((mrc_stream){11, 0}, (uint64_t)(i * D + j));
         memcpy(points[N - 1], points[0], sizeof points[0]); /* a repeated point makes the matrix singular */
         for (int i = 0; i < N; i++) {
             for (int j = 0; j < N; j++) {
@@ -333,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions_of_distance),
         cmocka_unit_test(test_huge_distances),
+        cmocka_unit_test(test_extreme_bandwidths),
         cmocka_unit_test(test_steepness_is_a_bound),
         cmocka_unit_test(test_linear_and_polynomial),
         cmocka_unit_test(test_one_layer_closed_form),

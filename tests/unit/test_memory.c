@@ -69,8 +69,9 @@ static void test_overflow(void **state)
     (void)state;
     test_allocator counter = {0};
     mercer_context context = {.threads = 1, .allocator = test_allocator_table(&counter)};
-    const int64_t bad[][2] = {{INT64_MAX, 1}, {INT64_MAX, 2}, {INT64_C(1) << 32, INT64_C(1) << 32}, {INT64_MAX / 8 + 1, 8},
-                              {-1, 8},        {-5, 1},        {INT64_MAX - MRC_ALIGNMENT + 1, 1}};
+    const int64_t bad[][2] = {
+        {INT64_MAX, 1}, {INT64_MAX, 2}, {INT64_C(1) << 32, INT64_C(1) << 32}, {INT64_MAX / 8 + 1, 8},
+        {-1, 8},        {-5, 1},        {INT64_MAX - MRC_ALIGNMENT + 1, 1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         void *memory = &counter;
         assert_fails(&context, mrc_alloc(&context, &memory, bad[i][0], bad[i][1], "too much"), MERCER_ERROR_MEMORY,
@@ -150,9 +151,12 @@ static void test_arena_grows_and_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alignment_and_content), cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_failure),               cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_small_helpers),         cmocka_unit_test(test_arena_pieces),
+        cmocka_unit_test(test_alignment_and_content),
+        cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_small_helpers),
+        cmocka_unit_test(test_arena_pieces),
         cmocka_unit_test(test_arena_grows_and_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,8 +42,8 @@ static void check_run(tally *all, int threads, int64_t count)
     assert_that(atomic_load(&all->wrong_worker) == 0, "%d threads, count %d", threads, (int)count);
     assert_that(atomic_load(&all->shared_worker) == 0, "%d threads, count %d", threads, (int)count);
     for (int64_t i = 0; i < count; i++)
-        assert_that(atomic_load(&all->seen[i]) == 1, "%d threads, count %d, index %d came %d times", threads, (int)count,
-                    (int)i, atomic_load(&all->seen[i]));
+        assert_that(atomic_load(&all->seen[i]) == 1, "%d threads, count %d, index %d came %d times", threads,
+                    (int)count, (int)i, atomic_load(&all->seen[i]));
 }
 
 static void test_each_index_once(void **state)

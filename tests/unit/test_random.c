@@ -60,7 +60,8 @@ enum { DRAWS = 200000 };
 static void check_mean(const char *what, double sum, double count, double expected, double variance)
 {
     double error = fabs(sum / count - expected), bound = 6 * sqrt(variance / count);
-    assert_that(error <= bound, "%s: off by %g, bound %g (seed %llx)", what, error, bound, (unsigned long long)base.seed);
+    assert_that(error <= bound, "%s: off by %g, bound %g (seed %llx)", what, error, bound,
+                (unsigned long long)base.seed);
 }
 
 static void test_uniform_moments(void **state)

@@ -27,11 +27,12 @@ static double unit_of(mercer_dtype dtype)
     return dtype == MERCER_F32 ? 0x1p-24 : 0x1p-53;
 }
 
-static void check_close(double got, long double wanted, long double terms, double roundings, double unit, const char *what)
+static void check_close(double got, long double wanted, long double terms, double roundings, double unit,
+                        const char *what)
 {
     double bound = roundings * unit / (1 - roundings * unit) * (double)terms;
-    assert_that(fabsl((long double)got - wanted) <= (long double)bound, "%s: %.17g, wanted %.17Lg, bound %g", what, got, wanted,
-                bound);
+    assert_that(fabsl((long double)got - wanted) <= (long double)bound, "%s: %.17g, wanted %.17Lg, bound %g", what, got,
+                wanted, bound);
 }
 
 static void copy_on(mrc_backend *backend)
@@ -80,7 +81,8 @@ static void scatter_on(mrc_backend *backend)
     const int64_t rows[] = {6, 0, 9, 3};
     for (int t = 0; t < 4; t++) { /* both dtypes on both sides */
         mercer_dtype to_type = dtypes[t % 2], from_type = dtypes[t / 2];
-        mercer_matrix to = filled(10, 7, to_type, 4), old = filled(10, 7, to_type, 4), from = filled(4, 7, from_type, 5);
+        mercer_matrix to = filled(10, 7, to_type, 4), old = filled(10, 7, to_type, 4),
+                      from = filled(4, 7, from_type, 5);
         assert_succeeds(backend->context, backend->ops->scatter_add_rows(backend, &to, &from, rows, -0.3));
         for (int64_t i = 0; i < 10; i++) {
             int64_t source = -1;
@@ -91,7 +93,8 @@ static void scatter_on(mrc_backend *backend)
                 if (source < 0) /* other rows keep their bits */
                     assert_true(mrc_load(&to, i, j) == (double)before);
                 else
-                    check_close(mrc_load(&to, i, j), before + add, fabsl(before) + fabsl(add), 4, unit_of(to_type), "scatter");
+                    check_close(mrc_load(&to, i, j), before + add, fabsl(before) + fabsl(add), 4, unit_of(to_type),
+                                "scatter");
             }
         }
         assert_true(sentinels_intact(&to));
@@ -143,7 +146,8 @@ static void column_sums_on(mrc_backend *backend)
 {
     for (int s = 0; s < SHAPES; s++) {
         for (int t = 0; t < 4; t++) {
-            mercer_matrix x = filled(shapes[s][0], shapes[s][1], dtypes[t], 10), y = filled(x.rows, x.cols, dtypes[t], 11);
+            mercer_matrix x = filled(shapes[s][0], shapes[s][1], dtypes[t], 10),
+                          y = filled(x.rows, x.cols, dtypes[t], 11);
             double dots[40], means[40];
             for (int j = 0; j < 40; j++) dots[j] = means[j] = -77;
             if (t < 2) assert_succeeds(backend->context, backend->ops->column_dots(backend, &x, &y, dots));
@@ -225,11 +229,11 @@ static void test_value_dtype(void **state)
     assert_int_equal(mrc_value_dtype(&u8, &u8, NULL, &f64), MERCER_F64);
 }
 
-#define ON_EVERY_BACKEND(name)                                                                                     \
-    static void test_##name(void **state)                                                                          \
-    {                                                                                                              \
-        (void)state;                                                                                               \
-        for_each_backend(name##_on);                                                                               \
+#define ON_EVERY_BACKEND(name)            \
+    static void test_##name(void **state) \
+    {                                     \
+        (void)state;                      \
+        for_each_backend(name##_on);      \
     }
 ON_EVERY_BACKEND(copy)
 ON_EVERY_BACKEND(gather)

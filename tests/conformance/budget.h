@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The error a backend is allowed, derived from the arithmetic it promises; nothing here is fitted to results.
+ *
+ * Let u = 2^-24 (float) or 2^-53 (double) and g(k) = k u / (1 - k u). Terms of second order are covered by raising k by one or two.
+ *
+ * Distances. Both rows lose an origin o first: a = x - o, b = z - o, each coordinate rounded once. Norms and inner products are single
+ * chains of d fused multiply-adds, and r^2 = (|a|^2 + |b|^2) - 2 a.b. With S = |a|^2 + |b|^2 >= 2 |a||b|:
+ *     coordinates   move a - b by at most u (|a| + |b|) in length:    2 r u (|a| + |b|)
+ *     norms         g(d) S         product  2 g(d) |a||b| <= g(d) S         sum  u S        last step  u r^2
+ *     e2 = 2 g(d + 2) S + u S + u r^2 + 2 r u (|a| + |b|),    error of r:  e2 / (r + sqrt(max(0, r^2 - e2)))
+ * Pairs with computed r^2 <= near S (2^-10 float, 2^-20 double) are evaluated from their coordinates in double and rounded once: r is off
+ * by u r. A pair counts as such only if it is one for every admissible rounding: r^2 + e2 <= near S (1 - g(d + 2)).
+ * Two matrices of bytes have exact integer distances, rounded once: u r.
+ *
+ * Functions of the distance fall monotonically, so an error e of r changes them by at most max(K(r - e) - K(r), K(r) - K(r + e)). Their own
+ * evaluation adds  K u (steps + 2 y)  with y = -log K-like argument of exp, which carries a rounded constant and a rounded product:
+ *     laplace, gaussian 3 (exp within one and a half ulp)   matern32 + 2   matern52 + 5   cauchy, and all done in double, 3
+ * Where exp is subnormal it is off by up to 1.5 steps of the smallest float, which matern's polynomial then multiplies.
+ *
+ * Inner products: e_t = g(d) sum |x_k z_k|; bytes u |t|.
+ *     linear        e_t + u |t|
+ *     polynomial    base = s t + o is off by e = s e_t + u (|s t| + |o| + |base|), the power by (|base| + e)^k (1 + g(k)) - |base|^k
+ *     ntk, nngp     layer by layer, see angular_error. Pairs with t^2 > (1 - near) |x|^2 |z|^2 are evaluated from coordinates in double.
+ *
+ * Products. y = sum_j w_j K_j: one chain over 240 centers at most in the arithmetic of K, chains added in double:
+ *     sum |w_j| E_j  +  (g(240) + tiles 2^-53) sum |w_j| (|K_j| + E_j)  +  one rounding to the output (and one more when added to Y)
+ * The kept block is multiplied by any order of summation over m rows: g(max(240, m)) instead.
+ *
+ * The reference has errors of the same form with u = 2^-53; they are added. Each step of a chain may underflow: by at most the smallest
+ * number of its type.
+ */
+#ifndef MRC_TESTS_BUDGET_H
+#define MRC_TESTS_BUDGET_H
+
+#include "backend/backend.h"
+
+#include <math.h>
+
+/* How values are computed. */
+typedef struct arithmetic {
+    double unit; /* u */
+    double near;
+    bool bytes; /* exact integer distances and products */
+} arithmetic;
+
+static const arithmetic in_float = {0x1p-24, 0x1p-10, false};
+static const arithmetic in_double = {0x1p-53, 0x1p-20, false};
+
+/* The smallest positive number of the type with that unit. */
+static inline double smallest_of(double unit)
+{
+    return unit < 0x1p-24 ? 0x1p-1074 : 0x1p-149;
+}
+
+static inline double gamma_k(double k, double unit)
+{
+    return k * unit / (1 - k * unit);
+}
+
+/* What a pair of rows looks like: plain sums in double (their own rounding is far below u; for double it is added by the caller). */
+typedef struct pair_sums {
+    double sqdist;     /* |x - z|^2 */
+    double a2, b2;     /* |x - o|^2, |z - o|^2 */
+    double dot, terms; /* x.z and sum |x_k z_k| */
+    double xx, zz;
+} pair_sums;
+
+static inline pair_sums pair_sums_of(int64_t d, const double *x, const double *z, const double *origin)
+{
+    pair_sums s = {0};
+    for (int64_t k = 0; k < d; k++) {
+        double o = origin ? origin[k] : 0;
+        s.sqdist += (x[k] - z[k]) * (x[k] - z[k]);
+        s.a2 += (x[k] - o) * (x[k] - o);
+        s.b2 += (z[k] - o) * (z[k] - o);
+        s.dot += x[k] * z[k];
+        s.terms += fabs(x[k] * z[k]);
+        s.xx += x[k] * x[k];
+        s.zz += z[k] * z[k];
+    }
+    return s;
+}
+
+static inline double distance_error(const pair_sums *s, double d, const arithmetic *how)
+{
+    double u = how->unit, r = sqrt(s->sqdist), all = s->a2 + s->b2;
+    double exact = u * r + gamma_k(d + 4, 0x1p-53) * r;
+    if (how->bytes) return exact;
+    double e2 = (2 * gamma_k(d + 2, u) + u) * all + u * s->sqdist + 2 * r * u * (sqrt(s->a2) + sqrt(s->b2));
+    if (s->sqdist + e2 <= how->near * all * (1 - gamma_k(d + 2, u))) return exact;
+    return e2 / (r + sqrt(fmax(0, s->sqdist - e2))) + exact;
+}
+
+/* K(r) by the scalar formula; callbacks through their function. */
+static inline double value_at_distance(const mercer_kernel *kernel, double r)
+{
+    if (!mrc_kernel_is_callback(kernel)) return mrc_kernel_of_distance(kernel, r * r);
+    mercer_kernel_block block = {1, 1, 1, &r, NULL, NULL};
+    kernel->callback(kernel->callback_user, &block);
+    return r;
+}
+
+static inline double map_error(const mercer_kernel *kernel, double r, double value, double u)
+{
+    double steps = 3, v = r / kernel->bandwidth, y = 0, factor = 1;
+    switch (kernel->id) {
+        case MERCER_KERNEL_LAPLACE: y = v; break;
+        case MERCER_KERNEL_GAUSSIAN: y = v * v / 2; break;
+        case MERCER_KERNEL_MATERN32: y = sqrt(3) * v, steps = 5, factor = 1 + y; break;
+        case MERCER_KERNEL_MATERN52: y = sqrt(5) * v, steps = 8, factor = 1 + y + y * y / 3; break;
+        default: y = value > 0 && value < 1 ? -log(value) : 0; break;
+    }
+    /* The factor grows without bound only where exp has long become 0: at 104 in float, 745 in double. */
+    bool gone = y > (u < 0x1p-24 ? 746 : 104);
+    return value * u * (steps + 2 * y) + (gone ? 0 : 1.5 * factor * smallest_of(u));
+}
+
+static inline double distance_value_error(const mercer_kernel *kernel, const pair_sums *s, double d,
+                                          const arithmetic *how)
+{
+    double r = sqrt(s->sqdist), value = value_at_distance(kernel, r);
+    double e = distance_error(s, d, how) + gamma_k(d + 4, 0x1p-53) * r;
+    double nearer = value_at_distance(kernel, fmax(0, r - e)) - value,
+           farther = value - value_at_distance(kernel, r + e);
+    return fmax(nearer, farther) + map_error(kernel, r, value, how->unit) + 2 * map_error(kernel, r, value, 0x1p-53);
+}
+
+/* The largest change of acos for a change of its argument by e: it is monotone, so both ends are looked at. */
+static inline double acos_change(double c, double e)
+{
+    double here = acos(fmax(-1, fmin(1, c)));
+    return fmax(acos(fmax(-1, fmin(1, c - e))) - here, here - acos(fmax(-1, fmin(1, c + e))));
+}
+
+/*
+ * Follows the layers of kernels/formulas.c with bounds e_s, e_t on the errors of S and T. c = S / n is off by e_s / n and by the relative
+ * error of n; k0 = 1 - acos(c) / pi by the change of acos; k1' = k0 <= 1, so k1 is off by the error of c, and by the rounding of 1 - c^2
+ * under the root. With c = 1 - h (a multiple of u) that rounding is at most min(h^2, u / 2), so the root is off by at most
+ * min(h^2, u / 2) / sqrt(2 h) <= u^(3/4), and by u / (2 sqrt(1 - c^2)).
+ */
+static inline double angular_error(const mercer_kernel *kernel, const pair_sums *sums, double e_dot, double norm_error,
+                                   double u)
+{
+    const double pi = 3.14159265358979323846;
+    double v2 = kernel->bias * kernel->bias, s = sums->dot + v2, t = s;
+    double e_s = e_dot + 2 * u * (fabs(sums->dot) + v2), e_t = e_s;
+    for (int layer = 1; layer <= kernel->depth; layer++) {
+        double n = sqrt((sums->xx + layer * v2) * (sums->zz + layer * v2));
+        if (n == 0) return 0;
+        double c = fmax(-1, fmin(1, s / n)), e_n = norm_error + 4 * u;
+        double e_c = e_s / n + fabs(c) * e_n + 2 * u;
+        double k0 = 1 - acos(c) / pi, root = sqrt(fmax(0, 1 - c * c)), k1 = c * k0 + root / pi;
+        double e_k0 = acos_change(c, e_c) / pi + 3 * u;
+        double e_k1 = e_c + fmin(u / (2 * fmax(root, 1e-300)), pow(u, 0.75)) + 4 * u;
+        s = n * k1 + v2;
+        e_s = n * (e_k1 + e_n * k1) + 3 * u * s;
+        e_t = fabs(t) * e_k0 + e_t * (k0 + e_k0) + e_s + 3 * u * (fabs(t) * k0 + s);
+        t = t * k0 + s;
+    }
+    return kernel->id == MERCER_KERNEL_NTK ? e_t : e_s;
+}
+
+static inline double inner_value_error(const mercer_kernel *kernel, const pair_sums *s, double d, const arithmetic *how)
+{
+    double u = how->unit, reference = gamma_k(d + 2, 0x1p-53) * s->terms;
+    double e_dot = how->bytes ? u * fabs(s->dot) : gamma_k(d, u) * s->terms;
+    if (kernel->id == MERCER_KERNEL_LINEAR) return e_dot + u * fabs(s->dot) + reference;
+    if (kernel->id == MERCER_KERNEL_POLYNOMIAL) {
+        double base = fabs(kernel->scale * s->dot + kernel->offset);
+        double e = kernel->scale * (e_dot + reference) + u * (fabs(kernel->scale * s->dot) + kernel->offset + base);
+        return pow(base + e, kernel->degree) * (1 + gamma_k(kernel->degree, u) + gamma_k(kernel->degree, 0x1p-53)) -
+               pow(base, kernel->degree);
+    }
+    double norm_error = how->bytes ? 0 : gamma_k(d, u), e_reference = gamma_k(d + 2, 0x1p-53) * s->terms;
+    if (mrc_kernel_is_angular(kernel)) {
+        double bound = s->xx * s->zz, low = fmax(0, fabs(s->dot) - e_dot), e_norm = 2 * norm_error;
+        double exact = 2 * angular_error(kernel, s, e_reference, gamma_k(d + 2, 0x1p-53), 0x1p-53);
+        bool near = low * low > (1 - how->near) * bound * (1 + e_norm);
+        return exact + (near ? 0 : angular_error(kernel, s, e_dot, norm_error, u));
+    }
+    /* The callback of cases.h: K = t / (1 + |x||z|), and |t| <= |x||z|, so an error of the norms counts at most in full. */
+    return (e_dot + e_reference) / (1 + sqrt(s->xx * s->zz)) + norm_error + gamma_k(d + 8, 0x1p-53) + 8 * u;
+}
+
+/* |computed - reference| <= this, for one kernel value before it is rounded to the output. */
+static inline double value_error(const mercer_kernel *kernel, int64_t d, const double *x, const double *z,
+                                 const double *origin, const arithmetic *how)
+{
+    pair_sums s = pair_sums_of(d, x, z, origin);
+    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return distance_value_error(kernel, &s, (double)d, how);
+    return inner_value_error(kernel, &s, (double)d, how);
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lists of conformance, and the operands of one case. Data are offset from 0, with coincident, near, parallel and zero rows. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cases.h"
+
+#include "support/data.h"
+#include "support/guard.h"
+
+enum { SEED = 20240607 };
+
+const types all_types[] = {
+    {MERCER_F32, MERCER_F32, MERCER_F32, MERCER_F32}, {MERCER_F64, MERCER_F64, MERCER_F64, MERCER_F64},
+    {MERCER_F16, MERCER_F16, MERCER_F32, MERCER_F32}, {MERCER_U8, MERCER_U8, MERCER_F32, MERCER_F32},
+    {MERCER_F32, MERCER_F32, MERCER_F64, MERCER_F64}, {MERCER_U8, MERCER_U8, MERCER_F64, MERCER_F64},
+    {MERCER_F32, MERCER_F64, MERCER_F32, MERCER_F32}, {MERCER_F32, MERCER_F64, MERCER_F64, MERCER_F64},
+    {MERCER_U8, MERCER_F32, MERCER_F32, MERCER_F32},  {MERCER_U8, MERCER_F32, MERCER_F64, MERCER_F64},
+    {MERCER_F16, MERCER_F32, MERCER_F32, MERCER_F32}, {MERCER_F16, MERCER_F32, MERCER_F64, MERCER_F64},
+    {MERCER_F32, MERCER_F32, MERCER_F32, MERCER_F64}, {MERCER_F32, MERCER_F32, MERCER_F64, MERCER_F32},
+};
+const int all_types_count = sizeof all_types / sizeof *all_types;
+
+/* Empty in each size; around the micro-tiles (4, 6, 12, 16, 32), the tile of 240 centers, the chunk of 960, the block of 512 rows. */
+const shape all_shapes[] = {
+    {0, 3, 2, 1},     {3, 0, 2, 2},    {3, 2, 0, 2},    {2, 3, 1, 0},    {1, 1, 1, 1},     {1, 2, 3, 1},
+    {2, 1, 7, 3},     {3, 7, 13, 2},   {7, 13, 2, 1},   {13, 31, 5, 7},  {15, 11, 31, 5},  {16, 12, 32, 6},
+    {17, 33, 33, 13}, {31, 239, 3, 2}, {33, 240, 2, 1}, {5, 241, 7, 12}, {6, 47, 257, 11}, {4, 9, 1031, 1},
+    {511, 5, 1, 1},   {512, 2, 2, 2},  {513, 3, 1, 3},  {65, 481, 2, 3}, {2, 961, 3, 2},   {3, 1921, 2, 1},
+};
+const int all_shapes_count = sizeof all_shapes / sizeof *all_shapes;
+
+/* ---- Kernels ------------------------------------------------------------------------------------------------- */
+
+static int inverse_distance(void *user, const mercer_kernel_block *block)
+{
+    (void)user;
+    for (int64_t i = 0; i < block->rows; i++)
+        for (int64_t j = 0; j < block->cols; j++)
+            block->values[i * block->ld + j] = 1 / (1 + block->values[i * block->ld + j]);
+    return 0;
+}
+
+static int near_cosine(void *user, const mercer_kernel_block *block)
+{
+    (void)user;
+    for (int64_t i = 0; i < block->rows; i++)
+        for (int64_t j = 0; j < block->cols; j++)
+            block->values[i * block->ld + j] /= 1 + sqrt(block->x_sqnorms[i] * block->z_sqnorms[j]);
+    return 0;
+}
+
+int case_kernel_count(void)
+{
+    return mrc_kernel_count() + 2;
+}
+
+mercer_kernel case_kernel(int index)
+{
+    mercer_kernel kernel = {0};
+    if (index < mrc_kernel_count()) {
+        if (mrc_kernel_parse(NULL, &kernel, mrc_kernel_example_at(index)) != MERCER_OK) abort();
+    } else if (index == mrc_kernel_count()) {
+        kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = inverse_distance, .bandwidth = 1};
+    } else {
+        kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_INNER, .callback = near_cosine};
+    }
+    return kernel;
+}
+
+const char *case_kernel_name(int index)
+{
+    if (index < mrc_kernel_count()) return mrc_kernel_name_at(index);
+    return index == mrc_kernel_count() ? "callback-distance" : "callback-inner";
+}
+
+void case_types_name(const types *t, char text[32])
+{
+    snprintf(text, 32, "%sx%s.%s>%s", mrc_dtype_name(t->x), mrc_dtype_name(t->z), mrc_dtype_name(t->w),
+             mrc_dtype_name(t->out));
+}
+
+/* ---- Operands ------------------------------------------------------------------------------------------------ */
+
+/* Rows that random data never give: equal, almost equal, (anti)parallel to a row of X, and zero. */
+static void place_special_rows(const mercer_matrix *x, const mercer_matrix *z)
+{
+    bool whole = x->dtype == MERCER_U8 || z->dtype == MERCER_U8;
+    for (int64_t j = 0; j < z->rows && x->rows > 0; j++) {
+        int64_t i = j % x->rows;
+        int kind = (int)(j % 11);
+        if (kind > 4) continue;
+        for (int64_t k = 0; k < z->cols; k++) {
+            double value = mrc_load(x, i, k);
+            if (kind == 1) value += whole ? (k == 0) : 1e-3 * (double)(k % 3);
+            if (kind == 2) value *= whole ? 1 : 2;
+            if (kind == 3) value *= whole ? 1 : -1;
+            data_store(z, j, k, kind == 4 && j % 22 == 4 ? 0 : value);
+        }
+    }
+}
+
+static guarded *guard(problem *p, int slot, int64_t rows, int64_t cols, mercer_dtype dtype)
+{
+    guarded *made = malloc(sizeof *made);
+    if (!made) abort();
+    *made = guarded_matrix(rows, cols, cols + 1 + slot, dtype, p->at_end);
+    p->hidden[slot] = made;
+    return made;
+}
+
+static mercer_matrix copy_of(const mercer_matrix *from)
+{
+    mercer_matrix to = data_matrix(from->rows, from->cols, 0, from->dtype);
+    for (int64_t i = 0; i < from->rows; i++)
+        memcpy(mrc_row(&to, i), mrc_row(from, i), (size_t)(from->cols * mrc_dtype_size(from->dtype)));
+    return to;
+}
+
+static void fill_operands(problem *p, int index)
+{
+    const shape *s = &p->shape;
+    bool bytes = p->types.x == MERCER_U8 || p->types.z == MERCER_U8;
+    double mean = bytes ? 128 : 3, deviation = bytes ? 3 : 1;
+    p->x = guard(p, 0, s->m, s->d, p->types.x)->matrix;
+    p->z = guard(p, 1, s->p, s->d, p->types.z)->matrix;
+    p->w = guard(p, 2, s->p, s->c, p->types.w)->matrix;
+    p->g = guard(p, 3, s->m, s->c, p->types.out)->matrix;
+    uint64_t stream = (uint64_t)index * 8;
+    data_fill_normal(&p->x, (mrc_stream){SEED, stream}, mean, deviation);
+    data_fill_normal(&p->z, (mrc_stream){SEED, stream + 1}, mean, deviation);
+    data_fill_normal(&p->w, (mrc_stream){SEED, stream + 2}, 0.25, 1);
+    data_fill_normal(&p->g, (mrc_stream){SEED, stream + 3}, -0.25, 1);
+    place_special_rows(&p->x, &p->z);
+    if (index % 4 == 3) { /* a given origin instead of the mean */
+        p->origin = calloc((size_t)s->d + 1, sizeof *p->origin);
+        for (int64_t k = 0; k < s->d; k++)
+            p->origin[k] = mean + mrc_random_normal((mrc_stream){SEED, stream + 4}, (uint64_t)k);
+    }
+}
+
+static double *column_mean(const mercer_matrix *a)
+{
+    double *mean = calloc((size_t)a->cols + 1, sizeof *mean);
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t k = 0; k < a->cols; k++) mean[k] += mrc_load(a, i, k) / (double)a->rows;
+    return mean;
+}
+
+static void fill_reference(problem *p)
+{
+    const shape *s = &p->shape;
+    bool wide = mrc_value_dtype(&p->x, &p->z, &p->w, &p->g) == MERCER_F64;
+    arithmetic how = wide ? in_double : in_float;
+    how.bytes = p->types.x == MERCER_U8 && p->types.z == MERCER_U8;
+    p->unit = how.unit;
+    double *mean_z = p->origin ? NULL : column_mean(&p->z), *mean_x = p->origin ? NULL : column_mean(&p->x);
+    double *x = calloc((size_t)s->d + 1, sizeof *x), *z = calloc((size_t)s->d + 1, sizeof *z);
+    for (int64_t i = 0; i < s->m; i++) {
+        mrc_load_row_f64(&p->x, i, x);
+        for (int64_t j = 0; j < s->p; j++) {
+            int64_t at = i * s->p + j;
+            mrc_load_row_f64(&p->z, j, z);
+            if (!mrc_kernel_reference(&p->kernel, s->d, x, z, &p->values[at])) abort();
+            p->errors[at] = value_error(&p->kernel, s->d, x, z, p->origin ? p->origin : mean_z, &how);
+            double back = value_error(&p->kernel, s->d, x, z, p->origin ? p->origin : mean_x, &how);
+            p->errors_back[at] = fmax(back, p->errors[at]);
+        }
+    }
+    free(x), free(z), free(mean_z), free(mean_x);
+}
+
+problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *s, int index, bool at_end)
+{
+    problem *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    p->kernel = *kernel, p->types = *t, p->shape = *s, p->at_end = at_end;
+    fill_operands(p, index);
+    size_t pairs = (size_t)(s->m * s->p) + 1;
+    p->values = calloc(pairs, sizeof(double)), p->errors = calloc(pairs, sizeof(double));
+    p->errors_back = calloc(pairs, sizeof(double));
+    fill_reference(p);
+    p->pair = (mrc_pair){.kernel = &p->kernel, .x = &p->x, .z = &p->z, .origin = p->origin};
+    mercer_matrix *copies = calloc(4, sizeof *copies);
+    for (int i = 0; i < 4; i++) copies[i] = copy_of(&((guarded *)p->hidden[i])->matrix);
+    p->hidden[4] = copies;
+    return p;
+}
+
+bool problem_inputs_intact(const problem *p)
+{
+    const mercer_matrix *copies = p->hidden[4];
+    for (int slot = 0; slot < 4; slot++) {
+        const guarded *made = p->hidden[slot];
+        if (!guarded_gaps_intact(made)) return false;
+        for (int64_t i = 0; i < made->matrix.rows; i++)
+            if (memcmp(mrc_row(&made->matrix, i), mrc_row(&copies[slot], i),
+                       (size_t)(made->matrix.cols * mrc_dtype_size(made->matrix.dtype))) != 0)
+                return false;
+    }
+    return true;
+}
+
+void problem_free(problem *p)
+{
+    mercer_matrix *copies = p->hidden[4];
+    for (int slot = 0; slot < 4; slot++) {
+        guarded_free(p->hidden[slot]);
+        free(p->hidden[slot]);
+        free(copies[slot].data);
+    }
+    free(copies), free(p->origin), free(p->values), free(p->errors), free(p->errors_back);
+    free(p);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Conformance: every backend of the registry on every instruction set of this machine, every kernel, element types and shapes, against
+ * the scalar double reference. Prints, for each kernel and types, the largest share of the allowed error that each target used.
+ *
+ *   conformance [--list] [--filter TEXT] [--verbose]      exit status 0 if nothing failed
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cases.h"
+
+#include "core/matrix.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_TARGETS = 16, SMALL_PROBLEM = 5000, WARN_PERCENT = 50 };
+
+typedef struct settings {
+    bool list, verbose;
+    const char *filter;
+} settings;
+
+typedef struct tally {
+    int passed, failed, unsupported, warned;
+} tally;
+
+/* One line of the table: a kernel with element types, on all targets. */
+typedef struct line {
+    const char *kernel_name;
+    char types_name[32];
+    mercer_kernel kernel;
+    types types;
+    verdict verdicts[MAX_TARGETS];
+    bool unsupported[MAX_TARGETS];
+    bool bits_differ[MAX_TARGETS];
+} line;
+
+/* ---- Guard pages --------------------------------------------------------------------------------------------- */
+
+static char running[256]; /* what to blame when a guard page is touched */
+
+static void on_guard_page(int signal_number)
+{
+    (void)signal_number;
+    static const char text[] = "FAIL memory outside of the operands was touched: ";
+    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0 || write(STDOUT_FILENO, running, strlen(running)) < 0) _exit(3);
+    _exit(1);
+}
+
+/* ---- Targets ------------------------------------------------------------------------------------------------- */
+
+static int open_targets(target *targets)
+{
+    int count = 0;
+    for (int b = 0; mrc_backend_registry[b]; b++) {
+        const char *name = mrc_backend_registry[b]->name;
+        /* The reference is one scalar code; others are built once for each level up to the machine's. */
+        int levels = strcmp(name, "reference") == 0 ? 1 : (int)mrc_isa_best() + 1;
+        for (int isa = 0; isa < levels && count < MAX_TARGETS; isa++, count++) {
+            target *t = &targets[count];
+            /* One and two threads in turn: the comparison of bits then covers both ways to cut the work. */
+            *t = (target){.backend_name = name, .context = {.threads = 1 + isa % 2, .isa = (mrc_isa)isa}};
+            snprintf(t->name, sizeof t->name, "%s%s%s", name, levels > 1 ? "/" : "",
+                     levels > 1 ? mrc_isa_name((mrc_isa)isa) : "");
+            if (mrc_backend_create(&t->backend, &t->context, name) != MERCER_OK) {
+                fprintf(stderr, "%s: %s\n", t->name, t->context.error);
+                exit(2);
+            }
+        }
+    }
+    return count;
+}
+
+static int close_targets(target *targets, int count)
+{
+    int leaks = 0;
+    for (int i = 0; i < count; i++) {
+        mrc_backend_free(targets[i].backend);
+        if (targets[i].context.bytes_now == 0) continue;
+        printf("FAIL %s: %lld bytes were not released\n", targets[i].name, (long long)targets[i].context.bytes_now);
+        leaks++;
+    }
+    return leaks;
+}
+
+/* ---- One line of the table ----------------------------------------------------------------------------------- */
+
+static bool supports(const target *t, const types *which)
+{
+    int accepted = t->backend->ops->capabilities(t->backend).point_dtypes;
+    return (accepted & 1 << which->x) && (accepted & 1 << which->z);
+}
+
+static void merge(verdict *all, const verdict *one)
+{
+    if (one->share >= all->share) *all = *one;
+}
+
+static void run_shape(line *self, const target *targets, int count, int index, bool at_end, const settings *chosen)
+{
+    const shape *s = &all_shapes[index];
+    problem *p = problem_make(&self->kernel, &self->types, s, index, at_end);
+    bool small = s->m * s->p * (s->d + s->c) <= SMALL_PROBLEM;
+    uint64_t first_bits = 0, bits;
+    int first = -1;
+    for (int i = 0; i < count; i++) {
+        if (self->unsupported[i]) continue;
+        snprintf(running, sizeof running, "%s %s on %s, m=%lld p=%lld d=%lld c=%lld\n", self->kernel_name,
+                 self->types_name, targets[i].name, (long long)s->m, (long long)s->p, (long long)s->d, (long long)s->c);
+        verdict v = run_problem(&targets[i], p, small, &bits);
+        merge(&self->verdicts[i], &v);
+        if (v.share > 1 || (chosen->verbose && v.share > 0))
+            printf("%s %s %s on %s: %.0f%% %s\n", v.share > 1 ? "FAIL" : "    ", self->kernel_name, self->types_name,
+                   targets[i].name, 100 * v.share, v.text);
+        /* Instruction sets of one backend do the same operations in the same order: the same bits. */
+        if (first < 0 || strcmp(targets[i].backend_name, targets[first].backend_name) != 0)
+            first = i, first_bits = bits;
+        else if (bits != first_bits && !self->bits_differ[i]) {
+            self->bits_differ[i] = true;
+            printf("FAIL %s %s: %s and %s differ in bits, m=%lld p=%lld d=%lld c=%lld\n", self->kernel_name,
+                   self->types_name, targets[first].name, targets[i].name, (long long)s->m, (long long)s->p,
+                   (long long)s->d, (long long)s->c);
+        }
+    }
+    problem_free(p);
+}
+
+static void print_line(const line *self, int count, tally *sum)
+{
+    int worst = 0;
+    printf("%-19s %-16s", self->kernel_name, self->types_name);
+    for (int i = 0; i < count; i++) {
+        double percent = 100 * self->verdicts[i].share;
+        bool bad = percent > 100 || self->bits_differ[i];
+        char cell[24];
+        if (self->unsupported[i])
+            snprintf(cell, sizeof cell, "unsupported");
+        else if (bad)
+            snprintf(cell, sizeof cell, "%s", percent > 100 ? "FAIL" : "BITS");
+        else
+            snprintf(cell, sizeof cell, "%.1f%s", percent, percent > WARN_PERCENT ? "!" : "");
+        printf(" %14s", cell);
+        sum->unsupported += self->unsupported[i];
+        sum->failed += !self->unsupported[i] && bad;
+        sum->passed += !self->unsupported[i] && !bad;
+        sum->warned += !bad && percent > WARN_PERCENT;
+        if (self->verdicts[i].share > self->verdicts[worst].share) worst = i;
+    }
+    printf("   %.60s\n", self->verdicts[worst].text);
+}
+
+static void run_line(line *self, const target *targets, int count, const settings *chosen, tally *sum)
+{
+    for (int i = 0; i < count; i++) self->unsupported[i] = !supports(&targets[i], &self->types);
+    for (int index = 0; index < all_shapes_count; index++) {
+        const shape *s = &all_shapes[index];
+        run_shape(self, targets, count, index, true, chosen);
+        if (s->m * s->p * (s->d + s->c) <= SMALL_PROBLEM) run_shape(self, targets, count, index, false, chosen);
+    }
+    print_line(self, count, sum);
+}
+
+static void print_header(const target *targets, int count)
+{
+    printf("Largest share of the allowed error, in percent (over 50: !, over 100: FAIL), and where.\n\n%-19s %-16s",
+           "kernel", "XxZ.W>out");
+    for (int i = 0; i < count; i++) printf(" %14s", targets[i].name);
+    printf("   worst\n");
+}
+
+static void run_all(const target *targets, int count, const settings *chosen, tally *sum)
+{
+    for (int k = 0; k < case_kernel_count(); k++) {
+        for (int t = 0; t < all_types_count; t++) {
+            line self = {.kernel_name = case_kernel_name(k), .kernel = case_kernel(k), .types = all_types[t]};
+            case_types_name(&all_types[t], self.types_name);
+            char name[64];
+            snprintf(name, sizeof name, "%s %s", self.kernel_name, self.types_name);
+            if (chosen->filter && !strstr(name, chosen->filter)) continue;
+            if (chosen->list)
+                puts(name);
+            else
+                run_line(&self, targets, count, chosen, sum);
+        }
+    }
+}
+
+static settings read_arguments(int argc, char **argv)
+{
+    settings chosen = {0};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--list") == 0)
+            chosen.list = true;
+        else if (strcmp(argv[i], "--verbose") == 0)
+            chosen.verbose = true;
+        else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
+            chosen.filter = argv[++i];
+        else {
+            fprintf(stderr, "usage: %s [--list] [--filter TEXT] [--verbose]\n", argv[0]);
+            exit(2);
+        }
+    }
+    return chosen;
+}
+
+int main(int argc, char **argv)
+{
+    static target targets[MAX_TARGETS];
+    settings chosen = read_arguments(argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a guard page ends the program: lines before it are not lost */
+    signal(SIGSEGV, on_guard_page);
+    signal(SIGBUS, on_guard_page);
+    tally sum = {0};
+    int count = open_targets(targets);
+    if (!chosen.list) print_header(targets, count);
+    run_all(targets, count, &chosen, &sum);
+    sum.failed += close_targets(targets, count);
+    if (chosen.list) return 0;
+    for (int isa = (int)mrc_isa_best() + 1; isa < MRC_ISA_COUNT; isa++)
+        printf("unsupported here: instruction set %s\n", mrc_isa_name((mrc_isa)isa));
+    if (sum.unsupported) printf("%d unsupported\n", sum.unsupported);
+    if (sum.warned) printf("%d above %d%% of what is allowed\n", sum.warned, (int)WARN_PERCENT);
+    printf("%d passed, %d failed\n", sum.passed, sum.failed);
+    return sum.failed || sum.passed == 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs every fused operation of a backend on one problem and weighs each element's error against what is allowed. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cases.h"
+
+#include "support/data.h"
+#include "support/guard.h"
+
+#define LARGEST_FINITE_SHARE 1e9 /* stands for "not finite" or "must be exact and is not" */
+
+static double output_unit(mercer_dtype dtype)
+{
+    return dtype == MERCER_F64 ? 0x1p-53 : 0x1p-24;
+}
+
+static void describe(verdict *v, double share, const problem *p, const char *what, const char *detail)
+{
+    v->share = share;
+    snprintf(v->text, sizeof v->text, "%s m=%lld p=%lld d=%lld c=%lld%s%s%s", what, (long long)p->shape.m,
+             (long long)p->shape.p, (long long)p->shape.d, (long long)p->shape.c, p->origin ? " origin" : "",
+             p->at_end ? " at-end" : " at-start", detail);
+}
+
+static void weigh(verdict *v, const problem *p, const char *what, int64_t i, int64_t j, double got, double wanted,
+                  double allowed)
+{
+    double error = fabs(got - wanted), share = error <= 0 ? 0 : error / allowed;
+    if (!(share <= LARGEST_FINITE_SHARE)) share = LARGEST_FINITE_SHARE; /* NaN too */
+    if (share <= v->share) return;
+    char detail[128];
+    snprintf(detail, sizeof detail, " (%lld,%lld): %.9g, reference %.9g, allowed error %.3g", (long long)i,
+             (long long)j, got, wanted, allowed);
+    describe(v, share, p, what, share > 1 ? detail : "");
+}
+
+static void fail(verdict *v, const problem *p, const char *what, const char *why)
+{
+    if (v->share > 1) return;
+    describe(v, LARGEST_FINITE_SHARE, p, what, why);
+}
+
+/* Status and what must not have been touched; false if there is nothing to compare. */
+static bool returned(verdict *v, const target *t, const problem *p, const char *what, mercer_status status,
+                     const guarded *out)
+{
+    char why[160];
+    snprintf(why, sizeof why, ": %s: %.100s", mrc_status_text(status), t->context.error);
+    if (status != MERCER_OK) fail(v, p, what, why);
+    if (!guarded_gaps_intact(out)) fail(v, p, what, ": wrote between the rows of its output");
+    if (!problem_inputs_intact(p)) fail(v, p, what, ": wrote to its inputs");
+    return status == MERCER_OK;
+}
+
+static void hash(uint64_t *bits, const mercer_matrix *a)
+{
+    if (!bits) return;
+    for (int64_t i = 0; i < a->rows; i++) {
+        const unsigned char *row = mrc_row(a, i);
+        for (int64_t k = 0; k < a->cols * mrc_dtype_size(a->dtype); k++)
+            *bits = (*bits ^ row[k]) * UINT64_C(0x100000001b3);
+    }
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------- */
+
+static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *bits)
+{
+    const shape *s = &p->shape;
+    guarded k = guarded_matrix(s->m, s->p, s->p + 3, p->types.out, p->at_end);
+    /* Only X, Z and K count here: W's type is not an operand. */
+    bool narrow = mrc_value_dtype(&p->x, &p->z, &k.matrix, NULL) == MERCER_F32;
+    if (narrow && p->unit < 0x1p-24) { /* allowed errors were computed for double: this one has none to compare with */
+        guarded_free(&k);
+        return;
+    }
+    mercer_status status = t->backend->ops->kernel_eval(t->backend, &p->pair, &k.matrix);
+    if (returned(v, t, p, "eval", status, &k)) {
+        double rounding = p->unit + output_unit(p->types.out);
+        for (int64_t i = 0; i < s->m; i++)
+            for (int64_t j = 0; j < s->p; j++) {
+                double wanted = p->values[i * s->p + j], e = p->errors[i * s->p + j];
+                weigh(v, p, "eval", i, j, mrc_load(&k.matrix, i, j), wanted,
+                      e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
+            }
+        hash(bits, &k.matrix);
+    }
+    guarded_free(&k);
+}
+
+/* out_ij = old + sum_k K_ik in_kj, or with K transposed; chain: the longest chain in the arithmetic of K. */
+static void weigh_product(verdict *v, const problem *p, const char *what, bool transposed, const mercer_matrix *in,
+                          const mercer_matrix *out, const mercer_matrix *old, double chain)
+{
+    int64_t depth = transposed ? p->shape.m : p->shape.p;
+    const double *errors = transposed ? p->errors_back : p->errors;
+    double in_sum = gamma_k(chain, p->unit) + p->unit; /* p->unit: values are stored before they are used */
+    double in_double_sum =
+        gamma_k((double)depth / 240 + 4 + (double)depth, 0x1p-53); /* tiles, and the reference's own sum */
+    for (int64_t i = 0; i < out->rows; i++) {
+        for (int64_t j = 0; j < out->cols; j++) {
+            double wanted = 0, size = 0, allowed = 0, before = old ? mrc_load(old, i, j) : 0;
+            for (int64_t k = 0; k < depth; k++) {
+                int64_t at = transposed ? k * p->shape.p + i : i * p->shape.p + k;
+                double weight = mrc_load(in, k, j);
+                wanted += p->values[at] * weight;
+                size += (fabs(p->values[at]) + errors[at]) * fabs(weight);
+                allowed += errors[at] * fabs(weight);
+            }
+            allowed += (in_sum + in_double_sum) * size + chain * smallest_of(p->unit);
+            allowed += 2 * output_unit(out->dtype) * (fabs(wanted) + fabs(before) + allowed) +
+                       smallest_of(output_unit(out->dtype));
+            weigh(v, p, what, i, j, mrc_load(out, i, j), wanted + before, allowed);
+        }
+    }
+}
+
+static void check_matmul(verdict *v, const target *t, const problem *p, bool add, uint64_t *bits)
+{
+    const shape *s = &p->shape;
+    const char *what = add ? "matmul+=" : "matmul";
+    guarded y =
+        guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end); /* NaN: must not be read unless added to */
+    mercer_matrix old = data_matrix(s->m, s->c, 0, p->types.out);
+    data_fill_normal(&old, (mrc_stream){5, 5}, 1, 2);
+    for (int64_t i = 0; i < s->m && add; i++)
+        for (int64_t j = 0; j < s->c; j++) mrc_store(&y.matrix, i, j, mrc_load(&old, i, j));
+    mercer_status status = t->backend->ops->kernel_matmul(t->backend, &p->pair, &p->w, &y.matrix, add);
+    if (returned(v, t, p, what, status, &y)) {
+        weigh_product(v, p, what, false, &p->w, &y.matrix, add ? &old : NULL, 240);
+        hash(bits, &y.matrix);
+    }
+    free(old.data);
+    guarded_free(&y);
+}
+
+/* F = K W leaving K in room for that many columns, then H = K' G. */
+static void check_pair(verdict *v, const target *t, const problem *p, int64_t room_columns)
+{
+    const shape *s = &p->shape;
+    char what[48];
+    guarded f = guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end);
+    guarded h = guarded_matrix(s->p, s->c, s->c + 1, p->types.w, p->at_end);
+    int64_t bytes = room_columns * s->m * (p->unit < 0x1p-24 ? 8 : 4);
+    guarded room = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
+    mrc_kept kept = {.memory = room.matrix.data, .bytes = bytes};
+    mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
+    snprintf(what, sizeof what, "forward, room %lld", (long long)room_columns);
+    if (returned(v, t, p, what, status, &f)) {
+        weigh_product(v, p, what, false, &p->w, &f.matrix, NULL, 240);
+        if (kept.columns < 0 || kept.columns > s->p || kept.columns > room_columns)
+            fail(v, p, what, ": kept more than there was room for");
+        status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &kept);
+        snprintf(what, sizeof what, "transpose, kept %lld", (long long)kept.columns);
+        if (returned(v, t, p, what, status, &h))
+            weigh_product(v, p, what, true, &p->g, &h.matrix, NULL, fmax(240, (double)s->m));
+    }
+    guarded_free(&f), guarded_free(&h), guarded_free(&room);
+}
+
+static void check_diagonal(verdict *v, const target *t, const problem *p)
+{
+    const shape *s = &p->shape;
+    guarded diagonal = guarded_matrix(s->m, 1, 3, p->types.out, p->at_end);
+    mercer_status status = t->backend->ops->kernel_diagonal(t->backend, &p->kernel, &p->x, &diagonal.matrix);
+    if (returned(v, t, p, "diagonal", status, &diagonal)) {
+        bool wide = mrc_value_dtype(&p->x, &diagonal.matrix, NULL, NULL) == MERCER_F64;
+        arithmetic how = wide ? in_double : in_float;
+        how.bytes = p->types.x == MERCER_U8;
+        double *row = calloc((size_t)s->d + 1, sizeof *row), wanted = 0;
+        for (int64_t i = 0; i < s->m; i++) {
+            mrc_load_row_f64(&p->x, i, row);
+            if (!mrc_kernel_reference(&p->kernel, s->d, row, row, &wanted)) abort();
+            double e = value_error(&p->kernel, s->d, row, row, row, &how); /* whatever the origin, x - x is 0 */
+            double rounding = how.unit + output_unit(p->types.out);
+            weigh(v, p, "diagonal", i, 0, mrc_load(&diagonal.matrix, i, 0), wanted, e + rounding * (fabs(wanted) + e));
+        }
+        free(row);
+    }
+    guarded_free(&diagonal);
+}
+
+verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t *bits)
+{
+    verdict v = {0};
+    if (bits) *bits = UINT64_C(0xcbf29ce484222325);
+    check_eval(&v, t, p, bits);
+    check_matmul(&v, t, p, false, bits);
+    check_matmul(&v, t, p, true, NULL);
+    const int64_t rooms[] = {0, (p->shape.p + 1) / 2, p->shape.p + 1};
+    int64_t which = (p->shape.m + p->shape.p + p->shape.d) % 3; /* large problems take one of them */
+    for (int r = 0; r < 3; r++)
+        if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
+    check_diagonal(&v, t, p);
+    return v;
+}
