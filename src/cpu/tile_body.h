@@ -117,7 +117,10 @@ static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, con
         for (int64_t i = 0; i < place->x_count; i++) {
             REAL *value = &values[j * product->nr + i];
             if (product->on_distance) {
-                *value = (REAL)mrc_kernel_of_distance(product->kernel, (double)*value);
+                double square = (double)*value;
+                if (isinf(square)) /* beyond REAL, where a heavy tail may still count */
+                    square = mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
+                *value = (REAL)mrc_kernel_of_distance(product->kernel, square);
                 continue;
             }
             double dot = TYPED(argument_at)(product, space, j * product->nr + i);
