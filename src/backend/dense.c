@@ -60,14 +60,23 @@ static void rotate(const mercer_matrix *a, double *vt, int64_t i, int64_t j)
     ai[j] = aj[i] = 0;
 }
 
+static double largest_entry(const mercer_matrix *a)
+{
+    double top = 0;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->rows; j++) top = fmax(top, fabs(row_f64(a, i)[j]));
+    return top;
+}
+
+/* Entries are compared in units of the largest, whose square neither over- nor underflows. */
 static bool nearly_diagonal(const mercer_matrix *a)
 {
-    double off = 0, all = 0;
+    double off = 0, all = 0, top = largest_entry(a), unit = top > 0 ? 1 / top : 0;
     for (int64_t i = 0; i < a->rows; i++) {
         for (int64_t j = 0; j < a->rows; j++) {
-            double square = row_f64(a, i)[j] * row_f64(a, i)[j];
-            all += square;
-            if (i != j) off += square;
+            double value = row_f64(a, i)[j] * unit;
+            all += value * value;
+            if (i != j) off += value * value;
         }
     }
     return off <= DBL_EPSILON * DBL_EPSILON * all;

@@ -158,8 +158,10 @@ mercer_status mrc_check_size(mercer_context *context, const char *name, const me
 /* Column ranges of one parent matrix may interleave in memory without sharing an element. */
 static bool columns_apart(const mercer_matrix *a, const mercer_matrix *b)
 {
-    int64_t stride = a->ld * mrc_dtype_size(a->dtype);
-    if (stride != b->ld * mrc_dtype_size(b->dtype) || stride == 0) return false;
+    int64_t stride, other;
+    if (!mrc_multiply(a->ld, mrc_dtype_size(a->dtype), &stride) ||
+        !mrc_multiply(b->ld, mrc_dtype_size(b->dtype), &other) || stride != other || stride == 0)
+        return false;
     int64_t width_a = a->cols * mrc_dtype_size(a->dtype), width_b = b->cols * mrc_dtype_size(b->dtype);
     int64_t offset = (int64_t)(((intptr_t)b->data - (intptr_t)a->data) % stride);
     if (offset < 0) offset += stride;
@@ -240,7 +242,7 @@ static void scan_part(void *argument, int64_t part, int worker)
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest)
 {
     if (largest) *largest = matrix->dtype == MERCER_U8 ? 255 : 0;
-    if (matrix->dtype == MERCER_U8) return MERCER_OK;
+    if (matrix->dtype == MERCER_U8 || matrix->cols == 0) return MERCER_OK;
     scan work = {.matrix = matrix, .rows_each = (matrix->rows + SCAN_PARTS - 1) / SCAN_PARTS};
     int64_t parts = work.rows_each ? (matrix->rows + work.rows_each - 1) / work.rows_each : 0;
     bool small = matrix->rows * matrix->cols < 1 << 16;

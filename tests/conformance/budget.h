@@ -25,7 +25,7 @@
  *
  * Products. y = sum_j w_j K_j: one chain over 240 centers at most in the arithmetic of K, chains added in double:
  *     sum |w_j| E_j  +  (g(240) + tiles 2^-53) sum |w_j| (|K_j| + E_j)  +  one rounding to the output (and one more when added to Y)
- * The kept block is multiplied by any order of summation over m rows: g(max(240, m)) instead.
+ * The kept block is rounded to the type of W and multiplied by any order of summation over m rows: g(max(240, m)) of that type instead.
  *
  * The reference has errors of the same form with u = 2^-53; they are added. Each step of a chain may underflow: by at most the smallest
  * number of its type.

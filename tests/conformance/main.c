@@ -167,8 +167,9 @@ static void run_line(line *self, const target *targets, int count, const setting
 
 static void print_header(const target *targets, int count)
 {
-    printf("Largest share of the allowed error, in percent (over 50: !, over 100: FAIL), and where.\n\n%-19s %-16s",
-           "kernel", "XxZ.W>out");
+    puts("Largest share of the allowed error, in percent (over 50: !, over 100: FAIL), and where.");
+    puts("A double result that is stored as float is allowed one rounding, which a perfect one uses up to 100.");
+    printf("\n%-19s %-16s", "kernel", "XxZ.W>out");
     for (int i = 0; i < count; i++) printf(" %14s", targets[i].name);
     printf("   worst\n");
 }

@@ -89,15 +89,20 @@ static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *
     guarded_free(&k);
 }
 
-/* out_ij = old + sum_k K_ik in_kj, or with K transposed; chain: the longest chain in the arithmetic of K. */
+/* How a product is summed: the longest chain, and the unit and smallest number of its arithmetic. */
+typedef struct summing {
+    double chain, unit;
+} summing;
+
+/* out_ij = old + sum_k K_ik in_kj, or with K transposed. */
 static void weigh_product(verdict *v, const problem *p, const char *what, bool transposed, const mercer_matrix *in,
-                          const mercer_matrix *out, const mercer_matrix *old, double chain)
+                          const mercer_matrix *out, const mercer_matrix *old, summing how)
 {
     int64_t depth = transposed ? p->shape.m : p->shape.p;
     const double *errors = transposed ? p->errors_back : p->errors;
-    double in_sum = gamma_k(chain, p->unit) + p->unit; /* p->unit: values are stored before they are used */
+    double in_sum = gamma_k(how.chain, how.unit) + how.unit; /* how.unit: values are stored before they are used */
     double in_double_sum =
-        gamma_k((double)depth / 240 + 4 + (double)depth, 0x1p-53); /* tiles, and the reference's own sum */
+        gamma_k((double)depth / 240 + 4 + (double)depth, 0x1p-53); /* tiles; the reference's own sum */
     for (int64_t i = 0; i < out->rows; i++) {
         for (int64_t j = 0; j < out->cols; j++) {
             double wanted = 0, size = 0, allowed = 0, before = old ? mrc_load(old, i, j) : 0;
@@ -108,7 +113,7 @@ static void weigh_product(verdict *v, const problem *p, const char *what, bool t
                 size += (fabs(p->values[at]) + errors[at]) * fabs(weight);
                 allowed += errors[at] * fabs(weight);
             }
-            allowed += (in_sum + in_double_sum) * size + chain * smallest_of(p->unit);
+            allowed += (in_sum + in_double_sum) * size + how.chain * smallest_of(how.unit);
             allowed += 2 * output_unit(out->dtype) * (fabs(wanted) + fabs(before) + allowed) +
                        smallest_of(output_unit(out->dtype));
             weigh(v, p, what, i, j, mrc_load(out, i, j), wanted + before, allowed);
@@ -128,33 +133,37 @@ static void check_matmul(verdict *v, const target *t, const problem *p, bool add
         for (int64_t j = 0; j < s->c; j++) mrc_store(&y.matrix, i, j, mrc_load(&old, i, j));
     mercer_status status = t->backend->ops->kernel_matmul(t->backend, &p->pair, &p->w, &y.matrix, add);
     if (returned(v, t, p, what, status, &y)) {
-        weigh_product(v, p, what, false, &p->w, &y.matrix, add ? &old : NULL, 240);
+        weigh_product(v, p, what, false, &p->w, &y.matrix, add ? &old : NULL, (summing){240, p->unit});
         hash(bits, &y.matrix);
     }
     free(old.data);
     guarded_free(&y);
 }
 
-/* F = K W leaving K in room for that many columns, then H = K' G. */
+/*
+ * F = K W leaving K in room for that many columns, then H = K' G. W, F, G and H have one type, and K is kept in it: what was kept is
+ * summed in that type over all m rows in any order.
+ */
 static void check_pair(verdict *v, const target *t, const problem *p, int64_t room_columns)
 {
     const shape *s = &p->shape;
+    if (p->types.w != p->types.out) return;
+    summing how = {fmax(240, (double)s->m), room_columns > 0 ? output_unit(p->types.w) : p->unit};
     char what[48];
     guarded f = guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end);
     guarded h = guarded_matrix(s->p, s->c, s->c + 1, p->types.w, p->at_end);
-    int64_t bytes = room_columns * s->m * (p->unit < 0x1p-24 ? 8 : 4);
+    int64_t bytes = room_columns * s->m * mrc_dtype_size(p->types.w);
     guarded room = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
     mrc_kept kept = {.memory = room.matrix.data, .bytes = bytes};
     mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
     snprintf(what, sizeof what, "forward, room %lld", (long long)room_columns);
     if (returned(v, t, p, what, status, &f)) {
-        weigh_product(v, p, what, false, &p->w, &f.matrix, NULL, 240);
+        weigh_product(v, p, what, false, &p->w, &f.matrix, NULL, (summing){240, p->unit});
         if (kept.columns < 0 || kept.columns > s->p || kept.columns > room_columns)
             fail(v, p, what, ": kept more than there was room for");
         status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &kept);
         snprintf(what, sizeof what, "transpose, kept %lld", (long long)kept.columns);
-        if (returned(v, t, p, what, status, &h))
-            weigh_product(v, p, what, true, &p->g, &h.matrix, NULL, fmax(240, (double)s->m));
+        if (returned(v, t, p, what, status, &h)) weigh_product(v, p, what, true, &p->g, &h.matrix, NULL, how);
     }
     guarded_free(&f), guarded_free(&h), guarded_free(&room);
 }

@@ -292,6 +292,19 @@ static void gemm_on(mrc_backend *backend)
             }
 }
 
+/* Eigenvalues of c [1 1/2; 1/2 1] are 3c/2 and c/2, also where squares of the entries leave the range of double. */
+static void eigen_scale_on(mrc_backend *backend)
+{
+    const double scales[] = {1e-170, 1, 1e170};
+    for (int i = 0; i < 3; i++) {
+        double c = scales[i], entries[] = {c, c / 2, c / 2, c}, values[2], out[4];
+        mercer_matrix a = mrc_view(entries, 2, 2, MERCER_F64), vectors = mrc_view(out, 2, 2, MERCER_F64);
+        assert_succeeds(backend->context, backend->ops->eigen_top(backend, &a, 2, values, &vectors));
+        assert_true(fabs(values[0] - 1.5 * c) <= 8 * DBL_EPSILON * c &&
+                    fabs(values[1] - 0.5 * c) <= 8 * DBL_EPSILON * c);
+    }
+}
+
 #define ON_EVERY_BACKEND(name)            \
     static void test_##name(void **state) \
     {                                     \
@@ -300,6 +313,7 @@ static void gemm_on(mrc_backend *backend)
     }
 ON_EVERY_BACKEND(eigen)
 ON_EVERY_BACKEND(eigen_order)
+ON_EVERY_BACKEND(eigen_scale)
 ON_EVERY_BACKEND(cholesky)
 ON_EVERY_BACKEND(not_definite)
 ON_EVERY_BACKEND(solve)
@@ -308,8 +322,9 @@ ON_EVERY_BACKEND(gemm)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_eigen),        cmocka_unit_test(test_eigen_order), cmocka_unit_test(test_cholesky),
-        cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),       cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_eigen),    cmocka_unit_test(test_eigen_order),  cmocka_unit_test(test_eigen_scale),
+        cmocka_unit_test(test_cholesky), cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),
+        cmocka_unit_test(test_gemm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
