@@ -70,8 +70,9 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
     int64_t end = info > 0 ? info - 1 : block_size(a->rows, k), row = 0;
     while (row<end && * at(a, k * BLOCK + row, k * BLOCK + row)> 0) row++;
     if (info == 0 && row == end) return MERCER_OK;
+    row += k * BLOCK;
     return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                    (long long)(k * BLOCK + row));
+                    (long long)row);
 }
 
 static mercer_status factor_blocks(mrc_backend *backend, const mercer_matrix *a)

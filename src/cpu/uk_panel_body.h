@@ -128,7 +128,7 @@ static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restr
         case MRC_MAP_POLYNOMIAL:
             for (int64_t first = 0; first < count; first += POWER_STRIP) {
                 int64_t end = first + POWER_STRIP < count ? first + POWER_STRIP : count;
-                float base[POWER_STRIP];
+                float base[POWER_STRIP] = {0};
                 for (int64_t i = first; i < end; i++) values[i] = base[i - first] = fmaf(a, values[i], b);
                 for (int k = 1; k < map->degree; k++)
                     for (int64_t i = first; i < end; i++) values[i] *= base[i - first];
