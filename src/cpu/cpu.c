@@ -100,4 +100,7 @@ const mrc_backend_ops mrc_cpu_backend = {
     .eigen_top = mrc_cpu_eigen_top,
     .cholesky = mrc_cpu_cholesky,
     .triangular_solve = mrc_cpu_triangular_solve,
+    .scatter_add_rows = mrc_cpu_scatter_add_rows,
+    .axpby = mrc_cpu_axpby,
+    .column_dots = mrc_cpu_column_dots,
 };

@@ -23,6 +23,12 @@ mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix
 /* Column means over fixed parts of rows (means.c). */
 mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
 
+/* Row and element operations (vectors.c). */
+mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
+mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                       const int64_t *rows, double factor);
+mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+
 /*
  * BLAS runs single-threaded inside our own parallel pieces: the bits of a result then do not depend on the number of threads. Its
  * thread count is a setting of the whole process, so it is lowered between begin and end, and what it was comes back when the last

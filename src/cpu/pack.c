@@ -12,34 +12,18 @@
 
 #include <string.h>
 
-static void pack_row(const uint8_t *row, int64_t d, int group, int width, int r, bool shifted, void *panel)
-{
-    for (int64_t k = 0; k < d; k++) {
-        int64_t at = ((k / group) * width + r) * group + k % group;
-        if (group == 2)
-            ((int16_t *)panel)[at] = row[k];
-        else
-            ((uint8_t *)panel)[at] = (uint8_t)(shifted ? row[k] - 128 : row[k]);
-    }
-}
-
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                  bool shifted, void *panel, int32_t *norms, int32_t *start)
 {
-    memset(panel, 0, (size_t)(product->groups * width * 4)); /* a group is 4 bytes: 2 int16 or 4 bytes */
+    if (count < width || product->d % product->group)
+        memset(panel, 0, (size_t)(product->groups * width * 4)); /* a group is 4 bytes: 2 int16 or 4 bytes */
     for (int r = 0; r < width; r++) {
-        norms[r] = 0;
-        if (start) start[r] = 0;
-        if (r >= count) continue;
-        const uint8_t *row = mrc_row(source, first + r);
-        int32_t squares = 0, sum = 0;
-        for (int64_t k = 0; k < product->d; k++) {
-            squares += row[k] * row[k];
-            sum += row[k];
-        }
+        int32_t sum = 0, squares = 0;
+        if (r < count)
+            product->uk->panel->pack_u8(product->d, product->group, width, r, shifted && product->group == 4 ? 128 : 0,
+                                        mrc_row(source, first + r), panel, &sum, &squares);
         norms[r] = squares;
-        if (start && product->group == 4) start[r] = 128 * sum;
-        pack_row(row, product->d, product->group, width, r, shifted, panel);
+        if (start) start[r] = product->group == 4 ? 128 * sum : 0;
     }
 }
 

@@ -3,14 +3,13 @@
  * The fused driver: Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile for each worker.
  *
  *   for each block of X (parallel):   pack it
- *     for each chunk of 4 Z tiles:    chunk_sums = 0
- *       for each tile of 240 centers: pack it and its weights
- *         for each panel of the block: products -> kernel values -> chunk_sums += W' values
- *       total_sums += chunk_sums      (double)
+ *     for each tile of 240 centers:   pack it and its weights
+ *       for each panel of the block:  products -> kernel values -> tile_sums = W' values
+ *       total_sums += tile_sums       (double)
  *     Y = total_sums
  *
- * When X has too few rows to occupy the threads, chunks are the parallel pieces; their sums are added in chunk order, which is
- * the same sum. Cost: 2 m p (d + c) flops, m p kernel values, p d m / 512 packed elements. Memory: a few MB for each worker.
+ * When X is a single block, tiles are the parallel pieces; their sums are added in order, which is the same sum. Cost:
+ * 2 m p (d + c) flops, m p kernel values, p d m / 512 packed elements. Memory: a few MB for each worker.
  */
 #include "cpu/tile.h"
 
@@ -30,7 +29,7 @@
 #define MRC_UK_PANEL(isa, name)
 #include "cpu/ukernels.inc"
 
-enum { FEW_ROWS = 64 }; /* for each thread: below it, chunks are the parallel pieces */
+enum { TILES_IN_FLIGHT = 4 }; /* for each thread, when tiles are the parallel pieces */
 
 /* ---- Decisions before the loops ------------------------------------------------------------------------------ */
 
@@ -134,7 +133,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
     space->weights = take(base, &used, product->c_panels * MRC_TILE_CENTERS * product->mr_sum * size);
     space->partial = take(base, &used, product->mr_sum * nr * size);
-    space->chunk_sums = take(base, &used, sums * 8);
+    space->tile_sums = take(base, &used, sums * 8);
     space->total_sums = take(base, &used, sums * 8);
     return used;
 }
@@ -143,11 +142,11 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
 
 typedef struct run {
     mrc_product *product;
-    mrc_space *spaces;   /* one for each worker */
-    int64_t block_rows;  /* rows of X in a block */
-    int64_t first_chunk; /* chunk-parallel mode: the group's first chunk */
-    double *group_sums;  /* chunk-parallel mode: one set of sums for each chunk of the group */
-    int64_t sums_count;  /* doubles in a set */
+    mrc_space *spaces;  /* one for each worker */
+    int64_t block_rows; /* rows of X in a block */
+    int64_t first_tile; /* tile-parallel mode: the group's first tile */
+    double *group_sums; /* tile-parallel mode: one set of sums for each tile of the group */
+    int64_t sums_count; /* doubles in a set */
 } run;
 
 static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
@@ -225,19 +224,9 @@ static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int
     }
 }
 
-static int64_t chunk_count(const mrc_product *product)
+static int64_t tile_count(const mrc_product *product)
 {
-    int64_t centers = (int64_t)MRC_CHUNK_TILES * MRC_TILE_CENTERS;
-    return (product->z->rows + centers - 1) / centers;
-}
-
-static void do_chunk(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t chunk,
-                     double *sums)
-{
-    int64_t first = chunk * MRC_CHUNK_TILES * MRC_TILE_CENTERS;
-    int64_t end = mrc_min(first + MRC_CHUNK_TILES * MRC_TILE_CENTERS, product->z->rows);
-    for (int64_t z = first; z < end && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS)
-        do_tile(product, space, x_first, x_count, z, sums);
+    return (product->z->rows + MRC_TILE_CENTERS - 1) / MRC_TILE_CENTERS;
 }
 
 static void write_sums(const mrc_product *product, const double *sums, int64_t x_first, int64_t x_count)
@@ -263,34 +252,38 @@ static void do_block(void *argument, int64_t block, int worker)
     size_t bytes = (size_t)self->sums_count * sizeof(double);
     pack_block(product, space, first, count);
     memset(space->total_sums, 0, bytes);
-    for (int64_t chunk = 0; chunk < chunk_count(product); chunk++) {
-        memset(space->chunk_sums, 0, bytes);
-        do_chunk(product, space, first, count, chunk, space->chunk_sums);
-        for (int64_t i = 0; i < self->sums_count; i++) space->total_sums[i] += space->chunk_sums[i];
+    for (int64_t z = 0; z < product->z->rows && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS) {
+        memset(space->tile_sums, 0, bytes);
+        do_tile(product, space, first, count, z, space->tile_sums);
+        for (int64_t i = 0; i < self->sums_count; i++) space->total_sums[i] += space->tile_sums[i];
     }
     if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, space->total_sums, first, count);
 }
 
-static void do_chunk_of_group(void *argument, int64_t index, int worker)
+static void do_tile_of_group(void *argument, int64_t index, int worker)
 {
     run *self = argument;
+    mrc_product *product = self->product;
+    mrc_space *space = &self->spaces[worker];
     double *sums = self->group_sums + index * self->sums_count;
+    if (!space->packed) pack_block(product, space, 0, product->x->rows);
+    space->packed = true;
     memset(sums, 0, (size_t)self->sums_count * sizeof *sums);
-    pack_block(self->product, &self->spaces[worker], 0, self->product->x->rows);
-    do_chunk(self->product, &self->spaces[worker], 0, self->product->x->rows, self->first_chunk + index, sums);
+    if (!atomic_load(&product->callback_failed))
+        do_tile(product, space, 0, product->x->rows, (self->first_tile + index) * MRC_TILE_CENTERS, sums);
 }
 
-/* Few rows: chunks in parallel, a group at a time, their sums added in order. */
-static void run_by_chunks(run *self, int threads, int64_t group, double *totals)
+/* A single block of X: tiles in parallel, a group at a time, their sums added in order. */
+static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 {
     mrc_product *product = self->product;
     memset(totals, 0, (size_t)self->sums_count * sizeof *totals);
-    for (int64_t first = 0; first < chunk_count(product); first += group) {
-        int64_t count = mrc_min(group, chunk_count(product) - first);
-        self->first_chunk = first;
-        mrc_parallel_for(threads, count, do_chunk_of_group, self);
-        for (int64_t chunk = 0; chunk < count; chunk++)
-            for (int64_t i = 0; i < self->sums_count; i++) totals[i] += self->group_sums[chunk * self->sums_count + i];
+    for (int64_t first = 0; first < tile_count(product); first += group) {
+        int64_t count = mrc_min(group, tile_count(product) - first);
+        self->first_tile = first;
+        mrc_parallel_for(threads, count, do_tile_of_group, self);
+        for (int64_t tile = 0; tile < count; tile++)
+            for (int64_t i = 0; i < self->sums_count; i++) totals[i] += self->group_sums[tile * self->sums_count + i];
     }
     if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, totals, 0, product->x->rows);
 }
@@ -315,39 +308,45 @@ static mercer_status find_origin(mrc_product *product, mrc_backend *backend, dou
     return MERCER_OK;
 }
 
+/* Rows of X in a block: as many blocks as make the same number for every thread, so that none waits at the end. */
+static int64_t choose_block_rows(const mrc_product *product, int threads, bool by_tiles)
+{
+    int64_t m = product->x->rows, all = MRC_BLOCK_ROWS * (int64_t)threads, rounds = (m + all - 1) / all;
+    int64_t share = (m + rounds * threads - 1) / (rounds * threads);
+    return mrc_round_up(by_tiles ? m : share, product->nr);
+}
+
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
 {
-    mrc_cpu *cpu = backend->state;
+    mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
     int threads = backend->context->threads;
-    int64_t m = product->x->rows, nr = product->nr;
+    int64_t m = product->x->rows;
     if (m == 0 || (product->k.cols == 0 && product->c_panels == 0)) return MERCER_OK;
-    /* Every worker packs all of X in that mode, so X may not be more than a block. */
-    bool by_chunks =
-        threads > 1 && m < mrc_min((int64_t)FEW_ROWS * threads, MRC_BLOCK_ROWS) && chunk_count(product) > 1;
-    int64_t pieces = 4 * (int64_t)threads, share = mrc_round_up((m + pieces - 1) / pieces, FEW_ROWS);
-    int64_t block_rows = mrc_round_up(by_chunks ? m : mrc_min(mrc_min(share, MRC_BLOCK_ROWS), m), nr);
-
+    bool by_tiles = threads > 1 && m <= MRC_BLOCK_ROWS && tile_count(product) > 1;
+    int64_t group = by_tiles ? mrc_min(TILES_IN_FLIGHT * (int64_t)threads, tile_count(product)) : 0;
+    int64_t block_rows = choose_block_rows(product, threads, by_tiles);
     run self = {
         .product = product, .block_rows = block_rows, .sums_count = product->c_panels * product->mr_sum * block_rows};
-    int64_t group = by_chunks ? mrc_min(4 * (int64_t)threads, chunk_count(product)) : 0;
+
     mrc_space measured;
-    int64_t space_bytes = lay_out(product, block_rows, NULL, &measured);
-    int64_t sums_bytes = (group + 1) * self.sums_count * 8, d_bytes = mrc_round_up(product->d * 8, MRC_ALIGNMENT);
-    MRC_TRY(mrc_arena_reserve(&cpu->arena, threads * (space_bytes + mrc_round_up(sizeof(mrc_space), MRC_ALIGNMENT)) +
-                                               mrc_round_up(sums_bytes, MRC_ALIGNMENT) + 2 * d_bytes + MRC_ALIGNMENT));
-    self.spaces = mrc_arena_push(&cpu->arena, threads * (int64_t)sizeof(mrc_space));
-    for (int i = 0; i < threads; i++)
-        lay_out(product, block_rows, mrc_arena_push(&cpu->arena, space_bytes), &self.spaces[i]);
-    self.group_sums = mrc_arena_push(&cpu->arena, sums_bytes);
-    double *mean = mrc_arena_push(&cpu->arena, d_bytes);
-    void *rounded = mrc_arena_push(&cpu->arena, d_bytes);
+    int64_t space_bytes = lay_out(product, block_rows, NULL, &measured),
+            spaces_bytes = threads * (int64_t)sizeof measured;
+    int64_t sums_bytes = (group + 1) * self.sums_count * 8, d_bytes = product->d * 8;
+    MRC_TRY(mrc_arena_reserve(arena, threads * space_bytes + mrc_round_up(spaces_bytes, MRC_ALIGNMENT) +
+                                         mrc_round_up(sums_bytes, MRC_ALIGNMENT) +
+                                         2 * mrc_round_up(d_bytes, MRC_ALIGNMENT)));
+    self.spaces = mrc_arena_push(arena, spaces_bytes);
+    for (int i = 0; i < threads; i++) lay_out(product, block_rows, mrc_arena_push(arena, space_bytes), &self.spaces[i]);
+    self.group_sums = mrc_arena_push(arena, sums_bytes);
+    double *mean = mrc_arena_push(arena, d_bytes);
+    void *rounded = mrc_arena_push(arena, d_bytes);
     if (product->centred) MRC_TRY(find_origin(product, backend, mean, rounded));
 
-    if (by_chunks)
-        run_by_chunks(&self, threads, group, self.group_sums + group * self.sums_count);
+    if (by_tiles)
+        run_by_tiles(&self, threads, group, self.group_sums + group * self.sums_count);
     else
         mrc_parallel_for(threads, (m + block_rows - 1) / block_rows, do_block, &self);
-    mrc_arena_reset(&cpu->arena);
+    mrc_arena_reset(arena);
     if (!atomic_load(&product->callback_failed)) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
 }

@@ -20,7 +20,6 @@
 enum {
     MRC_TILE_CENTERS = 240,     /* a multiple of every mr */
     MRC_BLOCK_ROWS = 512,       /* a multiple of every nr */
-    MRC_CHUNK_TILES = 4,        /* sums are formed for chunks of this many tiles, then over chunks in order */
     MRC_U8_MAX_FEATURES = 32768 /* 255^2 * 32768 < 2^31: products of bytes are exact in int32 */
 };
 
@@ -68,8 +67,9 @@ typedef struct mrc_space {
     double *block;      /* (nr, 240) for a callback, then its norms (nr) and (240) */
     void *weights;      /* (c_panels, 240, mr_sum) */
     void *partial;      /* (mr_sum, nr) */
-    double *chunk_sums; /* (block panels, c_panels, mr_sum, nr) */
+    double *tile_sums;  /* (block panels, c_panels, mr_sum, nr) */
     double *total_sums; /* the same */
+    bool packed;        /* x_panels hold the X block, when there is only one */
 } mrc_space;
 
 /* Where a tile lies. */

@@ -85,6 +85,34 @@ static bool UK_PANEL_FN(sqdist_f64)(int64_t rows, int64_t width, double *restric
     return suspicious != 0;
 }
 
+static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip,
+                                 const uint8_t *restrict row, void *restrict panel, int32_t *sum, int32_t *squares)
+{
+    int32_t total = 0, total_squares = 0;
+    for (int64_t k = 0; k < d; k++) {
+        total += row[k];
+        total_squares += row[k] * row[k];
+    }
+    *sum = total;
+    *squares = total_squares;
+    int64_t whole = d / group * group;
+    if (group == 2) {
+        int16_t *out = (int16_t *)panel + 2 * r;
+        for (int64_t k = 0; k < whole; k += 2, out += 2 * width) out[0] = row[k], out[1] = row[k + 1];
+        if (whole < d) out[0] = row[whole];
+        return;
+    }
+    uint8_t *out = (uint8_t *)panel + 4 * r;
+    const uint32_t flips = flip * UINT32_C(0x01010101);
+    for (int64_t k = 0; k < whole; k += 4, out += 4 * width) {
+        uint32_t word;
+        memcpy(&word, row + k, sizeof word);
+        word ^= flips; /* adds 128 to each byte, modulo 256: as signed bytes, value - 128 */
+        memcpy(out, &word, sizeof word);
+    }
+    for (int64_t k = whole; k < d; k++) *out++ = row[k] ^ flip;
+}
+
 static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
                                    const int32_t *restrict x_norms, const int32_t *restrict z_norms,
                                    float *restrict out)
@@ -144,6 +172,7 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .sqnorms_f64 = UK_PANEL_FN(sqnorms_f64),
     .sqdist_f32 = UK_PANEL_FN(sqdist_f32),
     .sqdist_f64 = UK_PANEL_FN(sqdist_f64),
+    .pack_u8 = UK_PANEL_FN(pack_u8),
     .sqdist_u8 = UK_PANEL_FN(sqdist_u8),
     .map_f32 = UK_PANEL_FN(map_f32),
 };

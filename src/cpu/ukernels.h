@@ -58,6 +58,10 @@ typedef struct mrc_panel_ops {
                        float near);
     bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms,
                        double near);
+    /* One row of d bytes into a panel of bytes: row r of width, groups as ukernels.h says; flip is added to every byte (group 4). The sum
+       and the sum of squares come back. The panel's groups beyond d are left alone. */
+    void (*pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip, const uint8_t *row, void *panel,
+                    int32_t *sum, int32_t *squares);
     /* exact integer products and norms to squared distances */
     void (*sqdist_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
                       float *out);
