@@ -5,9 +5,9 @@
  * Mercer works with general kernel models  f(x) = sum_j alpha_j K(x, z_j)  whose p centers z_j are chosen
  * freely. This header is grouped from simple to advanced:
  *
- *   1. version            4. matrix views
- *   2. status             5. kernel functions
- *   3. context            6. kernel matrices and products
+ *   1. version            4. matrix views                    7. models
+ *   2. status             5. kernel functions                8. sources of samples
+ *   3. context            6. kernel matrices and products    9. training
  *
  * Rules that hold for every function, unless its comment says otherwise:
  *
@@ -260,9 +260,9 @@ MERCER_API mercer_status mercer_kernel_value(mercer_context *context, double *ou
  * centers are carried in double between tiles. A row of the result does not depend on the other rows of X: a batch
  * may be split anywhere. Rows that coincide get the exact kernel value (K(x, x) = 1 for functions of the distance).
  *
- * All inputs must be finite, and products of inner-product kernels within the range of the arithmetic. Memory beyond the
- * arguments is a few tiles for each thread, never m x p. Only a user callback that fails midway leaves a part of the output
- * written.
+ * All inputs must be finite, and products of inner-product kernels within the range of the arithmetic. Memory beyond
+ * the arguments is a few tiles for each thread, never m x p. Only a user callback that fails midway leaves a part of
+ * the output written.
  */
 
 /* K = K(X, Z), K is (m, p). */
@@ -278,6 +278,204 @@ MERCER_API mercer_status mercer_kernel_matmul(mercer_context *context, const mer
 /* D = the diagonal K(x_i, x_i), D is (m, 1). */
 MERCER_API mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matrix *D,
                                                 const mercer_kernel *kernel, const mercer_matrix *X);
+
+/* ---- 7. Models ----------------------------------------------------------------------------------------------- */
+
+/* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
+typedef struct mercer_model mercer_model;
+
+/*
+ * Makes a model with weights 0. The centers (p, d), of any dtype, are copied and keep their dtype. `weights` is the
+ * type of the weights and of training: MERCER_F32, MERCER_F64, or 0 to choose (f64 if the centers are f64). The
+ * context must outlive the model.
+ */
+MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
+                                             const mercer_matrix *centers, int64_t outputs, mercer_dtype weights);
+MERCER_API void mercer_model_free(mercer_model *model);
+
+/* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. */
+MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
+
+/* labels[i] = the output with the largest value at row i of X (the first of equals). */
+MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
+
+/* Borrowed views, valid as long as the model; weights may be read, and written between calls. */
+MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
+MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
+MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
+
+/* ---- 8. Sources of samples ----------------------------------------------------------------------------------- */
+
+/* A few samples, borrowed until the next call on their source. */
+typedef struct mercer_batch {
+    mercer_matrix X;       /* (m, d) any dtype, the same in every batch */
+    mercer_matrix Y;       /* (m, c) f32 or f64 */
+    const double *weights; /* (m) >= 0, or NULL: all 1 */
+    const int64_t
+        *rows; /* (m) which samples these are, 0 .. source.rows - 1, or NULL: unknown. Known rows let Mercer keep
+                              what it has computed for them, and are needed by solvers whose centers are the samples. */
+} mercer_batch;
+
+/*
+ * Where samples come from. Training reads passes ("epochs") of batches. Batches must be independent draws: shuffle
+ * well. The functions return 0, or anything else to stop with MERCER_ERROR_CALLBACK; last_error may be NULL.
+ */
+typedef struct mercer_source {
+    size_t struct_size; /* sizeof(mercer_source) */
+    int64_t rows;       /* samples in a pass */
+    int64_t features;   /* d */
+    int64_t outputs;    /* c */
+    mercer_dtype dtype; /* of X */
+    /* The next batch begins pass number `epoch`: 0, 1, ...; -1 is the pass that the preconditioner's sample is drawn from. */
+    int (*restart)(void *user, int64_t epoch);
+    int (*next)(void *user, int64_t most, mercer_batch *batch); /* at most `most` rows; 0 rows: the pass is over */
+    const char *(*last_error)(void *user);
+    void (*release)(void *user); /* may be NULL */
+    void *user;
+} mercer_source;
+
+/*
+ * A source over matrices in memory, which are borrowed: X (n, d), Y (n, c) f32 or f64, weights (n) or NULL. Each pass
+ * is a fresh random order drawn from seed. Release with mercer_source_release.
+ */
+MERCER_API mercer_status mercer_source_from_matrices(mercer_source *out, mercer_context *context,
+                                                     const mercer_matrix *X, const mercer_matrix *Y,
+                                                     const double *weights, uint64_t seed);
+/* The same for classification: labels (n) in 0 .. classes - 1 become one-hot rows. */
+MERCER_API mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *context, const mercer_matrix *X,
+                                                   const int32_t *labels, int64_t classes, const double *weights,
+                                                   uint64_t seed);
+MERCER_API void mercer_source_release(mercer_source *source);
+
+/* ---- 9. Training --------------------------------------------------------------------------------------------- */
+
+/* Ranks among which the centers are shared out. */
+typedef struct mercer_comm mercer_comm;
+
+/* `ranks` ranks inside this process, one after the other: the same model as with one rank, up to rounding. */
+MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
+MERCER_API void mercer_comm_free(mercer_comm *comm);
+
+typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } mercer_switch;
+
+/* How training goes: handed to the progress callback at the end of every epoch (or CG step), and on request. */
+typedef struct mercer_progress {
+    size_t struct_size;
+    int64_t epoch;              /* passes done */
+    int64_t epochs;             /* passes planned */
+    int64_t samples;            /* samples seen */
+    double seconds;             /* since the start of fit */
+    double train_loss;          /* mean squared error over the pass, of the iterates as they were */
+    double train_accuracy;      /* share of right labels among them; only if classification */
+    double validation_loss;     /* NaN without a validation set */
+    double validation_accuracy; /* NaN without, or if not classification */
+    double projection_residual; /* relative residual the last projection left; 0 if none is needed */
+    double step;                /* eta / m, the factor of the last step */
+} mercer_progress;
+
+/* Non-zero stops cleanly: the model keeps the best weights so far and fit returns MERCER_OK. */
+typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
+
+/* Every field may be 0: it then means "choose for me". What was chosen: mercer_plan. */
+typedef struct mercer_train_options {
+    size_t struct_size;
+    const char *solver;    /* auto, direct, cg, ep4, ep3, ep3-exact, ep2, ep1, richardson, pegasos, nytro, gd */
+    const char *projector; /* auto, exact, ep2, pcg, bgs */
+    int64_t epochs;        /* passes over the samples; for cg, most steps (it stops at a relative gradient of 1e-4) */
+    int64_t batch;         /* m */
+    int64_t nystrom;       /* s, samples of the preconditioner */
+    int64_t eigenpairs;    /* q; -1 for none */
+    int64_t period;        /* T, batches between projections */
+    int64_t projector_nystrom; /* the same two for the projector's own */
+    int64_t projector_eigenpairs;
+    int64_t projector_passes;   /* at most so many passes over K(Z, Z) in a projection */
+    double projector_tolerance; /* stop a projection at this relative residual */
+    int64_t projector_block;    /* centers in a block of bgs */
+    mercer_switch carry;        /* add what a projection leaves over to the next */
+    double step_factor;         /* gamma in (0, 1) of the step rule */
+    double lambda;              /* ridge: + lambda alpha' K(Z,Z) alpha */
+    mercer_switch average;      /* return the average of the later iterates */
+    mercer_switch decay;        /* let the step fall in the later epochs */
+    int64_t polish;             /* this many CG steps on the true objective at the end */
+    uint64_t seed;
+    int64_t memory;               /* bytes this training may hold, beyond the caller's data; 0: half of what is free */
+    mercer_switch cache;          /* keep K(X,Z) if it fits */
+    mercer_switch classification; /* outputs are one-hot classes: report accuracies */
+    const mercer_matrix *validation_X; /* borrowed; both or neither */
+    const mercer_matrix *validation_Y;
+    int64_t patience; /* stop after so many epochs without a better validation result; 0: never */
+    mercer_progress_callback progress;
+    void *progress_user;
+} mercer_train_options;
+
+/* All zero but struct_size. (A macro that lists 29 fields would be no help: initialise with {0} and set
+   struct_size.) */
+MERCER_API mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size);
+
+enum { MERCER_PLAN_TEXT = 4096 };
+
+/* What training will do and why. */
+typedef struct mercer_plan {
+    size_t struct_size;
+    char solver[16], projector[16];
+    int64_t epochs, batch, nystrom, eigenpairs, period;
+    int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
+    int carry, average, decay; /* 0 or 1 */
+    int cache_data;            /* K(X, Z) is kept */
+    int cache_centers;         /* K(Z, Z) or its factor is kept */
+    mercer_dtype precision;    /* of weights and kernel values */
+    double step_factor, lambda;
+    int64_t bytes;               /* planned peak, beyond the caller's data and the model */
+    double flops, seconds;       /* estimates for the whole training */
+    char text[MERCER_PLAN_TEXT]; /* every choice in words, one line each */
+} mercer_plan;
+
+/* Plans without training. options may be NULL. The plan's batch and period are estimates until the data have been
+   seen. */
+MERCER_API mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
+                                           const mercer_train_options *options);
+
+/* Trains a model's weights. */
+typedef struct mercer_trainer mercer_trainer;
+
+/* The model, and comm (NULL: one rank), must outlive the trainer. Weights other than 0 in the model are a warm
+   start. */
+MERCER_API mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
+                                               const mercer_train_options *options);
+MERCER_API void mercer_trainer_free(mercer_trainer *trainer);
+
+typedef struct mercer_report {
+    size_t struct_size;
+    mercer_plan plan; /* with all numbers as they were used */
+    int64_t epochs, samples, steps, projections;
+    double train_loss, train_accuracy;
+    double validation_loss, validation_accuracy; /* of the returned weights; NaN without a validation set */
+    double projection_residual_mean, projection_residual_last;
+    double tail, beta; /* t = lambda_{q+1} and beta of the step rule */
+    int64_t halvings;  /* times the watchdog rolled back and halved the step */
+    int stopped;       /* 0 finished, 1 early stopping, 2 progress callback */
+    double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
+    double flops;       /* done, counted */
+    int64_t peak_bytes; /* most memory held through the context, beyond what was held before */
+} mercer_report;
+
+/*
+ * Trains on a source and writes the weights into the model. report may be NULL. On failure the model keeps the weights
+ * it had; the weights never contain NaN.
+ */
+MERCER_API mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report,
+                                            const mercer_source *source);
+
+/*
+ * One step on the caller's own batch (streaming, partial fit), with an iterative solver. The first call must bring at
+ * least as many rows as it should draw the preconditioner from (some hundreds or more); they serve as the sample too.
+ * The model's weights are current after each call that ended in a projection, and after mercer_trainer_finish.
+ */
+MERCER_API mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *X, const mercer_matrix *Y,
+                                             const double *weights);
+/* Projects what is pending and brings the model up to date. */
+MERCER_API mercer_status mercer_trainer_finish(mercer_trainer *trainer);
+MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 /* Public: version, status texts, contexts. */
 #include "core/context.h"
 
+#include "api/options.h"
 #include "backend/backend.h"
 #include "core/memory.h"
 
@@ -28,28 +29,12 @@ const char *mercer_last_error(const mercer_context *context)
 
 mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size)
 {
-    if (!options) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options is NULL");
-    if (struct_size < sizeof(size_t))
-        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "struct_size: %zu is too small", struct_size);
-    memset(options, 0, struct_size);
-    options->struct_size = struct_size;
-    return MERCER_OK;
+    return mrc_init_struct(options, struct_size, "options");
 }
 
-/* Copies what both sides know. A caller built against a newer header may have set fields we do not know: refused, not ignored. */
 static mercer_status read_options(mercer_context_options *ours, const mercer_context_options *theirs)
 {
-    *ours = (mercer_context_options)MERCER_CONTEXT_OPTIONS_INIT;
-    if (!theirs) return MERCER_OK;
-    size_t size = theirs->struct_size;
-    if (size < sizeof(size_t))
-        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT,
-                        "options: struct_size is %zu; initialise the struct with MERCER_CONTEXT_OPTIONS_INIT", size);
-    for (size_t i = sizeof *ours; i < size; i++)
-        if (((const char *)theirs)[i])
-            return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: a field is set that version %s does not know",
-                            mercer_version());
-    memcpy(ours, theirs, size < sizeof *ours ? size : sizeof *ours);
+    MRC_TRY(mrc_read_struct(NULL, ours, sizeof *ours, theirs, "options"));
     if (ours->threads < 0)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
     if (!ours->allocator.allocate != !ours->allocator.release)
@@ -114,16 +99,11 @@ void mercer_context_free(mercer_context *context)
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (!info) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "info is NULL");
-    if (info->struct_size < sizeof(size_t))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "info: set struct_size to sizeof(mercer_context_info) before the call");
-    mercer_context_info all = {.struct_size = info->struct_size,
+    mercer_context_info all = {.struct_size = sizeof all,
                                .backend = context->backend->ops->name,
                                .isa = context->backend->ops->capabilities(context->backend).isa,
                                .threads = context->threads,
                                .bytes_now = context->bytes_now,
                                .bytes_peak = context->bytes_peak};
-    memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
-    return MERCER_OK;
+    return mrc_write_struct(context, info, &all, sizeof all, "info");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ops table: all that algorithms know of a machine. A backend is one struct of functions; every result it gives is judged
- * against the scalar double reference by tests/conformance, which covers a backend because it is listed in registry.c.
+ * The ops table: all that algorithms know of a machine. A backend is one struct of functions; every result it gives is
+ * judged against the scalar double reference by tests/conformance, which covers a backend because it is listed in
+ * registry.c.
  *
  * Contract of every operation:
  *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data finite.
@@ -40,8 +41,9 @@ typedef struct mrc_pair {
 } mrc_pair;
 
 /*
- * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the backend says
- * how many of the p columns it kept there, as (m, columns) in the dtype of W. bytes == 0 keeps nothing: all is recomputed.
+ * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the
+ * backend says how many of the p columns it kept there, as (m, columns) in the dtype of W. bytes == 0 keeps nothing:
+ * all is recomputed.
  */
 typedef struct mrc_kept {
     void *memory;
@@ -112,7 +114,8 @@ struct mrc_backend_ops {
                                  const int64_t *rows);
     mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                       const int64_t *rows, double factor);
-    /* Y = a X + b Y (b == 0 does not read Y), X_i *= factors[i], and out[j] = sum_i X_ij Y_ij. f32 or f64. */
+    /* Y = a X + b Y (b == 0 does not read Y; X may be Y), X_i *= factors[i], and out[j] = sum_i X_ij Y_ij. f32 or
+       f64. */
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Defaults of the optional operations that are not dense linear algebra (those are in dense.c), and host memory. Plain loops in
- * double: right before fast. A backend overrides what it can do better.
+ * Defaults of the optional operations that are not dense linear algebra (those are in dense.c), and host memory. Plain
+ * loops in double: right before fast. A backend overrides what it can do better.
  */
 #include "backend/dense.h"
 

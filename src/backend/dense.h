@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Defaults of the dense linear algebra operations: textbook methods in double, for small matrices and for judging others. */
+/* Defaults of the dense linear algebra operations: textbook methods in double, for small matrices and for judging
+   others. */
 #ifndef MRC_BACKEND_DENSE_H
 #define MRC_BACKEND_DENSE_H
 

@@ -21,6 +21,7 @@ struct mercer_context {
     struct mrc_backend *backend; /* made and released by src/api, which alone knows backends and contexts */
     int64_t bytes_now;           /* counted by core/memory.c */
     int64_t bytes_peak;
+    int64_t bytes_high; /* the same since somebody set it to bytes_now: the peak of a part of the work */
     char error[MRC_ERROR_CHARS];
 };
 

@@ -44,6 +44,14 @@ mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows)
     return part;
 }
 
+mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols)
+{
+    mercer_matrix part = *matrix;
+    part.data = (char *)matrix->data + first * mrc_dtype_size(matrix->dtype);
+    part.cols = cols;
+    return part;
+}
+
 /* ---- Elements ------------------------------------------------------------------------------------------------ */
 
 double mrc_load(const mercer_matrix *matrix, int64_t i, int64_t j)
@@ -203,7 +211,8 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
             }
             break;
         case MERCER_F32: {
-            /* The largest bit pattern without its sign is the largest magnitude, or a NaN or infinity if there is one. */
+            /* The largest bit pattern without its sign is the largest magnitude, or a NaN or infinity if there is
+               one. */
             uint32_t bits = 0;
             for (int64_t j = 0; j < matrix->cols; j++) {
                 uint32_t size = mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff;

@@ -34,9 +34,10 @@ void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value);
 void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out);
 void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
 
-/* A view of contiguous host memory, and of rows first .. first + rows - 1 of a view. */
+/* Views: of contiguous host memory, of some rows of a view, of some columns. */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
+mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols);
 
 /* The view is usable: not NULL, sizes sane and not overflowing, ld >= cols, dtype among `accept` (MRC_ACCEPT_...). */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);
@@ -45,7 +46,8 @@ mercer_status mrc_check_size(mercer_context *context, const char *name, const me
 mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
                               const char *in_name, const mercer_matrix *in);
 
-/* Every element is finite; the message says where the first that is not stands. *largest, if not NULL: max |element|. */
+/* Every element is finite; the message says where the first that is not stands. *largest, if not NULL: max
+   |element|. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
 
 #endif

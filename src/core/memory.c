@@ -47,6 +47,7 @@ mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int6
     memcpy(block, &total, sizeof total);
     context->bytes_now += total;
     context->bytes_peak = mrc_max(context->bytes_peak, context->bytes_now);
+    context->bytes_high = mrc_max(context->bytes_high, context->bytes_now);
     *out = block + MRC_ALIGNMENT;
     return MERCER_OK;
 }
@@ -77,7 +78,8 @@ mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes)
 {
     arena->used = 0;
     if (bytes <= arena->capacity) return MERCER_OK;
-    /* Release first: the old content is scratch of a call that has ended, and two blocks at once would double the peak. */
+    /* Release first: the old content is scratch of a call that has ended, and two blocks at once would double the
+       peak. */
     mrc_arena_destroy(arena);
     void *block;
     MRC_TRY(mrc_alloc(arena->context, &block, bytes, 1, "scratch tiles"));

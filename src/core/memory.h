@@ -35,8 +35,8 @@ static inline int64_t mrc_max(int64_t a, int64_t b)
 }
 
 /*
- * count * size bytes, 64-byte aligned, not cleared. On failure *out is NULL and the status is MERCER_ERROR_MEMORY with a
- * message naming `what`. A count of 0 gives a valid pointer. Only the thread inside the Mercer call may allocate.
+ * count * size bytes, 64-byte aligned, not cleared. On failure *out is NULL and the status is MERCER_ERROR_MEMORY with
+ * a message naming `what`. A count of 0 gives a valid pointer. Only the thread inside the Mercer call may allocate.
  */
 mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int64_t size, const char *what);
 /* The same, cleared to zero. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parallel_for on OpenMP, or on plain threads where the build has none (also used by the thread sanitizer, which does not
- * see into OpenMP's own synchronisation). Pieces are handed out one at a time: they are tiles, large and uneven.
+ * parallel_for on OpenMP, or on plain threads where the build has none (also used by the thread sanitizer, which does
+ * not see into OpenMP's own synchronisation). Pieces are handed out one at a time: they are tiles, large and uneven.
  */
 #include "core/parallel.h"
 

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /*
- * One piece of work. `index` says which piece, `worker` (0 .. threads - 1) which scratch may be used. Results must depend on
- * index alone, never on worker: that is why they have the same bits for any number of threads. No allocation in here.
+ * One piece of work. `index` says which piece, `worker` (0 .. threads - 1) which scratch may be used. Results must
+ * depend on index alone, never on worker: that is why they have the same bits for any number of threads. No allocation
+ * in here.
  */
 typedef void (*mrc_work)(void *argument, int64_t index, int worker);
 

@@ -5,12 +5,13 @@
  * Counter layout: words 0-1 hold the draw's block number, words 2-3 the stream; the key is the seed. A block gives four
  * 32-bit words = two 64-bit draws, so draw k is half (k mod 2) of block k / 2.
  *
- * Normal: Box-Muller on the two uniforms of a block; draw k is the cosine (k even) or sine (k odd) member of pair k / 2.
+ * Normal: Box-Muller on the two uniforms of a block; draw k is the cosine (k even) or sine (k odd) member of pair k /
+ * 2.
  *
- * Permutation: a balanced Feistel network on 2h bits is a bijection of 0 .. 4^h - 1 for any round function; Philox keyed by
- * seed, stream and round is that function. Values >= n are sent through the network again ("cycle walking") until one is
- * below n, which restricts the bijection to 0 .. n - 1. 4^h < 4 n for large n, so about two walks are expected. Small n
- * use at least 2^8 values and 8 rounds, where tests find no departure from uniformity.
+ * Permutation: a balanced Feistel network on 2h bits is a bijection of 0 .. 4^h - 1 for any round function; Philox
+ * keyed by seed, stream and round is that function. Values >= n are sent through the network again ("cycle walking")
+ * until one is below n, which restricts the bijection to 0 .. n - 1. 4^h < 4 n for large n, so about two walks are
+ * expected. Small n use at least 2^8 values and 8 rounds, where tests find no departure from uniformity.
  */
 #include "core/random.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps BLAS single-threaded while Mercer uses it. Only OpenBLAS has a setting; other libraries link without these symbols. */
+/* Keeps BLAS single-threaded while Mercer uses it. Only OpenBLAS has a setting; other libraries link without these
+   symbols. */
 #include "cpu/cpu.h"
 
 #include <stdatomic.h>

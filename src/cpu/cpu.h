@@ -30,9 +30,9 @@ mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix
 mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
 
 /*
- * BLAS runs single-threaded inside our own parallel pieces: the bits of a result then do not depend on the number of threads. Its
- * thread count is a setting of the whole process, so it is lowered between begin and end, and what it was comes back when the last
- * of several contexts ends.
+ * BLAS runs single-threaded inside our own parallel pieces: the bits of a result then do not depend on the number of
+ * threads. Its thread count is a setting of the whole process, so it is lowered between begin and end, and what it was
+ * comes back when the last of several contexts ends.
  */
 void mrc_blas_begin(void);
 void mrc_blas_end(void);

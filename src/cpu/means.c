@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Column means, in double: mean_k = (1/m) sum_i x_ik. Rows are cut into at most 64 parts by their number alone; the parts are
- * summed in parallel and added in order, so the bits do not depend on the number of threads. Cost: m d additions.
+ * Column means, in double: mean_k = (1/m) sum_i x_ik. Rows are cut into at most 64 parts by their number alone; the
+ * parts are summed in parallel and added in order, so the bits do not depend on the number of threads. Cost: m d
+ * additions.
  */
 #include "core/matrix.h"
 #include "core/parallel.h"

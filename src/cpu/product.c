@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fused driver: Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile for each worker.
+ * The fused driver: Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile for each
+ * worker.
  *
  *   for each block of X (parallel):   pack it
  *     for each tile of 240 centers:   pack it and its weights

@@ -7,7 +7,8 @@
  *   products of one X panel with a Z tile: (240, nr), center-major   -> distances -> kernel values, in place, in cache
  *   values (240, nr) and weights (240, c)                            -> sums (c, nr), added up in double
  *
- * The numbers are fixed, so the order of every sum is fixed: it depends on the centers alone, not on batch, threads or ISA.
+ * The numbers are fixed, so the order of every sum is fixed: it depends on the centers alone, not on batch, threads or
+ * ISA.
  */
 #ifndef MRC_CPU_TILE_H
 #define MRC_CPU_TILE_H
@@ -23,7 +24,8 @@ enum {
     MRC_U8_MAX_FEATURES = 32768 /* 255^2 * 32768 < 2^31: products of bytes are exact in int32 */
 };
 
-/* Pairs nearer than this share of |x|^2 + |z|^2 are evaluated from their coordinates in double: products cannot resolve them. */
+/* Pairs nearer than this share of |x|^2 + |z|^2 are evaluated from their coordinates in double: products cannot
+   resolve them. */
 #define MRC_NEAR_F32 0x1p-10f
 #define MRC_NEAR_F64 0x1p-20
 
@@ -82,7 +84,8 @@ typedef struct mrc_place {
 /* Typed work on tiles: the same source built for float and for double. */
 struct mrc_tile_type {
     int64_t size; /* of an element */
-    /* Rows first .. first + count - 1 of source, converted, centred, interleaved in a panel of `width`; and their norms. */
+    /* Rows first .. first + count - 1 of source, converted, centred, interleaved in a panel of `width`; and their
+       norms. */
     void (*pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                  void *staging, void *panel, void *norms);
     void (*pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Typed work on a tile, included by tile_f32.c and tile_f64.c after REAL (float or double), TYPED(name), LOAD_ROW, IS_F32.
+ * Typed work on a tile, included by tile_f32.c and tile_f64.c after REAL (float or double), TYPED(name), LOAD_ROW,
+ * IS_F32.
  *
  *   pack      panel[k * width + r] = x_rk - o_k; |x_r - o|^2 by the micro-kernels' FMA chain
  *   finish    products -> squared distances -> kernel values. Pairs that are too near for products to resolve

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact byte products, AVX-512 VNNI: groups of 4 bytes by vpdpbusd, unsigned b times signed a. Math: uk_dot_u8_body.h. */
+/* Exact byte products, AVX-512 VNNI: groups of 4 bytes by vpdpbusd, unsigned b times signed a. Math:
+   uk_dot_u8_body.h. */
 #include "cpu/ukernels.h"
 
 #include <immintrin.h>

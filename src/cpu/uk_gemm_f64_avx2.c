@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Product micro-kernel, double, AVX2: 12 accumulators, 2 rows, 1 factor in 16 registers. Math and cost: uk_gemm_body.h. */
+/* Product micro-kernel, double, AVX2: 12 accumulators, 2 rows, 1 factor in 16 registers. Math and cost:
+   uk_gemm_body.h. */
 #include "cpu/ukernels.h"
 
 #include <immintrin.h>

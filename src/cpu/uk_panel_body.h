@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Body of the elementwise work, included once per instruction set after UK_PANEL_NAME and UK_PANEL_FN(name). Plain C that
- * the compiler vectorises; every rounding is written out (fma where fused), so all instruction sets give the same bits.
+ * Body of the elementwise work, included once per instruction set after UK_PANEL_NAME and UK_PANEL_FN(name). Plain C
+ * that the compiler vectorises; every rounding is written out (fma where fused), so all instruction sets give the same
+ * bits.
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
  *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
@@ -119,7 +120,8 @@ static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *r
 {
     for (int64_t j = 0; j < rows; j++)
         for (int64_t i = 0; i < width; i++) {
-            /* The distance fits 31 bits although the sum of the norms may not: unsigned arithmetic wraps and comes back. */
+            /* The distance fits 31 bits although the sum of the norms may not: unsigned arithmetic wraps and comes
+               back. */
             int32_t square =
                 (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
             out[j * width + i] = (float)(square > 0 ? square : 0); /* only rows that pad a panel can be negative */

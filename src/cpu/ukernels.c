@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Picks micro-kernels for an instruction set: reference first, then every row of the list that it supports overrides. */
+/* Picks micro-kernels for an instruction set: reference first, then every row of the list that it supports
+   overrides. */
 #include "cpu/ukernels.h"
 
 #include <stddef.h>

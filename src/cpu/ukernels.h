@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Micro-kernels: stateless functions on packed tiles, one instruction set each. They allocate nothing and know no threads.
- * ukernels.inc lists them all; a listed one is declared, selectable and thereby tested (conformance runs every ISA).
+ * Micro-kernels: stateless functions on packed tiles, one instruction set each. They allocate nothing and know no
+ * threads. ukernels.inc lists them all; a listed one is declared, selectable and thereby tested (conformance runs
+ * every ISA).
  *
- * A packed panel of `width` rows stores them interleaved, value k of row r at panel[k * width + r], so that a vector holds
- * the same feature of neighbouring rows. Missing rows are zeros.
+ * A packed panel of `width` rows stores them interleaved, value k of row r at panel[k * width + r], so that a vector
+ * holds the same feature of neighbouring rows. Missing rows are zeros.
  *
- * The contract that makes results the same bits on every instruction set, in every batch and at every tile position: an inner
- * product is ONE chain of fused multiply-adds over k = 0, 1, ..., starting from 0. Products and norms both follow it, so a row's
- * product with an equal row equals its squared norm exactly.
+ * The contract that makes results the same bits on every instruction set, in every batch and at every tile position:
+ * an inner product is ONE chain of fused multiply-adds over k = 0, 1, ..., starting from 0. Products and norms both
+ * follow it, so a row's product with an equal row equals its squared norm exactly.
  */
 #ifndef MRC_CPU_UKERNELS_H
 #define MRC_CPU_UKERNELS_H
@@ -24,8 +25,9 @@ typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b,
 
 /*
  * The same for bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
- * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes, a holds
- * value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. start is 0 for group 2.
+ * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes,
+ * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. start
+ * is 0 for group 2.
  */
 typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 

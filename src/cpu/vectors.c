@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Row and element operations in typed loops: the same results as the defaults in src/backend (which convert every element), several
- * times faster. Arithmetic is in double and rounded once to the type of the result.
+ * Row and element operations in typed loops: the same results as the defaults in src/backend (which convert every
+ * element), several times faster. Arithmetic is in double and rounded once to the type of the result.
  */
 #include "core/matrix.h"
 #include "cpu/cpu.h"

@@ -25,8 +25,8 @@
  *
  *   nngp = S_L, ntk = T_L (Jacot et al. 2018). A zero vector without bias has S_l = T_l = 0, the limit.
  *
- * Caveats: near c = 1, acos(c) is about sqrt(2 (1 - c)): an error e in c becomes sqrt(e) in the result, so fast code must
- * evaluate nearly parallel pairs from accurate inner products.
+ * Caveats: near c = 1, acos(c) is about sqrt(2 (1 - c)): an error e in c becomes sqrt(e) in the result, so fast code
+ * must evaluate nearly parallel pairs from accurate inner products.
  */
 #include "kernels/table.h"
 

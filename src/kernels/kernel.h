@@ -10,7 +10,8 @@
 /* What a kernel is a function of: the squared L2 distance, or the inner product with both squared norms. */
 typedef enum mrc_argument { MRC_ON_DISTANCE, MRC_ON_INNER } mrc_argument;
 
-/* "laplace:bandwidth=10" to a kernel and back; the contracts are those of mercer_kernel_parse and mercer_kernel_print. */
+/* "laplace:bandwidth=10" to a kernel and back; the contracts are those of mercer_kernel_parse and
+   mercer_kernel_print. */
 mercer_status mrc_kernel_parse(mercer_context *context, mercer_kernel *out, const char *spec);
 mercer_status mrc_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text, size_t size,
                                size_t *needed);

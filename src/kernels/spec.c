@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel specifications as text: "laplace:bandwidth=10" to a mercer_kernel and back, with errors that say what is valid. */
+/* Kernel specifications as text: "laplace:bandwidth=10" to a mercer_kernel and back, with errors that say what is
+   valid. */
 #include "kernels/table.h"
 
 #include <locale.h>

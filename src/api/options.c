@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Structs with struct_size. */
+#include "api/options.h"
+
+#include <string.h>
+
+static size_t size_of(const void *theirs)
+{
+    size_t size;
+    memcpy(&size, theirs, sizeof size);
+    return size;
+}
+
+static mercer_status fail_size(mercer_context *context, const char *name, size_t size)
+{
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                    "%s: struct_size is %zu; use the INIT macro or the init function of the struct", name, size);
+}
+
+mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const void *theirs, const char *name)
+{
+    memset(ours, 0, size);
+    memcpy(ours, &size, sizeof size);
+    if (!theirs) return MERCER_OK;
+    size_t their_size = size_of(theirs);
+    if (their_size < sizeof(size_t)) return fail_size(context, name, their_size);
+    for (size_t i = size; i < their_size; i++)
+        if (((const char *)theirs)[i])
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: a field is set that version %s does not know", name,
+                            mercer_version());
+    memcpy(ours, theirs, their_size < size ? their_size : size);
+    return MERCER_OK;
+}
+
+mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *name)
+{
+    if (!theirs) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
+    size_t their_size = size_of(theirs);
+    if (their_size < sizeof(size_t)) return fail_size(context, name, their_size);
+    memcpy(theirs, ours, their_size < size ? their_size : size);
+    memcpy(theirs, &their_size, sizeof their_size);
+    return MERCER_OK;
+}
+
+mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name)
+{
+    if (!theirs) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
+    if (struct_size < sizeof(size_t)) return fail_size(NULL, name, struct_size);
+    memset(theirs, 0, struct_size);
+    memcpy(theirs, &struct_size, sizeof struct_size);
+    return MERCER_OK;
+}

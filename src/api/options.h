@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Structs that cross the boundary begin with struct_size: reading old and new ones. */
+#ifndef MRC_API_OPTIONS_H
+#define MRC_API_OPTIONS_H
+
+#include "core/context.h"
+
+/*
+ * Copies the caller's struct (NULL: all 0) into ours of `size` bytes. A caller built against an older header has a
+ * shorter one: the rest is 0. One built against a newer header may have set fields we do not know: refused, not
+ * ignored.
+ */
+mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const void *theirs, const char *name);
+
+/* Copies our struct into the caller's as far as his reaches; his struct_size stays. */
+mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *name);
+
+/* Clears a struct of the caller's and sets its struct_size. */
+mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name);
+
+#endif
