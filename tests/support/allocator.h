@@ -24,9 +24,10 @@ static inline void *test_allocate(void *user, size_t bytes, size_t alignment)
     if (alignment == 0 || (alignment & (alignment - 1))) self->misused++;
     if (self->fail_at && (self->requests == self->fail_at || (self->fail_after && self->requests > self->fail_at)))
         return NULL;
-    void *memory = NULL;
-    if (posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes ? bytes : 1))
-        return NULL;
+    size_t unit = alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    void *memory =
+        aligned_alloc(unit, (bytes + unit) / unit * unit); /* at least a byte, and a multiple as C11 wants it */
+    if (!memory) return NULL;
     memset(memory, 0xa5, bytes); /* neither zero nor a number: use of uncleared memory shows */
     self->live++;
     return memory;

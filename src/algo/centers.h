@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The centers Z (p, d), shared out by rows over the ranks of a communicator, and the products with K(., Z) that
+ * algorithms use.
+ *
+ * A "field" is a matrix with one row for each center that this process holds, (rows, k), in the order of the centers.
+ * Rank r's part of it is a range of its rows. Work on rows alone (axpby, ...) is done on the whole field at once; only
+ * products with K and sums over centers go rank by rank:
+ *
+ *   predict    F = K(X, Z) W = sum_r K(X, Z_r) W_r          one allreduce of (m, c)
+ *   transpose  H_r = K(Z_r, X) G                             local
+ *   inner      A = U' V = sum_r U_r' V_r                     one allreduce of (k, c)
+ *   collect    rows of a field by global index               one allreduce of (count, k)
+ */
+#ifndef MRC_ALGO_CENTERS_H
+#define MRC_ALGO_CENTERS_H
+
+#include "backend/backend.h"
+#include "comm/comm.h"
+
+typedef struct mrc_shard {
+    int64_t offset; /* of its rows in a field */
+    int64_t rows;
+} mrc_shard;
+
+typedef struct mrc_centers {
+    mercer_context *context;
+    mrc_backend *backend;
+    mrc_comm *comm;
+    const mercer_kernel *kernel;
+    const double *origin; /* (d) subtracted in distances: fixed for the whole training, so that K is one function */
+    mercer_dtype real;    /* f32 or f64: weights, fields, kernel values */
+    mercer_matrix z;      /* (rows, d) those of this process; borrowed */
+    int64_t p;            /* of all processes */
+    int64_t first;        /* global index of the first row here */
+    int shards;           /* local ranks */
+    mrc_shard *shard;     /* (shards) */
+    double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
+} mrc_centers;
+
+/* z: all p centers. origin (d) is borrowed. */
+mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
+                                 const mercer_matrix *z, const double *origin, mercer_dtype real);
+void mrc_centers_destroy(mrc_centers *centers);
+
+/* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
+mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
+                               const char *what);
+/* Any matrix of the backend, cleared. */
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what);
+/* Releases its data (NULL is fine) and clears the view. */
+void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
+
+/* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
+mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
+                                  const mercer_matrix *f, mrc_kept *kept);
+/* H field (rows, c) = K(Z, X) G, from what predict kept (same x, same order) or anew with kept == NULL. */
+mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
+                                    const mercer_matrix *h, const mrc_kept *kept);
+/* out (k, c) = U' V for fields U (rows, k), V (rows, c) of the same dtype. */
+mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
+                                const mercer_matrix *out);
+/* out[j] = sum over all centers i of U_ij V_ij: (c) doubles. */
+mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
+                                      double *out);
+/* |U|_F over all centers and columns. */
+mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out);
+/* out (count, k) = rows `ids` (global indices) of a field, or of the centers themselves (field == NULL), of the
+   same dtype. */
+mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
+                                  const mercer_matrix *out);
+/* field rows `ids` += factor * from (count, k), for those rows that live here. */
+mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
+                                      int64_t count, const mercer_matrix *from, double factor);
+
+/* Y = K(A, B) W or Y += ..., for any points, with the centers' kernel, origin and flop count. Not distributed. */
+mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                                const mercer_matrix *w, const mercer_matrix *y, bool add);
+/* K(A, B) stored, K f32 or f64. */
+mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                              const mercer_matrix *k);
+/* C = alpha op(A) op(B) + beta C, counted. */
+mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
+                               const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums over predictions and targets, in double:  sum_ij (f_ij - y_ij)^2,  sum_ij y_ij^2,  #{i: argmax f_i = argmax
+   y_i}. */
+#include "algo/loss.h"
+
+#include "core/matrix.h"
+
+void mrc_loss_add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y)
+{
+    for (int64_t i = 0; i < y->rows; i++) {
+        int64_t guess = 0, truth = 0;
+        double top = 0, top_target = 0;
+        for (int64_t j = 0; j < y->cols; j++) {
+            double value = mrc_load(f, i, j), target = mrc_load(y, i, j);
+            loss->squared_error += (value - target) * (value - target);
+            loss->squared_target += target * target;
+            if (j == 0 || value > top) top = value, guess = j;
+            if (j == 0 || target > top_target) top_target = target, truth = j;
+        }
+        loss->right += guess == truth;
+    }
+    loss->rows += y->rows;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Products of a batch with K(X_m, Z), forward and then transposed, with as much of the kernel matrix kept as the plan
+ * allows: the tile block of the batch between the two, and (cache) K(X, Z) of all samples between epochs. Every solver
+ * reads the data through here.
+ */
+#ifndef MRC_ALGO_PASSES_H
+#define MRC_ALGO_PASSES_H
+
+#include "algo/centers.h"
+
+typedef struct mrc_passes {
+    mrc_centers *centers;
+    int64_t most_rows;    /* in a batch */
+    int64_t samples;      /* n, if rows are cached */
+    mrc_kept *kept;       /* (shards) room for a batch's block */
+    mercer_matrix *cache; /* (shards) K(X, Z_r) (n, rows of the shard); no data: not cached */
+    unsigned char *have;  /* (n) which rows of the cache are filled */
+    bool cached;
+} mrc_passes;
+
+/* keep_bytes: room for a batch's block (as much of it as is useful is taken). samples > 0: cache K(X, Z) for so
+   many. */
+mercer_status mrc_passes_create(mrc_passes *out, mrc_centers *centers, int64_t most_rows, int64_t keep_bytes,
+                                int64_t samples);
+void mrc_passes_destroy(mrc_passes *passes);
+
+/* F (m, c) = K(X_m, Z) W, W a field. Uses and fills the cache when the batch's rows are known. */
+mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
+                                 const mercer_matrix *f);
+/* H field = K(Z, X_m) G: the same batch as the last forward. */
+mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,
+                                   const mercer_matrix *h);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Batches from a source, checked before anything is computed with them. */
+#include "algo/stream.h"
+
+#include "core/matrix.h"
+
+#include <math.h>
+#include <stdio.h>
+
+mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
+                              int64_t c)
+{
+    *out = (mrc_sample_stream){.context = context, .source = source, .rows_known = true, .heaviest = 1};
+    if (!source) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source is NULL");
+    if (source->struct_size < sizeof(mercer_source))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: set struct_size to sizeof(mercer_source)");
+    if (!source->restart || !source->next)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: %s is NULL", source->next ? "restart" : "next");
+    if (source->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "source: it has no samples");
+    if (source->features != d)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld features, the centers have %lld",
+                        (long long)source->features, (long long)d);
+    if (source->outputs != c)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld outputs, the model has %lld",
+                        (long long)source->outputs, (long long)c);
+    return MERCER_OK;
+}
+
+static mercer_status fail_source(mrc_sample_stream *stream, const char *what)
+{
+    const mercer_source *source = stream->source;
+    const char *text = source->last_error ? source->last_error(source->user) : NULL;
+    char copy[MRC_ERROR_CHARS]; /* the text may lie in the very buffer that the message goes to */
+    snprintf(copy, sizeof copy, "%s", text ? text : "");
+    return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "source: %s failed%s%s", what, text ? ": " : "", copy);
+}
+
+mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch)
+{
+    stream->passes++;
+    stream->in_pass = 0;
+    return stream->source->restart(stream->source->user, epoch) ? fail_source(stream, "restart") : MERCER_OK;
+}
+
+static mercer_status check_weights(mrc_sample_stream *stream, const mercer_batch *batch)
+{
+    for (int64_t i = 0; i < batch->X.rows && batch->weights; i++) {
+        double weight = batch->weights[i];
+        if (!(weight >= 0) || isinf(weight))
+            return mrc_fail(stream->context, MERCER_ERROR_DATA,
+                            "source: sample weight %lld of a batch is %g, it must be >= 0", (long long)i, weight);
+        stream->heaviest = fmax(stream->heaviest, weight);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status check_rows(mrc_sample_stream *stream, const mercer_batch *batch)
+{
+    if (!batch->rows) {
+        stream->rows_known = false;
+        return MERCER_OK;
+    }
+    for (int64_t i = 0; i < batch->X.rows; i++)
+        if (batch->rows[i] < 0 || batch->rows[i] >= stream->source->rows)
+            return mrc_fail(stream->context, MERCER_ERROR_DATA, "source: row number %lld is outside 0 .. %lld",
+                            (long long)batch->rows[i], (long long)stream->source->rows - 1);
+    return MERCER_OK;
+}
+
+mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
+{
+    const mercer_source *source = stream->source;
+    *batch = (mercer_batch){0};
+    if (source->next(source->user, most, batch)) return fail_source(stream, "next");
+    if (batch->X.rows == 0) return MERCER_OK;
+    MRC_TRY(mrc_check_matrix(stream->context, "source: X", &batch->X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_matrix(stream->context, "source: Y", &batch->Y, MRC_ACCEPT_REAL));
+    if (batch->X.rows > most)
+        return mrc_fail(stream->context, MERCER_ERROR_SHAPE,
+                        "source: a batch has %lld rows, at most %lld were asked for", (long long)batch->X.rows,
+                        (long long)most);
+    if (batch->X.dtype != source->dtype)
+        return mrc_fail(stream->context, MERCER_ERROR_DTYPE, "source: X is %s, the source announced %s",
+                        mrc_dtype_name(batch->X.dtype), mrc_dtype_name(source->dtype));
+    MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
+    MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
+    MRC_TRY(mrc_check_finite(stream->context, "source: X", &batch->X, NULL));
+    MRC_TRY(mrc_check_finite(stream->context, "source: Y", &batch->Y, NULL));
+    stream->in_pass += batch->X.rows;
+    if (stream->in_pass > source->rows)
+        return mrc_fail(stream->context, MERCER_ERROR_DATA,
+                        "source: a pass has more than the %lld samples it announced", (long long)source->rows);
+    MRC_TRY(check_weights(stream, batch));
+    return check_rows(stream, batch);
+}

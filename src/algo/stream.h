@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Batches from a source, checked: what algorithms read. */
+#ifndef MRC_ALGO_STREAM_H
+#define MRC_ALGO_STREAM_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+typedef struct mrc_sample_stream {
+    mercer_context *context;
+    const mercer_source *source;
+    mercer_dtype real;
+    bool rows_known; /* every batch so far said which samples it holds */
+    double heaviest; /* largest sample weight seen; 1 if none are given */
+    int64_t passes;  /* passes begun */
+    int64_t in_pass; /* samples of this pass so far */
+} mrc_sample_stream;
+
+/* Checks the source itself against the model's d and c. */
+mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
+                              int64_t c);
+/* Begins a pass. Passes with the same number have the same order. */
+mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch);
+/* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0). 0 rows at the end of the
+   pass. */
+mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
+
+#endif
