@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every projector must do: an honest residual (see support/projection.h), and a solution. Because K (theta -
+ * theta*) = -r exactly, theta is within (|r| + slack) / lambda_min of the solution theta*.
+ */
+#include "support/projection.h"
+
+/*
+ * How much theta lowers J(theta) = theta' K theta - 2 theta' h, the error in the norm of the RKHS up to a constant:
+ * theta' (h + r). Conjugate gradients and Gauss-Seidel lower J with every pass; the residual itself may rise now and
+ * then.
+ */
+static double gain_after(problem *self, int kind, const mrc_projector_options *options)
+{
+    double sum = 0, residual = once(self, kind, options, "gain").residual;
+    for (int64_t i = 0; i < self->z.rows; i++)
+        for (int64_t j = 0; j < self->h.cols; j++)
+            sum += mrc_load(&self->theta, i, j) * (mrc_load(&self->h0, i, j) + mrc_load(&self->h, i, j));
+    if (options->passes > 1) assert_that(residual < 0.5, "%s: residual %g", kinds[kind], residual);
+    return sum;
+}
+
+/* Every kind, type, backend and number of ranks, kept or not: an honest residual, and theta becomes better. */
+static void test_residual(void **state)
+{
+    (void)state;
+    for (int v = 0; v < 12; v++) {
+        setting s = usual;
+        s.real = v & 1 ? MERCER_F32 : MERCER_F64, s.backend = v & 2 ? "reference" : "cpu", s.ranks = 1 + v / 4;
+        if (v & 2) s.p = 90;
+        problem self;
+        open_problem(&self, &s, NULL);
+        for (int kind = 0; kind < KINDS; kind++) {
+            for (int store = 0; store < 2; store++) {
+                mrc_projector_options one = options_of(1), many = options_of(6);
+                one.store = many.store = store;
+                double early = gain_after(&self, kind, &one), late = gain_after(&self, kind, &many);
+                assert_that(early > 0 && late > early * (1 - 1e-5), "%s: gain %g after 1 pass, %g after 6", kinds[kind],
+                            early, late);
+            }
+        }
+        close_problem(&self);
+    }
+}
+
+/* (theta* of all columns in self->h0's shape, lambda_min) by eigenvectors in double. */
+static double direct_solution(problem *self, const mercer_matrix *solution)
+{
+    int64_t p = self->z.rows, c = self->h0.cols;
+    mercer_matrix a = data_matrix(p, p, 0, MERCER_F64), v = data_matrix(p, p, 0, MERCER_F64);
+    double *values = calloc((size_t)p, sizeof *values), least;
+    memcpy(a.data, self->k.data, (size_t)(p * p) * sizeof(double));
+    assert_succeeds(&self->context, self->backend->ops->eigen_top(self->backend, &a, p, values, &v));
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < c; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < p; k++) {
+                double dot = 0;
+                for (int64_t l = 0; l < p; l++) dot += mrc_load(&v, l, k) * mrc_load(&self->h0, l, j);
+                sum += mrc_load(&v, i, k) * dot / values[k];
+            }
+            mrc_store(solution, i, j, sum);
+        }
+    least = values[p - 1];
+    free(a.data), free(v.data), free(values);
+    return least;
+}
+
+static void test_solution(void **state)
+{
+    (void)state;
+    setting s = usual;
+    s.p = 80;
+    problem self;
+    open_problem(&self, &s, NULL);
+    mercer_matrix solution = data_matrix(s.p, s.c, 0, MERCER_F64);
+    double least = direct_solution(&self, &solution);
+    assert_true(least > 1e-3);
+    for (int kind = 0; kind < KINDS; kind++) {
+        mrc_projector_options options = options_of(3000);
+        options.tolerance = kind == EP2 ? 1e-4 : 1e-11; /* ep2 is slow in the directions it does not deflate */
+        mrc_projection report = once(&self, kind, &options, "solution");
+        double slack = slack_of(&self, updates_of(&self, kind, &options, report.passes));
+        double bound = (norm_of(&self.h) + slack) / least, error = distance_of(&self.theta, &solution);
+        assert_that(report.residual <= options.tolerance, "%s: residual %g", kinds[kind], report.residual);
+        assert_that(report.passes < 3000, "%s did not stop at the tolerance", kinds[kind]);
+        assert_that(error <= bound, "%s: |theta - theta*| = %g, bound %g", kinds[kind], error, bound);
+    }
+    free(solution.data);
+    close_problem(&self);
+}
+
+/* Ranks only change the order of sums. A perturbation e of r becomes one of at most |e| / lambda_min in theta. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    mercer_matrix first = data_matrix(usual.p, usual.c, 0, MERCER_F64),
+                  solution = data_matrix(usual.p, usual.c, 0, MERCER_F64);
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int ranks = 1; ranks <= 3; ranks++) {
+            setting s = usual;
+            s.ranks = ranks;
+            problem self;
+            open_problem(&self, &s, NULL);
+            mrc_projector_options options = options_of(2);
+            mrc_projection report = once(&self, kind, &options, "ranks");
+            double bound =
+                slack_of(&self, updates_of(&self, kind, &options, report.passes)) / direct_solution(&self, &solution);
+            double moved = distance_of(&self.theta, &first);
+            assert_true(bound < 1e-3 * norm_of(&self.theta));
+            if (ranks > 1)
+                assert_that(moved <= bound, "%s with %d ranks: theta moved by %g, bound %g", kinds[kind], ranks, moved,
+                            bound);
+            if (ranks == 1) mrc_backend_registry[0]->copy(self.backend, &first, &self.theta);
+            close_problem(&self);
+        }
+    }
+    free(first.data), free(solution.data);
+}
+
+/* Sizes at and below the limits: few centers, more pairs or larger blocks than centers, no coarse space, no column. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const int64_t ps[] = {1, 2, 3, 7, 41},
+                         others[][3] = {{0, 0, 1}, {100, 0, 100}, {100, 100, 3}, {2, 1, 5}, {5, 5, 1}};
+    for (int i = 0; i < 5; i++)
+        for (int o = 0; o < 5; o++)
+            for (int v = 0; v < 4; v++) {
+                setting s = usual;
+                s.p = ps[i], s.c = o % 3, s.ranks = 1 + v / 2 * 2, s.real = v & 1 ? MERCER_F32 : MERCER_F64;
+                problem self;
+                open_problem(&self, &s, NULL);
+                mrc_projector_options options = options_of(2);
+                options.nystrom = others[o][0], options.eigenpairs = others[o][1], options.block = others[o][2];
+                options.store = v & 1;
+                for (int kind = 0; kind < KINDS; kind++) assert_true(once(&self, kind, &options, "sizes").residual < 2);
+                close_problem(&self);
+            }
+}
+
+static void test_zero(void **state)
+{
+    (void)state;
+    problem self;
+    open_problem(&self, &usual, NULL);
+    for (int kind = 0; kind < KINDS; kind++) {
+        mrc_projector_options options = options_of(2);
+        for (int64_t i = 0; i < usual.p; i++) mrc_store(&self.h0, i, 1, 0); /* one column: it stays 0 */
+        once(&self, kind, &options, "zero column");
+        for (int64_t i = 0; i < usual.p; i++)
+            assert_true(mrc_load(&self.theta, i, 1) == 0 && mrc_load(&self.h, i, 1) == 0);
+    }
+    for (int64_t i = 0; i < usual.p; i++) mrc_store(&self.h0, i, 0, 0); /* all */
+    for (int kind = 0; kind < KINDS; kind++) {
+        mrc_projector_options options = options_of(2);
+        mrc_projection report = once(&self, kind, &options, "zero");
+        assert_true(report.residual == 0 && report.passes == 0 && norm_of(&self.theta) == 0);
+    }
+    close_problem(&self);
+}
+
+/* Kernel matrices that are singular in float or double: theta stays small enough to be rounded, the residual honest. */
+static void test_ill_conditioned(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"gaussian:bandwidth=30", "linear", "polynomial:degree=2",
+                                          "laplace:bandwidth=2"};
+    for (int v = 0; v < 8; v++) {
+        setting s = usual;
+        s.kernel = kernels[v / 2], s.real = v & 1 ? MERCER_F32 : MERCER_F64;
+        problem self;
+        open_problem(&self, &s, NULL);
+        if (v / 2 == 3) /* coinciding centers */
+            for (int64_t j = 0; j < s.d; j++)
+                for (int64_t i = 1; i < 20; i++) mrc_store(&self.z, i, j, mrc_load(&self.z, 0, j));
+        reference_kernel(&self);
+        for (int64_t i = 0; i < s.p; i++) /* a right-hand side within reach: a column of K */
+            for (int64_t j = 0; j < s.c; j++) data_store(&self.h0, i, j, mrc_load(&self.k, i, j));
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int store = 0; store < 2; store++) {
+                mrc_projector_options options = options_of(5);
+                options.store = store;
+                mrc_projection report = once(&self, kind, &options, s.kernel);
+                double worst = kind == EP2 ? 2 : kind == PCG ? 0.2 : 1e-2;
+                assert_that(report.residual < worst, "%s %s %s: residual %g", s.kernel, mrc_dtype_name(s.real),
+                            kinds[kind], report.residual);
+                if (kind == EP2) continue; /* its steps add up to large weights that cancel */
+                assert_that(norm_of(&self.k) * norm_of(&self.theta) * unit_of(&self) <= 0.2 * norm_of(&self.h0),
+                            "%s %s: |theta| = %g", s.kernel, kinds[kind], norm_of(&self.theta));
+            }
+        close_problem(&self);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_residual), cmocka_unit_test(test_solution), cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_zero),     cmocka_unit_test(test_ill_conditioned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
