@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preconditioned conjugate gradients on the normal equations A alpha = b (normal.c), every output on its own.
+ *
+ *   r = b - A alpha,  z = M^-1 r,  d = z                                    (p, c)
+ *   a = d'r / d'Ad;   alpha += a d;   r -= a A d                            one product with A: one pass over the data
+ *   z = M^-1 r;       beta = -z'Ad / d'Ad;   d = z + beta d                 a, beta: one number for each output
+ *   J falls by a d'r
+ *
+ * The step length minimises J along d and beta makes the new direction conjugate to the last, whatever rounding did
+ * before; in exact arithmetic they are the usual ones. Now and then the pass also carries alpha (d and alpha side by
+ * side, the kernel values are shared) and replaces r and J by their true values: after 2 steps, 4, 8, then every 16.
+ * If the true residual is more than twice the recurrence's, that was too late: back to half the distance, with d = z.
+ *
+ * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
+ * Bytes: see mrc_judge_cg_bytes.
+ *
+ * Stops: |r|_{M^-1} <= tolerance |b|_{M^-1} in every column; steps; the monitor; rounding (GIVE_UP times in a row the
+ * residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad is not
+ * positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
+ *
+ * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
+ * residuals below about 1e-5 (Laplace) are then beyond reach; J is not affected beyond float.
+ */
+#include "algo/normal.h"
+#include "algo/spd.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { FIRST_REFRESH = 2, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
+
+static const double NO_GAIN = 1e-6; /* relative change of J that does not count as progress */
+
+typedef struct cg_state {
+    mrc_judge *judge;
+    mrc_backend *backend;
+    mrc_normal normal;
+    const mercer_matrix *out;               /* field (rows, c) real */
+    mercer_matrix alpha, best, r, z, d, q;  /* (p, c) f64 */
+    double *loss;                           /* (c) J of each column, penalties included */
+    double *size;                           /* (c) b' M^-1 b */
+    double *slope, *curve, *mixed, *factor; /* (c) d'r, d'Ad, z'Ad; step lengths */
+    double *ridge, *active;                 /* (c) penalties; 1 or 0 */
+    double best_loss;                       /* true J of `best`, all columns */
+    int64_t period, since;                  /* steps between refreshes, and since the last */
+    int poor;                               /* refreshes in a row that showed drift and no gain */
+    bool progress, broken;
+} cg_state;
+
+int64_t mrc_judge_cg_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
+{
+    double vectors = 8.0 * (VECTORS * (double)p * (double)c + SCALARS * (double)c) + 64 * 8;
+    double bytes = vectors + (double)mrc_normal_bytes(p, c, batch, lambda);
+    return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+}
+
+static void release(cg_state *self)
+{
+    mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
+    for (int i = 0; i < VECTORS; i++) mrc_matrix_destroy(self->backend, all[i]);
+    mrc_free(self->judge->centers->context, self->loss);
+    mrc_normal_destroy(&self->normal);
+}
+
+static mercer_status allocate(cg_state *self)
+{
+    int64_t p = self->judge->centers->p, c = self->judge->c;
+    mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
+    for (int i = 0; i < VECTORS; i++)
+        MRC_TRY(mrc_matrix_create(self->backend, all[i], p, c, MERCER_F64, "vectors of conjugate gradients"));
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(self->judge->centers->context, &memory, SCALARS * c, sizeof(double),
+                           "scalars of conjugate gradients"));
+    double **scalars[SCALARS] = {&self->loss,  &self->size,   &self->slope, &self->curve,
+                                 &self->mixed, &self->factor, &self->ridge, &self->active};
+    for (int i = 0; i < SCALARS; i++) *scalars[i] = (double *)memory + i * c;
+    return mrc_normal_create(&self->normal, self->judge);
+}
+
+/* ---- Columns ------------------------------------------------------------------------------------------------- */
+
+static mercer_status dots(cg_state *self, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    return self->backend->ops->column_dots(self->backend, x, y, out);
+}
+
+/* y_j += sign factor_j x_j for the active columns. */
+static mercer_status add_columns(cg_state *self, double sign, const mercer_matrix *x, const mercer_matrix *y)
+{
+    for (int64_t j = 0; j < self->judge->c; j++) {
+        mercer_matrix from = mrc_column(x, j), to = mrc_column(y, j);
+        if (self->active[j] == 0 || self->factor[j] == 0) continue;
+        MRC_TRY(self->backend->ops->axpby(self->backend, sign * self->factor[j], &from, 1, &to));
+    }
+    return MERCER_OK;
+}
+
+static double total(const cg_state *self, const double *values)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < self->judge->c; j++) sum += values[j];
+    return sum;
+}
+
+static bool any_active(const cg_state *self)
+{
+    return total(self, self->active) > 0;
+}
+
+/* z = M^-1 r; the largest sqrt(r'z / size) over active columns; freezes those that have arrived. */
+static mercer_status measure(cg_state *self, bool freeze, double *largest)
+{
+    MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
+    MRC_TRY(dots(self, &self->r, &self->z, self->mixed));
+    *largest = 0;
+    for (int64_t j = 0; j < self->judge->c; j++) {
+        if (self->active[j] == 0) continue;
+        double relative = sqrt(fmax(self->mixed[j], 0) / self->size[j]);
+        *largest = isnan(relative) ? HUGE_VAL : fmax(*largest, relative);
+        if (freeze && relative <= self->judge->tolerance) self->active[j] = 0;
+    }
+    return MERCER_OK;
+}
+
+/* J = fit + penalty, when loss holds the fit. */
+static mercer_status add_penalty(cg_state *self, const mercer_matrix *work)
+{
+    MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, work));
+    for (int64_t j = 0; j < self->judge->c; j++) self->loss[j] += self->ridge[j];
+    return MERCER_OK;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------------- */
+
+/* A column with b = 0 gets alpha = 0 and rests. */
+static mercer_status clear_column(cg_state *self, int64_t j)
+{
+    mercer_matrix alpha = mrc_column(&self->alpha, j), b = mrc_column(&self->q, j);
+    self->active[j] = 0, self->loss[j] = 0, self->progress = true;
+    return self->backend->ops->axpby(self->backend, 1, &b, 0, &alpha); /* b is 0 */
+}
+
+/* r, d, the size of b (in q) and the loss at the start. */
+static mercer_status start(cg_state *self)
+{
+    mrc_judge *judge = self->judge;
+    mrc_backend *backend = self->backend;
+    mercer_matrix *b = &self->q;
+    MRC_TRY(mrc_normal_collect(&self->normal, self->out, &self->alpha));
+    MRC_TRY(mrc_normal_begin(&self->normal, &self->alpha, b, &self->r, self->loss, &self->z));
+    MRC_TRY(dots(self, b, b, self->size));
+    for (int64_t j = 0; j < judge->c; j++) {
+        self->active[j] = self->size[j] != 0;
+        if (!isfinite(self->size[j]))
+            return mrc_fail(judge->centers->context, MERCER_ERROR_NUMERIC,
+                            "solver cg: labels or weights are too large to be squared");
+        if (self->active[j] == 0) MRC_TRY(clear_column(self, j));
+    }
+    if (!any_active(self)) return MERCER_OK;
+    MRC_TRY(add_penalty(self, &self->z));
+    MRC_TRY(mrc_normal_precondition(&self->normal, b, &self->z));
+    MRC_TRY(dots(self, b, &self->z, self->size));
+    MRC_TRY(measure(self, true, &judge->relative_gradient));
+    self->best_loss = total(self, self->loss);
+    self->period = FIRST_REFRESH;
+    MRC_TRY(backend->ops->copy(backend, &self->best, &self->alpha));
+    return backend->ops->copy(backend, &self->d, &self->z);
+}
+
+/* r and the loss are true again: has the recurrence drifted away from them, and does it still pay to go on? */
+static mercer_status judge_truth(cg_state *self, bool *drifted, bool *stop)
+{
+    mrc_judge *judge = self->judge;
+    double recurrence = judge->relative_gradient, now = total(self, self->loss), truth;
+    MRC_TRY(measure(self, false, &truth));
+    bool gain = now < (1 - NO_GAIN) * self->best_loss;
+    if (now < self->best_loss) {
+        self->best_loss = now;
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->best, &self->alpha));
+    }
+    judge->relative_gradient = truth;
+    *drifted = !(truth <= 2 * recurrence);
+    self->poor = !*drifted || gain ? 0 : self->poor + 1;
+    self->period = *drifted ? mrc_max(self->period / 2, 1) : mrc_min(self->period * 2, LAST_REFRESH);
+    self->since = 0;
+    *stop = judge->stalled = self->poor == GIVE_UP || !isfinite(now) || !isfinite(truth);
+    return MERCER_OK;
+}
+
+/* Step lengths; columns without positive curvature are frozen. */
+static void choose_lengths(cg_state *self)
+{
+    for (int64_t j = 0; j < self->judge->c; j++) {
+        self->factor[j] = self->slope[j] / self->curve[j];
+        if (self->active[j] == 0) continue;
+        if (self->curve[j] > 0 && isfinite(self->curve[j]) && isfinite(self->slope[j]) && isfinite(self->factor[j])) {
+            self->loss[j] = fmax(self->loss[j] - self->factor[j] * self->slope[j], 0);
+            self->progress = true;
+        } else {
+            self->active[j] = 0;
+            self->broken = true;
+        }
+    }
+}
+
+/* d = z + beta d, and d and z change places: z is free afterwards. */
+static mercer_status turn(cg_state *self)
+{
+    MRC_TRY(dots(self, &self->z, &self->q, self->mixed));
+    for (int64_t j = 0; j < self->judge->c; j++) self->factor[j] = -self->mixed[j] / self->curve[j];
+    MRC_TRY(add_columns(self, 1, &self->d, &self->z));
+    mercer_matrix old = self->d;
+    self->d = self->z, self->z = old;
+    return MERCER_OK;
+}
+
+/* One pass and, unless it shows that the direction is worth nothing, a step. */
+static mercer_status one_step(cg_state *self, bool *stop)
+{
+    bool refresh = self->since == self->period, drifted = false;
+    MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, refresh ? &self->alpha : NULL, &self->r, self->loss,
+                             &self->z));
+    if (refresh) {
+        for (int64_t j = 0; j < self->judge->c; j++)
+            if (self->size[j] == 0) self->loss[j] = 0; /* as clear_column counts it */
+        MRC_TRY(add_penalty(self, &self->z));
+        MRC_TRY(judge_truth(self, &drifted, stop));
+        if (*stop) return MERCER_OK;
+        if (drifted) return self->backend->ops->copy(self->backend, &self->d, &self->z);
+    }
+    MRC_TRY(dots(self, &self->d, &self->r, self->slope));
+    MRC_TRY(dots(self, &self->d, &self->q, self->curve));
+    choose_lengths(self);
+    *stop = !any_active(self);
+    if (*stop) return MERCER_OK;
+    MRC_TRY(add_columns(self, 1, &self->d, &self->alpha));
+    MRC_TRY(add_columns(self, -1, &self->q, &self->r));
+    self->judge->steps_done++, self->since++;
+    MRC_TRY(measure(self, true, &self->judge->relative_gradient));
+    *stop = !any_active(self);
+    return *stop ? MERCER_OK : turn(self);
+}
+
+/* alpha to the caller's field. */
+static mercer_status publish(cg_state *self)
+{
+    mrc_centers *centers = self->judge->centers;
+    double largest;
+    MRC_TRY(mrc_check_finite(centers->context, "solver cg: alpha", &self->alpha, &largest));
+    if (centers->real == MERCER_F32 && largest > (double)FLT_MAX)
+        return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                        "solver cg: weights of %g are out of the range of float", largest);
+    mercer_matrix own = mrc_rows(&self->alpha, centers->first, centers->z.rows);
+    return self->backend->ops->copy(self->backend, self->out, &own);
+}
+
+/* Shows alpha to the monitor; true in *stop if it has seen enough. z is overwritten. */
+static mercer_status report(cg_state *self, bool *stop)
+{
+    mrc_judge *judge = self->judge;
+    if (!judge->monitor) return MERCER_OK;
+    MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
+    double loss = total(self, self->loss) - total(self, self->ridge);
+    MRC_TRY(publish(self));
+    if (judge->monitor(judge->monitor_user, judge->steps_done, judge->relative_gradient,
+                       fmax(loss, 0) / (double)judge->n))
+        *stop = true;
+    return MERCER_OK;
+}
+
+static mercer_status iterate(cg_state *self)
+{
+    mrc_judge *judge = self->judge;
+    MRC_TRY(start(self));
+    bool stop = !any_active(self);
+    for (int64_t step = 0; step < judge->steps && !stop; step++) {
+        int64_t before = judge->steps_done;
+        MRC_TRY(one_step(self, &stop));
+        if (judge->steps_done > before) MRC_TRY(report(self, &stop));
+    }
+    if (!(total(self, self->loss) <= self->best_loss))
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
+    if (self->broken && !self->progress)
+        return mrc_fail(judge->centers->context, MERCER_ERROR_NUMERIC,
+                        "solver cg: broke down at the first step (curvature %g)", self->curve[0]);
+    if (self->broken || judge->stalled)
+        mrc_log(judge->centers->context, MERCER_LOG_INFO,
+                "conjugate gradients stopped by rounding after %lld steps at %.1e", (long long)judge->steps_done,
+                judge->relative_gradient);
+    return publish(self);
+}
+
+mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha)
+{
+    mrc_centers *centers = judge->centers;
+    cg_state self = {.judge = judge, .backend = centers->backend, .out = alpha};
+    judge->steps_done = 0, judge->relative_gradient = 0, judge->jitter = 0, judge->stalled = false;
+    MRC_TRY(mrc_judge_check_memory(judge, "cg",
+                                   mrc_judge_cg_bytes(centers->p, judge->c, judge->passes->most_rows, judge->lambda)));
+    mercer_status status = allocate(&self);
+    if (status == MERCER_OK) status = iterate(&self);
+    release(&self);
+    return status;
+}

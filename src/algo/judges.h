@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The solvers that go to the end, and so judge the iteration:
+ *
+ *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
+ *
+ *   direct  the dense normal equations in the RKHS metric, in double
+ *   cg      conjugate gradients on the normal equations with a p x p Cholesky preconditioner (the Falkon idea)
+ */
+#ifndef MRC_ALGO_JUDGES_H
+#define MRC_ALGO_JUDGES_H
+
+#include "algo/passes.h"
+#include "algo/stream.h"
+
+/* Called after each CG step with alpha as it is; true stops. loss: J(alpha) / n without penalties, as far as known. */
+typedef bool (*mrc_judge_monitor)(void *user, int64_t step, double relative_gradient, double loss);
+
+typedef struct mrc_judge {
+    mrc_centers *centers;
+    mrc_sample_stream *stream;
+    mrc_passes *passes; /* its rows per batch are used for reading */
+    int64_t n, c;
+    double lambda;
+    int64_t steps;    /* cg: most steps */
+    double tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below, in every column */
+    mrc_judge_monitor monitor;
+    void *monitor_user;
+    int64_t memory; /* bytes it may hold; 0: no limit */
+    /* results */
+    int64_t steps_done;
+    double relative_gradient;
+    double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
+    bool stalled;  /* cg: stopped because rounding left nothing to gain */
+} mrc_judge;
+
+/* alpha: field (rows, c) of type real. direct ignores its content; cg starts from it. Untouched on
+   failure, but for what cg has shown to the monitor. */
+mercer_status mrc_judge_direct(mrc_judge *judge, const mercer_matrix *alpha);
+mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha);
+
+/*
+ * Bytes they hold at the peak, beyond passes and the backend's own scratch, for `batch` = passes->most_rows; for the
+ * planner. Vectors count as double. With several ranks there is a copy of the centers on top, and what the communicator
+ * takes.
+ */
+int64_t mrc_judge_direct_bytes(int64_t p, int64_t c, int64_t batch);
+int64_t mrc_judge_cg_bytes(int64_t p, int64_t c, int64_t batch, double lambda);
+
+/* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the judge may hold. */
+mercer_status mrc_judge_check_memory(const mrc_judge *judge, const char *solver, int64_t needed);
+
+/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2, and the ridge term alpha' K(Z,Z) alpha, by one pass each. */
+mercer_status mrc_objective(mrc_judge *judge, const mercer_matrix *alpha, double *fit, double *ridge);
+
+#endif

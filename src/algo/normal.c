@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The normal equations of kernel least squares and their preconditioner.
+ *
+ *   A = K_ZX W K_XZ + lambda K_ZZ + rho I,   b = K_ZX W Y              (p, p) never formed; (p, c)
+ *   M = (w/p) K_d (K_d + (tau + t) I),   K_d = K_ZZ + delta I          w = sum of the sample weights
+ *   tau = lambda p / w;   rho: mrc_rounding_penalty, 0 in double
+ *
+ * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
+ * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ v
+ * is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored.
+ *
+ * delta = max(sqrt(eps), 8 p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in
+ * every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. With delta that stays well
+ * below |Y|^2 in sum.
+ *
+ * Cost: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4 n p c where
+ * passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four matrices p x 2c,
+ * wide enough for alpha itself to ride along now and then; 4 b c of a batch.
+ *
+ * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
+ * scaled to unit length (by powers of 2) before they are rounded to it.
+ *
+ * t >= 0 models what the centers do not show of small eigenvalues (normal_shift.c): 0 for Laplace kernels, not for
+ * smooth ones. If lambda = 0 there is one factor only, and (K_d + t/2 I)^2 serves instead: nearly the same where it
+ * counts, for half the memory.
+ *
+ * Steps to 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 / 51 / 82, because
+ * those are no sample of the data. With 2 p samples beside the centers in M it is 5 to 10 steps fewer, for 4 p^3 flops.
+ */
+#include "algo/normal.h"
+
+#include "algo/spd.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Memory -------------------------------------------------------------------------------------------------- */
+
+int64_t mrc_normal_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
+{
+    double size = (double)p, width = (double)c;
+    double second = size * ((lambda > 0 ? size : 0.0) + 2.0), sample = size * (MRC_SHIFT_SAMPLES + 1.0);
+    double doubles =
+        size * (size + 8.0 * width + 1.0) + fmax(second, sample) + 4.0 * (double)batch * width + 2.0 * width;
+    return 8 * doubles < 9e18 ? (int64_t)(8 * doubles) + 64 * 12 : INT64_MAX;
+}
+
+static mercer_status allocate(mrc_normal *self)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = self->backend;
+    mercer_dtype real = centers->real;
+    int64_t p = self->p, c = self->c, batch = self->judge->passes->most_rows;
+    void *ids, *scalars;
+    MRC_TRY(mrc_matrix_create(backend, &self->both, p, 2 * c, MERCER_F64, "vectors of conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &self->sum, 2 * c, MERCER_F64, "sums of conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &self->v, 2 * c, real, "directions of conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &self->h, 2 * c, real, "products of conjugate gradients"));
+    MRC_TRY(mrc_matrix_create(backend, &self->f, batch, c, real, "a batch's predictions"));
+    MRC_TRY(mrc_matrix_create(backend, &self->y, batch, c, real, "a batch's labels"));
+    MRC_TRY(mrc_matrix_create(backend, &self->g, batch, 2 * c, real, "a batch's residuals"));
+    MRC_TRY(mrc_alloc(centers->context, &ids, p, sizeof(int64_t), "indices of centers"));
+    self->ids = ids;
+    for (int64_t i = 0; i < p; i++) self->ids[i] = i;
+    MRC_TRY(mrc_alloc(centers->context, &scalars, 2 * c, sizeof(double), "column sums"));
+    self->scale = scalars;
+    self->sums = self->scale + c;
+    return MERCER_OK;
+}
+
+mercer_status mrc_normal_create(mrc_normal *out, mrc_judge *judge)
+{
+    mrc_centers *centers = judge->centers;
+    *out =
+        (mrc_normal){.judge = judge, .centers = centers, .backend = centers->backend, .p = centers->p, .c = judge->c};
+    mercer_status status = allocate(out);
+    if (status != MERCER_OK) mrc_normal_destroy(out);
+    return status;
+}
+
+void mrc_normal_destroy(mrc_normal *self)
+{
+    if (!self->backend) return;
+    mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->sum, &self->v,
+                            &self->h, &self->f,      &self->y,    &self->g};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
+    mrc_free(self->centers->context, self->ids);
+    mrc_free(self->centers->context, self->scale);
+    memset(self, 0, sizeof *self);
+}
+
+/* ---- Views --------------------------------------------------------------------------------------------------- */
+
+/* The same memory as a contiguous (rows, columns). */
+static mercer_matrix shaped(const mercer_matrix *room, int64_t rows, int64_t columns)
+{
+    return mrc_view(room->data, rows, columns, room->dtype);
+}
+
+/* Columns 0 .. c - 1 (half 0) or c .. 2c - 1 (half 1). */
+static mercer_matrix half_of(const mercer_matrix *matrix, int64_t c, int half)
+{
+    mercer_matrix part = mrc_column(matrix, half * c);
+    part.cols = c;
+    return part;
+}
+
+static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
+{
+    return mrc_rows(all, self->centers->first, self->centers->z.rows);
+}
+
+mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *alpha)
+{
+    mercer_matrix wide = shaped(&self->sum, self->sum.rows, self->c);
+    MRC_TRY(self->backend->ops->copy(self->backend, &wide, field));
+    return mrc_centers_collect(self->centers, &wide, self->ids, self->p, alpha);
+}
+
+/* ---- A pass over the data ------------------------------------------------------------------------------------ */
+
+typedef enum pass_kind {
+    PASS_BEGIN, /* v = alpha;       g = [W y | W (y - f)] */
+    PASS_STEP,  /* v = d;           g = W f */
+    PASS_BOTH   /* v = [d | alpha]; g = [W f_d | W (y - f_alpha)] */
+} pass_kind;
+
+/* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2. */
+static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
+                               double *fit)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix f = mrc_rows(&self->f, 0, g->rows), y = mrc_rows(&self->y, 0, g->rows);
+    mercer_matrix left = half_of(g, self->c, 0), right = half_of(g, self->c, 1);
+    if (kind == PASS_STEP) return batch->weights ? backend->ops->scale_rows(backend, g, batch->weights) : MERCER_OK;
+    MRC_TRY(backend->ops->copy(backend, &y, &batch->Y));
+    if (kind == PASS_BEGIN) {
+        MRC_TRY(backend->ops->copy(backend, &left, &y));
+        MRC_TRY(backend->ops->copy(backend, &right, &f));
+    }
+    MRC_TRY(backend->ops->axpby(backend, 1, &y, -1, &right));
+    MRC_TRY(backend->ops->copy(backend, &y, &right));
+    if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
+    MRC_TRY(backend->ops->column_dots(backend, &y, &right, self->sums));
+    for (int64_t j = 0; j < self->c; j++) fit[j] += self->sums[j];
+    return MERCER_OK;
+}
+
+/* sum += h, or sum = h, in double; both serves as scratch. */
+static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const mercer_matrix *sum, bool first)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix wide = shaped(&self->both, h->rows, h->cols);
+    if (first) return backend->ops->copy(backend, sum, h);
+    if (h->dtype == MERCER_F64) return backend->ops->axpby(backend, 1, h, 1, sum);
+    MRC_TRY(backend->ops->copy(backend, &wide, h));
+    return backend->ops->axpby(backend, 1, &wide, 1, sum);
+}
+
+/* both (p, columns of g) = K_ZX g over all samples, g as its kind says; fit is cleared first. */
+static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
+{
+    mrc_judge *judge = self->judge;
+    int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, out = kind == PASS_STEP ? c : 2 * c, rows = self->v.rows;
+    mercer_matrix v = shaped(&self->v, rows, in), h = shaped(&self->h, rows, out), sum = shaped(&self->sum, rows, out);
+    bool first = true;
+    for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
+    if (kind == PASS_BEGIN) self->mass = 0;
+    MRC_TRY(mrc_stream_restart(judge->stream, 0));
+    for (;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(judge->stream, judge->passes->most_rows, &batch));
+        int64_t m = batch.X.rows;
+        if (m == 0) break;
+        mercer_matrix g = shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
+        MRC_TRY(mrc_passes_forward(judge->passes, &batch, &v, &f));
+        MRC_TRY(residuals(self, kind, &batch, &g, fit));
+        MRC_TRY(mrc_passes_transpose(judge->passes, &batch, &g, &h));
+        MRC_TRY(accumulate(self, &h, &sum, first));
+        first = false;
+        for (int64_t i = 0; i < m && kind == PASS_BEGIN; i++) self->mass += batch.weights ? batch.weights[i] : 1;
+    }
+    if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
+    mercer_matrix all = shaped(&self->both, self->p, out);
+    return mrc_centers_collect(self->centers, &sum, self->ids, self->p, &all);
+}
+
+/* ---- Penalties ----------------------------------------------------------------------------------------------- */
+
+/* y += sign (lambda K(Z,Z) + rho I) x */
+static mercer_status add_penalty(mrc_normal *self, double sign, const mercer_matrix *x, const mercer_matrix *y,
+                                 const mercer_matrix *work)
+{
+    double lambda = self->judge->lambda;
+    if (lambda > 0) {
+        MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, x, 0, work));
+        MRC_TRY(mrc_counted_gemm(self->centers, false, false, sign * lambda, &self->l, work, 1, y));
+    }
+    return self->backend->ops->axpby(self->backend, sign * (self->rounding - lambda * self->shift), x, 1, y);
+}
+
+mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work)
+{
+    mrc_backend *backend = self->backend;
+    double lambda = self->judge->lambda;
+    MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, out));
+    for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding - lambda * self->shift;
+    if (lambda <= 0) return MERCER_OK;
+    MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, alpha, 0, work));
+    MRC_TRY(backend->ops->column_dots(backend, work, work, self->sums));
+    for (int64_t j = 0; j < self->c; j++) out[j] = fmax(out[j] + lambda * self->sums[j], 0);
+    return MERCER_OK;
+}
+
+/* ---- The equations ------------------------------------------------------------------------------------------- */
+
+/* The preconditioner's second factor, or the first one again: see above. z: all centers; mean: of K(z, z). */
+static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, double relative, double mean)
+{
+    double lambda = self->judge->lambda, t;
+    mrc_spd job = {.points = z, .what = "K(Z, Z)"};
+    MRC_TRY(mrc_normal_shift(self, z, &t));
+    mrc_log(self->centers->context, MERCER_LOG_DEBUG, "conjugate gradients: shift %.3e of the preconditioner",
+            t / mean);
+    if (lambda > 0) {
+        job.shift = lambda * (double)self->p / self->mass + t;
+        MRC_TRY(mrc_matrix_create(self->backend, &self->ridged, self->p, self->p, MERCER_F64, "the preconditioner"));
+        return mrc_spd_factor(self->centers, &job, &self->ridged, &relative, NULL);
+    }
+    if (t <= self->shift) return MERCER_OK;
+    job.shift = t / 2;
+    return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
+}
+
+static mercer_status factor(mrc_normal *self)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = self->backend;
+    mercer_matrix memory, z;
+    double eps = centers->real == MERCER_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    double least = fmin(fmax(sqrt(eps), 8 * (double)self->p * eps), 0.01), relative = least, mean = 0;
+    mercer_status status = mrc_centers_gather_all(centers, &memory, &z);
+    mrc_spd job = {.points = &z, .what = "K(Z, Z)"};
+    if (status == MERCER_OK)
+        status = mrc_matrix_create(backend, &self->l, self->p, self->p, MERCER_F64, "the factor of K(Z, Z)");
+    if (status == MERCER_OK) status = mrc_spd_factor(centers, &job, &self->l, &relative, &mean);
+    if (relative > least) self->judge->jitter = relative;
+    self->shift = relative * mean;
+    self->rounding = mrc_rounding_penalty(centers, mean, self->mass);
+    if (status == MERCER_OK) status = factor_again(self, &z, relative, mean);
+    mrc_matrix_destroy(backend, &memory);
+    return status;
+}
+
+mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
+                               const mercer_matrix *r, double *fit, const mercer_matrix *work)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix own = own_rows(self, alpha), v = shaped(&self->v, self->v.rows, self->c);
+    mercer_matrix left = half_of(&self->both, self->c, 0), right = half_of(&self->both, self->c, 1);
+    MRC_TRY(backend->ops->copy(backend, &v, &own));
+    MRC_TRY(pass(self, PASS_BEGIN, fit));
+    MRC_TRY(backend->ops->copy(backend, b, &left));
+    MRC_TRY(backend->ops->copy(backend, r, &right));
+    if (self->mass <= 0) return MERCER_OK; /* b = 0: nothing to solve */
+    MRC_TRY(factor(self));
+    return add_penalty(self, -1, alpha, r, work);
+}
+
+/* v = d with its columns scaled to about unit length, in the first half or alone; alpha as it is in the second. */
+static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *alpha)
+{
+    mrc_backend *backend = self->backend;
+    int64_t columns = alpha ? 2 * self->c : self->c;
+    mercer_matrix all = shaped(&self->both, self->p, columns), own = own_rows(self, &all);
+    mercer_matrix v = shaped(&self->v, self->v.rows, columns);
+    MRC_TRY(backend->ops->column_dots(backend, d, d, self->scale));
+    for (int64_t j = 0; j < self->c; j++) {
+        bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
+        mercer_matrix from = mrc_column(d, j), to = mrc_column(&all, j);
+        self->scale[j] = usable ? ldexp(1, ilogb(sqrt(self->scale[j]))) : 1;
+        MRC_TRY(backend->ops->axpby(backend, 1 / self->scale[j], &from, 0, &to));
+    }
+    if (alpha) {
+        mercer_matrix right = half_of(&all, self->c, 1);
+        MRC_TRY(backend->ops->copy(backend, &right, alpha));
+    }
+    return backend->ops->copy(backend, &v, &own);
+}
+
+mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
+                               const mercer_matrix *alpha, const mercer_matrix *r, double *fit,
+                               const mercer_matrix *work)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(load(self, d, alpha));
+    MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
+    mercer_matrix all = shaped(&self->both, self->p, alpha ? 2 * self->c : self->c);
+    for (int64_t j = 0; j < self->c; j++) {
+        mercer_matrix from = mrc_column(&all, j), to = mrc_column(q, j);
+        MRC_TRY(backend->ops->axpby(backend, self->scale[j], &from, 0, &to));
+    }
+    if (alpha) {
+        mercer_matrix right = half_of(&all, self->c, 1);
+        MRC_TRY(backend->ops->copy(backend, r, &right));
+        MRC_TRY(add_penalty(self, -1, alpha, r, work));
+    }
+    return add_penalty(self, 1, d, q, work);
+}
+
+mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
+{
+    MRC_TRY(self->backend->ops->copy(self->backend, z, r));
+    MRC_TRY(mrc_spd_solve(self->centers, &self->l, z));
+    return mrc_spd_solve(self->centers, self->judge->lambda > 0 ? &self->ridged : &self->l, z);
+}

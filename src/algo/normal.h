@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The normal equations A alpha = b of the judges as an operator, and their preconditioner: what cg.c iterates with. */
+#ifndef MRC_ALGO_NORMAL_H
+#define MRC_ALGO_NORMAL_H
+
+#include "algo/judges.h"
+
+enum { MRC_SHIFT_SAMPLES = 128 };
+
+/* Vectors are (p, c) f64 and the same in every process; only products with the data are shared out. */
+typedef struct mrc_normal {
+    mrc_judge *judge;
+    mrc_centers *centers;
+    mrc_backend *backend;
+    int64_t p, c;
+    mercer_matrix l;       /* (p, p) L L' = K(Z,Z) + shift I */
+    mercer_matrix ridged;  /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
+    double shift;          /* delta: small, for the preconditioner only */
+    double rounding;       /* rho */
+    double mass;           /* sum of the sample weights */
+    mercer_matrix both;    /* (p, 2c) f64 scratch */
+    mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
+    mercer_matrix v, h;    /* fields (rows, 2c) real: what goes into the products and comes out */
+    mercer_matrix f, y, g; /* (batch, c), (batch, c), (batch, 2c) real */
+    int64_t *ids;          /* (p) 0, 1, ... */
+    double *scale, *sums;  /* (c) */
+} mrc_normal;
+
+mercer_status mrc_normal_create(mrc_normal *out, mrc_judge *judge);
+void mrc_normal_destroy(mrc_normal *self);
+int64_t mrc_normal_bytes(int64_t p, int64_t c, int64_t batch, double lambda);
+
+/* alpha = all rows of a field. */
+mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *alpha);
+
+/*
+ * One pass: b = K_ZX W Y, r = b - A alpha, fit[j] = sum_i w_i (y_ij - f_j(x_i))^2; then the factors (the preconditioner
+ * needs the total weight). work (p, c) is overwritten.
+ */
+mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
+                               const mercer_matrix *r, double *fit, const mercer_matrix *work);
+/* One pass: q = A d. With alpha, in the same pass: r = b - A alpha and fit. */
+mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
+                               const mercer_matrix *alpha, const mercer_matrix *r, double *fit,
+                               const mercer_matrix *work);
+/* z = M^-1 r, up to a constant factor. */
+mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
+/* out[j] = alpha_j' (lambda K(Z,Z) + rho I) alpha_j: J without the fit. */
+mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work);
+
+/* The shift t >= 0 of the preconditioner, estimated with the factor of K(Z,Z) (normal_shift.c). z: all centers. */
+mercer_status mrc_normal_shift(mrc_normal *self, const mercer_matrix *z, double *shift);
+
+#endif
