@@ -49,9 +49,9 @@ static mercer_status check_points(mercer_context *context, const mercer_kernel *
 }
 
 /*
- * All values finite; and for functions of the inner product, no product of two rows may overflow the arithmetic: the result would
- * be infinity or NaN. (Distances that overflow are harmless: kernels of a moderate bandwidth are 0 there, and others are
- * computed in double.)
+ * All values finite; and for functions of the inner product, no product of two rows may overflow the arithmetic: the
+ * result would be infinity or NaN. (Distances that overflow are harmless: kernels of a moderate bandwidth are 0 there,
+ * and others are computed in double.)
  */
 static mercer_status check_values(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
                                   const mercer_matrix *Z, mercer_dtype arithmetic)

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The planner. Letters: n samples, p centers, d features, c outputs, m batch, s Nystrom sample, q eigenpairs, T period.
+ *
+ *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
+ *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
+ *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
+ *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers' labels alone
+ *   solver  auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
+ *   projector  exact while its factor fits half the budget and p^3/3 pays against the epochs; pcg on a stored K(Z,Z) while that fits;
+ *           bgs with carry beyond
+ *   cache   K(X, Z) if it fits what is left and samples are seen more than once
+ *
+ * Estimates: flops of the dominant products, and seconds at a nominal rate for the instruction set. They decide, they
+ * do not promise.
+ */
+#include "algo/plan_parts.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NEARLY_AS_FAST 1.3
+#define CHEAP_SECONDS  10
+
+static void say(mrc_planner *self, const char *format, ...) MRC_PRINTF(2, 3);
+static void say(mrc_planner *self, const char *format, ...)
+{
+    size_t used = strlen(self->shown->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(self->shown->text + used, sizeof self->shown->text - used, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- Machine and budget -------------------------------------------------------------------------------------- */
+
+static void rate_machine(mrc_planner *self)
+{
+    static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9}; /* by instruction set, float */
+    int threads = self->request->threads;
+    self->rate = per_thread[self->request->context->isa] * threads;
+    self->rate_double = self->rate / 2;
+    self->bandwidth = 6e9 * (threads < 4 ? threads : 4);
+    self->real_size = mrc_dtype_size(self->request->real);
+    self->point_size = mrc_dtype_size(self->request->points);
+    if (self->request->real == MERCER_F64) self->rate = self->rate_double;
+}
+
+static void set_budget(mrc_planner *self)
+{
+    int64_t asked = self->options->memory;
+    self->plan->budget = asked > 0 ? asked : mrc_free_memory() / 2;
+    say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
+        asked > 0 ? "given" : "half of what is free");
+}
+
+/* ---- Parts of the iteration ---------------------------------------------------------------------------------- */
+
+static void choose_sample(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mrc_preset *preset = self->plan->preset;
+    mercer_plan *shown = self->shown;
+    int64_t s = request->p >= 50000 ? 10000 : mrc_max(500, mrc_min(3000, request->p / 3));
+    if (preset->no_eigenpairs) s = 1000;
+    if (preset->whole_sample) s = request->n;
+    if (self->options->nystrom > 0) s = self->options->nystrom;
+    s = mrc_min(s, request->n);
+    int64_t most = (int64_t)sqrt((double)self->plan->budget / 2 / 8 / 1.3);
+    if (s > most && !preset->whole_sample) {
+        say(self, "s cut from %lld to %lld: K(X_s, X_s) in double has to fit half the budget\n", (long long)s,
+            (long long)most);
+        s = mrc_max(most, 1);
+    }
+    int64_t q = mrc_min(s / 20, request->p / 10);
+    if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20; /* nothing is projected: no bias to keep small */
+    if (self->options->eigenpairs > 0) q = self->options->eigenpairs;
+    if (self->options->eigenpairs < 0 || preset->no_eigenpairs) q = 0;
+    shown->nystrom = s;
+    shown->eigenpairs = mrc_max(0, mrc_min(q, s - 1));
+    say(self, "s = %lld samples for the preconditioner, q = %lld eigenpairs\n", (long long)s,
+        (long long)shown->eigenpairs);
+    if (shown->eigenpairs > request->p / 10 && preset->update == MRC_UPDATE_PROJECT) {
+        say(self, "warning: q is above p/10 = %lld: the fixed point moves away from least squares\n",
+            (long long)request->p / 10);
+        mrc_log(request->context, MERCER_LOG_WARNING,
+                "q = %lld is above p/10: the result is biased; finish with polish or lower q",
+                (long long)shown->eigenpairs);
+    }
+}
+
+static void choose_batch(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mrc_preset *preset = self->plan->preset;
+    mercer_plan *shown = self->shown;
+    bool seen = request->critical_batch > 0;
+    int64_t m = seen ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * shown->eigenpairs);
+    if (preset->whole_batch) m = request->n;
+    if (self->options->batch > 0) m = self->options->batch;
+    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->real_size));
+    if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
+    shown->batch = mrc_max(1, mrc_min(m, request->n));
+    say(self, "m = %lld (%s)\n", (long long)shown->batch,
+        preset->whole_batch                   ? "all samples"
+        : self->options->batch > 0            ? "given"
+        : seen && m < request->critical_batch ? "what memory allows"
+        : seen                                ? "critical batch"
+                                              : "guess until the data have been seen");
+    int64_t period = preset->period ? preset->period : mrc_max(1, request->p / shown->batch);
+    if (preset->update != MRC_UPDATE_PROJECT) period = 1;
+    if (self->options->period > 0) period = self->options->period;
+    shown->period = period;
+    if (preset->update == MRC_UPDATE_PROJECT) say(self, "T = %lld batches between projections\n", (long long)period);
+}
+
+static mercer_status choose_projector(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mrc_preset *preset = self->plan->preset;
+    mercer_plan *shown = self->shown;
+    snprintf(shown->projector, sizeof shown->projector, "none");
+    self->plan->projector = NULL;
+    if (preset->update != MRC_UPDATE_PROJECT) return MERCER_OK;
+    double p = (double)request->p, n = (double)request->n;
+    const char *name = self->options->projector;
+    if (!name || strcmp(name, "auto") == 0) name = preset->projector;
+    const char *why = "given";
+    if (!name) {
+        double factor_seconds = p * p * p / 3 / self->rate_double;
+        double epochs_seconds = (double)shown->epochs * 3 * n * p * (double)request->d / self->rate;
+        /* K in double, and its factor in place; a solve needs (p, c) twice */
+        bool exact_fits = 8 * p * p <= 0.45 * (double)self->plan->budget;
+        bool stored_fits = (double)self->real_size * p * p <= 0.45 * (double)self->plan->budget;
+        name = exact_fits && factor_seconds <= epochs_seconds ? "exact" : stored_fits ? "pcg" : "bgs";
+        why = strcmp(name, "exact") == 0 ? "its factor fits and pays"
+              : strcmp(name, "pcg") == 0 ? "K(Z,Z) fits, its factor does not pay"
+                                         : "K(Z,Z) does not fit the budget";
+    }
+    self->plan->projector = mrc_projector_find(name);
+    if (!self->plan->projector)
+        return mrc_fail(request->context, MERCER_ERROR_ARGUMENT,
+                        "projector '%s' is unknown; valid: auto, exact, ep2, pcg, bgs", name);
+    snprintf(shown->projector, sizeof shown->projector, "%s", name);
+    say(self, "projector %s: %s\n", name, why);
+    return MERCER_OK;
+}
+
+static void choose_projector_sizes(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mercer_train_options *options = self->options;
+    mercer_plan *shown = self->shown;
+    if (!self->plan->projector) return;
+    bool pcg = strcmp(shown->projector, "pcg") == 0, bgs = strcmp(shown->projector, "bgs") == 0;
+    int64_t s = request->p >= 50000 ? 10000 : 3000;
+    int64_t most = (int64_t)sqrt((double)self->plan->budget / 4 / 8 / 1.3);
+    s = mrc_min(mrc_min(options->projector_nystrom > 0 ? options->projector_nystrom : s, request->p), mrc_max(1, most));
+    int64_t q = request->p >= 50000 ? 1000 : 500;
+    int64_t q_most = self->plan->budget / 8 / mrc_max(1, 2 * request->p * self->real_size);
+    q = options->projector_eigenpairs > 0 ? options->projector_eigenpairs : mrc_min(q, mrc_max(1, q_most));
+    shown->projector_nystrom = s;
+    shown->projector_eigenpairs = mrc_min(q, s / 2);
+    shown->projector_passes = options->projector_passes > 0 ? options->projector_passes : pcg ? 30 : 1;
+    int64_t block_most = (int64_t)sqrt((double)self->plan->budget / 8 / 8);
+    shown->projector_block = mrc_min(
+        options->projector_block > 0 ? options->projector_block : mrc_min(BLOCK_DEFAULT, block_most), request->p);
+    mercer_switch carry = options->carry == MERCER_AUTO ? (bgs ? MERCER_ON : MERCER_OFF) : options->carry;
+    shown->carry = carry == MERCER_ON;
+    self->plan->projector_options =
+        (mrc_projector_options){.nystrom = s,
+                                .eigenpairs = shown->projector_eigenpairs,
+                                .passes = shown->projector_passes,
+                                .tolerance = options->projector_tolerance > 0 ? options->projector_tolerance
+                                             : pcg                            ? 0.03
+                                                                              : 0,
+                                .block = shown->projector_block,
+                                .gamma = 0.95,
+                                .store = pcg,
+                                .seed = options->seed + 1};
+    if (strcmp(shown->projector, "exact") != 0)
+        say(self, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
+            (long long)shown->projector_eigenpairs, (long long)shown->projector_passes,
+            shown->carry ? ", carrying the residual" : "");
+    shown->cache_centers = strcmp(shown->projector, "exact") == 0 || pcg;
+}
+
+/* ---- The iteration ------------------------------------------------------------------------------------------- */
+
+static mercer_status plan_iteration(mrc_planner *self)
+{
+    mercer_plan *shown = self->shown;
+    const mrc_preset *preset = self->plan->preset;
+    shown->epochs = self->options->epochs > 0 ? self->options->epochs : EPOCHS_DEFAULT;
+    choose_sample(self);
+    choose_batch(self);
+    MRC_TRY(choose_projector(self));
+    choose_projector_sizes(self);
+    shown->step_factor = self->options->step_factor > 0 ? self->options->step_factor : preset->gamma;
+    mercer_switch average = self->options->average == MERCER_AUTO ? preset->average : self->options->average;
+    mercer_switch decay = self->options->decay == MERCER_AUTO ? preset->average : self->options->decay;
+    shown->average = average == MERCER_ON;
+    shown->decay = decay == MERCER_ON;
+    MRC_TRY(mrc_plan_iteration_memory(self));
+    if (shown->cache_data && self->options->epochs == 0) shown->epochs = EPOCHS_CACHED;
+    mrc_plan_iteration_cost(self);
+    say(self, "%lld epochs, gamma %.2f%s%s%s\n", (long long)shown->epochs, shown->step_factor,
+        shown->average ? ", averaging" : "", shown->decay ? ", step decay" : "",
+        shown->cache_data ? ", K(X,Z) kept between epochs" : "");
+    return MERCER_OK;
+}
+
+/* ---- The plan ------------------------------------------------------------------------------------------------ */
+
+static void describe_judge(mrc_planner *self)
+{
+    say(self, "reads batches of %lld%s\n", (long long)self->shown->batch,
+        self->shown->cache_data ? ", K(X,Z) kept between steps" : "");
+}
+
+/* Plans one solver into a plan of its own; false (with the reason recorded) if it does not fit. */
+static mercer_status plan_solver(mrc_planner *self, const char *name)
+{
+    self->plan->preset = mrc_preset_find(name);
+    snprintf(self->shown->solver, sizeof self->shown->solver, "%s", name);
+    if (!self->plan->preset->judge) return plan_iteration(self);
+    bool direct = strcmp(name, "direct") == 0;
+    if (mrc_plan_judge(self, direct)) {
+        describe_judge(self);
+        return MERCER_OK;
+    }
+    return mrc_fail(
+        self->request->context, MERCER_ERROR_MEMORY,
+        "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; use ep4, lower p or raise memory",
+        mrc_gib((double)self->plan->budget), name, (long long)self->request->p, mrc_gib((double)self->shown->bytes));
+}
+
+/*
+ * The fastest estimate wins, but an estimate is only that: a solver that goes to the end of the problem is preferred
+ * while it is cheap or nearly as fast.
+ */
+static mercer_status choose_solver(mrc_planner *self)
+{
+    static const char *const candidates[] = {"direct", "cg", "ep4"}; /* in order of preference */
+    mercer_context *context = self->request->context;
+    mrc_plan start = *self->plan, plans[3];
+    bool fits[3];
+    double fastest = INFINITY;
+    char error[MRC_ERROR_CHARS]; /* that a candidate does not fit is no failure of the call */
+    memcpy(error, context->error, sizeof error);
+    for (int i = 0; i < 3; i++) {
+        *self->plan = start;
+        mercer_status status = plan_solver(self, candidates[i]);
+        if (status != MERCER_OK && status != MERCER_ERROR_MEMORY) return status;
+        fits[i] = status == MERCER_OK;
+        plans[i] = *self->plan;
+        if (fits[i]) fastest = fmin(fastest, self->shown->seconds);
+    }
+    memcpy(context->error, error, sizeof error);
+    for (int i = 0; i < 3; i++) {
+        if (!fits[i] || plans[i].shown.seconds > fmax(NEARLY_AS_FAST * fastest, i == 0 ? CHEAP_SECONDS : 0)) continue;
+        *self->plan = plans[i];
+        say(self, "solver %s: %s; estimates %s%.1f s, %s%.1f s, %s%.1f s for direct, cg, ep4\n", candidates[i],
+            plans[i].preset->says, fits[0] ? "" : "(does not fit) ", plans[0].shown.seconds,
+            fits[1] ? "" : "(does not fit) ", plans[1].shown.seconds, fits[2] ? "" : "(does not fit) ",
+            plans[2].shown.seconds);
+        return MERCER_OK;
+    }
+    *self->plan = start; /* nothing fits: say what the one that needs least memory needs */
+    return plan_solver(self, "ep4");
+}
+
+static mercer_status check_options(const mrc_planner *self)
+{
+    const mercer_train_options *o = self->options;
+    mercer_context *context = self->request->context;
+    struct {
+        const char *name;
+        double value;
+    } const sizes[] = {{"epochs", (double)o->epochs},
+                       {"batch", (double)o->batch},
+                       {"nystrom", (double)o->nystrom},
+                       {"period", (double)o->period},
+                       {"projector_nystrom", (double)o->projector_nystrom},
+                       {"projector_eigenpairs", (double)o->projector_eigenpairs},
+                       {"projector_passes", (double)o->projector_passes},
+                       {"projector_tolerance", o->projector_tolerance},
+                       {"projector_block", (double)o->projector_block},
+                       {"step_factor", o->step_factor},
+                       {"lambda", o->lambda},
+                       {"polish", (double)o->polish},
+                       {"memory", (double)o->memory},
+                       {"patience", (double)o->patience}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (!(sizes[i].value >= 0) || isinf(sizes[i].value))
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= 0", sizes[i].name,
+                            sizes[i].value);
+    if (o->step_factor >= 1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: step_factor is %g, it must be below 1",
+                        o->step_factor);
+    return MERCER_OK;
+}
+
+mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
+{
+    memset(out, 0, sizeof *out);
+    mrc_planner self = {.request = request, .options = request->options, .plan = out, .shown = &out->shown};
+    MRC_TRY(check_options(&self));
+    if (request->p < 1 || request->n < 1 || request->c < 1)
+        return mrc_fail(request->context, MERCER_ERROR_SHAPE,
+                        "training needs at least one sample, one center and one output");
+    rate_machine(&self);
+    set_budget(&self);
+    out->shown.struct_size = sizeof out->shown;
+    out->shown.precision = request->real;
+    out->shown.lambda = self.options->lambda;
+    const char *solver = self.options->solver;
+    if (!solver || strcmp(solver, "auto") == 0) {
+        MRC_TRY(choose_solver(&self));
+    } else {
+        if (!mrc_preset_find(solver)) {
+            char names[256];
+            mrc_preset_names(names, sizeof names);
+            return mrc_fail(request->context, MERCER_ERROR_ARGUMENT, "solver '%s' is unknown; valid: %s", solver,
+                            names);
+        }
+        MRC_TRY(plan_solver(&self, solver));
+        say(&self, "solver %s: %s\n", solver, out->preset->says);
+    }
+    say(&self, "weights and kernel values in %s; kept: %s%s%s\n", mrc_dtype_name(request->real),
+        out->shown.cache_data ? "K(X,Z)" : "", out->shown.cache_data && out->shown.cache_centers ? ", " : "",
+        out->shown.cache_centers ? strcmp(out->shown.projector, "pcg") == 0 ? "K(Z,Z)" : "the factor of K(Z,Z)"
+        : out->shown.cache_data  ? ""
+                                 : "nothing");
+    if (self.options->polish > 0) say(&self, "polish: %lld CG steps at the end\n", (long long)self.options->polish);
+    say(&self, "estimated %.2f GiB, %.3g flops, %.1f s\n", mrc_gib((double)out->shown.bytes), out->shown.flops,
+        out->shown.seconds);
+    return MERCER_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The planner: the one place that decides. It turns options and sizes into a plan, within a memory budget, and
+   says why. */
+#ifndef MRC_ALGO_PLAN_H
+#define MRC_ALGO_PLAN_H
+
+#include "algo/iteration.h"
+
+/* A named solver: which parts of the iteration it fixes. 0 or NULL leaves a choice to the planner. */
+typedef struct mrc_preset {
+    const char *name;
+    bool judge; /* direct, cg: not the iteration */
+    mrc_update update;
+    bool no_eigenpairs; /* q = 0 */
+    bool whole_sample;  /* s = n */
+    bool whole_batch;   /* m = n */
+    int64_t period;     /* T */
+    const char *projector;
+    double gamma;
+    mercer_switch average; /* what AUTO means */
+    const char *says;      /* one line for people */
+} mrc_preset;
+
+const mrc_preset *mrc_preset_find(const char *name);
+/* Every name, separated by ", ". */
+void mrc_preset_names(char *text, size_t size);
+
+typedef struct mrc_plan_request {
+    mercer_context *context;
+    const mercer_train_options *options;
+    int64_t n, p, d, c;
+    mercer_dtype real, points; /* of weights, of samples */
+    int ranks;
+    int threads;
+    /* Once the data have been seen: the critical batch. 0 before. */
+    int64_t critical_batch;
+    bool rows_known; /* the source says which samples a batch holds, as far as known */
+} mrc_plan_request;
+
+/* What the plan fixes beyond the public struct. */
+typedef struct mrc_plan {
+    mercer_plan shown;
+    const mrc_preset *preset;
+    const mrc_projector_ops *projector; /* NULL: none needed */
+    mrc_projector_options projector_options;
+    int64_t keep_bytes; /* room for a batch's kernel block */
+    int64_t budget;
+} mrc_plan;
+
+/* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY if nothing fits the budget. */
+mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the planner's two files share: plan.c chooses, plan_cost.c counts bytes and flops. */
+#ifndef MRC_ALGO_PLAN_PARTS_H
+#define MRC_ALGO_PLAN_PARTS_H
+
+#include "algo/plan.h"
+
+enum {
+    EPOCHS_DEFAULT = 6,
+    EPOCHS_CACHED = 10,
+    CG_STEPS = 30,
+    READ_ROWS = 2048, /* batch with which judges read the data */
+    BLOCK_DEFAULT = 2500,
+    GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
+    TILE_BYTES = 6 << 20     /* scratch of a worker in the fused products, a generous share */
+};
+
+typedef struct mrc_planner {
+    const mrc_plan_request *request;
+    const mercer_train_options *options;
+    mrc_plan *plan;
+    mercer_plan *shown;
+    double rate, rate_double; /* flops a second */
+    double bandwidth;         /* bytes a second */
+    int64_t real_size, point_size;
+} mrc_planner;
+
+/* Bytes, room for a batch's block and caching of an iterative plan; MERCER_ERROR_MEMORY if it does not fit. */
+mercer_status mrc_plan_iteration_memory(mrc_planner *self);
+/* Flops and seconds of it. */
+void mrc_plan_iteration_cost(mrc_planner *self);
+/* All of that for direct or cg; false if it does not fit the budget (shown->bytes says what it needs). */
+bool mrc_plan_judge(mrc_planner *self, bool direct);
+
+static inline double mrc_gib(double bytes)
+{
+    return bytes / (1024.0 * 1024 * 1024);
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The trainer: epochs of steps, step decay and averaging over the later half, and a watchdog.
+ *
+ *   average    running mean of alpha over the projections of the later half of the steps
+ *   decay      the step falls linearly from 1 to DECAY_END over the later half
+ *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the last good
+ *              weights, halves the step and says so; after MOST_HALVINGS training gives up with MERCER_ERROR_NUMERIC
+ *
+ * With labels that p centers cannot fit, the iterates of a constant step keep jumping around the optimum; the mean of
+ * the later ones does not. The average is what the model gets, the last iterate is where training goes on.
+ */
+#include "algo/trainer.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000 };
+
+#define DECAY_END 0.25
+
+/* ---- Making -------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
+                                 const mercer_train_options *options)
+{
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_trainer), "the trainer"));
+    mrc_trainer *self = memory;
+    self->context = backend->context;
+    self->backend = backend;
+    self->target = *target;
+    self->options = *options;
+    self->comm = comm;
+    mercer_status status = comm ? MERCER_OK : mrc_comm_create_self(&self->own_comm, self->context);
+    if (status != MERCER_OK) {
+        mrc_free(backend->context, self);
+        return status;
+    }
+    if (!comm) self->comm = self->own_comm;
+    /* The caller's texts may be gone by the time of fit. */
+    snprintf(self->solver, sizeof self->solver, "%s", options->solver ? options->solver : "auto");
+    snprintf(self->projector_name, sizeof self->projector_name, "%s", options->projector ? options->projector : "auto");
+    self->options.solver = self->solver;
+    self->options.projector = self->projector_name;
+    *out = self;
+    return MERCER_OK;
+}
+
+void mrc_trainer_free(mrc_trainer *self)
+{
+    if (!self) return;
+    mrc_trainer_tear_down(self);
+    mrc_comm_free(self->own_comm);
+    mrc_free(self->context, self);
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------------- */
+
+const mercer_matrix *mrc_trainer_candidate(const mrc_trainer *self)
+{
+    if (self->have_best) return &self->best;
+    return self->iteration.averaged > 0 ? &self->iteration.average : &self->iteration.alpha;
+}
+
+mercer_status mrc_trainer_publish(mrc_trainer *self, const mercer_matrix *alpha)
+{
+    if (mrc_check_finite(self->context, "weights", alpha, NULL) != MERCER_OK)
+        return mrc_fail(self->context, MERCER_ERROR_NUMERIC,
+                        "training ended in weights that are not finite; the model keeps its old ones");
+    mercer_matrix to = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
+    return self->backend->ops->copy(self->backend, &to, alpha);
+}
+
+/* ---- Watchdog ------------------------------------------------------------------------------------------------ */
+
+/* Takes a batch's result into the running means; true if training has gone wrong. */
+static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
+{
+    if (!isfinite(result->squared_error)) return true;
+    double fade = fmax(0, 1 - (double)rows / MEMORY_SAMPLES);
+    dog->seen = fade * dog->seen + (double)rows;
+    double share = (double)rows / dog->seen;
+    dog->loss += share * (result->squared_error / (double)rows - dog->loss);
+    dog->target += share * (result->squared_target / (double)rows - dog->target);
+    if (dog->best == 0 || dog->loss < dog->best) dog->best = dog->loss;
+    if (dog->loss > 2 * dog->target && dog->loss > 2 * dog->best) return true;
+    return dog->loss > 10 * dog->best && dog->loss > 1e-3 * dog->target;
+}
+
+static mercer_status roll_back(mrc_trainer *self)
+{
+    mrc_iteration *iteration = &self->iteration;
+    self->report.halvings++;
+    iteration->halving /= 2;
+    memset(&self->watchdog, 0, sizeof self->watchdog);
+    MRC_TRY(self->backend->ops->copy(self->backend, &iteration->alpha, &self->good));
+    MRC_TRY(mrc_iteration_forget(iteration));
+    mrc_log(self->context, MERCER_LOG_WARNING,
+            "training diverged at step %lld: back to the last good weights, step halved to %.3g of the rule",
+            (long long)iteration->steps, iteration->halving);
+    if (self->report.halvings <= MOST_HALVINGS) return MERCER_OK;
+    return mrc_fail(
+        self->context, MERCER_ERROR_NUMERIC,
+        "training diverges even with the step halved %d times; are batches drawn like the preconditioner's sample?",
+        (int)MOST_HALVINGS);
+}
+
+/* ---- Steps and epochs ---------------------------------------------------------------------------------------- */
+
+/* Step and averaging as functions of how much of the planned work is done. */
+static void follow_schedule(mrc_trainer *self, double done)
+{
+    const mercer_plan *plan = &self->plan.shown;
+    double later = fmax(0, 2 * done - 1); /* 0 .. 1 over the later half */
+    self->iteration.averaging = plan->average && done >= 0.5;
+    self->iteration.decay = plan->decay ? 1 - (1 - DECAY_END) * fmin(later, 1) : 1;
+}
+
+/* One look, one alarm check, one step. The sums go to totals unless the batch was thrown away. */
+static mercer_status take_step(mrc_trainer *self, const mercer_batch *batch, mrc_loss *totals)
+{
+    mrc_iteration *iteration = &self->iteration;
+    mrc_loss result;
+    iteration->heaviest = self->stream.heaviest;
+    MRC_TRY(mrc_iteration_look(iteration, batch, &result));
+    if (alarmed(&self->watchdog, &result, batch->X.rows)) return roll_back(self);
+    /* The loss just seen vouches for the weights of the last projection. */
+    if (iteration->pending == 0) MRC_TRY(self->backend->ops->copy(self->backend, &self->good, &iteration->alpha));
+    mercer_status status = mrc_iteration_apply(iteration, batch);
+    if (status == MERCER_ERROR_NUMERIC) return roll_back(self); /* a projection of what is not finite */
+    MRC_TRY(status);
+    totals->squared_error += result.squared_error;
+    totals->right += result.right;
+    totals->rows += result.rows;
+    self->samples += batch->X.rows;
+    return MERCER_OK;
+}
+
+static mercer_status run_epoch(mrc_trainer *self, int64_t epoch, mrc_loss *totals, int64_t *rows)
+{
+    const mercer_plan *plan = &self->plan.shown;
+    double all = (double)self->n * (double)plan->epochs;
+    MRC_TRY(mrc_stream_restart(&self->stream, epoch));
+    for (*rows = 0;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(&self->stream, plan->batch, &batch));
+        if (batch.X.rows == 0) break;
+        if (!batch.rows && self->plan.preset->update == MRC_UPDATE_COORDINATES)
+            return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+                            "solver %s has the samples as centers: its source must say which rows every batch holds",
+                            plan->solver);
+        follow_schedule(self, ((double)self->n * (double)epoch + (double)*rows) / all);
+        MRC_TRY(take_step(self, &batch, totals));
+        *rows += batch.X.rows;
+    }
+    return mrc_iteration_project(&self->iteration);
+}
+
+static mercer_status fit_iteration(mrc_trainer *self)
+{
+    MRC_TRY(mrc_trainer_set_up_from_stream(self));
+    const mercer_plan *plan = &self->plan.shown;
+    int stop = 0;
+    for (int64_t epoch = 0; epoch < plan->epochs && !stop; epoch++) {
+        mrc_loss totals = {0};
+        int64_t rows;
+        MRC_TRY(run_epoch(self, epoch, &totals, &rows));
+        self->report.epochs = epoch + 1;
+        self->report.train_loss = totals.squared_error / (double)(mrc_max(rows, 1) * self->target.weights->cols);
+        self->report.train_accuracy =
+            self->options.classification == MERCER_ON ? (double)totals.right / (double)mrc_max(rows, 1) : (double)NAN;
+        mercer_progress progress = {.epoch = epoch + 1,
+                                    .epochs = plan->epochs,
+                                    .train_loss = self->report.train_loss,
+                                    .train_accuracy = self->report.train_accuracy,
+                                    .projection_residual = self->iteration.projection.residual,
+                                    .step = self->iteration.last_step};
+        const mercer_matrix *now = self->iteration.averaged > 0 ? &self->iteration.average : &self->iteration.alpha;
+        MRC_TRY(mrc_trainer_end_epoch(self, now, &progress, &stop));
+    }
+    self->report.stopped = stop;
+    const mercer_matrix *result = mrc_trainer_candidate(self);
+    if (self->options.polish > 0) {
+        MRC_TRY(mrc_trainer_polish(self, result));
+        MRC_TRY(mrc_trainer_validate(self, result, &self->report.validation_loss, &self->report.validation_accuracy));
+    } else if (self->have_best) {
+        MRC_TRY(mrc_trainer_validate(self, result, &self->report.validation_loss, &self->report.validation_accuracy));
+    }
+    return mrc_trainer_publish(self, result);
+}
+
+void mrc_trainer_fill_report(mrc_trainer *self)
+{
+    mercer_report *report = &self->report;
+    const mrc_iteration *iteration = &self->iteration;
+    report->plan = self->plan.shown;
+    report->samples = self->samples;
+    report->peak_bytes = self->context->bytes_high - self->bytes_before;
+    if (!self->ready) return;
+    report->seconds = mrc_seconds() - self->start;
+    report->flops = self->centers.flops;
+    report->steps = iteration->steps;
+    report->projections = iteration->projections;
+    report->forward_seconds = iteration->forward_seconds;
+    report->gradient_seconds = iteration->gradient_seconds;
+    report->projection_seconds = iteration->projection_seconds;
+    if (iteration->projections == 0) return;
+    report->projection_residual_last = iteration->projection.residual;
+    report->projection_residual_mean = iteration->residual_sum / (double)iteration->projections;
+}
+
+/* Everything that fit and the first step begin with. */
+static void begin(mrc_trainer *self)
+{
+    mrc_trainer_tear_down(self);
+    self->report = (mercer_report){.struct_size = sizeof self->report,
+                                   .train_loss = NAN,
+                                   .train_accuracy = NAN,
+                                   .validation_loss = NAN,
+                                   .validation_accuracy = NAN};
+    self->samples = self->since_best = 0;
+    memset(&self->watchdog, 0, sizeof self->watchdog);
+    self->start = mrc_seconds();
+    self->bytes_before = self->context->bytes_now;
+    self->context->bytes_high = self->context->bytes_now; /* the peak of this training */
+}
+
+mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
+{
+    begin(self);
+    self->options.solver = self->solver;
+    MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
+    MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
+    mercer_status status = self->plan.preset->judge ? mrc_trainer_fit_judge(self) : fit_iteration(self);
+    mrc_trainer_fill_report(self);
+    mrc_trainer_tear_down(self);
+    return status;
+}
+
+/* ---- Streaming ----------------------------------------------------------------------------------------------- */
+
+static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batch)
+{
+    begin(self);
+    if (strcmp(self->solver, "auto") == 0) self->options.solver = "ep4"; /* until the next fit */
+    const mrc_preset *preset = mrc_preset_find(self->options.solver);
+    if (preset && (preset->judge || preset->update == MRC_UPDATE_COORDINATES))
+        return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+                        "solver %s cannot train on a stream of single batches; use ep4 or ep3", self->solver);
+    self->stream = (mrc_sample_stream){.context = self->context, .heaviest = 1};
+    return mrc_trainer_set_up(self, &batch->X, NULL, batch->X.rows);
+}
+
+mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
+{
+    if (!self->ready) MRC_TRY(begin_streaming(self, batch));
+    int64_t most = self->plan.shown.batch, before = self->iteration.projections;
+    for (int64_t i = 0; i < batch->X.rows && batch->weights; i++)
+        self->stream.heaviest = fmax(self->stream.heaviest, batch->weights[i]);
+    self->iteration.options.ridge = self->options.lambda / (double)mrc_max(self->n, self->samples + batch->X.rows);
+    /* No end is planned in a stream: averaging begins with the first projection, the step does not fall. */
+    self->iteration.averaging = self->plan.shown.average && self->iteration.projections > 0;
+    for (int64_t first = 0; first < batch->X.rows; first += most) {
+        int64_t rows = mrc_min(most, batch->X.rows - first);
+        mercer_batch part = {.X = mrc_rows(&batch->X, first, rows),
+                             .Y = mrc_rows(&batch->Y, first, rows),
+                             .weights = batch->weights ? batch->weights + first : NULL};
+        mrc_loss totals = {0};
+        MRC_TRY(take_step(self, &part, &totals));
+        self->report.train_loss = totals.squared_error / (double)(rows * batch->Y.cols);
+    }
+    return self->iteration.projections > before ? mrc_trainer_publish(self, mrc_trainer_candidate(self)) : MERCER_OK;
+}
+
+mercer_status mrc_trainer_finish(mrc_trainer *self)
+{
+    if (!self->ready) return MERCER_OK;
+    MRC_TRY(mrc_iteration_project(&self->iteration));
+    return mrc_trainer_publish(self, mrc_trainer_candidate(self));
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The trainer: set-up, epochs, validation, watchdog and report around the iteration or a judge. */
+#ifndef MRC_ALGO_TRAINER_H
+#define MRC_ALGO_TRAINER_H
+
+#include "algo/judges.h"
+#include "algo/plan.h"
+
+/* What is trained: borrowed from the model. */
+typedef struct mrc_target {
+    const mercer_kernel *kernel;
+    const mercer_matrix *z;       /* (p, d) */
+    const mercer_matrix *weights; /* (p, c) f32 or f64: start and result */
+    const double *origin;         /* (d) */
+} mrc_target;
+
+/* Notices NaN and growing losses. Losses are averaged over batches with weight, so that a single hard batch is no
+   alarm. */
+typedef struct mrc_watchdog {
+    double loss, target; /* running means of the squared error and of the squared targets */
+    double best;         /* lowest running loss so far */
+    double seen;         /* samples in the running means, fading */
+} mrc_watchdog;
+
+typedef struct mercer_trainer {
+    mercer_context *context;
+    mrc_backend *backend;
+    mrc_comm *comm, *own_comm;
+    mrc_target target;
+    mercer_train_options options;
+    char solver[16], projector_name[16];
+
+    bool ready; /* the parts below exist */
+    mrc_plan plan;
+    mrc_centers centers;
+    mrc_sample_stream stream;
+    mrc_passes passes;
+    mrc_eigensystem system;
+    int64_t *sample_rows; /* (s) */
+    mrc_projector *projector;
+    mrc_iteration iteration;
+    mercer_matrix good; /* field: weights to go back to */
+    mercer_matrix best; /* field: weights of the best validation result */
+    bool have_best;
+    double best_score;
+    int64_t since_best;
+    mrc_watchdog watchdog;
+
+    int64_t n, samples;   /* samples in a pass; seen so far */
+    int64_t bytes_before; /* held by the context when training began */
+    double start;
+    mercer_report report;
+} mrc_trainer;
+
+mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
+                                 const mercer_train_options *options);
+void mrc_trainer_free(mrc_trainer *trainer);
+mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
+mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
+mercer_status mrc_trainer_finish(mrc_trainer *trainer);
+/* The report so far, numbers of the running parts included. */
+void mrc_trainer_fill_report(mrc_trainer *trainer);
+
+/* ---- Its own files share these ------------------------------------------------------------------------------- */
+
+/* trainer_setup.c: the plan for n samples of dtype `points`; critical_batch is 0 until the data have been seen. */
+mercer_status mrc_trainer_make_plan(mrc_trainer *trainer, int64_t n, int64_t critical_batch, bool rows_known,
+                                    mercer_dtype points);
+/* trainer_setup.c: everything an iterative solver needs, from a sample (rows, d) of the data with row numbers or NULL. */
+mercer_status mrc_trainer_set_up(mrc_trainer *trainer, const mercer_matrix *sample, const int64_t *rows, int64_t n);
+void mrc_trainer_tear_down(mrc_trainer *trainer);
+/* trainer_setup.c: reads a sample of s + fresh rows from the stream and sets up. */
+mercer_status mrc_trainer_set_up_from_stream(mrc_trainer *trainer);
+
+/* trainer_validate.c: loss and accuracy of a field of weights on the validation set; NaN without one. */
+mercer_status mrc_trainer_validate(mrc_trainer *trainer, const mercer_matrix *alpha, double *loss, double *accuracy);
+/* trainer_validate.c: validation of the candidate weights, best weights, patience, progress. *stop: 0 go on, 1 patience, 2
+   callback. */
+mercer_status mrc_trainer_end_epoch(mrc_trainer *trainer, const mercer_matrix *candidate, mercer_progress *progress,
+                                    int *stop);
+
+/* trainer_judge.c: direct, cg, and polishing at the end. */
+mercer_status mrc_trainer_fit_judge(mrc_trainer *trainer);
+mercer_status mrc_trainer_polish(mrc_trainer *trainer, const mercer_matrix *alpha);
+
+/* The weights training would return now: the best validated ones, the average, or the last. */
+const mercer_matrix *mrc_trainer_candidate(const mrc_trainer *trainer);
+/* Writes a field into the model, unless it holds a value that is not finite. */
+mercer_status mrc_trainer_publish(mrc_trainer *trainer, const mercer_matrix *alpha);
+
+#endif

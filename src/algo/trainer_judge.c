@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Training by a judge: direct, cg; and polishing, which is a few steps of cg from where the iteration ended. */
+#include "algo/trainer.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CG_TOLERANCE 1e-4 /* relative preconditioned gradient: far below what a test error can show */
+
+enum { READ_ROWS = 2048 };
+
+typedef struct watcher {
+    mrc_trainer *trainer;
+    const mercer_matrix *alpha;
+    int64_t steps;
+    mercer_status status;
+    int stop;
+} watcher;
+
+static bool watch(void *user, int64_t step, double relative_gradient, double loss)
+{
+    watcher *self = user;
+    mrc_trainer *trainer = self->trainer;
+    mercer_progress progress = {.epoch = step,
+                                .epochs = self->steps,
+                                .train_loss = loss / (double)trainer->target.weights->cols,
+                                .train_accuracy = NAN,
+                                .projection_residual = relative_gradient};
+    trainer->samples += trainer->n;
+    trainer->report.epochs = step;
+    trainer->report.train_loss = progress.train_loss;
+    self->status = mrc_trainer_end_epoch(trainer, self->alpha, &progress, &self->stop);
+    return self->status != MERCER_OK || self->stop != 0;
+}
+
+static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_matrix *alpha, bool direct, int64_t steps,
+                         bool polishing)
+{
+    watcher monitor = {.trainer = self, .alpha = alpha, .steps = steps};
+    mrc_judge judge = {.centers = &self->centers,
+                       .stream = &self->stream,
+                       .passes = passes,
+                       .n = self->n,
+                       .c = alpha->cols,
+                       .lambda = self->options.lambda,
+                       .steps = steps,
+                       .tolerance = CG_TOLERANCE,
+                       .monitor = direct || polishing ? NULL : watch,
+                       .monitor_user = &monitor,
+                       .memory = self->plan.budget};
+    MRC_TRY(direct ? mrc_judge_direct(&judge, alpha) : mrc_judge_cg(&judge, alpha));
+    MRC_TRY(monitor.status);
+    if (polishing) return MERCER_OK;
+    self->report.stopped = monitor.stop;
+    self->report.epochs = direct ? 1 : judge.steps_done;
+    if (!direct) self->report.projection_residual_last = judge.relative_gradient;
+    return MERCER_OK;
+}
+
+static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
+{
+    const mercer_plan *plan = &self->plan.shown;
+    bool direct = strcmp(plan->solver, "direct") == 0;
+    MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
+                              plan->cache_data ? self->n : 0));
+    mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
+    MRC_TRY(self->backend->ops->copy(self->backend, alpha, &start));
+    MRC_TRY(run(self, &self->passes, alpha, direct, plan->epochs, false));
+    if (direct) {
+        mercer_progress progress = {.epoch = 1, .epochs = 1, .train_loss = NAN, .train_accuracy = NAN};
+        self->samples += self->n;
+        MRC_TRY(mrc_trainer_end_epoch(self, alpha, &progress, &self->report.stopped));
+    }
+    return mrc_trainer_publish(self, self->have_best ? &self->best : alpha);
+}
+
+mercer_status mrc_trainer_fit_judge(mrc_trainer *self)
+{
+    self->n = self->stream.source->rows;
+    MRC_TRY(mrc_centers_create(&self->centers, self->backend, self->comm, self->target.kernel, self->target.z,
+                               self->target.origin, self->target.weights->dtype));
+    self->ready = true;
+    mercer_matrix alpha;
+    mercer_status status =
+        mrc_field_create(&self->centers, &alpha, self->target.weights->cols, self->centers.real, "weights");
+    if (status == MERCER_OK) status = fit(self, &alpha);
+    mrc_matrix_destroy(self->backend, &alpha);
+    return status;
+}
+
+mercer_status mrc_trainer_polish(mrc_trainer *self, const mercer_matrix *alpha)
+{
+    /* The iteration's passes are made for small batches; reading for CG wants large ones. */
+    mrc_passes passes;
+    int64_t rows = mrc_min(READ_ROWS, self->n);
+    int64_t keep = mrc_min(self->plan.keep_bytes, rows * self->centers.p * mrc_dtype_size(self->centers.real));
+    mrc_projector_free(self->projector); /* makes room for the factor */
+    self->projector = self->iteration.projector = NULL;
+    mrc_passes_destroy(&self->passes);
+    MRC_TRY(mrc_passes_create(&passes, &self->centers, rows, keep, self->plan.shown.cache_data ? self->n : 0));
+    mercer_status status = run(self, &passes, alpha, false, self->options.polish, true);
+    mrc_passes_destroy(&passes);
+    return status;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Set-up of an iterative solver: a sample of the data, its eigensystem, beta and the critical batch, then the plan
+ * with those numbers, and the parts it asks for.
+ *
+ * The sample is read from a pass of its own (number -1): X_s must be drawn from what the batches are drawn from. Rows
+ * beyond the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
+ */
+#include "algo/trainer.h"
+
+#include "algo/projector_parts.h"
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FRESH_ROWS = 2000, POWER_STEPS = 30, READ_ROWS = 2048, BETA_ROWS = 64 };
+
+#define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
+
+mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, int64_t critical_batch, bool rows_known,
+                                    mercer_dtype points)
+{
+    mrc_plan_request request = {.context = self->context,
+                                .options = &self->options,
+                                .n = n,
+                                .p = self->target.z->rows,
+                                .d = self->target.z->cols,
+                                .c = self->target.weights->cols,
+                                .real = self->target.weights->dtype,
+                                .points = points,
+                                .ranks = self->comm->ranks,
+                                .threads = self->context->threads,
+                                .critical_batch = critical_batch,
+                                .rows_known = rows_known};
+    return mrc_make_plan(&self->plan, &request);
+}
+
+/* ---- Solvers whose centers are the samples ------------------------------------------------------------------- */
+
+static mercer_status check_centers_are_samples(mrc_trainer *self, const mercer_matrix *sample, const int64_t *rows,
+                                               int64_t n)
+{
+    const mercer_matrix *z = self->target.z;
+    if (!rows)
+        return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+                        "solver %s has the samples as centers: its source must say which rows a batch holds",
+                        self->plan.shown.solver);
+    if (z->rows != n)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE,
+                        "solver %s has the samples as centers: the model has %lld centers, the source %lld samples",
+                        self->plan.shown.solver, (long long)z->rows, (long long)n);
+    for (int64_t i = 0; i < sample->rows; i++)
+        for (int64_t k = 0; k < z->cols; k++)
+            if (mrc_load(sample, i, k) != mrc_load(z, rows[i], k))
+                return mrc_fail(self->context, MERCER_ERROR_DATA,
+                                "solver %s has the samples as centers: sample %lld differs from center %lld",
+                                self->plan.shown.solver, (long long)rows[i], (long long)rows[i]);
+    return MERCER_OK;
+}
+
+/* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the sample. */
+static mercer_status find_plain_top(mrc_trainer *self, const mercer_matrix *sample, double ridge, double *top)
+{
+    mrc_centers *centers = &self->centers;
+    mercer_matrix v = {0}, values = {0}, smooth = {0};
+    mercer_status status = mrc_field_create(centers, &v, 1, centers->real, "a vector");
+    if (status == MERCER_OK)
+        status = mrc_matrix_create(self->backend, &values, sample->rows, 1, centers->real, "a vector");
+    if (status == MERCER_OK) status = mrc_field_create(centers, &smooth, 1, centers->real, "a vector");
+    for (int64_t i = 0; i < v.rows && status == MERCER_OK; i++) mrc_store(&v, i, 0, 1);
+    *top = 0;
+    for (int step = 0; step < POWER_STEPS && status == MERCER_OK; step++) {
+        double norm = 0;
+        status = mrc_centers_norm(centers, &v, &norm);
+        if (status == MERCER_OK) status = self->backend->ops->axpby(self->backend, 1 / fmax(norm, 1e-300), &v, 0, &v);
+        if (status == MERCER_OK) status = mrc_centers_predict(centers, sample, &v, &values, NULL);
+        if (status == MERCER_OK && ridge > 0) status = mrc_centers_times(centers, NULL, &v, &smooth);
+        if (status == MERCER_OK) status = mrc_centers_transpose(centers, sample, &values, &v, NULL);
+        double mean = 1 / (double)sample->rows;
+        if (status == MERCER_OK) status = self->backend->ops->axpby(self->backend, ridge, &smooth, mean, &v);
+        if (status == MERCER_OK) status = mrc_centers_norm(centers, &v, top);
+    }
+    *top *= PLAIN_MARGIN;
+    mrc_matrix_destroy(self->backend, &smooth);
+    mrc_matrix_destroy(self->backend, &values);
+    mrc_matrix_destroy(self->backend, &v);
+    return status;
+}
+
+/* The largest |K(Z,x)|^2 over the sample, with a margin, a block of rows at a time. */
+static mercer_status find_plain_beta(mrc_trainer *self, const mercer_matrix *sample, double *beta)
+{
+    mrc_backend *backend = self->backend;
+    int64_t block = mrc_min(BETA_ROWS, sample->rows);
+    mercer_matrix k;
+    MRC_TRY(mrc_matrix_create(backend, &k, block, self->target.z->rows, self->centers.real, "a block of K(X_s, Z)"));
+    mercer_status status = MERCER_OK;
+    *beta = 0;
+    for (int64_t first = 0; first < sample->rows && status == MERCER_OK; first += block) {
+        mercer_matrix rows = mrc_rows(sample, first, mrc_min(block, sample->rows - first)),
+                      part = mrc_rows(&k, 0, rows.rows);
+        double norms[BETA_ROWS];
+        status = mrc_points_eval(&self->centers, &rows, self->target.z, &part);
+        if (status == MERCER_OK) status = backend->ops->row_sqnorms(backend, &part, norms);
+        for (int64_t i = 0; i < rows.rows && status == MERCER_OK; i++) *beta = fmax(*beta, PLAIN_MARGIN * norms[i]);
+    }
+    mrc_matrix_destroy(backend, &k);
+    return status;
+}
+
+/*
+ * Where K(x,x) is not the same everywhere, the rows seen so far say too little of its largest value: one pass over the data finds it, and
+ * beta grows in proportion.
+ */
+static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
+{
+    mrc_backend *backend = self->backend;
+    if (mrc_kernel_argument(self->target.kernel) == MRC_ON_DISTANCE || !self->stream.source) return MERCER_OK;
+    mercer_matrix diagonal;
+    double seen = 0, all = 0;
+    MRC_TRY(mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
+    mercer_status status = backend->ops->kernel_diagonal(backend, self->target.kernel, fresh, &diagonal);
+    for (int64_t i = 0; i < fresh->rows && status == MERCER_OK; i++) seen = fmax(seen, mrc_load(&diagonal, i, 0));
+    if (status == MERCER_OK) status = mrc_stream_restart(&self->stream, -1);
+    for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
+        status = mrc_stream_next(&self->stream, READ_ROWS, &batch);
+        if (status == MERCER_OK)
+            status = backend->ops->kernel_diagonal(backend, self->target.kernel, &batch.X, &diagonal);
+        for (int64_t i = 0; i < batch.X.rows && status == MERCER_OK; i++) all = fmax(all, mrc_load(&diagonal, i, 0));
+    }
+    mrc_matrix_destroy(backend, &diagonal);
+    if (status == MERCER_OK && all > seen && seen > 0) self->report.beta *= all / seen;
+    return status;
+}
+
+/* ---- Parts --------------------------------------------------------------------------------------------------- */
+
+static mercer_status create_parts(mrc_trainer *self, const mercer_matrix *sample, int64_t n)
+{
+    const mercer_plan *plan = &self->plan.shown;
+    const mrc_preset *preset = self->plan.preset;
+    mrc_iteration_options options = {.update = preset->update,
+                                     .batch = plan->batch,
+                                     .period = plan->period,
+                                     .carry = plan->carry,
+                                     .gamma = plan->step_factor,
+                                     .ridge = plan->lambda / (double)n};
+    if (preset->update == MRC_UPDATE_PLAIN) {
+        MRC_TRY(find_plain_top(self, sample, options.ridge, &options.plain_top));
+        options.plain_beta = options.plain_top; /* full batches have no sampling noise */
+        if (plan->batch < n) MRC_TRY(find_plain_beta(self, sample, &options.plain_beta));
+    }
+    MRC_TRY(
+        mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes, plan->cache_data ? n : 0));
+    if (self->plan.projector)
+        MRC_TRY(mrc_projector_create(&self->projector, self->plan.projector, &self->centers,
+                                     &self->plan.projector_options));
+    MRC_TRY(mrc_iteration_create(&self->iteration, &self->centers, &self->passes, &self->system, self->projector,
+                                 self->report.beta, self->target.weights->cols, &options));
+    self->iteration.sample_rows = self->sample_rows;
+    mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
+    MRC_TRY(self->backend->ops->copy(self->backend, &self->iteration.alpha, &start));
+    MRC_TRY(mrc_field_create(&self->centers, &self->good, start.cols, self->centers.real, "weights to go back to"));
+    return self->backend->ops->copy(self->backend, &self->good, &start);
+}
+
+static mercer_status copy_rows(mrc_trainer *self, const int64_t *rows, int64_t count)
+{
+    void *memory;
+    if (!rows) return MERCER_OK;
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof *rows, "row numbers of the sample"));
+    memcpy(memory, rows, (size_t)count * sizeof *rows);
+    self->sample_rows = memory;
+    return MERCER_OK;
+}
+
+static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const int64_t *rows, int64_t n)
+{
+    MRC_TRY(mrc_trainer_make_plan(self, n, 0, rows != NULL, sample->dtype));
+    if (self->plan.preset->update == MRC_UPDATE_COORDINATES) MRC_TRY(check_centers_are_samples(self, sample, rows, n));
+    int64_t s = mrc_min(self->plan.shown.nystrom, sample->rows), fresh_rows = sample->rows - s;
+    mercer_matrix first = mrc_rows(sample, 0, s);
+    mercer_matrix fresh = fresh_rows > 0 ? mrc_rows(sample, s, fresh_rows) : first;
+    MRC_TRY(copy_rows(self, rows, s));
+    MRC_TRY(
+        mrc_eigensystem_create(&self->system, &self->centers, &first, self->plan.shown.eigenpairs, self->options.seed));
+    MRC_TRY(mrc_eigensystem_beta(&self->system, &self->centers, &fresh, &self->report.beta));
+    MRC_TRY(raise_beta(self, &fresh));
+    self->report.tail = self->system.tail;
+    int64_t critical = mrc_critical_batch(self->report.beta, self->system.tail, n);
+    MRC_TRY(mrc_trainer_make_plan(self, n, critical, rows != NULL, sample->dtype));
+    self->plan.shown.eigenpairs = self->system.q; /* directions lost in rounding are left out */
+    return create_parts(self, sample, n);
+}
+
+mercer_status mrc_trainer_set_up(mrc_trainer *self, const mercer_matrix *sample, const int64_t *rows, int64_t n)
+{
+    double start = mrc_seconds();
+    self->n = n;
+    MRC_TRY(mrc_centers_create(&self->centers, self->backend, self->comm, self->target.kernel, self->target.z,
+                               self->target.origin, self->target.weights->dtype));
+    mercer_status status = build(self, sample, rows, n);
+    self->ready = true;
+    if (status != MERCER_OK) mrc_trainer_tear_down(self);
+    self->report.setup_seconds = mrc_seconds() - start;
+    return status;
+}
+
+void mrc_trainer_tear_down(mrc_trainer *self)
+{
+    if (!self->ready) return;
+    mrc_matrix_destroy(self->backend, &self->best);
+    mrc_matrix_destroy(self->backend, &self->good);
+    mrc_iteration_destroy(&self->iteration);
+    mrc_projector_free(self->projector);
+    self->projector = NULL;
+    mrc_passes_destroy(&self->passes);
+    mrc_eigensystem_destroy(&self->system, self->backend);
+    mrc_free(self->context, self->sample_rows);
+    self->sample_rows = NULL;
+    mrc_centers_destroy(&self->centers);
+    self->ready = self->have_best = false;
+}
+
+/* ---- A sample from the stream -------------------------------------------------------------------------------- */
+
+typedef struct sample_room {
+    mercer_matrix points;
+    int64_t *rows;
+    int64_t filled;
+} sample_room;
+
+static mercer_status read_sample(mrc_trainer *self, sample_room *room)
+{
+    MRC_TRY(mrc_stream_restart(&self->stream, -1));
+    while (room->filled < room->points.rows) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(&self->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
+        if (batch.X.rows == 0) break;
+        mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
+        MRC_TRY(self->backend->ops->copy(self->backend, &to, &batch.X));
+        if (batch.rows) memcpy(room->rows + room->filled, batch.rows, (size_t)batch.X.rows * sizeof *room->rows);
+        room->filled += batch.X.rows;
+    }
+    if (room->filled > 0) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_DATA, "source: the pass that samples are drawn from is empty");
+}
+
+mercer_status mrc_trainer_set_up_from_stream(mrc_trainer *self)
+{
+    const mercer_source *source = self->stream.source;
+    int64_t wanted = mrc_min(source->rows, self->plan.shown.nystrom + mrc_min(FRESH_ROWS, self->plan.shown.nystrom));
+    sample_room room = {0};
+    void *rows = NULL;
+    mercer_status status = mrc_matrix_create(self->backend, &room.points, wanted, source->features, source->dtype,
+                                             "the sample of the data");
+    if (status == MERCER_OK)
+        status = mrc_alloc(self->context, &rows, wanted, sizeof *room.rows, "row numbers of the sample");
+    room.rows = rows;
+    if (status == MERCER_OK) status = read_sample(self, &room);
+    if (status == MERCER_OK) {
+        mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
+        status = mrc_trainer_set_up(self, &sample, self->stream.rows_known ? room.rows : NULL, source->rows);
+    }
+    mrc_free(self->context, rows);
+    mrc_matrix_destroy(self->backend, &room.points);
+    return status;
+}
