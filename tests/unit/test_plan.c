@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The planner: what it chooses, that it says so, and that a training stays within the memory it was given. */
+#include "support/training.h"
+
+#include "algo/plan.h"
+
+/* A plan for sizes that need not exist: the planner itself, without a model. */
+static mercer_status plan_for(mrc_plan *plan, sizes of, const mercer_train_options *options)
+{
+    mrc_plan_request request = {.context = context,
+                                .options = options,
+                                .n = of.n,
+                                .p = of.p,
+                                .d = of.d,
+                                .c = of.c,
+                                .real = MERCER_F32,
+                                .points = MERCER_F32,
+                                .ranks = 1,
+                                .threads = 4,
+                                .rows_known = true};
+    return mrc_make_plan(plan, &request);
+}
+
+static const int64_t GIB = (int64_t)1 << 30;
+
+static void test_choices(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for(NULL);
+    options.memory = 8 * GIB;
+    assert_succeeds(context, plan_for(&plan, (sizes){100000, 500, 50, 10}, &options));
+    assert_that(strcmp(plan.shown.solver, "direct") == 0 || strcmp(plan.shown.solver, "cg") == 0, "small p: %s",
+                plan.shown.solver);
+    assert_succeeds(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options)); /* p^2: 40 GB in float */
+    assert_string_equal(plan.shown.solver, "ep4");
+    assert_string_equal(plan.shown.projector, "bgs");
+    assert_true(plan.shown.carry && plan.shown.average && !plan.shown.cache_data && !plan.shown.cache_centers);
+    assert_true(plan.shown.eigenpairs <= 100000 / 10);
+    options.solver = "direct";
+    assert_fails(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options), MERCER_ERROR_MEMORY, "memory");
+    options.solver = "ep4", options.memory = 1 << 20;
+    assert_fails(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options), MERCER_ERROR_MEMORY, "ep4");
+    options.solver = NULL;
+    assert_fails(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options), MERCER_ERROR_MEMORY, "memory");
+    assert_fails(context, plan_for(&plan, (sizes){0, 10, 1, 1}, &options), MERCER_ERROR_SHAPE, "sample");
+}
+
+/* Given options are taken as they are, and every choice is in the text. */
+static void test_text(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for("ep4");
+    options.memory = 2 * GIB, options.projector = "bgs", options.nystrom = 777, options.eigenpairs = 33;
+    options.batch = 123, options.period = 9, options.epochs = 4, options.projector_nystrom = 555;
+    options.projector_eigenpairs = 44, options.projector_passes = 2, options.step_factor = 0.8, options.polish = 3;
+    assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
+    const char *const parts[] = {"2.00 GiB",  "s = 777", "q = 33",    "m = 123",  "T = 9",    "bgs",
+                                 "s = 555",   "q = 44",  "2 passes",  "carrying", "4 epochs", "0.80",
+                                 "averaging", "ep4",     "polish: 3", "flops"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_that(strstr(plan.shown.text, parts[i]), "'%s' is missing in:\n%s", parts[i], plan.shown.text);
+    assert_int_equal(plan.shown.nystrom, 777);
+    assert_int_equal(plan.shown.projector_block > 0, 1);
+    assert_true(plan.shown.bytes > 0 && plan.shown.flops > 0 && plan.shown.seconds > 0);
+    options.eigenpairs = 400;
+    assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
+    assert_non_null(strstr(plan.shown.text, "warning")); /* above p/10: biased */
+    options.eigenpairs = -1;
+    assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
+    assert_int_equal(plan.shown.eigenpairs, 0);
+}
+
+/* More memory never makes a plan fail, and a plan never exceeds its budget, over a grid of sizes. */
+static void test_budgets(void **state)
+{
+    (void)state;
+    static const int64_t ns[] = {1, 1000, 1000000}, ps[] = {1, 100, 5000, 200000}, ds[] = {1, 800}, cs[] = {1, 100};
+    static const char *const solvers[] = {NULL, "direct", "cg", "ep4", "ep3", "nytro", "gd", "ep2"};
+    mrc_plan plan;
+    int fitted = 0, refused = 0;
+    for (size_t i = 0; i < 3 * 4 * 2 * 2 * 8; i++) {
+        sizes of = {ns[i % 3], ps[i / 3 % 4], ds[i / 12 % 2], cs[i / 24 % 2]};
+        mercer_train_options options = options_for(solvers[i / 48]);
+        bool before = false;
+        for (options.memory = 1 << 16; options.memory <= 1024 * GIB; options.memory *= 8) {
+            mercer_status status = plan_for(&plan, of, &options);
+            assert_true(status == MERCER_OK || status == MERCER_ERROR_MEMORY);
+            if (status != MERCER_OK) assert_non_null(strstr(mercer_last_error(context), "memory"));
+            assert_that(status == MERCER_OK || !before, "n %d p %d: %lld bytes are refused, less was fine", (int)of.n,
+                        (int)of.p, (long long)options.memory);
+            before = before || status == MERCER_OK;
+            fitted += status == MERCER_OK, refused += status != MERCER_OK;
+            if (status == MERCER_OK)
+                assert_that(plan.shown.bytes <= options.memory, "%s, n %d p %d d %d c %d: %lld bytes planned of %lld",
+                            plan.shown.solver, (int)of.n, (int)of.p, (int)of.d, (int)of.c, (long long)plan.shown.bytes,
+                            (long long)options.memory);
+        }
+    }
+    assert_true(fitted > 500 && refused > 500);
+}
+
+/*
+ * Trainings with a range of budgets: refused with a message, or measured within the budget. The plan counts a generous
+ * share for the tiles of each thread (6 MiB and some rows), which small problems do not use: measured and planned bytes
+ * may differ by that, and beyond it by half.
+ */
+static void test_measured_peak(void **state)
+{
+    (void)state;
+    static const sizes grid[] = {{300, 40, 5, 1}, {2000, 300, 20, 3}, {3000, 800, 10, 10}, {500, 1000, 40, 2}};
+    static const struct {
+        const char *solver, *projector;
+    } ways[] = {{NULL, NULL},   {"direct", NULL}, {"cg", NULL},   {"ep4", "exact"}, {"ep4", "pcg"},
+                {"ep4", "bgs"}, {"ep4", "ep2"},   {"ep3", "ep2"}, {"nytro", NULL},  {"gd", NULL}};
+    int trained = 0, refused = 0;
+    for (size_t g = 0; g < 4; g++) {
+        task t = task_open(context, "laplace:bandwidth=4", grid[g], 1, MERCER_F32);
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+            for (int64_t memory = 8 << 20; memory <= 256 << 20; memory *= 4) {
+                /* Its own context: scratch from earlier trainings would not be counted. */
+                int threads = w % 2 ? 3 : 1;
+                mercer_context *own = open_context(threads);
+                mercer_model *model;
+                mercer_source source;
+                mercer_trainer *trainer;
+                mercer_report report = {.struct_size = sizeof report};
+                mercer_train_options options = options_for(ways[w].solver);
+                options.projector = ways[w].projector, options.memory = memory, options.epochs = 2;
+                assert_succeeds(own, mercer_model_create(&model, own, &t.kernel, &t.z, grid[g].c, 0));
+                assert_succeeds(own, mercer_source_from_matrices(&source, own, &t.x, &t.y, NULL, 7));
+                assert_succeeds(own, mercer_trainer_create(&trainer, model, NULL, &options));
+                mercer_status status = mercer_trainer_fit(trainer, &report, &source);
+                const char *name = ways[w].solver ? ways[w].solver : "auto";
+                if (status == MERCER_OK) {
+                    trained++;
+                    assert_that(report.peak_bytes <= memory, "%s %s, p %d: held %lld of %lld bytes, planned %lld", name,
+                                report.plan.projector, (int)grid[g].p, (long long)report.peak_bytes, (long long)memory,
+                                (long long)report.plan.bytes);
+                    assert_that(report.peak_bytes <= report.plan.bytes, "%s %s, p %d: held %lld bytes, planned %lld",
+                                name, report.plan.projector, (int)grid[g].p, (long long)report.peak_bytes,
+                                (long long)report.plan.bytes);
+                    int64_t tiles = threads * ((6 << 20) + 812 * 4 * grid[g].d + 512 * 32 * grid[g].c);
+                    assert_that(report.plan.bytes <= 2 * report.peak_bytes + tiles,
+                                "%s %s, p %d: planned %lld bytes, held only %lld", name, report.plan.projector,
+                                (int)grid[g].p, (long long)report.plan.bytes, (long long)report.peak_bytes);
+                } else {
+                    refused++;
+                    assert_that(status == MERCER_ERROR_MEMORY, "%s: %s", name, mercer_last_error(own));
+                    assert_non_null(strstr(mercer_last_error(own), "budget"));
+                }
+                mercer_trainer_free(trainer);
+                mercer_source_release(&source);
+                mercer_model_free(model);
+                mercer_context_free(own);
+            }
+        task_close(&t);
+    }
+    assert_true(trained > 40 && refused > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_measured_peak),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
