@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""report.py FILE.jsonl ...: the lines of paper_table --json as Markdown tables, one row for each group of seeds.
+
+Rows that differ in nothing but the seed become one row with the mean accuracy; seconds are the median.
+"""
+import json
+import statistics
+import sys
+
+KEY = ("data", "p", "solver", "projector", "epochs", "carry", "average")
+
+
+def load(paths):
+    """Groups of runs that differ only in the seed, in the order of the files. The epochs of cg depend on the seed."""
+    groups = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                run = json.loads(line)
+                key = tuple(run[name] for name in KEY if not (name == "epochs" and run["solver"] == "cg"))
+                groups.setdefault(key, []).append(run)
+    return groups.values()
+
+
+def describe(runs):
+    """The solver with what sets it apart; T follows from the data and may differ between seeds."""
+    run = runs[0]
+    parts = [run["solver"]]
+    if run["projector"] != "none":
+        parts.append(run["projector"] + (" carried" if run["carry"] else ""))
+        parts.append("T = " + "/".join(sorted({str(other["T"]) for other in runs})))
+        parts.append("averaged" if run["average"] else "last iterate")
+    return ", ".join(parts)
+
+
+def main():
+    print("| data | p | solver | test accuracy, % (mean; each seed) | epochs | seconds | residual | peak MB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for runs in load(sys.argv[1:]):
+        first = runs[0]
+        each = ", ".join(f"{run['test_accuracy']:.2f}" for run in runs)
+        mean = statistics.mean(run["test_accuracy"] for run in runs)
+        epochs = "/".join(sorted({str(run["epochs"]) for run in runs}))
+        seconds = statistics.median(run["seconds"] for run in runs)
+        residual = statistics.mean(run["residual_mean"] for run in runs)
+        peak = max(run["peak_bytes"] for run in runs) / 1e6
+        accuracy = f"**{mean:.2f}** ({each})" if len(runs) > 1 else f"**{mean:.2f}**"
+        print(f"| {first['data'].rstrip('/').split('/')[-1]} | {first['p']:,} | {describe(runs)} | {accuracy} | {epochs} | "
+              f"{seconds:.1f} | {residual:.3f} | {peak:,.0f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Trains a kernel model with every choice left to the planner: Friedman's regression problem in five features,
+ *
+ *   y = 10 sin(pi x0 x1) + 20 (x2 - 1/2)^2 + 10 x3 + 5 x4 + noise of standard deviation 1,    x uniform in [0, 1]^5
+ */
+#include <mercer/mercer.h>
+
+#include <math.h>
+#include <stdio.h>
+
+enum { SAMPLES = 8000, TESTS = 2000, CENTERS = 400, FEATURES = 5 };
+
+static double x[SAMPLES + TESTS][FEATURES], y[SAMPLES + TESTS], f[TESTS];
+
+/* Uniform in [0, 1): a small generator of its own, so that the program prints the same everywhere. */
+static double uniform(void)
+{
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(state >> 11) * 0x1p-53;
+}
+
+static double noise(void)
+{
+    double sum = -6; /* of twelve uniform numbers: variance 1 */
+    for (int i = 0; i < 12; i++) sum += uniform();
+    return sum;
+}
+
+/* Samples carry noise; test points do not: their error is that of the model alone. */
+static void make_data(void)
+{
+    for (int i = 0; i < SAMPLES + TESTS; i++) {
+        for (int k = 0; k < FEATURES; k++) x[i][k] = uniform();
+        y[i] = 10 * sin(3.14159265358979323846 * x[i][0] * x[i][1]) + 20 * (x[i][2] - 0.5) * (x[i][2] - 0.5) +
+               10 * x[i][3] + 5 * x[i][4] + (i < SAMPLES ? noise() : 0);
+    }
+}
+
+static mercer_status train(mercer_model *model, const mercer_source *samples, mercer_report *report)
+{
+    mercer_trainer *trainer;
+    mercer_status status = mercer_trainer_create(&trainer, model, NULL, NULL);
+    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, report, samples);
+    mercer_trainer_free(trainer);
+    return status;
+}
+
+static mercer_status run(mercer_context *context, mercer_model **model, mercer_source *samples)
+{
+    mercer_matrix X = mercer_matrix_view(x, SAMPLES, FEATURES, MERCER_F64), Z = X;
+    mercer_matrix Y = mercer_matrix_view(y, SAMPLES, 1, MERCER_F64), F = mercer_matrix_view(f, TESTS, 1, MERCER_F64);
+    mercer_matrix T = mercer_matrix_view(x[SAMPLES], TESTS, FEATURES, MERCER_F64);
+    mercer_kernel kernel;
+    mercer_plan plan = {.struct_size = sizeof plan};
+    mercer_report report = {.struct_size = sizeof report};
+    double sum = 0;
+    Z.rows = CENTERS; /* the first samples serve as centers; any points would do */
+    mercer_status status = mercer_kernel_parse(context, &kernel, "matern52:bandwidth=2");
+    if (!status) status = mercer_model_create(model, context, &kernel, &Z, 1, MERCER_F64);
+    if (!status) status = mercer_train_plan(*model, &plan, SAMPLES, NULL);
+    if (!status) printf("the plan for %d samples and %d centers:\n%s\n", SAMPLES, CENTERS, plan.text);
+    if (!status) status = mercer_source_from_matrices(samples, context, &X, &Y, NULL, 1);
+    if (!status) status = train(*model, samples, &report);
+    if (!status) status = mercer_model_predict(*model, &F, &T);
+    for (int i = 0; !status && i < TESTS; i++) sum += (f[i] - y[SAMPLES + i]) * (f[i] - y[SAMPLES + i]);
+    if (!status)
+        printf("trained by %s in %.2f s, at most %.1f MB held\nerror on %d test points without noise: %.3f\n",
+               report.plan.solver, report.seconds, 1e-6 * (double)report.peak_bytes, TESTS, sqrt(sum / TESTS));
+    return status;
+}
+
+int main(void)
+{
+    mercer_context *context = NULL;
+    mercer_model *model = NULL;
+    mercer_source samples = {0};
+    make_data();
+    mercer_status status = mercer_context_create(&context, NULL);
+    if (!status) status = run(context, &model, &samples);
+    if (status) fprintf(stderr, "%s: %s\n", mercer_status_string(status), mercer_last_error(context));
+    mercer_source_release(&samples);
+    mercer_model_free(model);
+    mercer_context_free(context);
+    return status ? 1 : 0;
+}
