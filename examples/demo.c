@@ -141,10 +141,11 @@ static void print_wrapped(const char *text)
 {
     enum { COLUMNS = 76 };
     while (*text) {
-        int length = (int)strcspn(text, "\n"), part = length;
+        int length = (int)strcspn(text, "\n");
         for (int first = 1; length > 0; first = 0) {
             int room = first ? COLUMNS : COLUMNS - 2;
-            for (part = length > room ? room : length; part < length && part > 1 && text[part] != ' ';) part--;
+            int part = length > room ? room : length;
+            while (part < length && part > 1 && text[part] != ' ') part--;
             printf("  %s%.*s\n", first ? "" : "  ", part, text);
             text += part, length -= part;
             while (length > 0 && *text == ' ') text++, length--;
@@ -196,8 +197,9 @@ static void show_picture(mercer_context *context, mercer_model *model)
     static float grid[HEIGHT * WIDTH][2];
     static int32_t labels[HEIGHT * WIDTH];
     for (int i = 0; i < HEIGHT * WIDTH; i++) {
-        grid[i][0] = 2 * ((float)(i % WIDTH) + 0.5f) / WIDTH - 1;
-        grid[i][1] = 1 - 2 * ((float)(i / WIDTH) + 0.5f) / HEIGHT;
+        int row = i / WIDTH, column = i % WIDTH;
+        grid[i][0] = 2 * ((float)column + 0.5f) / WIDTH - 1;
+        grid[i][1] = 1 - 2 * ((float)row + 0.5f) / HEIGHT;
     }
     mercer_matrix Grid = mercer_matrix_view(grid, (int64_t)HEIGHT * WIDTH, 2, MERCER_F32);
     must(context, mercer_model_classify(model, labels, &Grid));

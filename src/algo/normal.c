@@ -129,7 +129,7 @@ typedef enum pass_kind {
     PASS_BOTH   /* v = [d | alpha]; g = [W f_d | W (y - f_alpha)] */
 } pass_kind;
 
-/* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2. */
+/* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
 static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
                                double *fit)
 {
@@ -146,7 +146,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
     MRC_TRY(backend->ops->copy(backend, &y, &right));
     if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
     MRC_TRY(backend->ops->column_dots(backend, &y, &right, self->sums));
-    for (int64_t j = 0; j < self->c; j++) fit[j] += self->sums[j];
+    for (int64_t j = 0; j < self->c && fit; j++) fit[j] += self->sums[j];
     return MERCER_OK;
 }
 

@@ -48,6 +48,8 @@ static mercer_status check_validation(mercer_model *model, const mercer_train_op
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation_X and validation_Y");
         return MERCER_OK;
     }
+    if (!X || !Y)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is NULL", X ? "validation_Y" : "validation_X");
     MRC_TRY(mrc_check_matrix(context, "validation_X", X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_matrix(context, "validation_Y", Y, MRC_ACCEPT_REAL));
     if (X->rows == 0) return mrc_fail(context, MERCER_ERROR_SHAPE, "validation_X has no rows");
