@@ -160,7 +160,8 @@ static mercer_status run_epoch(mrc_trainer *self, int64_t epoch, mrc_loss *total
         MRC_TRY(take_step(self, &batch, totals));
         *rows += batch.X.rows;
     }
-    return mrc_iteration_project(&self->iteration);
+    mercer_status status = mrc_iteration_project(&self->iteration);
+    return status == MERCER_ERROR_NUMERIC ? roll_back(self) : status;
 }
 
 static mercer_status fit_iteration(mrc_trainer *self)
