@@ -6,6 +6,9 @@
 
 #include "algo/iteration.h"
 
+/* Rows of a batch where the data are only read: by judges, by polishing, by passes that look for a maximum. */
+enum { MRC_READ_ROWS = 2048 };
+
 /* A named solver: which parts of the iteration it fixes. 0 or NULL leaves a choice to the planner. */
 typedef struct mrc_preset {
     const char *name;

@@ -44,7 +44,7 @@ static int64_t polish_bytes(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
     if (self->options->polish == 0) return 0;
-    return mrc_judge_cg_bytes(request->p, request->c, mrc_min(READ_ROWS, request->n), self->options->lambda);
+    return mrc_judge_cg_bytes(request->p, request->c, mrc_min(MRC_READ_ROWS, request->n), self->options->lambda);
 }
 
 mercer_status mrc_plan_iteration_memory(mrc_planner *self)
@@ -118,7 +118,7 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
     const mrc_plan_request *request = self->request;
     mercer_plan *shown = self->shown;
     double n = (double)request->n, p = (double)request->p, d = (double)request->d, c = (double)request->c;
-    shown->batch = mrc_min(READ_ROWS, request->n);
+    shown->batch = mrc_min(MRC_READ_ROWS, request->n);
     shown->epochs = direct ? 1 : self->options->epochs > 0 ? self->options->epochs : CG_STEPS;
     snprintf(shown->projector, sizeof shown->projector, "none");
     int64_t own = direct ? mrc_judge_direct_bytes(request->p, request->c, shown->batch)

@@ -9,7 +9,6 @@ enum {
     EPOCHS_DEFAULT = 6,
     EPOCHS_CACHED = 10,
     CG_STEPS = 30,
-    READ_ROWS = 2048, /* batch with which judges read the data */
     BLOCK_DEFAULT = 2500,
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
     TILE_BYTES = 6 << 20     /* scratch of a worker in the fused products, a generous share */

@@ -11,8 +11,6 @@
 
 #define CG_TOLERANCE 1e-4 /* relative preconditioned gradient: far below what a test error can show */
 
-enum { READ_ROWS = 2048 };
-
 typedef struct watcher {
     mrc_trainer *trainer;
     const mercer_matrix *alpha;
@@ -96,7 +94,7 @@ mercer_status mrc_trainer_polish(mrc_trainer *self, const mercer_matrix *alpha)
 {
     /* The iteration's passes are made for small batches; reading for CG wants large ones. */
     mrc_passes passes;
-    int64_t rows = mrc_min(READ_ROWS, self->n);
+    int64_t rows = mrc_min(MRC_READ_ROWS, self->n);
     int64_t keep = mrc_min(self->plan.keep_bytes, rows * self->centers.p * mrc_dtype_size(self->centers.real));
     mrc_projector_free(self->projector); /* makes room for the factor */
     self->projector = self->iteration.projector = NULL;

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FRESH_ROWS = 2000, POWER_STEPS = 30, READ_ROWS = 2048, BETA_ROWS = 64 };
+enum { FRESH_ROWS = 2000, POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
 
@@ -122,12 +122,13 @@ static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
     if (mrc_kernel_argument(self->target.kernel) == MRC_ON_DISTANCE || !self->stream.source) return MERCER_OK;
     mercer_matrix diagonal;
     double seen = 0, all = 0;
-    MRC_TRY(mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
+    MRC_TRY(
+        mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, MRC_READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
     mercer_status status = backend->ops->kernel_diagonal(backend, self->target.kernel, fresh, &diagonal);
     for (int64_t i = 0; i < fresh->rows && status == MERCER_OK; i++) seen = fmax(seen, mrc_load(&diagonal, i, 0));
     if (status == MERCER_OK) status = mrc_stream_restart(&self->stream, -1);
     for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
-        status = mrc_stream_next(&self->stream, READ_ROWS, &batch);
+        status = mrc_stream_next(&self->stream, MRC_READ_ROWS, &batch);
         if (status == MERCER_OK)
             status = backend->ops->kernel_diagonal(backend, self->target.kernel, &batch.X, &diagonal);
         for (int64_t i = 0; i < batch.X.rows && status == MERCER_OK; i++) all = fmax(all, mrc_load(&diagonal, i, 0));

@@ -117,21 +117,12 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
 
 /* ---- Sources ------------------------------------------------------------------------------------------------- */
 
-static mercer_status check_weights(mercer_context *context, const double *weights, int64_t n)
-{
-    for (int64_t i = 0; weights && i < n; i++)
-        if (!(weights[i] >= 0) || isinf(weights[i]))
-            return mrc_fail(context, MERCER_ERROR_DATA, "weights: element %lld (from 0) is %g, it must be >= 0",
-                            (long long)i, weights[i]);
-    return MERCER_OK;
-}
-
 static mercer_status create_source(mercer_source *out, mercer_context *context,
                                    const mrc_memory_source_options *options)
 {
     MRC_TRY(mrc_check_matrix(context, "X", options->x, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_finite(context, "X", options->x, NULL));
-    MRC_TRY(check_weights(context, options->weights, options->x->rows));
+    MRC_TRY(mrc_check_weights(context, options->weights, options->x->rows));
     return mrc_memory_source_create(out, context, options);
 }
 

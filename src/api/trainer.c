@@ -119,8 +119,6 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     if (names.memory > 0) names.memory = 0;
     request.options = &names;
     MRC_TRY(mrc_make_plan(&plan, &request));
-    if (chosen.lambda < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: lambda is %g, it must be >= 0", chosen.lambda);
     mrc_target target = {&model->kernel, &model->centers, &model->weights, model->origin};
     return mrc_trainer_create(out, context->backend, comm, &target, &chosen);
 }
@@ -150,10 +148,7 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, trainer->target.weights->cols));
     MRC_TRY(mrc_check_finite(context, "X", X, NULL));
     MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
-    for (int64_t i = 0; weights && i < X->rows; i++)
-        if (!(weights[i] >= 0) || isinf(weights[i]))
-            return mrc_fail(context, MERCER_ERROR_DATA, "weights: element %lld (from 0) is %g, it must be >= 0",
-                            (long long)i, weights[i]);
+    MRC_TRY(mrc_check_weights(context, weights, X->rows));
     if (trainer->ready && X->dtype != trainer->system.points.dtype)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, earlier batches were %s", mrc_dtype_name(X->dtype),
                         mrc_dtype_name(trainer->system.points.dtype));

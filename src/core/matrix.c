@@ -267,3 +267,12 @@ mercer_status mrc_check_finite(mercer_context *context, const char *name, const 
     }
     return MERCER_OK;
 }
+
+mercer_status mrc_check_weights(mercer_context *context, const double *weights, int64_t n)
+{
+    for (int64_t i = 0; weights && i < n; i++)
+        if (!(weights[i] >= 0) || isinf(weights[i]))
+            return mrc_fail(context, MERCER_ERROR_DATA, "weights: element %lld (from 0) is %g, it must be >= 0",
+                            (long long)i, weights[i]);
+    return MERCER_OK;
+}

@@ -50,4 +50,7 @@ mercer_status mrc_check_apart(mercer_context *context, const char *out_name, con
    |element|. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
 
+/* Sample weights (n), or NULL: finite and not negative. */
+mercer_status mrc_check_weights(mercer_context *context, const double *weights, int64_t n);
+
 #endif
