@@ -25,6 +25,7 @@ install(FILES
   "${PROJECT_BINARY_DIR}/MercerConfig.cmake"
   "${PROJECT_BINARY_DIR}/MercerConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindMercerBLAS.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindMercerFiles.cmake"
   DESTINATION "${mercer_cmake_dir}")
 
 # --- pkg-config ---------------------------------------------------------------------------------
@@ -44,7 +45,7 @@ endif()
 # -l names instead of the paths found here, so that the file is true on another machine too. Not
 # Requires.private: that would make the shared library's users need the BLAS development files.
 set(pc_private "")
-foreach(library IN LISTS MercerBLAS_LIBRARIES)
+foreach(library IN LISTS MercerBLAS_LIBRARIES MercerFiles_LIBRARIES)
   get_filename_component(name "${library}" NAME)
   string(REGEX REPLACE "^lib(.+)\\.(so|a|dylib).*$" "-l\\1" name "${name}")
   string(APPEND pc_private "${name} ")

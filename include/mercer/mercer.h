@@ -5,9 +5,9 @@
  * Mercer works with general kernel models  f(x) = sum_j alpha_j K(x, z_j)  whose p centers z_j are chosen
  * freely. This header is grouped from simple to advanced:
  *
- *   1. version            4. matrix views                    7. models
- *   2. status             5. kernel functions                8. sources of samples
- *   3. context            6. kernel matrices and products    9. training
+ *   1. version       4. matrix views                    7. models                 10. preprocessing   13. centers
+ *   2. status        5. kernel functions                8. sources of samples     11. datasets        14. training
+ *   3. context       6. kernel matrices and products    9. model files            12. streams
  *
  * Rules that hold for every function, unless its comment says otherwise:
  *
@@ -60,7 +60,11 @@ MERCER_API const char *mercer_version(void);
     X(MERCER_ERROR_UNSUPPORTED, 8, "not supported by this backend or machine")       \
     X(MERCER_ERROR_NUMERIC, 9, "numerical breakdown")                                \
     X(MERCER_ERROR_CALLBACK, 10, "a user callback reported failure")                 \
-    X(MERCER_ERROR_INTERNAL, 11, "internal error")
+    X(MERCER_ERROR_INTERNAL, 11, "internal error")                                   \
+    X(MERCER_ERROR_IO, 12, "reading or writing a file failed")                       \
+    X(MERCER_ERROR_FORMAT, 13, "file is damaged, truncated or of another format")    \
+    X(MERCER_ERROR_MISSING, 14, "file does not exist")                               \
+    X(MERCER_ERROR_MISMATCH, 15, "file belongs to other data, another model or other options")
 
 #define MERCER_STATUS_AS_ENUM(name, value, text) name = (value),
 typedef enum mercer_status { MERCER_STATUS_LIST(MERCER_STATUS_AS_ENUM) MERCER_STATUS_MAX_ = 0x7fffffff } mercer_status;
@@ -68,6 +72,9 @@ typedef enum mercer_status { MERCER_STATUS_LIST(MERCER_STATUS_AS_ENUM) MERCER_ST
 
 /* A short text for a status; "unknown status" for a number that is none. Static storage; any thread. */
 MERCER_API const char *mercer_status_string(mercer_status status);
+
+/* A choice that may be left to Mercer. */
+typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } mercer_switch;
 
 /* ---- 3. Context ---------------------------------------------------------------------------------------------- */
 
@@ -293,7 +300,8 @@ MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context 
                                              const mercer_matrix *centers, int64_t outputs, mercer_dtype weights);
 MERCER_API void mercer_model_free(mercer_model *model);
 
-/* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. */
+/* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
+   preprocessing (section 10), X is given as it was before it. */
 MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 
 /* labels[i] = the output with the largest value at row i of X (the first of equals). */
@@ -332,6 +340,9 @@ typedef struct mercer_source {
     const char *(*last_error)(void *user);
     void (*release)(void *user); /* may be NULL */
     void *user;
+    /* Passes over the next `rows` samples of the pass without making them, after restart; NULL: they are read and
+       dropped. Used to resume in the middle of a pass. */
+    int (*skip)(void *user, int64_t rows);
 } mercer_source;
 
 /*
@@ -347,7 +358,257 @@ MERCER_API mercer_status mercer_source_from_labels(mercer_source *out, mercer_co
                                                    uint64_t seed);
 MERCER_API void mercer_source_release(mercer_source *source);
 
-/* ---- 9. Training --------------------------------------------------------------------------------------------- */
+/* ---- 9. Model files ------------------------------------------------------------------------------------------ */
+
+/*
+ * A model file has the safetensors layout: a JSON header, then the tensors "centers" (p, d) f64, f32, f16 or u8,
+ * "weights" (p, c) f64 or f32, "origin" (d) f64 and those of the preprocessing. Strings in the header's metadata hold
+ * the rest; each tensor has its XXH3 checksum there. Other programs can read it with any safetensors package.
+ *
+ * Writing goes to a temporary file beside `path`, which takes its name only when all bytes are on disk: there is the
+ * old file or the new one, never a part. Reading checks every size, offset, type and checksum before use.
+ */
+
+/* Types in which a model file holds its tensors; 0: as they are in the model. */
+typedef struct mercer_save_options {
+    size_t struct_size;
+    mercer_dtype centers; /* f64, f32, f16, or u8 if all values are whole numbers 0 .. 255 */
+    mercer_dtype weights; /* f64 or f32 */
+} mercer_save_options;
+
+/* options may be NULL. */
+MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path, const mercer_save_options *options);
+
+/* The file is mapped, not read: loading takes the time of its checksums. It must not be changed in place while the
+   model exists; replacing it (as mercer_model_save does) is fine. */
+MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
+
+/* The JSON header of a model file or checkpoint, checked, zero-terminated. Sizes as in mercer_kernel_print. */
+MERCER_API mercer_status mercer_file_header(mercer_context *context, const char *path, char *text, size_t size,
+                                            size_t *needed);
+
+/* The names of the classes, in the order of the outputs; copied. count is 0, or the model's number of outputs (2 names
+   are allowed for a single output). Model files keep them. */
+MERCER_API mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
+/* Borrowed; NULL and *count = 0 if the model has none. count may be NULL. */
+MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);
+
+/* A text of the caller's that the model file carries, for instance a summary of the training as JSON. Copied. */
+MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
+MERCER_API const char *mercer_model_note(const mercer_model *model); /* borrowed; "" if there is none */
+
+/* ---- 10. Preprocessing --------------------------------------------------------------------------------------- */
+
+/*
+ * What happens to the features of a sample before the kernel sees them:
+ *
+ *   none
+ *   scale:factor=v      x v            v = 1/255 if not given: pixels become 0 .. 1
+ *   standardise         (x - mean) / standard deviation, each feature; constant features become 0
+ *   minmax              (x - min) / (max - min), each feature; constant features become 0
+ *   unit                x / |x|; a row of zeros stays one
+ *
+ * Means and ranges are those of the data it was fitted to. The result is f64 for f64 data and f32 otherwise.
+ */
+typedef struct mercer_preprocess mercer_preprocess;
+typedef struct mercer_dataset mercer_dataset;
+
+MERCER_API mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                               mercer_dataset *dataset);
+/* The same for a matrix. */
+MERCER_API mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context,
+                                                      const char *spec, const mercer_matrix *X);
+MERCER_API void mercer_preprocess_free(mercer_preprocess *preprocess);
+
+/*
+ * For `scale` and a function of the distance: K(v x, v z) with bandwidth b is K(x, z) with bandwidth b / v. Changes the
+ * kernel in that way; from then on the preprocessing leaves samples as they are, so that bytes stay bytes, and
+ * mercer_preprocess_kernel tells the kernel as it was. Does nothing for other kinds and kernels. *folded (may be NULL)
+ * tells which.
+ */
+MERCER_API mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel, int *folded);
+/* The kernel before folding; NULL if nothing was folded. Borrowed. */
+MERCER_API const mercer_kernel *mercer_preprocess_kernel(const mercer_preprocess *preprocess);
+/* The text it was made from, with its numbers ("scale:factor=0.00392..."). Borrowed. */
+MERCER_API const char *mercer_preprocess_spec(const mercer_preprocess *preprocess);
+
+/* The type that samples of type `dtype` have afterwards. preprocess may be NULL: none. */
+MERCER_API mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
+/* out = the preprocessed X; same shape, of the type mercer_preprocess_dtype tells, or f32 or f64. */
+MERCER_API mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
+                                                 const mercer_matrix *X);
+
+/* The model's own, copied: applied to X by mercer_model_predict and _classify, kept in model files. The model's centers
+   are preprocessed already. NULL: none. */
+MERCER_API mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess);
+MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *model); /* borrowed; NULL: none */
+
+/* ---- 11. Datasets -------------------------------------------------------------------------------------------- */
+
+typedef enum mercer_task {
+    MERCER_TASK_AUTO = 0,           /* names or a few whole numbers as targets: classes; else values */
+    MERCER_TASK_CLASSIFICATION = 1, /* targets are classes */
+    MERCER_TASK_REGRESSION = 2,     /* targets are numbers */
+    MERCER_TASK_UNLABELLED = 3      /* there are no targets, or they are not to be read */
+} mercer_task;
+
+/*
+ * Samples and their targets from files:
+ *
+ *   npy            NumPy arrays: float64, float32, float16, uint8 mapped as they are; other integers, big-endian and
+ *                  Fortran order converted in memory. X (n, d), or (n, ...) with the rest flattened; y (n) or (n, c)
+ *   idx, idx.gz    MNIST's format: uint8 images (n, rows, cols), labels (n)
+ *   csv, tsv       text, .gz too: numbers, and one target column, numbers or names
+ *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
+ *   raw            binary without a header; its shape is given in `raw`
+ *
+ * npy, idx and raw files are mapped and may be larger than memory; gz files and text are read into it.
+ */
+typedef struct mercer_dataset_options {
+    size_t struct_size;
+    const char *x;        /* file of samples (with its targets, for csv and libsvm) */
+    const char *y;        /* file of targets, or NULL */
+    const char *format;   /* of x: npy, idx, csv, tsv, libsvm, raw; NULL or "auto": by name and content */
+    const char *y_format; /* of y, the same */
+    const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
+    const char *target;   /* csv: the target column: a name of the header, or an index from 0; -1 is the last */
+    mercer_switch header; /* csv: the first line names the columns; AUTO: if a field of it is no number */
+    mercer_task task;
+    int64_t features;          /* libsvm: d; 0: the largest index found */
+    const char *const *labels; /* classes that may occur, in order; NULL: those found, sorted */
+    int64_t label_count;
+    int64_t first, rows; /* only `rows` rows from `first` on; rows = 0: all of the rest */
+    int64_t memory;      /* refuse to hold more bytes than this; 0: half of what is free */
+} mercer_dataset_options;
+
+MERCER_API mercer_status mercer_dataset_options_init(mercer_dataset_options *options, size_t struct_size);
+MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
+                                             const mercer_dataset_options *options);
+
+/*
+ * Samples that are computed when they are read, never stored: sample i is a function of (spec, seed, i). Samples
+ * first .. first + rows - 1 of an endless sequence:
+ *
+ *   digits:noise=v        the ten digits drawn with random strokes: 28 x 28 uint8, 10 classes
+ *   spirals:classes=k,noise=v           k interleaved spirals in the plane, f32
+ *   teacher:d=D,c=C,centers=P,noise=v,kernel=NAME,bandwidth=b    y = K(x, Z*) alpha* + noise, X normal, f32
+ */
+MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
+                                                   int64_t first, int64_t rows, uint64_t seed);
+MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
+
+typedef struct mercer_dataset_info {
+    size_t struct_size;
+    int64_t rows, features, outputs;   /* outputs: classes, or columns of the targets; 0 if unlabelled */
+    mercer_dtype dtype;                /* of the samples */
+    mercer_task task;                  /* never AUTO */
+    const char *format;                /* borrowed: npy, idx, ..., synthetic */
+    const char *const *labels;         /* borrowed: (outputs) names of the classes; NULL unless classification */
+    const char *const *features_named; /* borrowed: (features) names of the columns; NULL if unknown */
+    int64_t height, width, channels;   /* of images; 0 if unknown */
+    int mapped;                        /* samples are read from the file when needed */
+    int64_t bytes;                     /* of all samples, as stored */
+} mercer_dataset_info;
+
+MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info);
+/* The samples (n, d), borrowed; data is NULL if they are synthetic: use mercer_dataset_read. */
+MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
+/* Class numbers (n), borrowed; NULL unless classification with stored labels. */
+MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
+/* Copies samples rows[0 .. m - 1], or first .. first + m - 1 if rows is NULL, preprocessed (NULL: as they are), into
+   X (m, d), and their targets into Y (m, outputs) f32 or f64, one-hot for classes, or NULL; labels (m) gets class
+   numbers, or NULL. */
+MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
+                                             const int64_t *rows, int64_t first, const mercer_matrix *X,
+                                             const mercer_matrix *Y, int32_t *labels);
+/* A number that changes when shape, type or (very probably) contents change: hashes up to 64 blocks spread over the
+   samples, and all targets. */
+MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
+/* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size. */
+MERCER_API mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path,
+                                                  const char *y_path);
+/* Writes a matrix as an NPY file, atomically. */
+MERCER_API mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix,
+                                                 const char *path);
+
+/* ---- 12. Streams --------------------------------------------------------------------------------------------- */
+
+/*
+ * Batches of a dataset, preprocessed, in a random order that is a function of (seed, pass). Rows in memory are shuffled
+ * one by one. Files that are mapped and large are read in contiguous blocks in random order, some blocks at a time,
+ * rows shuffled among them, by a thread that reads ahead while the caller computes.
+ *
+ * Augmentation makes new samples of those that are read: sample k of pass e is a function of (seed, e, k). It acts
+ * before preprocessing, in the units of the data (0 .. 255 for bytes, which stay bytes, rounded). Parts, joined by "+":
+ *
+ *   noise:sigma=v       + v N(0, 1) for each feature
+ *   shift:pixels=k      the image moved by up to k pixels in each direction, 0 outside
+ *   crop:pad=k          k pixels of 0 around the image, then a random window of its size; the same law as shift
+ *   flip                the image mirrored left to right, half of the time
+ *   mixup:alpha=a       l x + (1 - l) x' with another sample of the same block, l ~ Beta(a, a); targets mixed alike
+ */
+typedef struct mercer_stream_options {
+    size_t struct_size;
+    uint64_t seed;
+    const mercer_preprocess *preprocess; /* borrowed, outlives the source; NULL: none */
+    const char *augment;                 /* NULL: none */
+    int64_t height, width, channels;     /* of images, for shift, crop and flip; 0: as the dataset says */
+    int64_t samples;                     /* in a pass; 0: as many as rows. More need augmentation or repeat rows. */
+    int64_t block;                       /* rows read together; 0: chosen; 1: rows are shuffled one by one */
+    mercer_switch prefetch;              /* a thread reads ahead; AUTO: if it pays */
+} mercer_stream_options;
+
+MERCER_API mercer_status mercer_stream_options_init(mercer_stream_options *options, size_t struct_size);
+/* The dataset is borrowed. Release with mercer_source_release. Targets are one-hot for classification. */
+MERCER_API mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dataset,
+                                                    const mercer_stream_options *options);
+
+/* ---- 13. Centers --------------------------------------------------------------------------------------------- */
+
+typedef struct mercer_center_options {
+    size_t struct_size;
+    const char *method; /* random, kmeans, rpcholesky, balanced; NULL: random */
+    uint64_t seed;
+    const mercer_kernel *kernel; /* rpcholesky: of the model */
+    const int32_t *labels;       /* balanced: class numbers (n) of X */
+    int64_t classes;
+    int64_t iterations; /* kmeans: at most so many rounds; 0: chosen */
+    int64_t batch;      /* kmeans: rows of a mini-batch; 0: chosen, -1: all (Lloyd) */
+    int64_t memory;     /* bytes to hold at most; 0: half of what is free */
+    /* Called now and then; done and total in the same unit. Non-zero stops with what there is (kmeans). */
+    int (*progress)(void *user, int64_t done, int64_t total, double error);
+    void *progress_user;
+} mercer_center_options;
+
+typedef struct mercer_center_report {
+    size_t struct_size;
+    int64_t iterations; /* kmeans rounds */
+    double error;       /* kmeans: mean squared distance to the nearest center; rpcholesky: share of the trace left */
+    int64_t reseeded;   /* kmeans: empty clusters that got a new center */
+    double seconds;
+} mercer_center_report;
+
+MERCER_API mercer_status mercer_center_options_init(mercer_center_options *options, size_t struct_size);
+/* Fills centers (p, d), p <= n, from the rows of X (n, d). Values are rounded when the centers are u8. */
+MERCER_API mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix *centers,
+                                               const mercer_matrix *X, const mercer_center_options *options,
+                                               mercer_center_report *report);
+/* The same from a dataset, preprocessed; a random part of the rows serves where all would not fit the memory. Labels
+   for `balanced` are the dataset's. */
+MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_preprocess *preprocess,
+                                                    const mercer_matrix *centers, const mercer_center_options *options,
+                                                    mercer_center_report *report);
+
+/* For every row of X (n, d) the nearest row of Z (p, d), p > 0, the first of equals: numbers (n), and squared distances
+   (n) unless NULL. */
+MERCER_API mercer_status mercer_nearest(mercer_context *context, int32_t *nearest, double *sqdistances,
+                                        const mercer_matrix *X, const mercer_matrix *Z);
+
+/* The median distance between rows of X (of a random part of at most 2000): a bandwidth to start from. */
+MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X,
+                                                uint64_t seed);
+
+/* ---- 14. Training -------------------------------------------------------------------------------------------- */
 
 /* Ranks among which the centers are shared out. */
 typedef struct mercer_comm mercer_comm;
@@ -355,8 +616,6 @@ typedef struct mercer_comm mercer_comm;
 /* `ranks` ranks inside this process, one after the other: the same model as with one rank, up to rounding. */
 MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
 MERCER_API void mercer_comm_free(mercer_comm *comm);
-
-typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } mercer_switch;
 
 /* How training goes: handed to the progress callback at the end of every epoch (or CG step), and on request. */
 typedef struct mercer_progress {
@@ -371,9 +630,13 @@ typedef struct mercer_progress {
     double validation_accuracy; /* NaN without, or if not classification */
     double projection_residual; /* relative residual the last projection left; 0 if none is needed */
     double step;                /* eta / m, the factor of the last step */
+    int64_t pass_samples;       /* samples of the pass under way; 0 at the end of an epoch */
+    int64_t pass_total;         /* samples in a pass */
+    int64_t steps, projections; /* so far */
 } mercer_progress;
 
-/* Non-zero stops cleanly: the model keeps the best weights so far and fit returns MERCER_OK. */
+/* Non-zero stops cleanly: the model keeps the best weights so far, a checkpoint is written if one is asked for, and fit
+   returns MERCER_OK. */
 typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
 
 /* Every field may be 0: it then means "choose for me". What was chosen: mercer_plan. */
@@ -406,9 +669,13 @@ typedef struct mercer_train_options {
     int64_t patience; /* stop after so many epochs without a better validation result; 0: never */
     mercer_progress_callback progress;
     void *progress_user;
+    double progress_seconds;   /* > 0: called between steps too, when so many seconds have passed (validation is NaN) */
+    const char *checkpoint;    /* file to write the state of training to, atomically; NULL: none */
+    double checkpoint_seconds; /* at least so long between two; 0: 600; they are written at the end of an epoch too */
+    const char *checkpoint_note; /* a text that the checkpoint carries; its model's note */
 } mercer_train_options;
 
-/* All zero but struct_size. (A macro that lists 29 fields would be no help: initialise with {0} and set
+/* All zero but struct_size. (A macro that lists all fields would be no help: initialise with {0} and set
    struct_size.) */
 MERCER_API mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size);
 
@@ -433,6 +700,16 @@ typedef struct mercer_plan {
 /* Plans without training. options may be NULL. The plan's batch and period are estimates until the data have been
    seen. */
 MERCER_API mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
+                                           const mercer_train_options *options);
+
+/* The same from sizes alone, without a model. */
+typedef struct mercer_shape {
+    size_t struct_size;
+    int64_t samples, centers, features, outputs;
+    mercer_dtype points;  /* of samples and centers; 0: f32 */
+    mercer_dtype weights; /* f32 or f64; 0: f64 if points are, else f32 */
+} mercer_shape;
+MERCER_API mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                            const mercer_train_options *options);
 
 /* Trains a model's weights. */
@@ -476,6 +753,19 @@ MERCER_API mercer_status mercer_trainer_step(mercer_trainer *trainer, const merc
 /* Projects what is pending and brings the model up to date. */
 MERCER_API mercer_status mercer_trainer_finish(mercer_trainer *trainer);
 MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report);
+
+/*
+ * The next fit goes on where the checkpoint was written, to the same weights, bit for bit, as a training that was never
+ * interrupted (same machine and version, same source and options; the number of threads may differ). The model should
+ * have been loaded from the checkpoint, which is a model file as well. Refused with MERCER_ERROR_MISMATCH if options,
+ * sizes or centers differ.
+ */
+MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path);
+
+/* The eigenvalues of K(X_s, X_s) / s that the last fit's preconditioner was made from, descending: the top q + 1 of
+   them. Writes at most `room` of them; *count tells how many there are, 0 for solvers without. */
+MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room,
+                                                 int64_t *count);
 
 #ifdef __cplusplus
 }

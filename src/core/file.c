@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files: mapped to read, written under a temporary name and renamed when all bytes are on disk. */
+#define _DEFAULT_SOURCE /* madvise, MAP_NORESERVE */
+#define _XOPEN_SOURCE   700
+
+#include "core/file.h"
+
+#include "core/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES_A_CALL = 1 << 30 }; /* write() takes no more than 2 GiB at once */
+
+static mercer_status fail_file(mercer_context *context, const char *path, const char *what, int error)
+{
+    mercer_status status = error == ENOENT || error == ENOTDIR ? MERCER_ERROR_MISSING : MERCER_ERROR_IO;
+    return mrc_fail(context, status, "%s: %s: %s", path, what, strerror(error));
+}
+
+/* ---- Mapping ------------------------------------------------------------------------------------------------- */
+
+static mercer_status map_descriptor(mercer_context *context, mrc_mapping *out, const char *path, int descriptor)
+{
+    struct stat about;
+    if (fstat(descriptor, &about) != 0) return fail_file(context, path, "cannot read", errno);
+    if (S_ISDIR(about.st_mode)) return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file", path);
+    if (!S_ISREG(about.st_mode))
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is not a regular file; save it to one first", path);
+    out->bytes = about.st_size;
+    if (out->bytes == 0) return MERCER_OK;
+    void *data = mmap(NULL, (size_t)out->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
+    if (data == MAP_FAILED) return fail_file(context, path, "cannot map", errno);
+    out->data = data;
+    return MERCER_OK;
+}
+
+mercer_status mrc_map_file(mercer_context *context, mrc_mapping *out, const char *path)
+{
+    *out = (mrc_mapping){0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    if (descriptor < 0) return fail_file(context, path, "cannot open", errno);
+    mercer_status status = map_descriptor(context, out, path, descriptor);
+    close(descriptor); /* the mapping stays valid */
+    if (status != MERCER_OK) *out = (mrc_mapping){0};
+    return status;
+}
+
+void mrc_unmap(mrc_mapping *mapping)
+{
+    if (mapping->data) munmap(mapping->data, (size_t)mapping->bytes);
+    *mapping = (mrc_mapping){0};
+}
+
+static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, int advice)
+{
+    if (!mapping->data || bytes <= 0) return;
+    int64_t page = sysconf(_SC_PAGESIZE), first = offset / page * page;
+    /* A hint: a failure changes the speed, not the result. */
+    (void)madvise((char *)mapping->data + first, (size_t)(mrc_min(offset + bytes, mapping->bytes) - first), advice);
+}
+
+void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
+{
+    advise(mapping, offset, bytes, MADV_WILLNEED);
+}
+
+void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
+{
+    advise(mapping, offset, bytes, MADV_DONTNEED);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------- */
+
+/* Characters of the folder part of a path, its slash included. */
+static int folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (int)(slash - path) + 1 : 0;
+}
+
+static mercer_status copy_names(mrc_writer *self, const char *path)
+{
+    int64_t room = (int64_t)strlen(path) + 40;
+    int folder = folder_length(path);
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, 3 * room, 1, "a file name"));
+    self->path = memory;
+    self->temporary = self->path + room;
+    self->folder = self->temporary + room;
+    snprintf(self->path, (size_t)room, "%s", path);
+    snprintf(self->temporary, (size_t)room, "%.*s.%s.%ld.tmp", folder, path, path + folder, (long)getpid());
+    snprintf(self->folder, (size_t)room, "%.*s", folder > 0 ? folder : 1, folder > 0 ? path : ".");
+    return MERCER_OK;
+}
+
+mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path)
+{
+    struct stat about;
+    bool exists = stat(path, &about) == 0;
+    *out = (mrc_writer){.context = context, .descriptor = -1};
+    if (path[0] == 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "the name of the file to write is empty");
+    if (exists && S_ISDIR(about.st_mode))
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, cannot be written as a file", path);
+    MRC_TRY(copy_names(out, path));
+    out->direct = exists && !S_ISREG(about.st_mode);
+    if (out->direct) {
+        out->descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    } else {
+        unlink(out->temporary); /* left behind by a process of the same number */
+        out->descriptor = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (out->descriptor < 0) {
+        int error = errno;
+        mrc_writer_cancel(out);
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
+    }
+    if (exists && !out->direct) (void)fchmod(out->descriptor, about.st_mode & 0777);
+    return MERCER_OK;
+}
+
+mercer_status mrc_writer_write(mrc_writer *self, const void *data, int64_t bytes)
+{
+    const char *from = data;
+    while (bytes > 0) {
+        ssize_t done = write(self->descriptor, from, (size_t)mrc_min(bytes, MOST_BYTES_A_CALL));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0)
+            return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write after %lld bytes: %s", self->path,
+                            (long long)self->written, done < 0 ? strerror(errno) : "no room");
+        from += done;
+        bytes -= done;
+        self->written += done;
+    }
+    return MERCER_OK;
+}
+
+/* A new name is durable when its folder is. */
+static int sync_folder(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return errno == EACCES ? 0 : errno; /* it may be written but not read */
+    int error = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+    close(folder);
+    return error;
+}
+
+mercer_status mrc_writer_commit(mrc_writer *self)
+{
+    int error = !self->direct && fsync(self->descriptor) != 0 ? errno : 0;
+    if (close(self->descriptor) != 0 && error == 0) error = errno;
+    self->descriptor = -1;
+    if (error == 0 && !self->direct)
+        error = rename(self->temporary, self->path) == 0 ? sync_folder(self->folder) : errno;
+    mercer_status status = MERCER_OK;
+    if (error) status = mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write: %s", self->path, strerror(error));
+    mrc_writer_cancel(self); /* after a rename there is no temporary file left to remove */
+    return status;
+}
+
+void mrc_writer_cancel(mrc_writer *self)
+{
+    if (!self->path) return;
+    if (self->descriptor >= 0) close(self->descriptor);
+    if (!self->direct) unlink(self->temporary);
+    mrc_free(self->context, self->path);
+    *self = (mrc_writer){.descriptor = -1};
+}
