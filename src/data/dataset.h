@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A dataset: n samples of d features, stored (in memory or mapped from a file) or computed when read, and their targets.
+ *
+ * Whoever reads rows goes through mrc_dataset_fetch, which neither allocates nor fails: it may be called by a thread
+ * that reads ahead.
+ */
+#ifndef MRC_DATA_DATASET_H
+#define MRC_DATA_DATASET_H
+
+#include "core/context.h"
+#include "core/file.h"
+
+typedef struct mrc_synth mrc_synth; /* data/synth.h */
+
+struct mercer_dataset {
+    mercer_context *context;
+    const char *format; /* static text */
+    mercer_task task;
+    int64_t rows, features, outputs;
+    mercer_dtype dtype;
+    mercer_matrix x; /* (rows, features); data is NULL if synthetic */
+    mercer_matrix y; /* (rows, outputs) f32 or f64 targets; data is NULL unless regression with stored targets */
+    int32_t *labels; /* (rows) class numbers; NULL unless classification with stored labels */
+    const char *const *label_names;   /* (outputs), or NULL */
+    const char *const *feature_names; /* (features), or NULL */
+    int64_t height, width, channels;  /* of images, or 0 */
+
+    /* What the views above lie in; released by mrc_dataset_free. */
+    mrc_mapping x_map, y_map;
+    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text;
+
+    mrc_synth *synth;    /* owned; NULL if stored */
+    int64_t synth_first; /* number of the first sample in the endless sequence */
+};
+
+/* Samples rows[i], or first + i if rows is NULL, i < x->rows: into x, of the dataset's dtype; their targets into y (f32 or
+   f64; one-hot for classes) unless NULL; class numbers into labels unless NULL. Row numbers are in range. */
+void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64_t first, const mercer_matrix *x,
+                       const mercer_matrix *y, int32_t *labels);
+void mrc_dataset_free(mercer_dataset *dataset);
+
+#endif
