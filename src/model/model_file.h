@@ -6,6 +6,9 @@
 #include "model/model.h"
 #include "model/tensor_file.h"
 
+#define MRC_MODEL_FORMAT         "mercer-model"
+#define MRC_MODEL_FORMAT_VERSION "1"
+
 /*
  * Writes the model to path, atomically, and `extras` more tensors with names of the caller's ("state.alpha"), which
  * mrc_model_read passes over. options may be NULL: types as they are in the model.

@@ -71,7 +71,8 @@ static mercer_status find_header(mrc_tensor_file *self)
                        (unsigned long long)length, (long long)mrc_min(room, MRC_TENSOR_MOST_HEADER));
     self->header_bytes = (int64_t)length;
     const int64_t start = sizeof MRC_TENSOR_HEADER_START - 1;
-    if (self->header_bytes < start + MRC_TENSOR_DIGITS || memcmp(header_text(self), MRC_TENSOR_HEADER_START, start) != 0)
+    if (self->header_bytes < start + MRC_TENSOR_DIGITS ||
+        memcmp(header_text(self), MRC_TENSOR_HEADER_START, start) != 0)
         return damaged(self, "at offset %d: the header does not begin with its checksum", MRC_TENSOR_LENGTH_BYTES);
     return MERCER_OK;
 }
@@ -79,7 +80,8 @@ static mercer_status find_header(mrc_tensor_file *self)
 static mercer_status parse_header(mrc_tensor_file *self)
 {
     if (!mrc_json_is_bounded(header_text(self), self->header_bytes, MOST_DEPTH, MOST_COMMAS))
-        return damaged(self, "the header nests more than %d levels or has more than %d values", MOST_DEPTH, MOST_COMMAS);
+        return damaged(self, "the header nests more than %d levels or has more than %d values", MOST_DEPTH,
+                       MOST_COMMAS);
     json_error_t error;
     self->root = json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, &error);
     if (!self->root && json_error_code(&error) == json_error_out_of_memory)

@@ -243,7 +243,8 @@ mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, c
 {
     for (int64_t i = 0; i < count; i++)
         if (!mrc_tensor_name_valid(tensors[i].name))
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "tensor name '%s' is too long or not plain", tensors[i].name);
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "tensor name '%s' is too long or not plain",
+                            tensors[i].name);
     for (int64_t i = 0; i < entries; i++)
         if (metadata[i].value) MRC_TRY(mrc_check_text(context, metadata[i].key, metadata[i].value));
     tensor_writer self = {.context = context};
