@@ -117,8 +117,13 @@ static mercer_status set_labels(const model_reader *self, const json_t *array)
     int64_t count = (int64_t)json_array_size(array);
     MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(char *), "the labels"));
     const char **labels = memory;
-    for (int64_t i = 0; i < count; i++) labels[i] = json_string_value(json_array_get(array, (size_t)i));
-    mercer_status status = inside(self, "labels", mrc_model_set_labels(self->model, labels, count));
+    bool fine = true;
+    for (int64_t i = 0; i < count; i++) {
+        labels[i] = json_string_value(json_array_get(array, (size_t)i));
+        fine = fine && labels[i];
+    }
+    mercer_status status = fine ? inside(self, "labels", mrc_model_set_labels(self->model, labels, count))
+                                : wrong(self, "its labels are not all texts");
     mrc_free(self->context, memory);
     return status;
 }
