@@ -77,7 +77,7 @@ static mercer_status count_records(table *self)
 static mrc_number kind_of(const mrc_csv_field *field)
 {
     double value;
-    return mrc_parse_number(field->text, field->text + field->length, &value);
+    return mrc_read_number(field->text, field->text + field->length, &value);
 }
 
 /* The name of a column, without spaces around it. */
@@ -168,7 +168,7 @@ static const char *column_text(const table *self, int64_t column, char out[NAME_
 static bool parse_index(const char *text, int64_t *index)
 {
     double value;
-    if (mrc_parse_number(text, text + strlen(text), &value) != MRC_NUMBER) return false;
+    if (mrc_read_number(text, text + strlen(text), &value) != MRC_NUMBER) return false;
     *index = (int64_t)value;
     return fabs(value) < 1e9 && value == floor(value);
 }
@@ -254,7 +254,7 @@ static mercer_status read_record(const table *self, mrc_csv *csv, float *row, mr
             if (targets) MRC_TRY(read_target(targets, &field));
         } else if (row) {
             double value = 0;
-            mrc_number kind = mrc_parse_number(field.text, field.text + field.length, &value);
+            mrc_number kind = mrc_read_number(field.text, field.text + field.length, &value);
             *row = (float)value;
             if (kind == MRC_NUMBER && isinf(*row)) kind = MRC_NUMBER_INFINITE;
             if (kind != MRC_NUMBER) return fail_cell(self, &field, column, kind);

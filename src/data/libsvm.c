@@ -74,7 +74,7 @@ static mercer_status read_pair(sparse *self, int64_t line, words word, const sin
     if (!parse_index(word.at, colon, &index)) return fail_word(self, line, word, "does not begin with an index");
     if (index <= *previous) return fail_word(self, line, word, "has an index that is not larger than the one before");
     *previous = index;
-    mrc_number kind = mrc_parse_number(colon + 1, word.end, &value);
+    mrc_number kind = mrc_read_number(colon + 1, word.end, &value);
     if (kind == MRC_NUMBER_INFINITE || (kind == MRC_NUMBER && isinf((float)value)))
         return fail_word(self, line, word, "has a value outside the range of f32");
     if (kind != MRC_NUMBER) return fail_word(self, line, word, "has no number as its value");

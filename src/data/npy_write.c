@@ -3,7 +3,6 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
-#include "data/number.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,12 +88,16 @@ typedef struct target_form {
     void *memory;
 } target_form;
 
-static bool is_integer_name(const char *name, double *value)
+/* A name that an integer has when it is read back: no sign but a minus, no leading zeros, at most 15 digits. */
+static bool is_integer_name(const char *name, int64_t *value)
 {
-    char printed[MRC_NUMBER_CHARS];
-    if (mrc_parse_number(name, name + strlen(name), value) != MRC_NUMBER) return false;
-    mrc_print_number(printed, *value);
-    return strcmp(printed, name) == 0 && !strpbrk(name, ".e");
+    const char *digits = name + (*name == '-');
+    size_t length = strlen(digits);
+    if (length == 0 || length > 15 || strspn(digits, "0123456789") != length) return false;
+    if (digits[0] == '0' && (length > 1 || digits != name)) return false;
+    for (*value = 0; *digits; digits++) *value = *value * 10 + (*digits - '0');
+    if (*name == '-') *value = -*value;
+    return true;
 }
 
 /* UTF-8 to 32-bit characters; the number of them, or -1 if the text is not UTF-8. out may be NULL. */
@@ -124,7 +127,7 @@ static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
     const uint16_t one = 1;
     bool little = *(const uint8_t *)&one == 1;
     int64_t longest = 1;
-    double value;
+    int64_t value;
     out->integers = true;
     for (int64_t i = 0; i < dataset->outputs; i++) {
         int64_t length = decode(dataset->label_names[i], NULL);
@@ -142,7 +145,7 @@ static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
             decode(dataset->label_names[i], (uint32_t *)(void *)to);
         } else {
             is_integer_name(dataset->label_names[i], &value);
-            *(int64_t *)(void *)to = (int64_t)value;
+            *(int64_t *)(void *)to = value;
         }
     }
     out->names = out->memory;

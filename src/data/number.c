@@ -17,8 +17,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -288,7 +286,7 @@ static bool is_word(const char *text, size_t length, const char *words)
     return false;
 }
 
-mrc_number mrc_parse_number(const char *text, const char *end, double *value)
+mrc_number mrc_read_number(const char *text, const char *end, double *value)
 {
     while (text < end && (*text == ' ' || *text == '\t')) text++;
     while (end > text && (end[-1] == ' ' || end[-1] == '\t')) end--;
@@ -305,23 +303,4 @@ mrc_number mrc_parse_number(const char *text, const char *end, double *value)
     if (isinf(size)) return MRC_NUMBER_INFINITE;
     *value = number.negative ? -size : size;
     return MRC_NUMBER;
-}
-
-void mrc_print_number(char out[MRC_NUMBER_CHARS], double value)
-{
-    if (value == floor(value) && fabs(value) < 0x1p53) {
-        snprintf(out, MRC_NUMBER_CHARS, "%lld", (long long)value);
-        return;
-    }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, MRC_NUMBER_CHARS, "%.*g", digits, value);
-        /* The locale's sign before the decimals may be longer than a byte. */
-        char *point = out + strspn(out, "+-0123456789e"), *rest = point + strcspn(point, "+-0123456789e");
-        if (rest > point) {
-            *point = '.';
-            memmove(point + 1, rest, strlen(rest) + 1);
-        }
-        double again;
-        if (mrc_parse_number(out, out + strlen(out), &again) == MRC_NUMBER && again == value) return;
-    }
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decimal numbers in text, read and printed the same way whatever the locale. */
+/* Decimal numbers in text, read the same way whatever the locale. */
 #ifndef MRC_DATA_NUMBER_H
 #define MRC_DATA_NUMBER_H
-
-#include <stddef.h>
 
 typedef enum mrc_number {
     MRC_NUMBER,          /* the whole text is a finite number */
@@ -14,10 +12,6 @@ typedef enum mrc_number {
 
 /* Reads text .. end, of which spaces and tabs at both ends do not count: the double nearest to the decimal number, ties to
    even. *value is set for MRC_NUMBER only. */
-mrc_number mrc_parse_number(const char *text, const char *end, double *value);
-
-/* The shortest decimal text that reads back as value, whole numbers below 2^53 without exponent. */
-enum { MRC_NUMBER_CHARS = 32 };
-void mrc_print_number(char out[MRC_NUMBER_CHARS], double value);
+mrc_number mrc_read_number(const char *text, const char *end, double *value);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/spec.h"
 #include "data/input.h"
 #include "data/number.h"
 
@@ -14,7 +15,7 @@
 #include <strings.h>
 #include <xxhash.h>
 
-enum { SLOTS = 1 << 15, AUTO_CLASSES = 100, AUTO_OCCURRENCES = 3 };
+enum { SLOTS = 1 << 15, AUTO_CLASSES = 100, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
 
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
 
@@ -154,7 +155,7 @@ mercer_status mrc_targets_text(mrc_targets *self, const char *text, int64_t leng
     double value = 0;
     while (length > 0 && (*text == ' ' || *text == '\t')) text++, length--;
     while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t')) length--;
-    mrc_number kind = mrc_parse_number(text, text + length, &value);
+    mrc_number kind = mrc_read_number(text, text + length, &value);
     if (kind == MRC_NUMBER) return mrc_targets_number(self, value, place);
     if (kind == MRC_NUMBER_INFINITE) return mrc_targets_number(self, INFINITY, place);
     if (length == 0)
@@ -162,6 +163,15 @@ mercer_status mrc_targets_text(mrc_targets *self, const char *text, int64_t leng
                         place_text(self, place, where));
     if (length == 3 && strncasecmp(text, "nan", 3) == 0) return mrc_targets_number(self, (double)NAN, place);
     return add_name(self, text, length, place);
+}
+
+/* The name of a class that is a number: whole ones without point and exponent. */
+static void print_number(char out[NUMBER_CHARS], double value)
+{
+    if (value == floor(value) && fabs(value) < 0x1p53)
+        snprintf(out, NUMBER_CHARS, "%lld", (long long)value);
+    else
+        mrc_print_number(value, out, NUMBER_CHARS);
 }
 
 /* ---- Settling ------------------------------------------------------------------------------------------------ */
@@ -198,24 +208,24 @@ static int compare_names(const void *a, const void *b)
 
 /* Scratch for the names of all classes found: their texts, where they are numbers. */
 typedef struct naming {
-    named *list;                       /* (count) */
-    char (*printed)[MRC_NUMBER_CHARS]; /* (count) */
-    const char **names;                /* (count) */
-    mrc_target_class **sorted;         /* (count) */
+    named *list;                   /* (count) */
+    char (*printed)[NUMBER_CHARS]; /* (count) */
+    const char **names;            /* (count) */
+    mrc_target_class **sorted;     /* (count) */
 } naming;
 
 static mercer_status open_naming(mrc_targets *self, naming *out, void **memory)
 {
     int64_t n = self->count;
-    int64_t each = sizeof(named) + MRC_NUMBER_CHARS + sizeof(char *) + sizeof(mrc_target_class *);
+    int64_t each = sizeof(named) + NUMBER_CHARS + sizeof(char *) + sizeof(mrc_target_class *);
     MRC_TRY(mrc_alloc(self->context, memory, n, each, "names of classes"));
     out->list = *memory;
     out->names = (const char **)(out->list + n);
     out->sorted = (mrc_target_class **)(out->names + n);
-    out->printed = (char(*)[MRC_NUMBER_CHARS])(out->sorted + n);
+    out->printed = (char(*)[NUMBER_CHARS])(out->sorted + n);
     for (int64_t i = 0; i < n; i++) {
         mrc_target_class *entry = &self->found[i];
-        if (entry->text < 0) mrc_print_number(out->printed[i], entry->value);
+        if (entry->text < 0) print_number(out->printed[i], entry->value);
         out->list[i] = (named){entry->text < 0 ? out->printed[i] : self->texts + entry->text, entry};
         out->sorted[i] = entry;
     }
@@ -253,7 +263,7 @@ static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wis
         const char *label = wish->labels[i];
         int64_t length = (int64_t)strlen(label);
         double value = 0;
-        bool number = mrc_parse_number(label, label + length, &value) == MRC_NUMBER;
+        bool number = mrc_read_number(label, label + length, &value) == MRC_NUMBER;
         int32_t *slot = find_slot(self, number ? NULL : label, length, value);
         if (*slot < 0) continue;
         if (self->found[*slot].number >= 0)
@@ -263,8 +273,8 @@ static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wis
     for (int64_t i = 0; i < self->count; i++) {
         const mrc_target_class *entry = &self->found[i];
         if (entry->number >= 0) continue;
-        char where[64], excerpt[MRC_EXCERPT_CHARS], printed[MRC_NUMBER_CHARS];
-        if (entry->text < 0) mrc_print_number(printed, entry->value);
+        char where[64], excerpt[MRC_EXCERPT_CHARS], printed[NUMBER_CHARS];
+        if (entry->text < 0) print_number(printed, entry->value);
         const char *name = entry->text < 0 ? printed : self->texts + entry->text;
         return mrc_fail(self->context, MERCER_ERROR_DATA,
                         "%s: %s: label '%s' is not one of the %lld known classes ('%s', ...)", self->path,
