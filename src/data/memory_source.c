@@ -96,6 +96,13 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
+static int skip(void *user, int64_t rows)
+{
+    memory_source *self = user;
+    self->position = mrc_min(self->position + rows, self->x.rows);
+    return 0;
+}
+
 static const char *last_error(void *user)
 {
     return mrc_error_text(((memory_source *)user)->context);
@@ -130,6 +137,7 @@ mercer_status mrc_memory_source_create(mercer_source *out, mercer_context *conte
                            .next = next,
                            .last_error = last_error,
                            .release = release,
-                           .user = self};
+                           .user = self,
+                           .skip = skip};
     return MERCER_OK;
 }
