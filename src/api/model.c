@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: models and sources of samples. */
+/* Public: making models, and sources of samples. */
 #include "model/model.h"
 
 #include "api/options.h"
@@ -8,7 +8,6 @@
 #include "core/memory.h"
 #include "data/memory_source.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */
@@ -58,61 +57,6 @@ mercer_matrix mercer_model_centers(const mercer_model *model)
 mercer_matrix mercer_model_weights(const mercer_model *model)
 {
     return model ? model->weights : (mercer_matrix){0};
-}
-
-static mercer_status check_input(mercer_model *model, const mercer_matrix *X)
-{
-    mercer_context *context = model->context;
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    if (X->cols != model->centers.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
-                        (long long)X->cols, (long long)model->centers.cols);
-    return mrc_check_finite(context, "X", X, NULL);
-}
-
-static mercer_status predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
-{
-    mrc_backend *backend = model->context->backend;
-    mrc_pair pair = {.kernel = &model->kernel, .x = X, .z = &model->centers, .origin = model->origin};
-    return backend->ops->kernel_matmul(backend, &pair, &model->weights, F, false);
-}
-
-mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_context *context = model->context;
-    MRC_TRY(check_input(model, X));
-    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
-    MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
-    return predict(model, F, X);
-}
-
-enum { CLASSIFY_ROWS = 4096 };
-
-mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_context *context = model->context;
-    MRC_TRY(check_input(model, X));
-    if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
-    int64_t block = mrc_min(CLASSIFY_ROWS, X->rows), c = model->weights.cols;
-    void *memory;
-    MRC_TRY(mrc_alloc(context, &memory, block * c, mrc_dtype_size(model->weights.dtype), "predictions"));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < X->rows && status == MERCER_OK; first += block) {
-        mercer_matrix part = mrc_rows(X, first, mrc_min(block, X->rows - first));
-        mercer_matrix f = mrc_view(memory, part.rows, c, model->weights.dtype);
-        status = predict(model, &f, &part);
-        for (int64_t i = 0; i < part.rows && status == MERCER_OK; i++) {
-            int32_t best = 0;
-            for (int32_t j = 1; j < c; j++)
-                if (mrc_load(&f, i, j) > mrc_load(&f, i, best)) best = j;
-            labels[first + i] = best;
-        }
-    }
-    mrc_free(context, memory);
-    return status;
 }
 
 /* ---- Sources ------------------------------------------------------------------------------------------------- */
