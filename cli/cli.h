@@ -122,13 +122,14 @@ int cli_log_close(cli_log *log); /* NULL is fine; exit code, with the error prin
 
 /* ---- Terminal (terminal.c) ------------------------------------------------------------------------------------------ */
 
-int cli_is_terminal(FILE *file); /* a terminal that can move its cursor */
-int cli_width(FILE *file);       /* columns */
-int cli_colours(FILE *file);     /* NO_COLOR and TERM honoured */
+int cli_is_terminal(FILE *file);                  /* a terminal that can move its cursor */
+int cli_width(FILE *file);                        /* columns */
+int cli_colours(const cli_values *v, FILE *file); /* --color, NO_COLOR and TERM honoured */
 
 /* A line at the bottom that is drawn again and again, at most 10 times a second; nothing if stderr is no terminal. */
 typedef struct cli_bar {
-    int on;      /* stderr is a terminal and talk is wanted */
+    int on; /* stderr is a terminal and talk is wanted */
+    int colours;
     int drawn;   /* there is something to clear */
     double last; /* when it was drawn */
 } cli_bar;
