@@ -94,6 +94,17 @@ void page_count(page *self, double value)
     }
 }
 
+/* Without zeros at the end that say nothing. */
+static void fraction(page *self, double value, int decimals)
+{
+    char digits[64];
+    int length = snprintf(digits, sizeof digits, "%.*f", decimals, value);
+    if (decimals > 0)
+        while (length > 0 && digits[length - 1] == '0') length--;
+    if (length > 0 && digits[length - 1] == '.') length--;
+    append(self, digits, (size_t)length);
+}
+
 void page_number(page *self, double value, int digits)
 {
     if (unknown(self, value)) return;
@@ -103,7 +114,7 @@ void page_number(page *self, double value, int digits)
         page_count(self, size);
     } else if (size >= 1e-4 && size < 1e6) {
         int whole = (int)floor(log10(size)) + 1;
-        page_print(self, "%.*f", digits > whole ? digits - whole : 0, size);
+        fraction(self, size, digits > whole ? digits - whole : 0);
     } else {
         page_print(self, "%.*e", digits > 1 ? digits - 1 : 0, size);
     }

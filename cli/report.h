@@ -25,6 +25,7 @@ typedef struct report_run {
     size_t runs;  /* runs in the log */
     size_t first; /* line the run begins at */
     bool torn;    /* the last line is incomplete and was left out */
+    bool resumed; /* the next point may go back behind the last */
 } report_run;
 
 /* Reads a log. Exit code, with the error printed; release with report_free either way. */
@@ -41,8 +42,8 @@ typedef struct report_page {
 } report_page;
 void report_open(report_page *self, const char *id, const char *title, const char *lead);
 void report_close(report_page *self);
-/* A chart with its caption, key and numbers; nothing if it has no points (report_curves.c). */
-void report_chart(page *out, const svg_chart *chart);
+/* A chart with its key and numbers, and its title as a caption; nothing if it has no points (report_curves.c). */
+void report_chart(page *out, const svg_chart *chart, bool caption);
 
 double report_value(const json_t *value); /* NaN if it is no number */
 /* Fields of an event: NaN or NULL if the object is NULL, or has no such field of this type. */

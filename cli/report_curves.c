@@ -53,12 +53,15 @@ static void chart_table(page *out, const svg_chart *chart)
     page_add(out, "</tbody></table></div></details>\n");
 }
 
-void report_chart(page *out, const svg_chart *chart)
+void report_chart(page *out, const svg_chart *chart, bool caption)
 {
     if (svg_points(chart) == 0) return;
-    page_add(out, "<figure><figcaption><h3>");
-    page_escape(out, chart->title);
-    page_add(out, "</h3></figcaption>\n");
+    page_add(out, "<figure>");
+    if (caption) {
+        page_add(out, "<figcaption><h3>");
+        page_escape(out, chart->title);
+        page_add(out, "</h3></figcaption>\n");
+    }
     svg_legend(out, chart);
     svg_line_chart(out, chart);
     chart_table(out, chart);
@@ -130,7 +133,7 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
                        .from_zero = !accuracy,
                        .series = series,
                        .count = 2};
-    report_chart(out, &chart);
+    report_chart(out, &chart, true);
     free((void *)series[0].x), free((void *)series[1].x);
 }
 
@@ -181,7 +184,7 @@ void report_spectrum(report_page *self, const report_run *run)
 {
     const json_t *values = json_object_get(run->spectrum, "values");
     double tail = report_number(run->spectrum, "tail"), eigenpairs = report_number(run->spectrum, "eigenpairs");
-    size_t count = json_array_size(values);
+    size_t count = json_array_size(values), q = eigenpairs >= 0 && eigenpairs < 1e9 ? (size_t)eigenpairs : count - 1;
     if (count == 0) return;
     double *x = cli_allocate((int64_t)count, sizeof *x), *before = cli_allocate((int64_t)count, sizeof *before);
     double *after = cli_allocate((int64_t)count, sizeof *after);
@@ -201,11 +204,9 @@ void report_spectrum(report_page *self, const report_run *run)
                        .count = isfinite(tail) ? 2 : 1};
     if (svg_points(&chart) > 0) {
         report_open(self, "spectrum", "Spectrum", NULL);
-        page_add(&self->body, "<div class=\"single\">\n");
-        if (before[0] > 0 && tail > 0)
-            spectrum_words(&self->body, before[0], tail,
-                           isfinite(eigenpairs) ? (size_t)fmax(eigenpairs, 0) : count - 1);
-        report_chart(&self->body, &chart);
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_chart(&self->body, &chart, true);
+        if (before[0] > 0 && tail > 0) spectrum_words(&self->body, before[0], tail, q);
         page_add(&self->body, "</div>\n");
         report_close(self);
     }
@@ -225,11 +226,13 @@ void report_residuals(report_page *self, const report_run *run)
                        .series = &series,
                        .count = 1};
     if (svg_points(&chart) > 0) {
-        report_open(self, "residuals", "Projection",
-                    "What projections onto the span of the centers left unsolved; 0 is exact.");
-        page_add(&self->body, "<div class=\"single\">\n");
-        report_chart(&self->body, &chart);
-        page_add(&self->body, "</div>\n");
+        report_open(self, "residuals", "Projection", NULL);
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_chart(&self->body, &chart, true);
+        page_add(&self->body,
+                 "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
+                 "their right-hand side. 0 would be exact; what is carried over is made good by the next."
+                 "</p>\n</div>\n");
         report_close(self);
     }
     free((void *)series.x);

@@ -81,7 +81,7 @@ static double *numbers(const json_t *array, size_t count)
     return values;
 }
 
-static void chart(page *out, const json_t *event)
+static void chart(page *out, const json_t *event, bool caption)
 {
     const json_t *list = json_object_get(event, "series");
     const char *title = report_text(event, "title"), *x = report_text(event, "x"), *y = report_text(event, "y");
@@ -102,9 +102,7 @@ static void chart(page *out, const json_t *event)
                        .percent = json_is_true(json_object_get(event, "percent")),
                        .series = series,
                        .count = count};
-    page_add(out, "<div class=\"single\">\n");
-    report_chart(out, &drawn);
-    page_add(out, "</div>\n");
+    report_chart(out, &drawn, caption);
     for (size_t k = 0; k < count; k++) free((void *)series[k].x), free((void *)series[k].y);
     free(series);
 }
@@ -145,18 +143,42 @@ static const char *kind_of(const json_t *event)
     return kind ? kind : "";
 }
 
-/* Charts that follow each other stand side by side under the title of their section. */
+/* Charts that follow each other and name the same "section" stand side by side in it. Returns how many. */
+static size_t chart_section(report_page *self, const json_t *extras, size_t first, const char *id)
+{
+    const json_t *event = json_array_get(extras, first);
+    const char *section = report_text(event, "section"), *title = report_text(event, "title");
+    size_t count = 0;
+    report_open(self, id, section ? section : title ? title : "Chart", report_text(event, "text"));
+    page_add(&self->body, section ? "<div class=\"grid2\">\n" : "<div class=\"single\">\n");
+    do {
+        chart(&self->body, event, section != NULL);
+        event = json_array_get(extras, first + ++count);
+    } while (section && event && strcmp(kind_of(event), "chart") == 0 && report_text(event, "section") &&
+             strcmp(report_text(event, "section"), section) == 0);
+    page_add(&self->body, "</div>\n");
+    report_close(self);
+    return count;
+}
+
 void report_extras(report_page *self, const report_run *run)
 {
-    for (size_t i = 0; i < json_array_size(run->extras); i++) {
+    for (size_t i = 0; i < json_array_size(run->extras);) {
         const json_t *event = json_array_get(run->extras, i);
         const char *title = report_text(event, "title"), *kind = kind_of(event);
         char id[32];
         snprintf(id, sizeof id, "extra-%zu", i + 1);
-        report_open(self, id, title ? title : kind, report_text(event, "text"));
-        if (strcmp(kind, "table") == 0) table(&self->body, event);
-        if (strcmp(kind, "chart") == 0) chart(&self->body, event);
-        if (strcmp(kind, "images") == 0) images(&self->body, event);
+        if (strcmp(kind, "chart") == 0) {
+            i += chart_section(self, run->extras, i, id);
+            continue;
+        }
+        bool is_table = strcmp(kind, "table") == 0;
+        report_open(self, id, title ? title : is_table ? "Table" : "Images", report_text(event, "text"));
+        if (is_table)
+            table(&self->body, event);
+        else
+            images(&self->body, event);
         report_close(self);
+        i++;
     }
 }

@@ -2,9 +2,10 @@
 /*
  * Reads the log of a run: one JSON object a line, {"event": name, ...}.
  *
- * A log may hold several runs; the last one counts. Unknown events and fields are left to later versions. A last line
- * without its end that is no JSON was cut off when the run was killed: it is left out. Any other line that cannot be
- * read is an error, because what is missing is then unknown.
+ * A log may hold several runs; the last one counts. A run that was resumed goes on: what it had logged beyond the point
+ * it was resumed from is replaced. Unknown events and fields are left to later versions. A line that is no JSON was cut
+ * off when the run was killed if it is the last one, or the last before a run starts or resumes: it is left out. Any
+ * other is an error, because what is missing is then unknown.
  */
 #define _XOPEN_SOURCE 700 /* getline */
 
@@ -62,13 +63,25 @@ static void add_point(report_run *run, const json_t *event)
         run->points = points;
         run->room = room;
     }
-    run->points[run->count++] = (report_point){.epoch = report_number(event, "epoch"),
+    double epoch = report_number(event, "epoch");
+    while (run->resumed && run->count > 0 && run->points[run->count - 1].epoch > epoch) run->count--;
+    run->resumed = false;
+    run->points[run->count++] = (report_point){.epoch = epoch,
                                                .seconds = report_number(event, "seconds"),
                                                .train_loss = report_number(event, "train_loss"),
                                                .train_accuracy = report_number(event, "train_accuracy"),
                                                .validation_loss = report_number(event, "validation_loss"),
                                                .validation_accuracy = report_number(event, "validation_accuracy"),
                                                .projection_residual = report_number(event, "projection_residual")};
+}
+
+typedef enum beginning { NEITHER, STARTS, RESUMES } beginning;
+
+static beginning begins_anew(const char *name, const json_t *event)
+{
+    if (strcmp(name, "resume") == 0) return RESUMES;
+    if (strcmp(name, "start") != 0) return NEITHER;
+    return json_is_true(json_object_get(event, "resumed")) ? RESUMES : STARTS;
 }
 
 /* Takes what the event says; of events that should come once, the last one counts. */
@@ -83,11 +96,13 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
                         {"confusion", &run->confusion},
                         {"summary", &run->summary}};
     static const char *const extras[] = {"table", "chart", "images"};
-    if (strcmp(name, "start") == 0) {
+    bool resumes = begins_anew(name, event) == RESUMES;
+    if (begins_anew(name, event) == STARTS) {
         drop_run(run);
         run->runs++;
         run->first = line;
     }
+    run->resumed = run->resumed || resumes;
     if (strcmp(name, "progress") == 0 || strcmp(name, "epoch") == 0) add_point(run, event);
     for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
         if (strcmp(name, single[i].name) != 0) continue;
@@ -103,48 +118,64 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
-/* One line without its end. `last`: it had no end. Exit code. */
-static int take_line(report_run *run, const char *path, size_t number, const char *line, size_t length, bool last)
+/* Where a log is read, and the line that could not be, until it is known whether it matters. */
+typedef struct reader {
+    const char *path;
+    size_t line;      /* number of the current one */
+    size_t torn_line; /* 0: none */
+    char why[JSON_ERROR_TEXT_LENGTH];
+} reader;
+
+static int refuse_torn(const reader *self)
+{
+    return cli_error(CLI_DATA, "%s: line %zu: not a JSON object (%s); remove the line, or log the run again",
+                     self->path, self->torn_line, self->why);
+}
+
+/* One line, without its end. Exit code. */
+static int take_line(reader *self, report_run *run, const char *line, size_t length)
 {
     json_error_t error;
     if (strspn(line, " \t\r") == length) return CLI_OK;
     json_t *event = json_loadb(line, length, JSON_DECODE_INT_AS_REAL, &error);
-    if (!event && last) {
-        run->torn = true;
+    const char *name = report_text(event, "event");
+    if (self->torn_line && !(name && begins_anew(name, event))) {
+        json_decref(event);
+        return refuse_torn(self);
+    }
+    self->torn_line = 0;
+    if (!event) {
+        self->torn_line = self->line;
+        memcpy(self->why, error.text, sizeof self->why);
         return CLI_OK;
     }
-    if (!event)
-        return cli_error(CLI_DATA, "%s: line %zu: not a JSON object (%s); remove the line, or log the run again", path,
-                         number, error.text);
-    const char *name = report_text(event, "event");
     int code = CLI_OK;
     if (name)
-        take_event(run, name, event, number);
+        take_event(run, name, event, self->line);
     else
-        code =
-            cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; a log is written by mercer train --log", path, number);
+        code = cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; a log is written by mercer train --log", self->path,
+                         self->line);
     json_decref(event);
     return code;
 }
 
 static int read_lines(report_run *run, const char *path, FILE *file)
 {
+    reader self = {.path = path};
     char *line = NULL;
-    size_t room = 0, number = 0;
+    size_t room = 0;
+    ssize_t length;
     int code = CLI_OK;
-    for (;;) {
+    errno = 0;
+    while (code == CLI_OK && (length = getline(&line, &room, file)) > 0) {
+        if (line[length - 1] == '\n') line[--length] = '\0';
+        self.line++;
+        code = take_line(&self, run, line, (size_t)length);
         errno = 0;
-        ssize_t length = getline(&line, &room, file);
-        if (length < 0) break;
-        bool ended = line[length - 1] == '\n';
-        if (ended) line[--length] = '\0';
-        if (length == 0) number++;
-        if (length == 0) continue;
-        code = take_line(run, path, ++number, line, (size_t)length, !ended);
-        if (code != CLI_OK) break;
     }
     if (code == CLI_OK && !feof(file))
         code = cli_error(CLI_IO, "%s: cannot read: %s", path, strerror(errno ? errno : EIO));
+    run->torn = self.torn_line > 0;
     free(line);
     return code;
 }

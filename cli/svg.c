@@ -118,7 +118,7 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares)
         log_ticks(self);
         return;
     }
-    if (from_zero && self->low > 0) self->low = 0;
+    if (self->low > 0 && (of_y ? from_zero : self->low < 0.25 * self->high)) self->low = 0;
     double least = fmax(1e-6 * fmax(fabs(self->low), fabs(self->high)), 1e-12);
     double wanting = self->high - self->low < least ? fmax(fabs(self->low) * 0.1, least) : 0;
     bool at_zero = self->low == 0;
@@ -152,7 +152,9 @@ static void tick_label(page *out, const axis *self, double value, bool percent)
     if (!percent && size < 1e15)
         while (unit < 4 && size >= 1000) size /= 1000, step /= 1000, unit++;
     if (value < 0 && size > 0) page_add(out, "−");
-    if (size != 0 && (size < 1e-4 || size >= 1e5)) {
+    if (size == 0) {
+        page_add(out, "0");
+    } else if (size < 1e-4 || size >= 1e5) {
         page_print(out, "%.3g", size);
     } else if (self->log || unit > 0) {
         page_print(out, "%g%s", round(size * 1e6) / 1e6, units[unit]);
