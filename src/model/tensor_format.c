@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tensor files: names, types and checksums as they stand in a header. */
+#include "model/tensor_format.h"
+
+#include "model/tensor_file.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "files hold little-endian numbers and are mapped as they are");
+
+static const struct {
+    mercer_dtype dtype;
+    const char *name;
+} types[] = {{MERCER_F64, "F64"}, {MERCER_F32, "F32"}, {MERCER_F16, "F16"}, {MERCER_U8, "U8"}};
+
+enum { TYPES = sizeof types / sizeof types[0] };
+
+const char *mrc_tensor_dtype_name(mercer_dtype dtype)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (types[i].dtype == dtype) return types[i].name;
+    return "?";
+}
+
+mercer_dtype mrc_tensor_dtype(const char *name)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (strcmp(types[i].name, name) == 0) return types[i].dtype;
+    return (mercer_dtype)0;
+}
+
+/* Names stand in messages: nothing that could break a line or a terminal. */
+bool mrc_tensor_name_valid(const char *name)
+{
+    static const char valid[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strlen(name);
+    return length > 0 && length < MRC_TENSOR_NAME_CHARS && strspn(name, valid) == length;
+}
+
+void mrc_tensor_digits(uint64_t checksum, char digits[MRC_TENSOR_DIGITS + 1])
+{
+    snprintf(digits, MRC_TENSOR_DIGITS + 1, "%016" PRIx64, checksum);
+}
+
+bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *out)
+{
+    const size_t start = sizeof MRC_TENSOR_HEADER_START - 1, rest = start + MRC_TENSOR_DIGITS;
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) return false;
+    bool fine = XXH3_64bits_reset(state) == XXH_OK && XXH3_64bits_update(state, header, start) == XXH_OK &&
+                XXH3_64bits_update(state, "0000000000000000", MRC_TENSOR_DIGITS) == XXH_OK &&
+                XXH3_64bits_update(state, header + rest, (size_t)length - rest) == XXH_OK;
+    *out = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return fine;
+}
+
+mercer_status mrc_check_text(mercer_context *context, const char *name, const char *text)
+{
+    json_t *checked = json_string(text);
+    if (checked) {
+        json_decref(checked);
+        return MERCER_OK;
+    }
+    json_t *unchecked = json_string_nocheck(text); /* tells bad text from no memory */
+    if (!unchecked) return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: out of memory", name);
+    json_decref(unchecked);
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: is not UTF-8 text; convert it", name);
+}
+
+bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t commas)
+{
+    bool in_string = false;
+    int open = 0;
+    for (int64_t i = 0; i < length; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            in_string = c != '"';
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++open > depth) return false;
+        } else if (c == '}' || c == ']') {
+            open--;
+        } else if (c == ',' && --commas < 0) {
+            return false;
+        }
+    }
+    return true;
+}
