@@ -5,6 +5,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "kernels/kernel.h"
+#include "model/tensor_format.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -134,9 +135,10 @@ static mercer_status read_labels(const model_reader *self)
     if (!text) return MERCER_OK;
     int64_t most = mrc_max(2, self->model->weights.cols);
     if (!mrc_json_is_bounded(text, (int64_t)strlen(text), 1, most - 1)) return wrong(self, "it has too many labels");
-    json_error_t error;
+    json_error_t error = {0};
     json_t *array = json_loads(text, 0, &error);
-    if (!array && json_error_code(&error) == json_error_out_of_memory)
+    if (!array) array = json_loads(text, 0, &error); /* a failed allocation looks like a bad token: bad twice is bad */
+    if (!array && mrc_json_no_memory(&error))
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the labels", self->path);
     mercer_status status = json_is_array(array) ? set_labels(self, array) : wrong(self, "its labels are no JSON array");
     json_decref(array);

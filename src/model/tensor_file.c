@@ -77,18 +77,36 @@ static mercer_status find_header(mrc_tensor_file *self)
     return MERCER_OK;
 }
 
+static mercer_status check_header(const mrc_tensor_file *self)
+{
+    uint64_t sum;
+    char digits[MRC_TENSOR_DIGITS + 1];
+    if (!mrc_tensor_header_checksum(header_text(self), self->header_bytes, &sum))
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for a checksum", self->path);
+    mrc_tensor_digits(sum, digits);
+    if (memcmp(header_text(self) + sizeof MRC_TENSOR_HEADER_START - 1, digits, MRC_TENSOR_DIGITS) == 0)
+        return MERCER_OK;
+    return damaged(self, "the header does not have the checksum it was written with");
+}
+
+/* The parser takes a failed allocation inside a string for a bad token. A header with the right checksum is as it was
+   written, and that was JSON. */
+static mercer_status judge_header(const mrc_tensor_file *self, const json_error_t *error)
+{
+    if (mrc_json_no_memory(error) || check_header(self) == MERCER_OK)
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the header", self->path);
+    return damaged(self, "at offset %lld: the header is no valid JSON",
+                   (long long)error->position + MRC_TENSOR_LENGTH_BYTES);
+}
+
 static mercer_status parse_header(mrc_tensor_file *self)
 {
     if (!mrc_json_is_bounded(header_text(self), self->header_bytes, MOST_DEPTH, MOST_COMMAS))
         return damaged(self, "the header nests more than %d levels or has more than %d values", MOST_DEPTH,
                        MOST_COMMAS);
-    json_error_t error;
+    json_error_t error = {0};
     self->root = json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!self->root && json_error_code(&error) == json_error_out_of_memory)
-        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the header", self->path);
-    if (!self->root)
-        return damaged(self, "at offset %lld: the header is no valid JSON",
-                       (long long)error.position + MRC_TENSOR_LENGTH_BYTES);
+    if (!self->root) return judge_header(self, &error);
     self->metadata = json_object_get(self->root, "__metadata__");
     const char *key;
     json_t *value;
@@ -179,17 +197,6 @@ static mercer_status read_tensors(mrc_tensor_file *self)
 }
 
 /* ---- Checksums ----------------------------------------------------------------------------------------------- */
-
-static mercer_status check_header(const mrc_tensor_file *self)
-{
-    uint64_t sum;
-    char digits[MRC_TENSOR_DIGITS + 1];
-    if (!mrc_tensor_header_checksum(header_text(self), self->header_bytes, &sum))
-        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for a checksum", self->path);
-    mrc_tensor_digits(sum, digits);
-    if (strcmp(mrc_tensor_file_metadata(self, "xxh3.header"), digits) == 0) return MERCER_OK;
-    return damaged(self, "the header does not have the checksum it was written with");
-}
 
 static mercer_status check_tensors(const mrc_tensor_file *self)
 {

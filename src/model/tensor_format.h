@@ -5,6 +5,7 @@
 
 #include "core/context.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 enum {
@@ -28,5 +29,11 @@ void mrc_tensor_digits(uint64_t checksum, char digits[MRC_TENSOR_DIGITS + 1]);
 
 /* XXH3-64 of a header's text with the digits of its own checksum taken as zeros; false without memory. */
 bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *out);
+
+/* The parser's word for running out of memory: none at all, or its own code. */
+static inline bool mrc_json_no_memory(const json_error_t *error)
+{
+    return error->text[0] == 0 || json_error_code(error) == json_error_out_of_memory;
+}
 
 #endif

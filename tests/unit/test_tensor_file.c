@@ -80,7 +80,7 @@ static void test_round_trip(void **state)
     assert_true(header[0] == '{' && header[length - 1] == '}');
     mrc_tensor_file_close(file);
 
-    bytes raw = read_bytes(path);
+    file_bytes raw = read_bytes(path);
     uint64_t announced;
     memcpy(&announced, raw.data, 8);
     assert_int_equal((announced + 8) % 64, 0); /* data begin at a multiple of 64 */
@@ -172,7 +172,7 @@ static void test_values_that_do_not_fit(void **state)
             continue;
         }
         assert_fails(context, status, MERCER_ERROR_DATA, "x: element at row 1, column 1");
-        bytes kept = read_bytes(path);
+        file_bytes kept = read_bytes(path);
         assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
         free(kept.data);
         assert_int_equal(folder_count(), files);
@@ -184,12 +184,47 @@ static void test_bad_texts(void **state)
     (void)state;
     mrc_metadata text = {"note", "\xff\xfe"};
     assert_fails(context, mrc_tensor_file_write(context, in_folder("text"), NULL, 0, &text, 1), MERCER_ERROR_ARGUMENT,
-                 "note: is not UTF-8");
+                 "note: byte 0 (from 0) is not UTF-8");
     double value = 1;
     mrc_tensor tensor = {.name = "a b", .value = mrc_view(&value, 1, 1, MERCER_F64)};
     assert_fails(context, mrc_tensor_file_write(context, in_folder("text"), &tensor, 1, NULL, 0), MERCER_ERROR_ARGUMENT,
                  "a b");
     assert_true(access(in_folder("text"), F_OK) != 0);
+}
+
+static void test_utf8(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"",
+                                       "a\x7f",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xef\xbf\xbf",
+                                       "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf"};
+    static const char *const bad[] = {"\x80",
+                                      "\xbf",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xc2",
+                                      "\xc2x",
+                                      "\xe0\x9f\xbf",
+                                      "\xe2\x82",
+                                      "\xed\xa0\x80",
+                                      "\xed\xbf\xbf",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xf8\x88\x80\x80\x80",
+                                      "\xff",
+                                      "\xf0\x90\x80"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_succeeds(context, mrc_check_text(context, "good", good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_fails(context, mrc_check_text(context, "bad", bad[i]), MERCER_ERROR_ARGUMENT, "bad: byte 0");
 }
 
 /* ---- Lies ---------------------------------------------------------------------------------------------------- */
@@ -363,11 +398,12 @@ static void test_large_headers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_stored_types),  cmocka_unit_test(test_values_that_do_not_fit),
-        cmocka_unit_test(test_bad_texts),     cmocka_unit_test(test_mapping_is_private),
-        cmocka_unit_test(test_lying_headers), cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_lying_lengths), cmocka_unit_test(test_large_headers),
+        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_stored_types),       cmocka_unit_test(test_values_that_do_not_fit),
+        cmocka_unit_test(test_bad_texts),          cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_mapping_is_private), cmocka_unit_test(test_lying_headers),
+        cmocka_unit_test(test_unaligned),          cmocka_unit_test(test_lying_lengths),
+        cmocka_unit_test(test_large_headers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
