@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-enum { DEMO_MOST_SIZES = 4, DEMO_MOST_CELLS = 5, DEMO_LINE = 200, DEMO_MOST_LINES = 4, DEMO_CLASSES = 10 };
+enum { DEMO_MOST_SIZES = 4, DEMO_MOST_CELLS = 5, DEMO_SENTENCE = 256, DEMO_SENTENCES = 3, DEMO_CLASSES = 10 };
 
 /* What is trained: every number of centers with every number of samples that is not smaller. */
 typedef struct demo_sizes {
@@ -30,8 +30,7 @@ typedef struct demo {
     unsigned char *pixels; /* (rows, features): tests first, then what is trained on */
     int32_t *labels;       /* (rows) */
     demo_cell cells[DEMO_MOST_SIZES][DEMO_MOST_CELLS];
-    char conclusion[DEMO_MOST_LINES][DEMO_LINE];
-    int lines;
+    char conclusion[DEMO_SENTENCES][DEMO_SENTENCE];
     double seconds; /* of everything */
     cli_log *log;
 } demo;

@@ -50,10 +50,15 @@ void demo_log_start(demo *self)
                              "classification", "format", "synthetic");
     json_t *centers =
         json_pack("{so, ss}", "count", count(sizes->centers[sizes->center_sizes - 1]), "method", "random samples");
-    cli_log_event(self->log, "start",
-                  json_pack("{ss, ss, ss, ss, so, so}", "title", "More data, more centers", "version", mercer_version(),
-                            "command", cli_flag(self->v, "quick") ? "mercer demo --quick" : "mercer demo", "kernel",
-                            kernel, "data", data, "centers", centers));
+    cli_log_event(
+        self->log, "start",
+        json_pack("{ss, ss, ss, ss, ss, so, so}", "title", "More data, more centers", "text",
+                  "The number of centers p and the number of samples n of a kernel model are two things. Below, "
+                  "models of several sizes are trained on more and more samples; the rest of the page is about "
+                  "the largest of them. Validation samples are the test samples: they are only watched.",
+                  "version", mercer_version(), "command",
+                  cli_flag(self->v, "quick") ? "mercer demo --quick" : "mercer demo", "kernel", kernel, "data", data,
+                  "centers", centers));
     log_images(self);
 }
 
@@ -159,8 +164,7 @@ static void log_table(demo *self)
         for (int k = 0; k <= self->sizes.sample_sizes; k++) json_array_append_new(row, share_text(&self->cells[i][k]));
         json_array_append_new(rows, row);
     }
-    char *words =
-        cli_format("%s %s %s %s", self->conclusion[0], self->conclusion[1], self->conclusion[2], self->conclusion[3]);
+    char *words = cli_format("%s\n%s\n%s", self->conclusion[0], self->conclusion[1], self->conclusion[2]);
     cli_log_event(
         self->log, "table",
         json_pack("{ss, ss, so, so}", "title", "Test accuracy", "text", words, "columns", columns, "rows", rows));
@@ -234,7 +238,7 @@ json_t *demo_json(const demo *self)
                                                    count(cell->samples), "accuracy", cli_json_real(cell->accuracy),
                                                    "seconds", cli_json_real(cell->seconds)));
         }
-    for (int i = 0; i < self->lines; i++) json_array_append_new(words, json_string(self->conclusion[i]));
+    for (int i = 0; i < DEMO_SENTENCES; i++) json_array_append_new(words, json_string(self->conclusion[i]));
     return json_pack("{so, so, so, so}", "tests", count(self->sizes.tests), "cells", cells, "conclusion", words,
                      "seconds", cli_json_real(self->seconds));
 }

@@ -82,14 +82,10 @@ static void plan_words(page *out, const char *text)
     page_add(out, "<div><h3>Why, in the planner’s words</h3>\n<ul class=\"words\">\n");
     while (*text) {
         size_t length = strcspn(text, "\n");
-        char *line = length > 0 ? malloc(length + 1) : NULL;
-        if (line) {
-            memcpy(line, text, length);
-            line[length] = '\0';
+        if (length > 0) {
             page_add(out, "<li>");
-            page_escape(out, line);
+            page_escape_part(out, text, length);
             page_add(out, "</li>\n");
-            free(line);
         }
         text += length + (text[length] == '\n');
     }
