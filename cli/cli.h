@@ -43,6 +43,7 @@ int cli_flag(const cli_values *v, const char *name);             /* 1 if set */
 mercer_switch cli_switch(const cli_values *v, const char *name); /* on|off|auto */
 int cli_given(const cli_values *v, const char *name);            /* 1 unless the value is the default */
 int cli_is(const cli_values *v, const char *name, const char *text); /* the value is this text */
+int cli_has(const cli_values *v, const char *name);                  /* the command has this option */
 int cli_positional_count(const cli_values *v);
 const char *cli_positional(const cli_values *v, int i); /* NULL behind the last */
 const char *cli_command_name(const cli_values *v);

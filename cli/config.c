@@ -6,6 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+json_t *cli_json_text(const char *text)
+{
+    json_t *string = json_string(text);
+    if (string != NULL) return string;
+    char *hex = cli_allocate((int64_t)(2 * strlen(text)) + 1, 1);
+    for (size_t i = 0; text[i] != '\0'; i++) snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    string = json_pack("{ss}", "hex", hex);
+    free(hex);
+    return string;
+}
+
+/* The bytes of {"hex": "..."}; NULL if that is none. */
+static char *hex_text(const char *hex)
+{
+    size_t length = hex != NULL ? strlen(hex) : 1;
+    if (length % 2 != 0 || strspn(hex, "0123456789abcdef") != length) return NULL;
+    char *text = cli_allocate((int64_t)(length / 2) + 1, 1);
+    for (size_t i = 0; i < length / 2; i++) {
+        char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        text[i] = (char)strtol(digits, NULL, 16);
+    }
+    return text;
+}
+
 /* The text of a JSON value as it would stand on a command line; NULL if it cannot stand there. */
 static char *value_text(const json_t *value)
 {
@@ -13,6 +37,7 @@ static char *value_text(const json_t *value)
     if (json_is_integer(value)) return cli_format("%" JSON_INTEGER_FORMAT, json_integer_value(value));
     if (json_is_real(value)) return cli_format("%.17g", json_real_value(value));
     if (json_is_boolean(value)) return cli_copy(json_is_true(value) ? "true" : "false");
+    if (json_is_object(value)) return hex_text(json_string_value(json_object_get(value, "hex")));
     return NULL;
 }
 
@@ -88,7 +113,7 @@ static json_t *option_json(const cli_option *option, const char *text)
     if (option->type == CLI_FLAG) return json_boolean(strcmp(text, "true") == 0);
     if (option->type == CLI_INTEGER && cli_read_integer(text, &integer) == 0) return json_integer(integer);
     if (option->type == CLI_NUMBER && cli_read_number(text, &number) == 0) return json_real(number);
-    return json_string(text);
+    return cli_json_text(text);
 }
 
 json_t *cli_config_object(const cli_values *v)

@@ -12,7 +12,7 @@ static int read_options(cli_values *v, int count, char **arguments, int *help)
     if (code != CLI_OK || *help) return code;
     code = cli_read_environment(v);
     if (code != CLI_OK) return code;
-    if (cli_find_option(cli_values_command(v), "config") != NULL && cli_text(v, "config") != NULL) {
+    if (cli_has(v, "config") && cli_text(v, "config") != NULL) {
         code = cli_read_config(v, cli_text(v, "config"));
     }
     return code;
@@ -26,7 +26,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     if (code == CLI_OK && help) {
         cli_print_help(stdout, command);
     } else if (code == CLI_OK) {
-        int print = cli_find_option(command, "print-config") != NULL && cli_flag(v, "print-config");
+        int print = cli_has(v, "print-config") && cli_flag(v, "print-config");
         if (print)
             code = cli_print_config(v);
         else if ((code = cli_check_required(v)) == CLI_OK)

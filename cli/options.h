@@ -85,12 +85,13 @@ const char *cli_suggest_command(const char *name);
 typedef enum cli_origin { CLI_FROM_DEFAULT, CLI_FROM_CONFIG, CLI_FROM_ENVIRONMENT, CLI_FROM_COMMAND } cli_origin;
 
 cli_values *cli_values_new(const cli_command *command); /* with the defaults */
+cli_values *cli_values_copy(const cli_values *v);
 void cli_values_free(cli_values *v);
 const cli_command *cli_values_command(const cli_values *v);
 /* Checks the value and keeps a copy, unless what is there comes from a stronger origin. `where` begins the message of
    an error: "--epochs", "run.json: epochs". Exit code. */
 int cli_values_set(cli_values *v, const cli_option *option, const char *value, cli_origin origin, const char *where);
-int cli_values_add_positional(cli_values *v, const char *text);
+void cli_values_add_positional(cli_values *v, const char *text);
 cli_origin cli_values_origin(const cli_values *v, const cli_option *option);
 const char *cli_values_get(const cli_values *v, const cli_option *option); /* NULL if it has no value */
 
@@ -116,6 +117,8 @@ int cli_check_required(const cli_values *v);
 /* All values as an object that --config takes; those without a value are left out. */
 json_t *cli_config_object(const cli_values *v);
 int cli_print_config(const cli_values *v);
+/* A text as JSON: a string, or {"hex": ...} if it is not UTF-8, as names of files may be. */
+json_t *cli_json_text(const char *text);
 
 /* ---- Texts made from the tables (help.c, man.c, completions.c) ------------------------------------------------------ */
 

@@ -89,7 +89,7 @@ int cli_parse(cli_values *v, int count, char **arguments, int *help)
         const char *argument = arguments[r.at++];
         int code = CLI_OK;
         if (ended || argument[0] != '-' || argument[1] == '\0')
-            code = cli_values_add_positional(v, argument);
+            cli_values_add_positional(v, argument);
         else if (strcmp(argument, "--") == 0)
             ended = 1;
         else if (argument[1] == '-')

@@ -28,6 +28,18 @@ cli_values *cli_values_new(const cli_command *command)
     return v;
 }
 
+cli_values *cli_values_copy(const cli_values *v)
+{
+    cli_values *copy = cli_values_new(v->command);
+    for (int i = 0; i < cli_option_count; i++) {
+        free(copy->texts[i]);
+        copy->texts[i] = v->texts[i] != NULL ? cli_copy(v->texts[i]) : NULL;
+        copy->origins[i] = v->origins[i];
+    }
+    for (int i = 0; i < v->positional_count; i++) cli_values_add_positional(copy, v->positional[i]);
+    return copy;
+}
+
 void cli_values_free(cli_values *v)
 {
     if (v == NULL) return;
@@ -235,14 +247,13 @@ int cli_values_set(cli_values *v, const cli_option *option, const char *value, c
     return CLI_OK;
 }
 
-int cli_values_add_positional(cli_values *v, const char *text)
+void cli_values_add_positional(cli_values *v, const char *text)
 {
     char **more = cli_allocate(v->positional_count + 1, sizeof *more);
     for (int i = 0; i < v->positional_count; i++) more[i] = v->positional[i];
     more[v->positional_count++] = cli_copy(text);
     free(v->positional);
     v->positional = more;
-    return CLI_OK;
 }
 
 cli_origin cli_values_origin(const cli_values *v, const cli_option *option)
@@ -310,6 +321,11 @@ mercer_switch cli_switch(const cli_values *v, const char *name)
 int cli_given(const cli_values *v, const char *name)
 {
     return cli_values_origin(v, own_option(v, name)) != CLI_FROM_DEFAULT;
+}
+
+int cli_has(const cli_values *v, const char *name)
+{
+    return cli_find_option(v->command, name) != NULL;
 }
 
 int cli_is(const cli_values *v, const char *name, const char *text)

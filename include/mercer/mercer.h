@@ -495,6 +495,9 @@ MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_contex
  */
 MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
                                                    int64_t first, int64_t rows, uint64_t seed);
+/* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names. */
+MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,
+                                             int64_t count);
 MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 
 typedef struct mercer_dataset_info {
