@@ -98,12 +98,7 @@ static int train_cell(demo *self, demo_cell *cell, bool watched)
         cell->accuracy = judge(self, given);
         cell->seconds = report.seconds;
     }
-    if (code == CLI_OK && watched) {
-        demo_log_plan(self, &report.plan);
-        demo_log_spectrum(self, made.trainer, &report);
-        demo_log_confusion(self, given, self->sizes.tests);
-        demo_log_summary(self, &report, cell->accuracy);
-    }
+    if (code == CLI_OK && watched) demo_log_best(self, made.trainer, &report, given);
     free(given);
     free_training(&made);
     return code;

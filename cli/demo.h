@@ -40,11 +40,9 @@ void demo_conclude(demo *self);
 
 /* Events of the log (demo_log.c). */
 void demo_log_start(demo *self);
-void demo_log_plan(demo *self, const mercer_plan *plan);
 int demo_log_progress(void *self, const mercer_progress *progress); /* a mercer_progress_callback */
-void demo_log_spectrum(demo *self, const mercer_trainer *trainer, const mercer_report *report);
-void demo_log_confusion(demo *self, const int32_t *given, int64_t count);
-void demo_log_summary(demo *self, const mercer_report *report, double accuracy);
+/* The model that was watched: plan, spectrum, confusion and summary; given (tests) are the classes it gives. */
+void demo_log_best(demo *self, const mercer_trainer *trainer, const mercer_report *report, const int32_t *given);
 void demo_log_results(demo *self);
 json_t *demo_json(const demo *self); /* everything, for --json */
 

@@ -191,7 +191,7 @@ void report_options(report_page *self, const report_run *run)
     if (json_object_size(config) == 0 && !command) return;
     report_open(self, "options", "Options", "What the program was asked to do.");
     if (command) {
-        page_add(out, "<p><code>");
+        page_add(out, strncmp(command, "mercer", 6) == 0 ? "<p><code>" : "<p><code>mercer ");
         page_escape(out, command);
         page_add(out, "</code></p>\n");
     }
