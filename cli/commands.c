@@ -63,8 +63,9 @@ const cli_command cli_commands[] = {
      "mercer synth teacher:d=20,c=1,centers=100,noise=0.1 -o x.npy --y-output y.npy",
      "digits|spirals|teacher", 0},
     {"convert", CLI_CONVERT, cli_convert, 0, 0, "", "write data in any format that is read as NPY",
-     "Reads samples (and targets) and writes them as NPY files: samples in the type they have, classes as numbers from "
-     "0 in the order of the names that are shown, values as they are.",
+     "Reads samples (and targets) and writes them as NPY files: samples in the type they have, classes as whole "
+     "numbers "
+     "if their names are, else as text, values as they are.",
      "mercer convert --x data.csv.gz --target label -o x.npy --y-output y.npy", NULL, 0},
     {"bench", CLI_BENCH, cli_bench, 0, 0, "", "measure the speed of this machine",
      "Times fused kernel products at a few shapes and a small training on computed digits.",

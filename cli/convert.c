@@ -3,7 +3,6 @@
 #include "data.h"
 #include "options.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +14,6 @@ static int check_outputs(const cli_values *v)
     if (y != NULL && strcmp(x, y) == 0) return cli_error(CLI_USAGE, "--output and --y-output are the same file: %s", x);
     int code = cli_check_output(x);
     return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
-}
-
-static void say_classes(const cli_values *v, const mercer_dataset_info *info)
-{
-    int64_t plain = 1;
-    for (int64_t i = 0; i < info->outputs && plain; i++) {
-        char number[CLI_SHORT];
-        snprintf(number, sizeof number, "%" PRId64, i);
-        plain = strcmp(number, info->labels[i]) == 0;
-    }
-    for (int64_t i = 0; i < info->outputs && !plain; i++) cli_say(v, "class %" PRId64 ": %s", i, info->labels[i]);
 }
 
 /* Writes a dataset and tells what was written. */
@@ -40,7 +28,6 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
     char *text = cli_data_text(&info);
     cli_say(v, "%s: %s", x, text);
     free(text);
-    if (y != NULL && info.labels != NULL) say_classes(v, &info);
     if (!cli_flag(v, "json")) return CLI_OK;
     json_t *object = cli_data_json(&info);
     json_object_set_new(object, "output", cli_json_text(x));

@@ -36,29 +36,34 @@ void cli_option_title(char *text, size_t size, const cli_option *option)
              metavar != NULL ? metavar : "");
 }
 
+char *cli_word_list(const char *words)
+{
+    char *list = cli_copy("");
+    for (const char *at = words; *at != '\0';) {
+        int length = (int)strcspn(at, "|");
+        char *longer = cli_format("%s%s%.*s", list, *list ? ", " : "", length, at);
+        free(list);
+        list = longer;
+        at += length + (at[length] == '|');
+    }
+    return list;
+}
+
 char *cli_option_help(const cli_option *option)
 {
-    char *words = cli_copy("");
-    if (option->type == CLI_CHOICE || option->type == CLI_INTEGER || option->type == CLI_NUMBER) {
-        for (const char *at = option->words; at != NULL && *at != '\0';) {
-            int length = (int)strcspn(at, "|");
-            char *longer = cli_format("%s%s%.*s", words, *words ? ", " : "", length, at);
-            free(words);
-            words = longer;
-            at += length + (at[length] == '|');
-        }
-    }
-    /* A number's "auto" that is the default needs no second mention. */
-    int listed = *words != '\0' && (option->type == CLI_CHOICE || strcmp(words, "auto") != 0);
-    char *alias = option->alias != NULL ? cli_format("; the same as --%s", option->alias) : cli_copy("");
-    char *fallback = option->fallback != NULL ? cli_format(" (default: %s)", option->fallback) : cli_copy("");
+    /* The words of a text are hints for completion; "auto" of a number is told by its default. */
+    int listed = option->words != NULL && option->type != CLI_TEXT && strcmp(option->words, "auto") != 0;
+    char *words = listed ? cli_word_list(option->words) : cli_copy("");
+    char *notes =
+        cli_format("%s%s%s%s", words, listed && option->fallback != NULL ? "; " : "",
+                   option->fallback != NULL ? "default: " : "", option->fallback != NULL ? option->fallback : "");
+    char *alias = option->alias != NULL ? cli_format("; also --%s", option->alias) : cli_copy("");
     char *variable = option->environment != NULL ? cli_format(" [%s]", option->environment) : cli_copy("");
-    const char *lead = option->type == CLI_CHOICE ? ": one of " : "; or a word: ";
     char *help =
-        cli_format("%s%s%s%s%s%s", option->help, alias, listed ? lead : "", listed ? words : "", fallback, variable);
+        cli_format("%s%s%s%s%s%s", option->help, alias, *notes ? " (" : "", notes, *notes ? ")" : "", variable);
     free(words);
+    free(notes);
     free(alias);
-    free(fallback);
     free(variable);
     return help;
 }

@@ -42,6 +42,13 @@ static void put_exit_codes(FILE *file)
     }
 }
 
+static void put_heading(FILE *file, const char *group)
+{
+    fputs(".SH ", file);
+    for (; *group != '\0'; group++) fputc(toupper((unsigned char)*group), file);
+    fputs(" OPTIONS\n", file);
+}
+
 static void put_command_page(FILE *file, const cli_command *command)
 {
     char *page = cli_format("mercer-%s", command->name);
@@ -60,7 +67,7 @@ static void put_command_page(FILE *file, const cli_command *command)
         for (int i = 0; i < cli_option_count; i++) {
             const cli_option *option = &cli_options[i];
             if ((option->commands & command->bit) == 0 || strcmp(option->group, cli_groups[g]) != 0) continue;
-            if (!begun) fprintf(file, ".SH %s OPTIONS\n", cli_groups[g]);
+            if (!begun) put_heading(file, cli_groups[g]);
             begun = 1;
             char title[80];
             cli_option_title(title, sizeof title, option);
@@ -104,18 +111,38 @@ static void put_overview_page(FILE *file)
     fputs(".TP\n.B NO_COLOR\nno colours.\n", file);
 }
 
-int cli_man(const cli_values *v)
+/* One page to a file or stdout; command NULL: the overview. */
+static int write_page(const char *path, const cli_command *command)
 {
-    const char *name = cli_positional(v, 0);
-    const cli_command *command = name != NULL ? cli_find_command(name) : NULL;
-    if (name != NULL && command == NULL) return cli_error(CLI_USAGE, "no command '%s'; see mercer help", name);
-    const char *path = cli_text(v, "output");
     cli_output *output = NULL;
-    int code = cli_output_open(&output, path != NULL ? path : "-");
+    int code = cli_output_open(&output, path);
     if (code != CLI_OK) return code;
     if (command == NULL)
         put_overview_page(cli_output_file(output));
     else
         put_command_page(cli_output_file(output), command);
     return cli_output_close(output);
+}
+
+static int write_all(const char *folder)
+{
+    char *path = cli_format("%s/mercer.1", folder);
+    int code = write_page(path, NULL);
+    free(path);
+    for (int i = 0; i < cli_command_count && code == CLI_OK; i++) {
+        if (cli_commands[i].hidden) continue;
+        path = cli_format("%s/mercer-%s.1", folder, cli_commands[i].name);
+        code = write_page(path, &cli_commands[i]);
+        free(path);
+    }
+    return code;
+}
+
+int cli_man(const cli_values *v)
+{
+    const char *name = cli_positional(v, 0), *path = cli_text(v, "output");
+    const cli_command *command = name != NULL ? cli_find_command(name) : NULL;
+    if (name != NULL && command == NULL) return cli_error(CLI_USAGE, "no command '%s'; see mercer help", name);
+    if (cli_text(v, "directory") != NULL) return write_all(cli_text(v, "directory"));
+    return write_page(path != NULL ? path : "-", command);
 }

@@ -126,8 +126,10 @@ void cli_print_overview(FILE *file);
 void cli_print_help(FILE *file, const cli_command *command);
 /* "-o, --output FILE" */
 void cli_option_title(char *text, size_t size, const cli_option *option);
-/* The help of an option, with its words and default: "solver: one of auto, direct (default: auto)". */
+/* The help of an option, with its words and default. Released with free. */
 char *cli_option_help(const cli_option *option);
+/* "a|b|c" as "a, b, c". Released with free. */
+char *cli_word_list(const char *words);
 extern const char *const cli_exit_codes[][2]; /* {"65", "what it means"}, ..., {NULL, NULL} */
 /* The headings of groups in their order, ended by NULL. */
 extern const char *const cli_groups[];

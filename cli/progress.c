@@ -64,12 +64,13 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p)
 static void print_epoch(cli_watch *watch, const mercer_progress *p)
 {
     char text[256] = "", seconds[CLI_SHORT];
-    snprintf(text, sizeof text, "epoch %" PRId64 "/%" PRId64 ":", p->epoch, p->epochs);
-    if (isfinite(p->train_loss)) append(text, sizeof text, " loss %.6f", p->train_loss);
-    if (isfinite(p->train_accuracy)) append(text, sizeof text, ", accuracy %.2f %%", 100 * p->train_accuracy);
-    if (isfinite(p->validation_loss)) append(text, sizeof text, ", validation loss %.6f", p->validation_loss);
-    if (isfinite(p->validation_accuracy)) append(text, sizeof text, ", accuracy %.2f %%", 100 * p->validation_accuracy);
-    cli_say(watch->job->v, "%s, %s", text, cli_seconds_text(seconds, p->seconds));
+    snprintf(text, sizeof text, "epoch %" PRId64 "/%" PRId64 ": ", p->epoch, p->epochs);
+    if (isfinite(p->train_loss)) append(text, sizeof text, "loss %.6f, ", p->train_loss);
+    if (isfinite(p->train_accuracy)) append(text, sizeof text, "accuracy %.2f %%, ", 100 * p->train_accuracy);
+    if (isfinite(p->validation_loss)) append(text, sizeof text, "validation loss %.6f, ", p->validation_loss);
+    if (isfinite(p->validation_accuracy))
+        append(text, sizeof text, "validation accuracy %.2f %%, ", 100 * p->validation_accuracy);
+    cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
 int cli_watch_progress(void *user, const mercer_progress *p)
@@ -186,10 +187,19 @@ static char *solver_text(const mercer_plan *plan)
                       plan->projector, plan->epochs, batch, pairs, sample);
 }
 
+static char *preprocess_text(const cli_job *job)
+{
+    if (job->applied == NULL && cli_has(job->v, "preprocess") && job->model == NULL)
+        return cli_copy(cli_text(job->v, "preprocess"));
+    const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
+    double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
+    if (factor == 1.0 / 255) spec = "scale: pixels / 255";
+    return cli_format("%s%s", spec, job->folded ? ", by means of the bandwidth: samples keep their type" : "");
+}
+
 void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file)
 {
     char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
-    const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
     cli_table *table = cli_table_new(2, "ll");
     row(table, "data", cli_data_text(&job->info));
     if (job->validation != NULL) {
@@ -200,8 +210,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, merce
         row(table, "augmentation",
             cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
                        cli_count_text(count, job->source.rows)));
-    row(table, "preprocess",
-        cli_format("%s%s", spec, job->folded ? " (in the bandwidth: samples keep their type)" : ""));
+    row(table, "preprocess", preprocess_text(job));
     row(table, "kernel", cli_copy(job->kernel_text));
     if (job->bandwidth_note[0] != '\0') row(table, "", cli_copy(job->bandwidth_note));
     row(table, "centers",

@@ -176,28 +176,14 @@ int cli_has_word(const char *words, const char *word)
 
 /* ---- Setting and getting ------------------------------------------------------------------------------------------ */
 
-/* "a|b|c" as "a, b, c" */
-static char *list_words(const char *words)
-{
-    char *list = cli_copy("");
-    for (const char *at = words; *at != '\0';) {
-        size_t length = strcspn(at, "|");
-        char *longer = cli_format("%s%s%.*s", list, *list ? ", " : "", (int)length, at);
-        free(list);
-        list = longer;
-        at += length + (at[length] == '|');
-    }
-    return list;
-}
-
 static int refuse(const cli_option *option, const char *value, const char *where, const char *wanted)
 {
-    if (option->words == NULL) return cli_error(CLI_USAGE, "%s: '%s' is no %s", where, value, wanted);
-    char *list = list_words(option->words);
+    if (option->words == NULL) return cli_error(CLI_USAGE, "%s: '%s' is not %s", where, value, wanted);
+    char *list = cli_word_list(option->words);
     if (option->type == CLI_CHOICE)
         cli_error(CLI_USAGE, "%s: '%s' is none of %s", where, value, list);
     else
-        cli_error(CLI_USAGE, "%s: '%s' is no %s and none of %s", where, value, wanted, list);
+        cli_error(CLI_USAGE, "%s: '%s' is not %s, or one of: %s", where, value, wanted, list);
     free(list);
     return CLI_USAGE;
 }
@@ -210,17 +196,17 @@ static int check_value(const cli_option *option, const char *value, const char *
     switch (option->type) {
         case CLI_INTEGER:
             if (cli_read_integer(value, &integer) == 0) return CLI_OK;
-            return refuse(option, value, where, "whole number such as 500, 20k or 5M");
+            return refuse(option, value, where, "a whole number such as 500, 20k or 5M");
         case CLI_BYTES:
             if (cli_read_bytes(value, &integer) == 0 && integer > 0) return CLI_OK;
-            return refuse(option, value, where, "size such as 500MB, 8G or 16GiB");
+            return refuse(option, value, where, "a size such as 500MB, 8G or 16GiB");
         case CLI_NUMBER:
             if (cli_read_number(value, &number) == 0 && number >= 0) return CLI_OK;
-            return refuse(option, value, where, "number >= 0 such as 0.5 or 1e-3");
+            return refuse(option, value, where, "a number >= 0 such as 0.5 or 1e-3");
         case CLI_DURATION:
             if (cli_read_duration(value, &number) == 0) return CLI_OK;
-            return refuse(option, value, where, "time such as 30s, 10m or 1h");
-        case CLI_CHOICE: return refuse(option, value, where, "choice");
+            return refuse(option, value, where, "a time such as 30s, 10m or 1h");
+        case CLI_CHOICE: return refuse(option, value, where, "a choice");
         case CLI_SWITCH:
             if (cli_has_word("on|off|auto", value)) return CLI_OK;
             return cli_error(CLI_USAGE, "%s: '%s' is none of on, off, auto", where, value);

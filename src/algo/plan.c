@@ -55,7 +55,7 @@ static void rate_machine(mrc_planner *self)
 static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
-    self->plan->budget = asked > 0 ? asked : mrc_free_memory() / 2;
+    self->plan->budget = self->request->budget > 0 ? self->request->budget : asked > 0 ? asked : mrc_free_memory() / 2;
     say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
         asked > 0 ? "given" : "half of what is free");
 }
