@@ -35,22 +35,28 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     return mrc_check_finite(context, "weights", &model->weights, NULL);
 }
 
+static mercer_status print_json(mercer_context *context, const json_t *value, char **out)
+{
+    void *memory;
+    size_t length = json_dumpb(value, NULL, 0, JSON_COMPACT);
+    if (length == 0) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+    MRC_TRY(mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the labels"));
+    *out = memory;
+    if (json_dumpb(value, *out, length, JSON_COMPACT) != length)
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+    (*out)[length] = 0;
+    return MERCER_OK;
+}
+
 /* ["cat","dog"], zero-terminated. */
 static mercer_status print_labels(const mercer_model *model, contents *out)
 {
-    void *memory = NULL;
     json_t *array = json_array();
     bool fine = array != NULL;
     for (int64_t i = 0; i < model->label_count && fine; i++)
         fine = json_array_append_new(array, json_string(model->labels[i])) == 0;
-    size_t length = fine ? json_dumpb(array, NULL, 0, JSON_COMPACT) : 0;
-    mercer_status status = length > 0 ? mrc_alloc(model->context, &memory, (int64_t)length + 1, 1, "the labels")
-                                      : mrc_fail(model->context, MERCER_ERROR_MEMORY, "out of memory for the labels");
-    if (status == MERCER_OK) {
-        out->labels = memory;
-        length = json_dumpb(array, out->labels, length, JSON_COMPACT);
-        out->labels[length] = 0;
-    }
+    mercer_status status = fine ? print_json(model->context, array, &out->labels)
+                                : mrc_fail(model->context, MERCER_ERROR_MEMORY, "out of memory for the labels");
     json_decref(array);
     return status;
 }

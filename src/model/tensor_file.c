@@ -204,12 +204,13 @@ static mercer_status check_tensors(const mrc_tensor_file *self)
         const entry *next = &self->entries[i];
         char key[MRC_TENSOR_NAME_CHARS + 8], digits[MRC_TENSOR_DIGITS + 1];
         snprintf(key, sizeof key, "xxh3.%s", next->name);
+        int64_t place = MRC_TENSOR_LENGTH_BYTES + self->header_bytes + next->begin;
         const char *stored = mrc_tensor_file_metadata(self, key);
         if (!stored) return damaged(self, "tensor \"%s\": has no checksum", next->name);
         mrc_tensor_digits(XXH3_64bits(next->value.data, (size_t)(next->end - next->begin)), digits);
         if (strcmp(stored, digits) != 0)
             return damaged(self, "tensor \"%s\" (from byte %lld on) does not have the checksum it was written with",
-                           next->name, (long long)(MRC_TENSOR_LENGTH_BYTES + self->header_bytes + next->begin));
+                           next->name, (long long)place);
     }
     return MERCER_OK;
 }

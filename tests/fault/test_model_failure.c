@@ -119,6 +119,15 @@ static void close_fixture(fixture *self)
     free(self->x.data), free(self->f.data);
 }
 
+static void check_saved(fixture *self)
+{
+    mercer_model *saved;
+    assert_succeeds(self->context, mercer_model_load(&saved, self->context, in_folder("model")));
+    assert_string_equal(mercer_model_labels(saved, NULL)[2], names[2]);
+    assert_string_equal(mercer_model_note(saved), "a note");
+    mercer_model_free(saved);
+}
+
 /* True when the call made fewer than n allocations. */
 static bool fail_one(int c, int n, bool json)
 {
@@ -133,6 +142,7 @@ static bool fail_one(int c, int n, bool json)
     else
         self.counter.fail_at = self.counter.requests + n;
     mercer_status status = calls[c].run(&self);
+    bool failed = json ? json_counter.requests >= json_counter.fail_at : self.counter.requests >= self.counter.fail_at;
     json_counter.fail_at = self.counter.fail_at = 0;
     if (status != MERCER_OK) {
         assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s, %s", calls[c].name, n,
@@ -149,8 +159,9 @@ static bool fail_one(int c, int n, bool json)
         free(kept.data);
         assert_succeeds(self.context, calls[c].run(&self));
     }
+    if (calls[c].run == call_save) check_saved(&self); /* with or without a failure on the way */
     close_fixture(&self);
-    return status == MERCER_OK;
+    return !failed;
 }
 
 static void fail_each(bool json)

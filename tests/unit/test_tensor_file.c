@@ -96,8 +96,7 @@ static void test_empty(void **state)
     mercer_matrix none;
     assert_succeeds(context, mrc_tensor_file_write(context, in_folder("empty"), NULL, 0, NULL, 0));
     assert_succeeds(context, mrc_tensor_file_open(&file, context, in_folder("empty")));
-    assert_false(mrc_tensor_file_find(file, "", &none));
-    assert_null(mrc_tensor_file_metadata(file, "format"));
+    assert_true(!mrc_tensor_file_find(file, "", &none) && !mrc_tensor_file_metadata(file, "format"));
     mrc_tensor_file_close(file);
 }
 
@@ -237,7 +236,7 @@ static void test_utf8(void **state)
 static void forge(const char *path, const char *header, size_t length, int64_t announced, size_t data)
 {
     unsigned char *memory = calloc(1, 8 + length + data);
-    uint64_t says = announced < 0 ? length : (uint64_t)announced;
+    uint64_t says = announced == -1 ? length : (uint64_t)announced;
     assert_non_null(memory);
     memcpy(memory, &says, 8);
     memcpy(memory + 8, header, length);
@@ -310,11 +309,9 @@ static void test_lying_headers(void **state)
         {START ",\"a\":\"\xff\"}}", 0, "JSON"},
         {START ",\"a\":\"\\u0000\"}}", 0, "JSON"},
         {START "}} trailing", 0, "JSON"},
-        {START "}}{}", 0, "JSON"},
         {START "}", 0, "JSON"},
         {START "},\"x\":[[[[[[1]]]]]]}", 0, "nests"},
         {" " START "}}", 0, "does not begin"},
-        {"[]", 0, "does not begin"},
         {"{}", 0, "does not begin"},
         {"{\"__metadata__\":{\"format\":\"pt\"}}", 0, "does not begin"},
         {"{\"__metadata__\":{\"xxh3.header\":\"0\"}}", 0, "checksum"},
@@ -340,7 +337,6 @@ static void test_unaligned(void **state)
     memset(padded, ' ', sizeof padded);
     memcpy(padded, header, strlen(header));
     refuse(padded, 248, -1, 12, "multiple");
-    padded[247] = ' ';
     refuse(padded, 247, -1, 12, "multiple");
 }
 
@@ -349,18 +345,13 @@ static void test_lying_lengths(void **state)
     (void)state;
     static const int64_t announced[] = {INT64_C(1) << 60, INT64_MAX, INT64_MIN + 1, 100000000, 100000001, 60, 0, 1, 2};
     const char *header = START "}}";
+    mrc_tensor_file *file;
     int64_t before = most_memory();
     for (size_t i = 0; i < sizeof announced / sizeof *announced; i++) {
-        mrc_tensor_file *file;
-        uint64_t says = (uint64_t)announced[i];
-        unsigned char memory[8 + 64] = {0};
-        memcpy(memory, &says, 8);
-        memcpy(memory + 8, header, strlen(header));
-        write_bytes(in_folder("lie"), memory, 8 + strlen(header));
+        forge(in_folder("lie"), header, strlen(header), announced[i], 0);
         assert_fails(context, mrc_tensor_file_open(&file, context, in_folder("lie")), MERCER_ERROR_FORMAT, "header");
     }
     for (size_t size = 0; size <= 8; size++) {
-        mrc_tensor_file *file;
         write_bytes(in_folder("lie"), "\0\0\0\0\0\0\0\0", size);
         assert_fails(context, mrc_tensor_file_open(&file, context, in_folder("lie")), MERCER_ERROR_FORMAT, "too short");
     }
