@@ -674,7 +674,7 @@ typedef struct mercer_train_options {
     void *progress_user;
     double progress_seconds;   /* > 0: called between steps too, when so many seconds have passed (validation is NaN) */
     const char *checkpoint;    /* file to write the state of training to, atomically; NULL: none */
-    double checkpoint_seconds; /* at least so long between two; 0: 600; they are written at the end of an epoch too */
+    double checkpoint_seconds; /* at least so long between two; 0: 600. One is written at the start, too. */
     const char *checkpoint_note; /* a text that the checkpoint carries; its model's note */
 } mercer_train_options;
 

@@ -102,8 +102,9 @@ static mercer_status check_range(const mercer_dataset *dataset, const int64_t *r
 {
     int64_t end;
     if (!rows && count > 0 && (first < 0 || !mrc_add(first, count, &end) || end > dataset->rows))
-        return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows %lld to %lld are asked for, the dataset has %lld",
-                        (long long)first, (long long)(first + (count - 1)), (long long)dataset->rows);
+        return mrc_fail(dataset->context, MERCER_ERROR_SHAPE,
+                        "%lld rows from %lld on are asked for, the dataset has %lld", (long long)count,
+                        (long long)first, (long long)dataset->rows);
     for (int64_t i = 0; rows && i < count; i++)
         if (rows[i] < 0 || rows[i] >= dataset->rows)
             return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows[%lld] is %lld, the dataset has %lld rows",

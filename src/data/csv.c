@@ -40,6 +40,10 @@ static mercer_status begin(table *self, mrc_reading *reading)
     *self = (table){.reading = reading, .target = -1};
     if (input->bytes >= 2 && (memcmp(at, "\xff\xfe", 2) == 0 || memcmp(at, "\xfe\xff", 2) == 0))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is UTF-16 text; save it as UTF-8", input->path);
+    const char *zero = memchr(at, 0, (size_t)input->bytes);
+    if (zero)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: a zero byte at offset %lld; it is not text",
+                        input->path, (long long)(zero - at));
     if (input->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* the mark of UTF-8 */
     char separator = reading->format == MRC_FORMAT_TSV    ? '\t'
                      : reading->format == MRC_FORMAT_TEXT ? 0

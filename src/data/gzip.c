@@ -36,13 +36,14 @@ static void release(void *user, void *memory)
     mrc_free(user, memory);
 }
 
+/* One more than the size, so that the end of the data is seen before the room is used up. */
 static int64_t size_hint(const mrc_input *input)
 {
     if (input->bytes < 18) return LEAST_ROOM;
     const uint8_t *tail = input->data + input->bytes - 4;
     int64_t hint = (int64_t)tail[0] | (int64_t)tail[1] << 8 | (int64_t)tail[2] << 16 | (int64_t)tail[3] << 24, most;
     if (mrc_multiply(input->bytes, MOST_RATIO, &most)) hint = mrc_min(hint, most);
-    return hint;
+    return hint + 1;
 }
 
 /* Moves to a room for at least one more byte. */

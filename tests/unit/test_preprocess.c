@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Preprocessing: each kind against plain formulas in long double, fitting, folding, bad input. */
-#include "support/allocator.h"
 #include "support/check.h"
+
+#include "support/allocator.h"
 #include "support/data.h"
 
 #include "data/preprocess.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Synthetic data: samples are functions of their number, classes are balanced, the teacher is the model it says it is. */
-#include "support/allocator.h"
 #include "support/check.h"
+
+#include "support/allocator.h"
 #include "support/data.h"
 
 #include "data/synth_kinds.h"
