@@ -18,7 +18,7 @@ static void test_every_byte(void **state)
     (void)state;
     static const unsigned char masks[] = {0x01, 0x20, 0x80};
     const char *path = in_folder("damaged");
-    file_bytes good = rich_file(path);
+    bytes good = rich_file(path);
     int file = open(path, O_RDWR);
     assert_true(file >= 0);
     for (size_t i = 0; i < good.count; i++)
@@ -37,7 +37,7 @@ static void test_every_length(void **state)
 {
     (void)state;
     const char *path = in_folder("damaged");
-    file_bytes good = rich_file(path);
+    bytes good = rich_file(path);
     for (size_t length = good.count; length-- > 0;) {
         assert_int_equal(truncate(path, (off_t)length), 0);
         must_refuse(path, "length", length);
@@ -203,7 +203,7 @@ static void test_writing_fails(void **state)
         assert_int_equal(chmod(folder, 0700), 0);
         assert_fails(context, status, MERCER_ERROR_IO, path);
     }
-    file_bytes kept = read_bytes(path);
+    bytes kept = read_bytes(path);
     assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
     assert_int_equal(folder_count(), 1);
     assert_succeeds(context, mercer_model_save(model, path, NULL));
