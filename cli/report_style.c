@@ -83,6 +83,7 @@ const char *const report_style[] = {
     "@media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--card:#fff;--link:#000;"
     "--c0:#0072b2;--c1:#d55e00;--c2:#008a64;--c3:#a8478a;--c4:#a87400;--c5:#5a6472;--hit:0 114 178;--miss:213 94 0;"
     "--on:#fff;--note:#fff}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{font-size:11pt}nav,details"
-    "{display:none}header{padding-top:0}section{margin-top:22px}figure,table,.cards{break-inside:avoid}h2,h3"
+    "{display:none}header{padding-top:0}.cards{grid-template-columns:repeat(4,1fr)}.grid2{grid-template-columns:1fr "
+    "1fr;gap:12px}section{margin-top:22px}figure,table,.cards{break-inside:avoid}h2,h3"
     "{break-after:avoid}}\n",
     NULL};
