@@ -499,6 +499,9 @@ MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_contex
  */
 MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
                                                    int64_t first, int64_t rows, uint64_t seed);
+/* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names. */
+MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,
+                                             int64_t count);
 MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 
 typedef struct mercer_dataset_info {
@@ -675,7 +678,7 @@ typedef struct mercer_train_options {
     void *progress_user;
     double progress_seconds;   /* > 0: called between steps too, when so many seconds have passed (validation is NaN) */
     const char *checkpoint;    /* file to write the state of training to, atomically; NULL: none */
-    double checkpoint_seconds; /* at least so long between two; 0: 600; they are written at the end of an epoch too */
+    double checkpoint_seconds; /* at least so long between two; 0: 600. One is written at the start, too. */
     const char *checkpoint_note; /* a text that the checkpoint carries; its model's note */
 } mercer_train_options;
 

@@ -4,10 +4,12 @@
 
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value)
 {
+    mercer_matrix kept = *value;
+    if (!kept.data || kept.rows == 0) kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part this solver has not */
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else
-        state->matrices[state->matrix_count++] = (mrc_state_matrix){name, *value};
+        state->matrices[state->matrix_count++] = (mrc_state_matrix){name, kept};
 }
 
 static void add(mrc_state *state, mrc_state_number number)

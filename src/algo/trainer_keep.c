@@ -63,10 +63,11 @@ static void list_iteration(mrc_trainer *self, mrc_state *state)
     mrc_iteration *iteration = &self->iteration;
     int64_t *const whole[] = {&iteration->steps,    &iteration->pending,     &iteration->temporary,
                               &iteration->averaged, &iteration->projections, &self->projector_calls};
-    double *const real[] = {&iteration->halving, &iteration->residual_sum, &iteration->projection.residual,
-                            &iteration->projection.passes, &iteration->last_step};
+    double *const real[] = {&iteration->halving,           &iteration->residual_sum, &iteration->projection.residual,
+                            &iteration->projection.passes, &iteration->last_step,    &iteration->decay};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    mrc_state_add_flag(state, &iteration->averaging);
     mercer_matrix points = mrc_rows(&iteration->points, 0, iteration->temporary);
     mercer_matrix weights = mrc_rows(&iteration->weights, 0, iteration->temporary);
     mrc_state_add_matrix(state, "state.alpha", &iteration->alpha);
@@ -140,8 +141,10 @@ static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
     if (strcmp(text, state->plan) == 0) return MERCER_OK;
     size_t same = 0;
     while (text[same] && text[same] == state->plan[same]) same++;
-    while (same > 0 && text[same - 1] != ' ') same--;
-    while (same > 1 && text[same - 2] != ' ') same--; /* the word before the value names it */
+    for (int word = 0; word < 2; word++) { /* back to the value, then to the word that names it */
+        while (same > 0 && text[same - 1] == ' ') same--;
+        while (same > 0 && text[same - 1] != ' ') same--;
+    }
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "the checkpoint belongs to a training with other data or options: it has \"%.40s\", this one "
                     "\"%.40s\"",

@@ -6,7 +6,6 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-
 mercer_status mercer_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
                                   const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {

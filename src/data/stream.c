@@ -303,8 +303,8 @@ static mercer_status make_scratch(data_stream *self)
 static mercer_status build(data_stream *self, const mrc_data_stream_options *options)
 {
     const mercer_dataset *data = &self->data;
+    mrc_order_init(&self->order, data, options->block, options->seed); /* first: it is ready to be released */
     if (options->augment) MRC_TRY(make_augment(self, options));
-    mrc_order_init(&self->order, data, options->block, options->seed);
     int64_t row = data->features * mrc_dtype_size(data->dtype) + data->outputs * mrc_dtype_size(self->y_dtype);
     self->chunk_rows = mrc_max(CHUNK_LEAST, mrc_min(CHUNK_MOST, CHUNK_BYTES / mrc_max(1, row)));
     self->chunk_rows = mrc_max(1, mrc_min(self->chunk_rows, self->samples));
