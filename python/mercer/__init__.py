@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mercer: large kernel models, f(x) = sum_j alpha_j K(x, z_j).
+
+Estimators in the manner of scikit-learn: :class:`KernelClassifier`, :class:`KernelRegressor` (they need scikit-learn).
+Below them, with NumPy alone: :class:`Kernel`, :func:`kernel_matrix`, :func:`kernel_matmul`, :class:`Model`,
+:class:`Trainer`, :class:`Dataset`, :func:`plan`, and :mod:`mercer.centers`.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _library, centers
+from ._context import Context
+from ._dataset import Dataset
+from ._kernels import Kernel, kernel_matmul, kernel_matrix, median_distance
+from ._model import Model, file_header
+from ._training import Trainer, plan
+
+if TYPE_CHECKING:
+    from ._estimators import KernelClassifier, KernelRegressor
+
+__version__: str = _library.lib.mercer_version().decode()
+
+__all__ = [
+    "Context",
+    "Dataset",
+    "Kernel",
+    "KernelClassifier",
+    "KernelRegressor",
+    "Model",
+    "Trainer",
+    "centers",
+    "file_header",
+    "kernel_matmul",
+    "kernel_matrix",
+    "median_distance",
+    "plan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The estimators import scikit-learn, which the rest does not need.
+    if name in ("KernelClassifier", "KernelRegressor"):
+        try:
+            from . import _estimators
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.partition(".")[0] == "sklearn":
+                raise ImportError(f"mercer.{name} needs scikit-learn: pip install 'mercer[sklearn]'") from error
+            raise
+        return getattr(_estimators, name)
+    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "KernelClassifier", "KernelRegressor"])

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays in and out: views of the caller's memory where its layout allows, one copy where it does not."""
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _library as L
+
+Array = NDArray[Any]
+
+DTYPES = {np.dtype(np.float64): L.F64, np.dtype(np.float32): L.F32, np.dtype(np.float16): L.F16, np.dtype(np.uint8): L.U8}
+NUMPY = {code: dtype for dtype, code in DTYPES.items()}
+NAMES = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32), "f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
+
+
+def take(values: Any, name: str) -> Array:
+    """Anything that is an array: NumPy, memory-maps, DLPack or ``__array_interface__`` producers on the CPU, lists.
+
+    Nothing is copied that NumPy can view.
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    if type(values).__module__.partition(".")[0] == "scipy" and hasattr(values, "toarray"):
+        raise TypeError(f"{name} is sparse; a dense array is needed: {name}.toarray()")
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array_interface__"):
+        try:
+            return np.from_dlpack(values)
+        except (BufferError, TypeError, RuntimeError, ValueError) as error:
+            if not hasattr(values, "__array__"):
+                raise TypeError(f"{name}: {error}; a tensor in the memory of the CPU is needed") from error
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # ragged lists
+        raise ValueError(f"{name} is no array: {error}") from error
+
+
+def real_type(array: Array, name: str) -> np.dtype[Any]:
+    """The type among those of the library that holds the array's values."""
+    dtype = array.dtype.newbyteorder("=")
+    if dtype in DTYPES:
+        return dtype
+    if dtype.kind in "biu":
+        return np.dtype(np.float64 if dtype.itemsize > 2 else np.float32)
+    if dtype.kind == "f":  # long double, or a half of another kind
+        return np.dtype(np.float64)
+    if dtype.kind == "O":
+        return np.dtype(np.float64)
+    if dtype.kind == "c":
+        raise ValueError(f"{name}: complex data not supported")
+    raise TypeError(f"{name} has the type {array.dtype}; numbers are needed")
+
+
+def points(values: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
+    """A 2-d array of samples whose rows are contiguous, in a type of the library (or in ``dtype``)."""
+    array = take(values, name)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} has {array.ndim} dimension{'s' if array.ndim != 1 else ''}, a matrix of samples as rows is needed"
+        )
+    if dtype is None:
+        dtype = real_type(array, name)
+    elif array.dtype.kind not in "biufO":
+        real_type(array, name)
+    if array.dtype != dtype or not array.dtype.isnative:
+        with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused for that
+            array = array.astype(dtype)
+    return rows_contiguous(array)
+
+
+def rows_contiguous(array: Array) -> Array:
+    """The array itself if each of its rows lies in one piece, in order; else a copy."""
+    row, element = array.strides
+    size = array.itemsize
+    in_order = array.shape[1] <= 1 or element == size
+    apart = array.shape[0] <= 1 or (row % size == 0 and row >= array.shape[1] * size and row > 0)
+    aligned = array.flags.aligned and array.ctypes.data % size == 0
+    return array if in_order and apart and aligned else np.ascontiguousarray(array)
+
+
+def columns(values: Any, name: str, dtype: np.dtype[Any]) -> Array:
+    """Targets or weights of centers: 1-d becomes one column; f32 or f64."""
+    array = take(values, name)
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    return points(array, name, dtype)
+
+
+def view(array: Array) -> L.mercer_matrix:
+    """The library's view of a 2-d array that ``points`` made. The array must outlive it."""
+    rows, cols = array.shape
+    ld = max(cols, 1) if rows <= 1 else array.strides[0] // array.itemsize
+    return L.mercer_matrix(
+        data=array.ctypes.data or None, rows=rows, cols=cols, ld=max(ld, cols), dtype=DTYPES[array.dtype], memory=0
+    )
+
+
+def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
+    """An array that shows a matrix of the library's own; it keeps the owner alive."""
+    dtype = NUMPY[matrix.dtype]
+    if matrix.rows == 0 or matrix.cols == 0 or not matrix.data:
+        return np.zeros((matrix.rows, matrix.cols), dtype)
+    count = (matrix.rows - 1) * matrix.ld + matrix.cols
+    memory = (C.c_uint8 * (count * dtype.itemsize)).from_address(matrix.data)
+    memory._mercer_owner = owner  # type: ignore[attr-defined]
+    flat = np.frombuffer(memory, dtype=dtype)
+    return np.lib.stride_tricks.as_strided(
+        flat, (matrix.rows, matrix.cols), (matrix.ld * dtype.itemsize, dtype.itemsize)
+    )
+
+
+def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None:
+    """Sample weights as contiguous doubles, or None."""
+    if values is None:
+        return None
+    array = np.ascontiguousarray(take(values, name), dtype=np.float64)
+    if array.shape != (rows,):
+        raise ValueError(f"{name} has the shape {array.shape}, ({rows},) is needed")
+    return array
+
+
+def doubles(array: Array | None) -> Any:
+    """A pointer to contiguous doubles; None is NULL."""
+    return None if array is None else array.ctypes.data_as(C.POINTER(C.c_double))
+
+
+def integers(array: Array | None) -> Any:
+    """A pointer to contiguous 32-bit integers; None is NULL."""
+    return None if array is None else array.ctypes.data_as(C.POINTER(C.c_int32))
+
+
+def weight_type(precision: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The arithmetic for points of a type: "float32", "float64", or "auto": double for doubles only."""
+    if precision is None or precision == "auto":
+        return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    if precision not in NAMES:
+        raise ValueError(f"precision is {precision!r}; valid: 'auto', 'float32', 'float64'")
+    return NAMES[precision]

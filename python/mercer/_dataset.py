@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Datasets: samples and targets from files of any size, or computed when they are read."""
+from __future__ import annotations
+
+import ctypes as C
+import os
+import weakref
+from typing import Any
+
+import numpy as np
+
+from . import _arrays as A
+from . import _library as L
+from ._arrays import Array
+from ._context import Context, byte_count, seed_from
+from ._model import release
+
+_TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
+
+
+class Dataset:
+    """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM or raw. Large ones are mapped, not read.
+
+    Parameters
+    ----------
+    x : path
+        Samples (with their targets, for csv and libsvm).
+    y : path, optional
+        Targets.
+    format, y_format, raw, target : str, optional
+        As the options of ``mercer train``.
+    header : bool, optional
+        CSV: the first line names the columns.
+    task : {"auto", "classification", "regression", "unlabelled"}
+    first, rows : int
+        Only so many rows from ``first`` on.
+    memory : int or str, optional
+        Refuse to hold more bytes than this.
+
+    Examples
+    --------
+    >>> from mercer import Dataset
+    >>> digits = Dataset.synthesize("digits", 100)
+    >>> X, y = digits.read(0, 5)
+    >>> X.shape, X.dtype, len(digits)
+    ((5, 784), dtype('uint8'), 100)
+    """
+
+    def __init__(
+        self,
+        x: str | os.PathLike[str],
+        y: str | os.PathLike[str] | None = None,
+        *,
+        format: str | None = None,
+        y_format: str | None = None,
+        raw: str | None = None,
+        target: str | int | None = None,
+        header: bool | None = None,
+        task: str = "auto",
+        features: int = 0,
+        first: int = 0,
+        rows: int = 0,
+        memory: int | str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        options = L.mercer_dataset_options()
+        L.lib.mercer_dataset_options_init(C.byref(options), C.sizeof(options))
+        options.x = L.text(x, "x")
+        for name, value in (("y", y), ("format", format), ("y_format", y_format), ("raw", raw), ("target", target)):
+            if value is not None:
+                setattr(options, name, L.text(str(value) if name == "target" else value, name))  # type: ignore[arg-type]
+        if task not in _TASKS:
+            raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
+        options.header = L.AUTO if header is None else L.ON if header else L.OFF
+        options.task, options.features, options.first, options.rows = _TASKS[task], features, first, rows
+        options.memory = byte_count(memory)
+        context, handle = Context(n_jobs), C.c_void_p()
+        context.call("mercer_dataset_open", C.byref(handle), context.handle, C.byref(options))
+        self._adopt(context, handle)
+
+    @classmethod
+    def synthesize(
+        cls, spec: str, rows: int, *, first: int = 0, random_state: Any = 0, n_jobs: int | None = None
+    ) -> Dataset:
+        """Samples that are computed when they are read: "digits", "spirals" or "teacher", with parameters."""
+        context, handle = Context(n_jobs), C.c_void_p()
+        context.call(
+            "mercer_dataset_synthesize",
+            C.byref(handle),
+            context.handle,
+            L.text(spec, "spec"),
+            first,
+            rows,
+            seed_from(random_state),
+        )
+        self = cls.__new__(cls)
+        self._adopt(context, handle)
+        return self
+
+    def _adopt(self, context: Context, handle: C.c_void_p) -> None:
+        self.context, self.handle = context, handle
+        self._release = weakref.finalize(self, release, "mercer_dataset_free", handle, context)
+
+    def info(self) -> dict[str, Any]:
+        """Sizes, type, task, format, names of classes and columns."""
+        info = L.mercer_dataset_info(struct_size=C.sizeof(L.mercer_dataset_info))
+        self.context.call("mercer_dataset_query", self.handle, C.byref(info))
+        result = {name: getattr(info, name) for name, _ in info._fields_ if name != "struct_size"}
+        result["dtype"] = A.NUMPY[info.dtype]
+        result["task"] = {number: name for name, number in _TASKS.items()}[info.task]
+        result["format"] = info.format.decode()
+        result["mapped"] = bool(info.mapped)
+        for name, count in (("labels", info.outputs), ("features_named", info.features)):
+            names = getattr(info, name)
+            result[name] = [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
+        return result
+
+    def __len__(self) -> int:
+        return int(self.info()["rows"])
+
+    def __repr__(self) -> str:
+        info = self.info()
+        return f"<mercer.Dataset {info['format']}: {info['rows']} rows, {info['features']} features, {info['task']}>"
+
+    def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
+        """Samples and their targets (class numbers, or values; None if unlabelled) as arrays."""
+        info = self.info()
+        index = None
+        if rows is not None:
+            index = np.ascontiguousarray(rows, dtype=np.int64)
+            if index.ndim != 1:
+                raise ValueError("rows must be a list of row numbers")
+        m = len(index) if index is not None else info["rows"] - first if count is None else count
+        if m < 0:
+            raise ValueError(f"first is {first}, count {count}: the dataset has {info['rows']} rows")
+        x = np.empty((m, info["features"]), info["dtype"])
+        labels = np.empty(m, np.int32) if info["task"] == "classification" else None
+        y = np.empty((m, info["outputs"]), np.float64) if info["task"] == "regression" else None
+        self.context.call(
+            "mercer_dataset_read",
+            self.handle,
+            None,
+            None if index is None else index.ctypes.data_as(C.POINTER(C.c_int64)),
+            first,
+            C.byref(A.view(x)),
+            None if y is None else C.byref(A.view(y)),
+            A.integers(labels),
+        )
+        return x, labels if labels is not None else y
+
+    def source(self, *, random_state: Any = 0, augment: str | None = None, **sizes: Any) -> L.mercer_source:
+        """A stream of batches for the library; the caller releases it."""
+        options = L.mercer_stream_options()
+        L.lib.mercer_stream_options_init(C.byref(options), C.sizeof(options))
+        options.seed = seed_from(random_state)
+        if augment is not None:
+            options.augment = L.text(augment, "augment")
+        prefetch = sizes.pop("prefetch", None)
+        options.prefetch = L.AUTO if prefetch is None else L.ON if prefetch else L.OFF
+        for name, value in sizes.items():
+            if name not in ("height", "width", "channels", "samples", "block"):
+                raise TypeError(f"unknown option {name!r}")
+            setattr(options, name, value)
+        source = L.mercer_source(struct_size=C.sizeof(L.mercer_source))
+        self.context.call("mercer_source_from_dataset", C.byref(source), self.handle, C.byref(options))
+        return source

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimators in the manner of scikit-learn."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from . import _calibration
+from ._arrays import Array
+from ._base import KernelEstimator, Task, params_doc
+from ._samples import Samples, folds
+from ._training import Callback
+
+CROSS_VALIDATED = 5000  # samples up to which probabilities are calibrated by cross-validation
+FOLDS = 3
+HELD_BACK, HELD_BACK_SHARE = 2000, 20  # above: so many samples, at most one in so many
+STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
+
+
+@params_doc
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
+    """Kernel ridge regression on chosen centers: minimises the sum of squared errors over f(x) = sum_j a_j K(x, z_j).
+
+    Targets may have several columns; they share every kernel value.
+
+    %PARAMETERS%
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRegressor
+    >>> X = np.linspace(0, 6, 200).reshape(-1, 1)
+    >>> model = KernelRegressor("gaussian", bandwidth=1.0, ridge=1e-3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[np.pi / 2]]).round(3)
+    array([1.])
+    """
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None
+    ) -> KernelRegressor:
+        """Trains on X of shape (n, d) and y of shape (n,) or (n, c).
+
+        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
+        cleanly. Returns the estimator itself.
+        """
+        X, y = self._validate(X, y)
+        self._flat = y.ndim == 1
+        self._fit(Task(outputs=1 if y.ndim == 1 else y.shape[1]), X, y, sample_weight, callbacks)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
+        """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers."""
+        X, y = self._validate(X, y, reset=not hasattr(self, "model_"))
+        if not hasattr(self, "model_"):
+            self._flat = y.ndim == 1
+        self._partial_fit(Task(outputs=1 if y.ndim == 1 else y.shape[1]), X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Values of shape (m,), or (m, c) if y had columns."""
+        F = self._scores(X)
+        return F[:, 0] if self._flat else F
+
+    def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Array, Array]:
+        X, y = self._validate_data(X, y, reset=reset, multi_output=True, y_numeric=True)
+        return X, np.asarray(y, dtype=np.float64)
+
+
+@params_doc
+class KernelClassifier(ClassifierMixin, KernelEstimator):
+    """Kernel least-squares classification on chosen centers: f is fitted to one-hot labels, the largest output wins.
+
+    %PARAMETERS%
+    classes_ : array
+        The classes, sorted.
+    temperature_ : float
+        T of :meth:`predict_proba`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> KernelClassifier(ridge=1e-2, random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
+    True
+    """
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None
+    ) -> KernelClassifier:
+        """Trains on X of shape (n, d) and labels y of shape (n,), numbers or texts.
+
+        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
+        cleanly. Returns the estimator itself.
+        """
+        X, y = self._validate_data(X, y)
+        check_classification_targets(y)
+        weights = self._weights(sample_weight, X)
+        known = y if weights is None else y[weights > 0]
+        classes = np.unique(known)
+        if self._warm() and not np.array_equal(classes, self.classes_):
+            raise ValueError("warm_start: the classes of y are not those of the last fit")
+        numbers = np.searchsorted(classes, np.where(np.isin(y, classes), y, classes[0])).astype(np.int32)
+        self.classes_ = classes
+        self._fit(Task(len(classes), True, [str(name) for name in classes]), X, numbers, weights, callbacks)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
+        """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers.
+
+        The first call needs ``classes``, all that will occur, unless they are all in y.
+        """
+        first = not hasattr(self, "model_")
+        X, y = self._validate_data(X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
+            self._stream: list[tuple[Array, Array]] = []
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError("classes are not those of the first call of partial_fit, or of fit")
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has the class {unknown[0]!r}, which is not among classes")
+        numbers = np.searchsorted(self.classes_, y).astype(np.int32)
+        if not first:
+            self._score_stream(X, numbers)
+        task = Task(len(self.classes_), True, [str(name) for name in self.classes_])
+        self._partial_fit(task, X, numbers, sample_weight)
+        if first:
+            self.temperature_ = _calibration.WITHOUT_DATA
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """The model's outputs (m, c); for two classes f_1 - f_0, of shape (m,): above 0 is the second class."""
+        F = self._scores(X)
+        return F[:, 1] - F[:, 0] if F.shape[1] == 2 else F
+
+    def predict(self, X: Any) -> Array:
+        """The class with the largest output for each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, of shape (m, c): softmax(f(x) / T).
+
+        T, the attribute ``temperature_``, minimises the log loss on samples that the model was not trained on:
+
+        - with ``early_stopping``, the samples that are held back for it;
+        - up to 5,000 samples, all of them, by 3-fold cross-validation (three smaller trainings more);
+        - above, one sample in twenty but at most 2,000, which are held back for that and not trained on;
+        - in :meth:`partial_fit`, the latest samples, scored before they were trained on.
+
+        With ``validation_fraction=0`` nothing is held back or trained twice, and T is a constant, 1/4: the order of
+        the probabilities is then right, their size is not.
+        """
+        return _calibration.softmax(self._scores(X), self.temperature_)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the probabilities."""
+        return np.log(self.predict_proba(X))
+
+    # ---- Calibration ----
+
+    def _holds_back(self, samples: Samples) -> int:
+        calibrates = self.validation_fraction and not self.early_stopping
+        return min(HELD_BACK, len(samples) // HELD_BACK_SHARE) if calibrates and len(samples) > CROSS_VALIDATED else 0
+
+    def _after_fit(self, samples: Samples, aside: Samples | None, seed: int) -> None:
+        self.temperature_ = _calibration.WITHOUT_DATA
+        self._stream = []
+        if len(self.classes_) < 2 or not self.validation_fraction:
+            return
+        if aside is not None:
+            scores = self.model_.predict(aside.X)
+            self.temperature_ = _calibration.fit_temperature(scores, aside.y, aside.weights)
+        elif len(samples) <= CROSS_VALIDATED and np.bincount(samples.y).min() >= FOLDS:
+            number = folds(samples, FOLDS, np.random.RandomState(seed % 2**32))
+            scores = np.empty((len(samples), len(self.classes_)))
+            for k in range(FOLDS):
+                part = samples.take(np.flatnonzero(number != k))
+                scores[number == k] = self._refit(part, len(samples)).predict(samples.X[number == k])
+            self.temperature_ = _calibration.fit_temperature(scores, samples.y, samples.weights)
+
+    def _score_stream(self, X: Array, numbers: Array) -> None:
+        if not self.validation_fraction or len(self.classes_) < 2:
+            return
+        rows = slice(0, STREAM_ROWS)
+        self._stream.append((self._scores(X[rows], checked=True), numbers[rows]))
+        while sum(len(labels) for _, labels in self._stream[1:]) >= STREAM_SCORES:
+            self._stream.pop(0)
+        scores, labels = (np.concatenate(parts) for parts in zip(*self._stream, strict=True))
+        self.temperature_ = _calibration.fit_temperature(scores, labels)
+
+    def _scores(self, X: Any, checked: bool = False) -> Array:
+        check_is_fitted(self, "model_")
+        return super()._scores(X, checked)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Models: f(x) = sum_j alpha_j K(x, z_j), their predictions and their files."""
+from __future__ import annotations
+
+import ctypes as C
+import json
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _arrays as A
+from . import _library as L
+from ._arrays import Array
+from ._context import Context, shared_context
+from ._kernels import Kernel, as_kernel
+
+CONVERT_ROWS = 65536  # rows that are converted at a time when X is not of a type the library takes
+
+
+def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
+    """Releases a handle; ``_keep`` is what had to outlive it."""
+    getattr(L.lib, function)(handle)
+
+
+class Model:
+    """A kernel function, p centers and their weights (p, c).
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+    centers : array of shape (p, d)
+        Copied; float64, float32, float16 and uint8 keep their type.
+    outputs : int
+    precision : {"auto", "float32", "float64"}
+        Type of the weights and of training; "auto": double for float64 centers.
+    n_jobs, device
+        See :class:`Context`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Model
+    >>> model = Model("gaussian:bandwidth=1", np.eye(3), outputs=2)
+    >>> model.weights[...] = 1.0
+    >>> model.predict(np.zeros((1, 3))).round(4)
+    array([[1.8196, 1.8196]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str,
+        centers: Any,
+        outputs: int = 1,
+        *,
+        precision: str | None = None,
+        n_jobs: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        chosen, z = as_kernel(kernel), A.points(centers, "centers")
+        real = A.weight_type(precision, z.dtype)
+        context, handle = Context(n_jobs, device), C.c_void_p()
+        context.call(
+            "mercer_model_create",
+            C.byref(handle),
+            context.handle,
+            C.byref(chosen.struct),
+            C.byref(A.view(z)),
+            outputs,
+            A.DTYPES[real],
+        )
+        self._adopt(context, handle, chosen)
+
+    def _adopt(self, context: Context, handle: C.c_void_p, kernel: Kernel | None) -> None:
+        self.context, self.handle = context, handle
+        # A kernel made from a Python function must live as long as the model that calls it.
+        self.kernel = kernel or Kernel._of_struct(L.lib.mercer_model_kernel(handle).contents)
+        self._release = weakref.finalize(self, release, "mercer_model_free", handle, (context, self.kernel))
+
+    # ---- Parts ----
+
+    @property
+    def centers(self) -> Array:
+        """The centers (p, d), a view that cannot be written."""
+        array = A.borrowed(L.lib.mercer_model_centers(self.handle), self)
+        array.flags.writeable = False
+        return array
+
+    @property
+    def weights(self) -> Array:
+        """The weights (p, c), a view: what is written there is what the model computes with."""
+        return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The names of the classes, or None."""
+        count = C.c_int64()
+        names = L.lib.mercer_model_labels(self.handle, C.byref(count))
+        return [names[i].decode("utf-8", "replace") for i in range(count.value)] if names else None
+
+    @labels.setter
+    def labels(self, names: Sequence[str] | None) -> None:
+        raw = [L.text(str(name), "labels") for name in names or []]
+        texts = (C.c_char_p * max(1, len(raw)))(*raw)
+        self.context.call("mercer_model_set_labels", self.handle, texts, len(raw))
+
+    @property
+    def note(self) -> str:
+        """A text that the model file carries."""
+        return str(L.lib.mercer_model_note(self.handle).decode("utf-8", "replace"))
+
+    @note.setter
+    def note(self, note: str) -> None:
+        self.context.call("mercer_model_set_note", self.handle, L.text(note, "note"))
+
+    @property
+    def preprocess(self) -> str | None:
+        """What happens to samples before the kernel sees them, as text, or None."""
+        own = L.lib.mercer_model_preprocess(self.handle)
+        return L.lib.mercer_preprocess_spec(own).decode() if own else None
+
+    def __repr__(self) -> str:
+        z, w = L.lib.mercer_model_centers(self.handle), L.lib.mercer_model_weights(self.handle)
+        return f"<mercer.Model {self.kernel}: {z.rows} centers, {z.cols} features, {w.cols} outputs>"
+
+    # ---- Predictions ----
+
+    def _blocks(self, X: Any) -> Any:
+        """Pairs of (rows, block): X itself where it can be used as it is, else converted piece by piece."""
+        x = A.take(X, "X")
+        if x.ndim != 2:
+            A.points(x, "X")
+        dtype = A.real_type(x, "X")
+        double = A.NUMPY[L.lib.mercer_model_weights(self.handle).dtype] == np.float64
+        if dtype == np.float64 and not double:
+            dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
+        if x.dtype == dtype and x.dtype.isnative:
+            yield slice(0, x.shape[0]), A.rows_contiguous(x)
+            return
+        for first in range(0, max(1, x.shape[0]), CONVERT_ROWS):
+            rows = slice(first, min(first + CONVERT_ROWS, x.shape[0]))
+            yield rows, A.points(x[rows], "X", dtype)
+
+    def predict(self, X: Any) -> Array:
+        """f(X), of shape (m, c), in the type of the weights. A row's result does not depend on the other rows."""
+        weights, rows = L.lib.mercer_model_weights(self.handle), A.take(X, "X").shape[:1]
+        result = np.empty((rows[0] if rows else 0, weights.cols), A.NUMPY[weights.dtype])
+        for part, block in self._blocks(X):
+            self._guarded("mercer_model_predict", C.byref(A.view(result[part])), C.byref(A.view(block)))
+        return result
+
+    def classify(self, X: Any) -> Array:
+        """The number of the largest output, the first of equals, for every row of X."""
+        rows = A.take(X, "X").shape[:1]
+        result = np.empty(rows[0] if rows else 0, np.int32)
+        for part, block in self._blocks(X):
+            self._guarded("mercer_model_classify", A.integers(result[part]), C.byref(A.view(block)))
+        return result
+
+    def _guarded(self, name: str, *arguments: Any) -> None:
+        try:
+            self.context.call(name, self.handle, *arguments)
+        except Exception as error:
+            self.kernel.reraise(error)
+            raise
+
+    # ---- Files ----
+
+    def save(self, path: str | os.PathLike[str], *, centers: str | None = None, weights: str | None = None) -> None:
+        """Writes a model file (safetensors layout), atomically.
+
+        Parameters
+        ----------
+        path : path
+        centers : {"float64", "float32", "float16", "uint8"}, optional
+            Type of the centers in the file; as they are if not given.
+        weights : {"float64", "float32"}, optional
+        """
+        options = L.mercer_save_options(struct_size=C.sizeof(L.mercer_save_options))
+        for field, name in (("centers", centers), ("weights", weights)):
+            if name is not None:
+                try:
+                    setattr(options, field, A.DTYPES[np.dtype(name)])
+                except (KeyError, TypeError):
+                    raise ValueError(f"{field} is {name!r}; valid: float64, float32, float16, uint8") from None
+        self.context.call("mercer_model_save", self.handle, L.text(path, "path"), C.byref(options))
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str | None = None
+    ) -> Model:
+        """Reads a model file or checkpoint; every size, offset and checksum is verified.
+
+        The file is mapped: it must not be changed in place while the model exists. Replacing it is fine.
+        """
+        context, handle = Context(n_jobs, device), C.c_void_p()
+        context.call("mercer_model_load", C.byref(handle), context.handle, L.text(path, "path"))
+        self = cls.__new__(cls)
+        self._adopt(context, handle, None)
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The bytes of a model file."""
+        with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+            path = os.path.join(folder, "model")
+            self.save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, n_jobs: int | None = None, device: str | None = None) -> Model:
+        """A model from the bytes of a model file, checked like a file."""
+        with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+            path = os.path.join(folder, "model")
+            with open(path, "wb") as file:
+                file.write(data)
+            return cls.load(path, n_jobs=n_jobs, device=device)  # stays mapped when the name is gone
+
+    def __reduce__(self) -> Any:
+        if self.kernel._function is not None:
+            raise TypeError("a model whose kernel is a Python function cannot be pickled")
+        return Model.from_bytes, (self.to_bytes(),)
+
+
+def file_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header of a model file or checkpoint, without loading it."""
+    context, name = shared_context(), L.text(path, "path")
+    with context.lock:
+        text = L.read_text(
+            lambda room, size, needed: L.lib.mercer_file_header(context.handle, name, room, size, needed),
+            context.handle,
+        )
+    header: dict[str, Any] = json.loads(text)
+    return header

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every check that scikit-learn has for estimators; none is expected to fail."""
+import pytest
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+from mercer import KernelClassifier, KernelRegressor  # noqa: E402
+
+
+@parametrize_with_checks([KernelClassifier(), KernelRegressor()])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
