@@ -98,12 +98,7 @@ static int train_cell(demo *self, demo_cell *cell, bool watched)
         cell->accuracy = judge(self, given);
         cell->seconds = report.seconds;
     }
-    if (code == CLI_OK && watched) {
-        demo_log_plan(self, &report.plan);
-        demo_log_spectrum(self, made.trainer, &report);
-        demo_log_confusion(self, given, self->sizes.tests);
-        demo_log_summary(self, &report, cell->accuracy);
-    }
+    if (code == CLI_OK && watched) demo_log_best(self, made.trainer, &report, given);
     free(given);
     free_training(&made);
     return code;
@@ -136,6 +131,26 @@ static void print_cell(FILE *out, const demo_cell *cell)
     else
         fprintf(out, "%7.2f %%", 100 * cell->accuracy);
     fflush(out);
+}
+
+/* Whether a line may end before this space: "p = 4" and "5 %" stay together. */
+static bool may_break(const char *at)
+{
+    return at[0] == ' ' && at[-1] != '=' && at[1] != '=' && at[1] != '%';
+}
+
+/* A sentence in lines that fit a terminal, broken at spaces. */
+static void print_wrapped(FILE *out, const char *text)
+{
+    enum { COLUMNS = 78 };
+    for (int length = (int)strlen(text); length > 0;) {
+        int part = length > COLUMNS ? COLUMNS : length;
+        while (part < length && part > 1 && !may_break(text + part)) part--;
+        fprintf(out, "%.*s\n", part, text);
+        while (part < length && text[part] == ' ') part++;
+        text += part, length -= part;
+        if (length > 0) fputs("  ", out);
+    }
 }
 
 /* One row: the same centers with more and more samples. */
@@ -205,7 +220,7 @@ static int run(demo *self, FILE *out)
     demo_conclude(self);
     demo_log_results(self);
     fputc('\n', out);
-    for (int i = 0; i < self->lines; i++) fprintf(out, "%s\n", self->conclusion[i]);
+    for (int i = 0; i < DEMO_SENTENCES; i++) print_wrapped(out, self->conclusion[i]);
     return CLI_OK;
 }
 

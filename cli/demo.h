@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-enum { DEMO_MOST_SIZES = 4, DEMO_MOST_CELLS = 5, DEMO_LINE = 200, DEMO_MOST_LINES = 4, DEMO_CLASSES = 10 };
+enum { DEMO_MOST_SIZES = 4, DEMO_MOST_CELLS = 5, DEMO_SENTENCE = 256, DEMO_SENTENCES = 3, DEMO_CLASSES = 10 };
 
 /* What is trained: every number of centers with every number of samples that is not smaller. */
 typedef struct demo_sizes {
@@ -30,8 +30,7 @@ typedef struct demo {
     unsigned char *pixels; /* (rows, features): tests first, then what is trained on */
     int32_t *labels;       /* (rows) */
     demo_cell cells[DEMO_MOST_SIZES][DEMO_MOST_CELLS];
-    char conclusion[DEMO_MOST_LINES][DEMO_LINE];
-    int lines;
+    char conclusion[DEMO_SENTENCES][DEMO_SENTENCE];
     double seconds; /* of everything */
     cli_log *log;
 } demo;
@@ -41,11 +40,9 @@ void demo_conclude(demo *self);
 
 /* Events of the log (demo_log.c). */
 void demo_log_start(demo *self);
-void demo_log_plan(demo *self, const mercer_plan *plan);
 int demo_log_progress(void *self, const mercer_progress *progress); /* a mercer_progress_callback */
-void demo_log_spectrum(demo *self, const mercer_trainer *trainer, const mercer_report *report);
-void demo_log_confusion(demo *self, const int32_t *given, int64_t count);
-void demo_log_summary(demo *self, const mercer_report *report, double accuracy);
+/* The model that was watched: plan, spectrum, confusion and summary; given (tests) are the classes it gives. */
+void demo_log_best(demo *self, const mercer_trainer *trainer, const mercer_report *report, const int32_t *given);
 void demo_log_results(demo *self);
 json_t *demo_json(const demo *self); /* everything, for --json */
 

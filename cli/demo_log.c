@@ -2,6 +2,8 @@
 /* The demonstration's log: what `mercer report` makes its page from, and the same numbers for --json. */
 #include "demo.h"
 
+#include "progress.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -50,38 +52,15 @@ void demo_log_start(demo *self)
                              "classification", "format", "synthetic");
     json_t *centers =
         json_pack("{so, ss}", "count", count(sizes->centers[sizes->center_sizes - 1]), "method", "random samples");
-    cli_log_event(self->log, "start",
-                  json_pack("{ss, ss, ss, ss, so, so}", "title", "More data, more centers", "version", mercer_version(),
-                            "command", cli_flag(self->v, "quick") ? "mercer demo --quick" : "mercer demo", "kernel",
-                            kernel, "data", data, "centers", centers));
+    cli_log_event(
+        self->log, "start",
+        json_pack("{ss, ss, ss, ss, ss, so, so}", "title", "More data, more centers", "text",
+                  "The number of centers p and the number of samples n of a kernel model are two things. Below, "
+                  "models of several sizes are trained on more and more samples; the rest of the page is about "
+                  "the largest of them. Validation samples are the test samples: they are only watched.",
+                  "version", mercer_version(), "command", cli_flag(self->v, "quick") ? "demo --quick" : "demo",
+                  "kernel", kernel, "data", data, "centers", centers));
     log_images(self);
-}
-
-void demo_log_plan(demo *self, const mercer_plan *plan)
-{
-    json_t *event = json_object();
-    struct {
-        const char *name;
-        double value;
-    } const fields[] = {{"epochs", (double)plan->epochs},
-                        {"batch", (double)plan->batch},
-                        {"nystrom", (double)plan->nystrom},
-                        {"eigenpairs", (double)plan->eigenpairs},
-                        {"period", (double)plan->period},
-                        {"average", plan->average},
-                        {"decay", plan->decay},
-                        {"cache_data", plan->cache_data},
-                        {"cache_centers", plan->cache_centers},
-                        {"step_factor", plan->step_factor},
-                        {"bytes", (double)plan->bytes},
-                        {"flops", plan->flops},
-                        {"seconds", plan->seconds}};
-    json_object_set_new(event, "solver", json_string(plan->solver));
-    json_object_set_new(event, "projector", json_string(plan->projector));
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        json_object_set_new(event, fields[i].name, cli_json_real(fields[i].value));
-    json_object_set_new(event, "text", json_string(plan->text));
-    cli_log_event(self->log, "plan", event);
 }
 
 int demo_log_progress(void *user, const mercer_progress *progress)
@@ -99,46 +78,22 @@ int demo_log_progress(void *user, const mercer_progress *progress)
     return 0;
 }
 
-void demo_log_spectrum(demo *self, const mercer_trainer *trainer, const mercer_report *report)
+void demo_log_best(demo *self, const mercer_trainer *trainer, const mercer_report *report, const int32_t *given)
 {
-    int64_t found = 0, room = report->plan.eigenpairs + 1;
-    double *values = cli_allocate(room, sizeof *values);
-    json_t *list = json_array();
-    if (mercer_trainer_spectrum(trainer, values, room, &found) != MERCER_OK) found = 0;
-    for (int64_t i = 0; i < found && i < room; i++) json_array_append_new(list, cli_json_real(values[i]));
-    if (found > 0)
-        cli_log_event(self->log, "spectrum",
-                      json_pack("{sO, so, so}", "values", list, "eigenpairs", count(report->plan.eigenpairs), "tail",
-                                cli_json_real(report->tail)));
-    json_decref(list);
-    free(values);
-}
-
-void demo_log_confusion(demo *self, const int32_t *given, int64_t tests)
-{
-    int64_t counts[DEMO_CLASSES][DEMO_CLASSES] = {{0}};
-    json_t *names = json_array(), *matrix = json_array();
-    for (int64_t i = 0; i < tests; i++) counts[self->labels[i]][given[i]]++;
+    int64_t counts[DEMO_CLASSES * DEMO_CLASSES] = {0};
+    cli_metrics metrics = {.rows = self->sizes.tests, .outputs = DEMO_CLASSES, .classifier = 1, .confusion = counts};
+    json_t *names = json_array();
+    for (int64_t i = 0; i < self->sizes.tests; i++) counts[self->labels[i] * DEMO_CLASSES + given[i]]++;
     for (int i = 0; i < DEMO_CLASSES; i++) {
-        json_t *row = json_array();
-        for (int j = 0; j < DEMO_CLASSES; j++) json_array_append_new(row, count(counts[i][j]));
-        json_array_append_new(matrix, row);
+        metrics.accuracy += (double)counts[i * DEMO_CLASSES + i] / (double)self->sizes.tests;
         json_array_append_new(names, json_sprintf("%d", i));
     }
-    cli_log_event(self->log, "confusion", json_pack("{ss, so, so}", "data", "test", "labels", names, "matrix", matrix));
-}
-
-void demo_log_summary(demo *self, const mercer_report *report, double accuracy)
-{
-    json_t *phases = json_pack(
-        "{so, so, so, so, so}", "setup", cli_json_real(report->setup_seconds), "forward",
-        cli_json_real(report->forward_seconds), "gradient", cli_json_real(report->gradient_seconds), "projection",
-        cli_json_real(report->projection_seconds), "validation", cli_json_real(report->validation_seconds));
-    cli_log_event(self->log, "summary",
-                  json_pack("{so, so, so, so, so, si, so}", "accuracy", cli_json_real(accuracy), "mse",
-                            cli_json_real(report->validation_loss), "seconds", cli_json_real(report->seconds),
-                            "peak_bytes", count(report->peak_bytes), "flops", cli_json_real(report->flops), "stopped",
-                            report->stopped, "phases", phases));
+    metrics.mse = report->validation_loss;
+    cli_log_event(self->log, "plan", cli_plan_json(&report->plan));
+    cli_log_spectrum(self->log, trainer, report);
+    cli_log_event(self->log, "confusion",
+                  json_pack("{ss, so, so}", "data", "test", "labels", names, "matrix", cli_confusion_json(&metrics)));
+    cli_log_event(self->log, "summary", cli_summary_json(report, &metrics, report->seconds));
 }
 
 /* ---- All models ----------------------------------------------------------------------------------------------- */
@@ -159,8 +114,7 @@ static void log_table(demo *self)
         for (int k = 0; k <= self->sizes.sample_sizes; k++) json_array_append_new(row, share_text(&self->cells[i][k]));
         json_array_append_new(rows, row);
     }
-    char *words =
-        cli_format("%s %s %s %s", self->conclusion[0], self->conclusion[1], self->conclusion[2], self->conclusion[3]);
+    char *words = cli_format("%s\n%s\n%s", self->conclusion[0], self->conclusion[1], self->conclusion[2]);
     cli_log_event(
         self->log, "table",
         json_pack("{ss, ss, so, so}", "title", "Test accuracy", "text", words, "columns", columns, "rows", rows));
@@ -234,7 +188,7 @@ json_t *demo_json(const demo *self)
                                                    count(cell->samples), "accuracy", cli_json_real(cell->accuracy),
                                                    "seconds", cli_json_real(cell->seconds)));
         }
-    for (int i = 0; i < self->lines; i++) json_array_append_new(words, json_string(self->conclusion[i]));
+    for (int i = 0; i < DEMO_SENTENCES; i++) json_array_append_new(words, json_string(self->conclusion[i]));
     return json_pack("{so, so, so, so}", "tests", count(self->sizes.tests), "cells", cells, "conclusion", words,
                      "seconds", cli_json_real(self->seconds));
 }

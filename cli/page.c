@@ -46,10 +46,10 @@ void page_print(page *self, const char *format, ...)
     append(self, shown, length < 0 ? 0 : (size_t)length < most ? (size_t)length : most);
 }
 
-void page_escape(page *self, const char *text)
+void page_escape_part(page *self, const char *text, size_t length)
 {
-    for (; text && *text; text++) {
-        switch (*text) {
+    for (size_t i = 0; i < length; i++) {
+        switch (text[i]) {
             case '&': page_add(self, "&amp;"); break;
             case '<': page_add(self, "&lt;"); break;
             case '>': page_add(self, "&gt;"); break;
@@ -57,9 +57,14 @@ void page_escape(page *self, const char *text)
             case '\'': page_add(self, "&#39;"); break;
             default:
                 /* Control characters are not allowed in HTML, not even as entities. */
-                if ((unsigned char)*text >= ' ' || *text == '\n' || *text == '\t') append(self, text, 1);
+                if ((unsigned char)text[i] >= ' ' || text[i] == '\n' || text[i] == '\t') append(self, &text[i], 1);
         }
     }
+}
+
+void page_escape(page *self, const char *text)
+{
+    if (text) page_escape_part(self, text, strlen(text));
 }
 
 void page_free(page *self)

@@ -13,8 +13,9 @@ typedef struct page {
 
 void page_add(page *self, const char *markup); /* as it is */
 void page_print(page *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));      /* as it is; never for foreign strings */
-void page_escape(page *self, const char *text); /* with & < > " ' as entities; NULL: nothing */
+    __attribute__((format(printf, 2, 3)));                          /* as it is; never for foreign strings */
+void page_escape(page *self, const char *text);                     /* with & < > " ' as entities; NULL: nothing */
+void page_escape_part(page *self, const char *text, size_t length); /* the same, of so many bytes */
 void page_free(page *self);
 
 /* Numbers as people read them. "–" stands for a number that is not finite. */

@@ -19,9 +19,9 @@ void report_open(report_page *self, const char *id, const char *title, const cha
     page_print(&self->body, "<section id=\"%s\" aria-labelledby=\"%s-title\"><h2 id=\"%s-title\">", id, id, id);
     page_escape(&self->body, title);
     page_add(&self->body, "</h2>\n");
-    if (lead && *lead) {
+    for (; lead && *lead; lead = strchr(lead, '\n') ? strchr(lead, '\n') + 1 : "") {
         page_add(&self->body, "<p class=\"lead\">");
-        page_escape(&self->body, lead);
+        page_escape_part(&self->body, lead, strcspn(lead, "\n"));
         page_add(&self->body, "</p>\n");
     }
     self->sections++;

@@ -40,6 +40,7 @@ typedef struct report_page {
     page header, body, links;
     int sections;
 } report_page;
+/* Each line of the lead is a paragraph; NULL: none. */
 void report_open(report_page *self, const char *id, const char *title, const char *lead);
 void report_close(report_page *self);
 /* A chart with its key and numbers, and its title as a caption; nothing if it has no points (report_curves.c). */

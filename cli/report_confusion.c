@@ -8,7 +8,6 @@
 #include "cli.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_CLASSES = 30, MOST_PAIRS = 20 };
@@ -163,26 +162,30 @@ static void pair_table(page *out, const confusion *self)
     page_add(out, "</tbody></table>\n");
 }
 
+static char *lead_text(const confusion *self, const char *data)
+{
+    char wrong_text[CLI_SHORT], all_text[CLI_SHORT];
+    double right = 0, all = 0;
+    for (size_t i = 0; i < self->classes; i++) right += self->counts[i * self->classes + i], all += row_sum(self, i);
+    return cli_format("%s of %s%s%s samples got the wrong class.",
+                      cli_count_text(wrong_text, (int64_t)fmin(all - right, 1e18)),
+                      cli_count_text(all_text, (int64_t)fmin(all, 1e18)), data ? " " : "", data ? data : "");
+}
+
 void report_confusion(report_page *self, const report_run *run)
 {
-    confusion matrix;
-    const char *data = report_text(run->confusion, "data");
-    char lead[160];
-    double right = 0, all = 0;
-    if (!run->confusion || !read_matrix(&matrix, run->confusion)) {
-        if (run->confusion) free(matrix.counts);
-        return;
+    confusion matrix = {0};
+    if (run->confusion && read_matrix(&matrix, run->confusion)) {
+        char *lead = lead_text(&matrix, report_text(run->confusion, "data"));
+        report_open(self, "confusion", "Confusion", lead);
+        page_add(&self->body, "<div class=\"scroll\">\n");
+        if (matrix.classes <= MOST_CLASSES)
+            whole_table(&self->body, &matrix);
+        else
+            pair_table(&self->body, &matrix);
+        page_add(&self->body, "</div>\n");
+        report_close(self);
+        free(lead);
     }
-    for (size_t i = 0; i < matrix.classes; i++)
-        right += matrix.counts[i * matrix.classes + i], all += row_sum(&matrix, i);
-    snprintf(lead, sizeof lead, "%.0f of %.0f %.40s samples got the wrong class.", all - right, all, data ? data : "");
-    report_open(self, "confusion", "Confusion", lead);
-    page_add(&self->body, "<div class=\"scroll\">\n");
-    if (matrix.classes <= MOST_CLASSES)
-        whole_table(&self->body, &matrix);
-    else
-        pair_table(&self->body, &matrix);
-    page_add(&self->body, "</div>\n");
-    report_close(self);
     free(matrix.counts);
 }

@@ -195,7 +195,7 @@ void report_spectrum(report_page *self, const report_run *run)
         after[i] = isfinite(tail) && before[i] > tail ? tail : before[i];
     }
     svg_series series[] = {{"before", x, before, count}, {"after preconditioning", x, after, count}};
-    svg_chart chart = {.title = "Eigenvalues of K(X_s, X_s) / s",
+    svg_chart chart = {.title = "Eigenvalues of K(Xₛ, Xₛ) / s",
                        .x_label = "index",
                        .y_label = "eigenvalue",
                        .log_x = count >= 20,

@@ -207,6 +207,7 @@ void report_headline(report_page *self, const report_run *run)
 {
     const json_t *data = json_object_get(run->start, "data"), *centers = json_object_get(run->start, "centers");
     const char *title = report_text(run->start, "title"), *version = report_text(run->start, "version");
+    const char *text = report_text(run->start, "text");
     page *out = &self->header;
     page_add(out, "<header>\n<p class=\"brand\">Mercer");
     if (version) {
@@ -216,6 +217,11 @@ void report_headline(report_page *self, const report_run *run)
     page_add(out, "</p>\n<h1>");
     page_escape(out, title ? title : "Training report");
     page_add(out, "</h1>\n");
+    if (text) {
+        page_add(out, "<p>");
+        page_escape(out, text);
+        page_add(out, "</p>\n");
+    }
     say_model(out, run);
     notes(out, run);
     page_add(out, "<dl class=\"cards\">\n");

@@ -7,8 +7,6 @@
  * off when the run was killed if it is the last one, or the last before a run starts or resumes: it is left out. Any
  * other is an error, because what is missing is then unknown.
  */
-#define _XOPEN_SOURCE 700 /* getline */
-
 #include "report.h"
 
 #include "cli.h"

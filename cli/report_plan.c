@@ -82,14 +82,10 @@ static void plan_words(page *out, const char *text)
     page_add(out, "<div><h3>Why, in the planner’s words</h3>\n<ul class=\"words\">\n");
     while (*text) {
         size_t length = strcspn(text, "\n");
-        char *line = length > 0 ? malloc(length + 1) : NULL;
-        if (line) {
-            memcpy(line, text, length);
-            line[length] = '\0';
+        if (length > 0) {
             page_add(out, "<li>");
-            page_escape(out, line);
+            page_escape_part(out, text, length);
             page_add(out, "</li>\n");
-            free(line);
         }
         text += length + (text[length] == '\n');
     }
@@ -195,7 +191,7 @@ void report_options(report_page *self, const report_run *run)
     if (json_object_size(config) == 0 && !command) return;
     report_open(self, "options", "Options", "What the program was asked to do.");
     if (command) {
-        page_add(out, "<p><code>");
+        page_add(out, strncmp(command, "mercer", 6) == 0 ? "<p><code>" : "<p><code>mercer ");
         page_escape(out, command);
         page_add(out, "</code></p>\n");
     }

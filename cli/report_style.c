@@ -32,8 +32,8 @@ const char *const report_style[] = {
     "overflow-wrap:anywhere}\n",
     "nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;margin:18px 0 0;padding:10px 0;"
     "border-top:1px solid var(--rule);border-bottom:1px solid var(--rule);font-size:14px}\n"
-    "section{margin:34px 0 0}section>.lead{margin-bottom:14px}\n"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,225px),1fr));gap:12px;margin:20px 0 "
+    "section{margin:34px 0 0}section>.lead{margin-bottom:8px}\n"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(47%,225px),1fr));gap:12px;margin:20px 0 "
     "0;padding:0}\n"
     ".cards div{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:12px 14px}\n"
     ".cards dt{color:var(--soft);font-size:13px}.cards dd{margin:2px 0 0;font-size:22px;font-weight:600;"
@@ -75,7 +75,7 @@ const char *const report_style[] = {
     ".confusion .zero{color:var(--rule)}.confusion .strong{color:var(--on)}.confusion .rim{color:var(--soft);"
     "padding:0 0 0 10px}\n",
     ".images{list-style:none;display:flex;flex-wrap:wrap;gap:10px;margin:0;padding:0}.images li{text-align:center;"
-    "font-size:12px;color:var(--soft)}.images img{display:block;width:56px;height:56px;object-fit:contain;"
+    "font-size:12px;color:var(--soft)}.images img{display:block;width:44px;height:44px;object-fit:contain;"
     "image-rendering:pixelated;border-radius:4px;border:1px solid var(--rule);background:#000}\n"
     "details{margin:6px 0 0;font-size:13px}summary{cursor:pointer;color:var(--soft)}details table{margin:8px 0 4px;"
     "font-size:13px}details .scroll{max-height:280px;overflow:auto}\n"
@@ -83,6 +83,7 @@ const char *const report_style[] = {
     "@media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;--card:#fff;--link:#000;"
     "--c0:#0072b2;--c1:#d55e00;--c2:#008a64;--c3:#a8478a;--c4:#a87400;--c5:#5a6472;--hit:0 114 178;--miss:213 94 0;"
     "--on:#fff;--note:#fff}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{font-size:11pt}nav,details"
-    "{display:none}header{padding-top:0}section{margin-top:22px}figure,table,.cards{break-inside:avoid}h2,h3"
+    "{display:none}header{padding-top:0}.cards{grid-template-columns:repeat(4,1fr)}.grid2{grid-template-columns:1fr "
+    "1fr;gap:12px}section{margin-top:22px}figure,table,.cards{break-inside:avoid}h2,h3"
     "{break-after:avoid}}\n",
     NULL};

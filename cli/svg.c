@@ -89,8 +89,9 @@ static void linear_ticks(axis *self, int wanted)
     double step = rough <= power ? power : rough <= 2 * power ? 2 * power : rough <= 5 * power ? 5 * power : 10 * power;
     self->step = step;
     self->count = 0;
-    for (double k = ceil(self->low / step - 1e-9); k * step <= self->high + 1e-9 * step; k++)
-        if (self->count < MOST_TICKS) self->ticks[self->count++] = k * step;
+    double first = ceil(self->low / step - 1e-9);
+    for (int i = 0; i < MOST_TICKS && (first + i) * step <= self->high + 1e-9 * step; i++)
+        self->ticks[self->count++] = (first + i) * step;
 }
 
 static void log_ticks(axis *self)
@@ -98,11 +99,11 @@ static void log_ticks(axis *self)
     static const double parts[] = {1, 2, 5};
     double decades = self->high - self->low;
     int used = decades <= 2.5 ? 3 : 1;
-    double stride = fmax(1, ceil(decades / 7));
+    int stride = (int)fmax(1, ceil(decades / 7)), first = (int)floor(self->low / stride);
     self->count = 0;
-    for (double power = floor(self->low / stride) * stride; power <= self->high; power += stride)
+    for (int k = first; k * stride <= self->high; k++)
         for (int i = 0; i < used && self->count < MOST_TICKS; i++) {
-            double at = power + log10(parts[i]);
+            double at = k * stride + log10(parts[i]);
             if (at >= self->low - 1e-9 && at <= self->high + 1e-9) self->ticks[self->count++] = pow(10, at);
         }
 }

@@ -127,6 +127,14 @@ class Reports(unittest.TestCase):
             self.assertEqual("curves" in read.ids, missing not in (names, ["epoch", "seconds"]))
         self.good([{"event": "spectrum", "values": [None, 0, -1], "eigenpairs": None, "tail": None}])
 
+    def test_points_that_are_not_there_are_not_drawn(self):
+        chart = {"event": "chart", "title": "t", "series": [{"name": "s", "x": [0, 1, 2, 3], "y": [1, None, 3, 2]}]}
+        lines = [path for path in self.good([chart]).paths if "L" in path]
+        self.assertEqual([path.count("L") for path in lines], [2], "one line over three points")
+        chart.update(log_x=True)
+        lines = [path for path in self.good([chart]).paths if "L" in path]
+        self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
+
     def test_one_epoch(self):
         read = self.good([fixture.start_event()] + fixture.epoch_events(1, 1))
         self.assertIn("curves", read.ids)
