@@ -194,8 +194,7 @@ static char *solver_text(const mercer_plan *plan)
 
 static char *preprocess_text(const cli_job *job)
 {
-    if (job->applied == NULL && cli_has(job->v, "preprocess") && job->model == NULL)
-        return cli_copy(cli_text(job->v, "preprocess"));
+    if (job->applied == NULL && job->model == NULL) return cli_copy(cli_job_preprocess(job)); /* only planned */
     const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
     double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
     if (factor == 1.0 / 255) spec = "scale: pixels / 255";
