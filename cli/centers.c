@@ -94,7 +94,7 @@ static int choose_centers(cli_job *job, cli_bar *bar)
     mercer_status status =
         mercer_choose_centers_from(job->train, job->applied, &job->centers, &options, &job->center_report);
     cli_bar_clear(bar);
-    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
 
 int cli_job_centers(cli_job *job, cli_bar *bar)

@@ -31,6 +31,8 @@ const char *cli_data_name(const cli_values *v);
 mercer_dataset_info cli_data_info(const mercer_dataset *dataset);
 json_t *cli_data_json(const mercer_dataset_info *info); /* rows, features, outputs, dtype, task, format */
 char *cli_data_text(const mercer_dataset_info *info);   /* "60,000 x 784 u8, 10 classes (idx)" */
+/* cli_fail for a call that read this dataset: names the element that is NaN or infinite, if that was it. */
+int cli_fail_on(mercer_context *context, mercer_status status, const mercer_dataset *dataset, const char *name);
 const char *cli_dtype_name(mercer_dtype dtype);
 mercer_dtype cli_dtype(const char *name); /* 0 for auto */
 int64_t cli_dtype_size(mercer_dtype dtype);

@@ -78,8 +78,8 @@ static mercer_status add_blocks(mercer_model *model, const mercer_dataset *datas
     return status;
 }
 
-int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, cli_bar *bar,
-                 cli_metrics *out)
+int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, const char *name,
+                 cli_bar *bar, cli_metrics *out)
 {
     mercer_dataset_info info = cli_data_info(dataset);
     double start = cli_now();
@@ -99,7 +99,7 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
     free(s.spread);
     if (status == MERCER_OK) return CLI_OK;
     cli_metrics_free(out);
-    return cli_fail(context, status);
+    return cli_fail_on(context, status, dataset, name);
 }
 
 void cli_metrics_free(cli_metrics *metrics)
@@ -215,7 +215,7 @@ int cli_eval(const cli_values *v)
     mercer_status status = mercer_model_load(&model, context, cli_text(v, "model"));
     if (status != MERCER_OK) code = cli_fail(context, status);
     if (code == CLI_OK) code = cli_open_for_model(v, context, model, 0, &dataset);
-    if (code == CLI_OK) code = cli_evaluate(model, context, dataset, &bar, &metrics);
+    if (code == CLI_OK) code = cli_evaluate(model, context, dataset, cli_data_name(v), &bar, &metrics);
     if (code == CLI_OK) code = show_metrics(v, &metrics, mercer_model_labels(model, NULL));
     cli_metrics_free(&metrics);
     mercer_dataset_free(dataset);

@@ -15,9 +15,9 @@ typedef struct cli_metrics {
     double seconds;
 } cli_metrics;
 
-/* The dataset has the model's classes, or its number of outputs. bar may be NULL. Exit code. */
-int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, cli_bar *bar,
-                 cli_metrics *out);
+/* The dataset has the model's classes, or its number of outputs; name is for errors. bar may be NULL. Exit code. */
+int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, const char *name,
+                 cli_bar *bar, cli_metrics *out);
 void cli_metrics_free(cli_metrics *metrics);
 json_t *cli_confusion_json(const cli_metrics *metrics);
 void cli_print_confusion(const cli_metrics *metrics, const char *const *labels, FILE *file);

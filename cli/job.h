@@ -28,7 +28,6 @@ typedef struct cli_job {
 
     mercer_model *model;
     mercer_source source;
-    int64_t stream_bytes;                     /* what the source holds */
     mercer_matrix validation_x, validation_y; /* preprocessed, for the trainer; memory owned */
 } cli_job;
 

@@ -17,7 +17,7 @@ int cli_job_model(cli_job *job)
     if (status == MERCER_OK) status = mercer_model_set_preprocess(job->model, job->preprocess);
     if (status == MERCER_OK && job->info.labels != NULL)
         status = mercer_model_set_labels(job->model, job->info.labels, job->info.outputs);
-    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
 
 /* "28x28x1", or "32x32" for one channel. */
@@ -32,13 +32,6 @@ static int read_image(const char *text, mercer_stream_options *options)
     options->width = w;
     options->channels = c;
     return 0;
-}
-
-static int64_t held_bytes(mercer_context *context)
-{
-    mercer_context_info info = {.struct_size = sizeof info};
-    mercer_context_query(context, &info);
-    return info.bytes_now;
 }
 
 /* The type of weights and targets. */
@@ -90,11 +83,8 @@ int cli_job_stream(cli_job *job)
     options.samples = cli_integer(v, "samples");
     if (cli_text(v, "image") != NULL && read_image(cli_text(v, "image"), &options) != 0)
         return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", cli_text(v, "image"));
-    int64_t before = held_bytes(job->context);
     mercer_status status = mercer_source_from_dataset(&job->source, job->train, &options);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
-    job->stream_bytes = held_bytes(job->context) - before;
-    return CLI_OK;
+    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
 
 int cli_job_validation(cli_job *job)
@@ -138,11 +128,13 @@ void cli_train_options(const cli_values *v, mercer_train_options *options)
 
 int64_t cli_job_memory_left(const cli_job *job, int64_t p)
 {
-    enum { LEAST = 1 << 20 }; /* the planner then says that it is too little */
+    enum { LEAST = 1 << 20, STREAM = 64 << 20 }; /* the planner then says that it is too little; buffers of a stream */
     const mercer_dataset_info *info = &job->info;
     double row = (double)info->features * (double)cli_dtype_size(job->dtype) +
                  (double)info->outputs * (double)cli_dtype_size(real_type(job));
-    double bytes = row * (double)p + row * (double)validation_rows(job) + (double)job->stream_bytes;
+    double bytes = row * (double)p + row * (double)validation_rows(job);
+    double stream = 4 * row * (double)info->rows;
+    bytes += stream < STREAM ? stream : STREAM;
     if (!info->mapped && strcmp(info->format, "synthetic") != 0) bytes += (double)info->bytes;
     double left = (double)job->memory - bytes;
     return left < LEAST ? LEAST : (int64_t)left;

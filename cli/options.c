@@ -251,7 +251,7 @@ static int edit_distance(const char *a, const char *b, int limit)
 static int unlikeness(const char *typed, const char *name)
 {
     size_t length = strlen(typed);
-    int limit = length < 4 ? 1 : (int)length / 3;
+    int limit = length < 3 ? 0 : (length < 6 ? 1 : (int)length / 3);
     int distance = edit_distance(typed, name, limit);
     if (distance > limit && length >= 3 && strncmp(typed, name, length) == 0) return limit;
     return distance > limit ? 1000 : distance;

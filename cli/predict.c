@@ -219,7 +219,7 @@ static int predict_to(const cli_values *v, mercer_context *context, mercer_model
         if (w.form == FORM_NPY) put_npy_header(&w, rows);
         mercer_status status = write_blocks(&w, model, dataset, &bar);
         if (status != MERCER_OK)
-            code = cli_fail(context, status);
+            code = cli_fail_on(context, status, dataset, cli_data_name(v));
         else if (cli_signal() != 0)
             code = cli_error(128 + cli_signal(), "interrupted; nothing was written");
         if (code != CLI_OK)

@@ -103,7 +103,7 @@ static int median_distance(cli_job *job, double *out)
     mercer_status status = mercer_dataset_read(job->train, job->preprocess, rows, 0, &as_is, NULL, NULL);
     if (status == MERCER_OK) status = mercer_median_distance(job->context, out, &as_is, 0);
     free(memory);
-    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
 
 /* The kernel of --kernel and --bandwidth, in the units of preprocessed samples. */
@@ -118,10 +118,6 @@ static int choose_kernel(cli_job *job)
     if (wants_bandwidth && bandwidth == 0) {
         int code = median_distance(job, &bandwidth);
         if (code != CLI_OK) return code;
-        if (!(bandwidth > 0))
-            return cli_error(CLI_DATA,
-                             "%s: most samples are equal, so that no bandwidth can be chosen: give --bandwidth",
-                             cli_data_name(job->v));
         /* Four digits are as good as all of them, and can be typed. */
         char digits[32];
         snprintf(digits, sizeof digits, "%.4g", bandwidth);
@@ -140,7 +136,7 @@ static int choose_kernel(cli_job *job)
 int cli_job_prepare(cli_job *job)
 {
     mercer_status status = mercer_preprocess_fit(&job->preprocess, job->context, preprocess_spec(job), job->train);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
+    if (status != MERCER_OK) return cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
     int code = choose_kernel(job);
     if (code != CLI_OK) return code;
     status = mercer_preprocess_fold(job->preprocess, &job->kernel, &job->folded);
@@ -167,6 +163,9 @@ int cli_job_load(cli_job *job, const char *checkpoint)
     if (centers.cols != job->info.features)
         return cli_error(CLI_DATA, "%s: belongs to other data: %" PRId64 " features, but the data have %" PRId64,
                          checkpoint, centers.cols, job->info.features);
+    if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && centers.rows != cli_job_center_count(job))
+        return cli_error(CLI_DATA, "%s: belongs to other options: %" PRId64 " centers, but --centers is %" PRId64,
+                         checkpoint, centers.rows, cli_job_center_count(job));
     return CLI_OK;
 }
 

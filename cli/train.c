@@ -110,6 +110,7 @@ static int fit(run *r)
         if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, centers.rows, centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
+        r->watch.unit = strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
         status = mercer_trainer_create(&r->trainer, r->job.model, NULL, &options);
     }
     free(plan);
@@ -118,7 +119,7 @@ static int fit(run *r)
     r->report = (mercer_report){.struct_size = sizeof r->report};
     if (status == MERCER_OK) status = mercer_trainer_fit(r->trainer, &r->report, &r->job.source);
     cli_bar_clear(&r->watch.bar);
-    return status == MERCER_OK ? CLI_OK : cli_fail(r->job.context, status);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(r->job.context, status, r->job.train, cli_data_name(r->v));
 }
 
 /* ---- The end ------------------------------------------------------------------------------------------------------- */
@@ -179,7 +180,7 @@ static int finish(run *r)
     const cli_job *job = &r->job;
     int code = save_model(r);
     if (code == CLI_OK && job->validation != NULL)
-        code = cli_evaluate(job->model, job->context, job->validation, &r->watch.bar, &r->metrics);
+        code = cli_evaluate(job->model, job->context, job->validation, "validation data", &r->watch.bar, &r->metrics);
     if (code != CLI_OK) return code;
     const cli_metrics *metrics = job->validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;

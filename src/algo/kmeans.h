@@ -11,7 +11,8 @@ typedef struct mrc_kmeans_state {
     mercer_context *context;
     int64_t n, d, p;
     int64_t rounds;   /* at most */
-    int64_t batch;    /* rows in a round; n: all of them (Lloyd) */
+    bool lloyd;       /* all rows in each round */
+    int64_t batch;    /* rows in a round */
     int64_t capacity; /* rows there is room for: those of a round, and those the seeds are drawn from */
     int64_t seen;     /* rows that mini-batches have taken so far */
     bool stopped;     /* by the progress callback */
@@ -33,9 +34,6 @@ typedef struct mrc_kmeans_state {
     int64_t *seeds;  /* (p) rows that the first centers are */
     double *scratch; /* (threads, 2, d) */
 } mrc_kmeans_state;
-
-/* Rows that seeds are drawn from, for each center, if not all. */
-enum { MRC_KMEANS_SEED_ROWS = 16 };
 
 /* Draws p rows of self->x as first centers (kmeans_seed.c): seeds, nearest and distances are set. */
 mercer_status mrc_kmeans_seed(mrc_kmeans_state *self);

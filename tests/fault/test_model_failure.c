@@ -156,7 +156,7 @@ static bool fail_one(int c, int n, bool json)
         assert_string_equal(mercer_model_labels(self.model, NULL)[1], names[1]);
         assert_string_equal(mercer_model_note(self.model), "a note");
         assert_string_equal(mercer_preprocess_spec(mercer_model_preprocess(self.model)), "standardise");
-        bytes kept = read_bytes(in_folder("model"));
+        file_bytes kept = read_bytes(in_folder("model"));
         assert_int_equal(kept.count, 3);
         free(kept.data);
         assert_succeeds(self.context, calls[c].run(&self));

@@ -6,8 +6,7 @@
 #include "support/check.h"
 
 #include "core/matrix.h"
-#include "support/allocator.h" /* before a type is called bytes */
-
+#include "support/allocator.h"
 #include "support/folder.h"
 
 #include <zlib.h>

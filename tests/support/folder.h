@@ -60,17 +60,17 @@ static inline void folder_close(void)
 }
 
 /* A file's bytes in memory of its own, to be freed. */
-typedef struct bytes {
+typedef struct file_bytes {
     unsigned char *data;
     size_t count;
-} bytes;
+} file_bytes;
 
-static inline bytes read_bytes(const char *path)
+static inline file_bytes read_bytes(const char *path)
 {
     struct stat about;
     int descriptor = open(path, O_RDONLY);
     assert_true(descriptor >= 0 && fstat(descriptor, &about) == 0);
-    bytes out = {malloc((size_t)about.st_size + 1), (size_t)about.st_size};
+    file_bytes out = {malloc((size_t)about.st_size + 1), (size_t)about.st_size};
     assert_non_null(out.data);
     assert_int_equal(read(descriptor, out.data, out.count), out.count);
     close(descriptor);
@@ -87,7 +87,7 @@ static inline void write_bytes(const char *path, const void *data, size_t count)
 
 static inline void assert_same_bytes(const char *left, const char *right)
 {
-    bytes a = read_bytes(left), b = read_bytes(right);
+    file_bytes a = read_bytes(left), b = read_bytes(right);
     assert_that(a.count == b.count && memcmp(a.data, b.data, a.count) == 0, "%s (%zu bytes), %s (%zu bytes)", left,
                 a.count, right, b.count);
     free(a.data), free(b.data);

@@ -74,7 +74,7 @@ static inline void assert_same_predictions(mercer_model *a, mercer_model *b, mer
 }
 
 /* A file with everything in it: preprocessing, labels, note. */
-static inline bytes rich_file(const char *path)
+static inline file_bytes rich_file(const char *path)
 {
     static const char *const labels[C] = {"a", "b", "c"};
     mercer_preprocess *preprocess;

@@ -130,7 +130,7 @@ static void test_lying_headers(void **state)
 static void test_damaged_gzip(void **state)
 {
     (void)state;
-    bytes packed = read_bytes(gzip_file("x.gz", images, sizeof images));
+    file_bytes packed = read_bytes(gzip_file("x.gz", images, sizeof images));
     for (size_t count = 2; count < packed.count; count++) {
         mercer_dataset_options options = data_options(byte_file("cut.gz", packed.data, count), NULL);
         assert_refused(&options, MERCER_ERROR_FORMAT, "cut.gz: gzip data end too early at offset");
@@ -157,8 +157,8 @@ static void test_damaged_gzip(void **state)
 static void test_gzip_members(void **state)
 {
     (void)state;
-    bytes one = read_bytes(gzip_file("a.gz", images, 10)),
-          two = read_bytes(gzip_file("b.gz", images + 10, sizeof images - 10));
+    file_bytes one = read_bytes(gzip_file("a.gz", images, 10)),
+               two = read_bytes(gzip_file("b.gz", images + 10, sizeof images - 10));
     unsigned char all[512] = {0};
     memcpy(all, one.data, one.count), memcpy(all + one.count, two.data, two.count);
     mercer_dataset *data = open_data(byte_file("x.gz", all, one.count + two.count), NULL);
@@ -181,7 +181,7 @@ static void test_gzip_bomb(void **state)
     unsigned char *zeros = calloc(SIZE, 1);
     static const unsigned char header[] = {0, 0, 8, 2, 0, 0, 0, 1, 0, 0x98, 0x96, 0x80 - 12};
     memcpy(zeros, header, sizeof header);
-    bytes packed = read_bytes(gzip_file("x.gz", zeros, SIZE));
+    file_bytes packed = read_bytes(gzip_file("x.gz", zeros, SIZE));
     for (int lie = 0; lie < 3; lie++) {
         mercer_dataset_options options = data_options(byte_file("x.gz", packed.data, packed.count), NULL);
         options.memory = SIZE / 4;

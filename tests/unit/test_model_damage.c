@@ -18,7 +18,7 @@ static void test_every_byte(void **state)
     (void)state;
     static const unsigned char masks[] = {0x01, 0x20, 0x80};
     const char *path = in_folder("damaged");
-    bytes good = rich_file(path);
+    file_bytes good = rich_file(path);
     int file = open(path, O_RDWR);
     assert_true(file >= 0);
     for (size_t i = 0; i < good.count; i++)
@@ -37,7 +37,7 @@ static void test_every_length(void **state)
 {
     (void)state;
     const char *path = in_folder("damaged");
-    bytes good = rich_file(path);
+    file_bytes good = rich_file(path);
     for (size_t length = good.count; length-- > 0;) {
         assert_int_equal(truncate(path, (off_t)length), 0);
         must_refuse(path, "length", length);
@@ -112,6 +112,7 @@ static void test_no_model(void **state)
         {"format_version", "2", {0}, "written by a newer Mercer"},
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
+        {"kernel", "la\nplace\x1b[1m", {0}, "la?place?[1m"},
         {"kernel", "laplace", {0}, "bandwidth"},
         {"kernel", "laplace:bandwidth=0", {0}, "bandwidth"},
         {"kernel", "laplace:bandwidth=1e999", {0}, "bandwidth"},
@@ -203,7 +204,7 @@ static void test_writing_fails(void **state)
         assert_int_equal(chmod(folder, 0700), 0);
         assert_fails(context, status, MERCER_ERROR_IO, path);
     }
-    bytes kept = read_bytes(path);
+    file_bytes kept = read_bytes(path);
     assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
     assert_int_equal(folder_count(), 1);
     assert_succeeds(context, mercer_model_save(model, path, NULL));

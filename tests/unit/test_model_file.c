@@ -236,9 +236,9 @@ static void test_save_over_itself(void **state)
     assert_that(context->bytes_now - before < 2048, "%lld bytes", (long long)(context->bytes_now - before));
     mercer_matrix w = mercer_model_weights(loaded), v = mercer_model_weights(model);
     mrc_store(&w, 2, 1, 7), mrc_store(&v, 2, 1, 7);
-    bytes old = read_bytes(path);
+    file_bytes old = read_bytes(path);
     assert_succeeds(context, mercer_model_save(loaded, path, NULL));
-    bytes new = read_bytes(path);
+    file_bytes new = read_bytes(path);
     assert_true(old.count == new.count &&memcmp(old.data, new.data, old.count) != 0);
     assert_same_predictions(model, loaded, MERCER_F32, "old mapping"); /* what is mapped is still there */
     mercer_model *again = load(path);
@@ -281,7 +281,7 @@ static void test_header(void **state)
     const char *path = in_folder("model");
     size_t needed = 0;
     char text[4096], small[16] = "untouched";
-    bytes file = rich_file(path);
+    file_bytes file = rich_file(path);
     assert_fails(context, mercer_file_header(context, path, NULL, 0, &needed), MERCER_ERROR_ARGUMENT, "needed");
     assert_true(needed > 200 && needed < sizeof text);
     assert_fails(context, mercer_file_header(context, path, small, sizeof small, NULL), MERCER_ERROR_ARGUMENT,

@@ -261,7 +261,7 @@ static void test_truncated_and_changed(void **state)
 {
     (void)state;
     const char *path = plain_file("x.npy", "<f4", false, "3, 2", numbers, 24);
-    bytes good = read_bytes(path);
+    file_bytes good = read_bytes(path);
     for (size_t count = 0; count < good.count; count++) {
         mercer_dataset_options options = data_options(byte_file("cut.npy", good.data, count), NULL);
         options.format = "npy";
@@ -387,7 +387,7 @@ static void test_write_matrix(void **state)
     matrix.ld = 4;
     const char *path = in_folder("out.npy");
     assert_succeeds(context, mercer_matrix_write_npy(context, &matrix, path));
-    bytes file = read_bytes(path);
+    file_bytes file = read_bytes(path);
     static const char header[] = "\x93NUMPY\1\0v\0{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
     assert_int_equal(file.count, 128 + 48);
     assert_memory_equal(file.data, header, sizeof header - 1);

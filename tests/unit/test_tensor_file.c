@@ -80,7 +80,7 @@ static void test_round_trip(void **state)
     assert_true(header[0] == '{' && header[length - 1] == '}');
     mrc_tensor_file_close(file);
 
-    bytes raw = read_bytes(path);
+    file_bytes raw = read_bytes(path);
     uint64_t announced;
     memcpy(&announced, raw.data, 8);
     assert_int_equal((announced + 8) % 64, 0); /* data begin at a multiple of 64 */
@@ -171,7 +171,7 @@ static void test_values_that_do_not_fit(void **state)
             continue;
         }
         assert_fails(context, status, MERCER_ERROR_DATA, "x: element at row 1, column 1");
-        bytes kept = read_bytes(path);
+        file_bytes kept = read_bytes(path);
         assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
         free(kept.data);
         assert_int_equal(folder_count(), files);
