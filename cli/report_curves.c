@@ -130,7 +130,8 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
                        .y_label = accuracy ? "accuracy" : "mean squared error",
                        .percent = accuracy,
                        .log_y = !accuracy && wants_log(series, 2),
-                       .from_zero = !accuracy,
+                       .x_from_zero = true,
+                       .y_from_zero = !accuracy,
                        .series = series,
                        .count = 2};
     report_chart(out, &chart, true);
@@ -223,6 +224,7 @@ void report_residuals(report_page *self, const report_run *run)
                        .x_label = epochs.label,
                        .y_label = "|h − K(Z, Z) θ| / |h|",
                        .log_y = true,
+                       .x_from_zero = true,
                        .series = &series,
                        .count = 1};
     if (svg_points(&chart) > 0) {
