@@ -10,9 +10,11 @@ typedef struct cli_watch {
     cli_job *job;
     cli_log *log;
     cli_bar bar;
-    int begun;             /* a first call was made: rates count from there */
-    int64_t first_samples; /* a resumed training has seen some before */
-    double first_seconds;
+    const char *unit; /* "epoch", or "step" of cg */
+    int64_t epoch;    /* the last one that was reported as ended */
+    int begun;        /* a first call was made: rates count from there, for a resumed training has a past */
+    int64_t first_samples;
+    double first_seconds, first_passes;
     double last_logged;
     double validation_accuracy, validation_loss; /* the last known */
 } cli_watch;

@@ -110,6 +110,7 @@ static int fit(run *r)
         if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, centers.rows, centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
+        r->watch.unit = strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
         status = mercer_trainer_create(&r->trainer, r->job.model, NULL, &options);
     }
     free(plan);
