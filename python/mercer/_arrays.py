@@ -12,9 +12,15 @@ from . import _library as L
 
 Array = NDArray[Any]
 
-DTYPES = {np.dtype(np.float64): L.F64, np.dtype(np.float32): L.F32, np.dtype(np.float16): L.F16, np.dtype(np.uint8): L.U8}
-NUMPY = {code: dtype for dtype, code in DTYPES.items()}
-NAMES = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32), "f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
+Type = np.dtype[Any]
+
+NUMPY: dict[int, Type] = {
+    L.F64: np.dtype(np.float64),
+    L.F32: np.dtype(np.float32),
+    L.F16: np.dtype(np.float16),
+    L.U8: np.dtype(np.uint8),
+}
+DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 
 def take(values: Any, name: str) -> Array:
@@ -38,7 +44,7 @@ def take(values: Any, name: str) -> Array:
         raise ValueError(f"{name} is no array: {error}") from error
 
 
-def real_type(array: Array, name: str) -> np.dtype[Any]:
+def real_type(array: Array, name: str) -> Type:
     """The type among those of the library that holds the array's values."""
     dtype = array.dtype.newbyteorder("=")
     if dtype in DTYPES:
@@ -54,7 +60,7 @@ def real_type(array: Array, name: str) -> np.dtype[Any]:
     raise TypeError(f"{name} has the type {array.dtype}; numbers are needed")
 
 
-def points(values: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
+def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     """A 2-d array of samples whose rows are contiguous, in a type of the library (or in ``dtype``)."""
     array = take(values, name)
     if array.ndim != 2:
@@ -78,10 +84,10 @@ def rows_contiguous(array: Array) -> Array:
     in_order = array.shape[1] <= 1 or element == size
     apart = array.shape[0] <= 1 or (row % size == 0 and row >= array.shape[1] * size and row > 0)
     aligned = array.flags.aligned and array.ctypes.data % size == 0
-    return array if in_order and apart and aligned else np.ascontiguousarray(array)
+    return array if in_order and apart and aligned else np.array(array, order="C", copy=True)
 
 
-def columns(values: Any, name: str, dtype: np.dtype[Any]) -> Array:
+def columns(values: Any, name: str, dtype: Type) -> Array:
     """Targets or weights of centers: 1-d becomes one column; f32 or f64."""
     array = take(values, name)
     if array.ndim == 1:
@@ -105,7 +111,7 @@ def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
         return np.zeros((matrix.rows, matrix.cols), dtype)
     count = (matrix.rows - 1) * matrix.ld + matrix.cols
     memory = (C.c_uint8 * (count * dtype.itemsize)).from_address(matrix.data)
-    memory._mercer_owner = owner  # type: ignore[attr-defined]
+    memory._mercer_owner = owner
     flat = np.frombuffer(memory, dtype=dtype)
     return np.lib.stride_tricks.as_strided(
         flat, (matrix.rows, matrix.cols), (matrix.ld * dtype.itemsize, dtype.itemsize)
@@ -132,10 +138,10 @@ def integers(array: Array | None) -> Any:
     return None if array is None else array.ctypes.data_as(C.POINTER(C.c_int32))
 
 
-def weight_type(precision: str | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def weight_type(precision: str | None, dtype: Type) -> Type:
     """The arithmetic for points of a type: "float32", "float64", or "auto": double for doubles only."""
     if precision is None or precision == "auto":
         return np.dtype(np.float64 if dtype == np.float64 else np.float32)
-    if precision not in NAMES:
+    if precision not in ("float32", "float64"):
         raise ValueError(f"precision is {precision!r}; valid: 'auto', 'float32', 'float64'")
-    return NAMES[precision]
+    return np.dtype(precision)

@@ -15,15 +15,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from . import _arrays as A
 from . import centers as choice
 from ._arrays import Array
+from ._calibration import WITHOUT_DATA
 from ._context import seed_from
 from ._kernels import Kernel, median_distance
 from ._model import Model
 from ._progress import Bar
-from ._samples import Samples, bytes_of_rows, distinct_rows, drop_weightless, merge_repeated, split
+from ._samples import GROUPED, Samples, distinct_rows, drop_weightless, merge_repeated, split, weighted_rows
 from ._show import ShowMixin
 from ._training import Callback, Trainer, history_arrays
 
-SMALL = 10_000  # samples up to which repetitions are merged and double stays double; most centers that are chosen
+SMALL = GROUPED  # samples up to which repetitions are merged and double stays double; most centers that are chosen
 PATIENCE = 5  # epochs without a better result before training stops early
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 SAMPLES_ARE_CENTERS = ("ep1", "ep2", "richardson", "pegasos")
@@ -95,8 +96,13 @@ class Task:
     """What is to be fitted."""
 
     outputs: int
-    classification: bool = False
-    labels: list[str] | None = None
+    classes: Array | None = None  # sorted; of a classifier
+    flat: bool = True  # targets of a regressor were 1-d
+
+    @property
+    def classification(self) -> bool:
+        """Whether targets are class numbers."""
+        return self.classes is not None
 
 
 class KernelEstimator(ShowMixin, BaseEstimator):
@@ -164,7 +170,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError("sample_weight: all weights are zero; at least one must be above")
         return np.ascontiguousarray(weights)
 
-    def _real(self, X: Array) -> np.dtype[Any]:
+    def _real(self, X: Array) -> A.Type:
         if self.precision == "auto" and X.dtype == np.float64 and len(X) > SMALL:
             return np.dtype(np.float32)
         return A.weight_type(self.precision, X.dtype)
@@ -230,12 +236,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if count == available:
             return X if first is None or available == len(X) else X[first]
         if self.center_method == "random" and samples.weights is not None:
-            # Heavier samples are likelier, as repeated ones would be: the smallest of exponential waiting times.
-            waits = np.random.RandomState(seed % 2**32).standard_exponential(len(X)) / samples.weights
-            picked = np.sort(np.argpartition(waits, count)[: max(count, 1) * 2] if count * 2 < len(X) else np.argsort(waits))
-            order = picked[np.argsort(waits[picked], kind="stable")]
-            unique = np.unique(bytes_of_rows(X[order]), return_index=True)[1] if first is not None else np.arange(len(order))
-            return X[order[np.sort(unique)[:count]]]
+            return weighted_rows(samples, count, np.random.RandomState(seed % 2**32))
         labels = samples.y if task.classification else None
         rows = X if first is None or self.center_method == "kmeans" else X[first]
         if labels is not None and rows is not X:
@@ -251,12 +252,15 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _build(self, samples: Samples, task: Task, real: np.dtype[Any], seed: int) -> Model:
+    def _build(self, samples: Samples, task: Task, real: A.Type, seed: int) -> Model:
         kernel = self._choose_kernel(samples.X, seed)
         Z = self._choose_centers(samples, kernel, seed, task)
         model = Model(kernel, Z, task.outputs, precision=real.name, n_jobs=self.n_jobs, device=self.device)
-        if task.labels is not None and not any("\0" in name for name in task.labels):
-            model.labels = task.labels
+        if task.classes is not None:
+            try:
+                model.labels = [str(name) for name in task.classes]
+            except ValueError:
+                pass  # names that a file cannot hold; the estimator has its own list
         return model
 
     # ---- Training ----
@@ -276,7 +280,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
 
-    def _prepare(self, samples: Samples, real: np.dtype[Any]) -> Samples:
+    def _prepare(self, samples: Samples, real: A.Type) -> Samples:
         samples = drop_weightless(samples)
         if samples.X.dtype == np.float64 and real == np.float32:
             samples.X = A.points(samples.X, "X", real)
@@ -338,25 +342,33 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         try:
             report = trainer.fit(samples.X, sample_weight=samples.weights, random_state=seed, **targets)
         except KeyboardInterrupt:
-            self._publish(model, trainer, trainer.report())  # the best weights so far
+            self._publish(model, task, trainer, trainer.report())  # the best weights so far
             raise
         finally:
             if bar:
                 bar.close()
         if self.verbose > 1:
             print(report["plan"]["text"], end="")
-        self._publish(model, trainer, report)
+        self._publish(model, task, trainer, report)
 
-    def _publish(self, model: Model, trainer: Trainer, report: dict[str, Any]) -> None:
-        self.model_ = model
+    def _publish(self, model: Model, task: Task, trainer: Trainer, report: dict[str, Any]) -> None:
+        self._adopt(model, task)
         self.history_ = history_arrays(trainer.history)
         self.plan_ = report.pop("plan")
         self.summary_ = report
         self.spectrum_ = trainer.spectrum()
         self.n_iter_ = max(1, report["epochs"])
-        self._trainer = None
 
-    def _refit(self, samples: Samples, everything: int) -> Model:
+    def _adopt(self, model: Model, task: Task) -> None:
+        """All that predictions need, at once: a fit that fails leaves the estimator as it was."""
+        self.model_, self._task = model, task
+        if task.classes is not None:
+            self.classes_, self.temperature_ = task.classes, WITHOUT_DATA
+        self._trainer: Trainer | None = None
+        self._stream_type: str | None = None
+        self._behind = False
+
+    def _refit(self, samples: Samples) -> Model:
         """The same training on a part of the samples, for cross-validation."""
         whole = self.model_
         rows = distinct_rows(samples.X)[0]
@@ -366,7 +378,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         model = Model(
             whole.kernel, Z, outputs, precision=whole.weights.dtype.name, n_jobs=self.n_jobs, device=self.device
         )
-        options = self._options(Task(outputs, True), 0)
+        options = self._options(self._task, 0)
         Trainer(model, **options).fit(samples.X, sample_weight=samples.weights, labels=samples.y, classes=outputs)
         return model
 
@@ -375,37 +387,37 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _partial_fit(self, task: Task, X: Array, y: Array, sample_weight: Any) -> None:
         self._check_parameters(task)
         weights = self._weights(sample_weight, X)
-        trainer = getattr(self, "_trainer", None)
-        if not hasattr(self, "model_"):
-            seed, real = seed_from(self.random_state), self._real(X)
+        first = not hasattr(self, "model_")
+        model, trainer = (None, None) if first else (self.model_, self._trainer)
+        if model is None:
+            real = self._real(X)
+            seed = self._seed = seed_from(self.random_state)
             samples = drop_weightless(Samples(X, y, weights))
             if X.dtype == np.float64 and real == np.float32:
                 samples.X = A.points(samples.X, "X", real)
-            self.model_ = self._build(samples, task, real, seed)
-            self.history_, self.plan_, self.summary_, self.spectrum_ = {}, {}, {}, np.zeros(0)
-            self._seed, self.n_iter_ = seed, 0
-        if self.model_.weights.shape[1] != task.outputs:
-            raise ValueError(f"y has {task.outputs} columns, earlier batches had {self.model_.weights.shape[1]}")
+            model = self._build(samples, task, real, seed)
+        if model.weights.shape[1] != task.outputs:
+            raise ValueError(f"y has {task.outputs} columns, earlier batches had {model.weights.shape[1]}")
         if trainer is None:
             options = self._options(task, getattr(self, "_seed", 0))
             options.pop("epochs")
             if self.solver in NEED_STEPS:
                 options["solver"] = "ep4"
-            trainer = self._trainer = Trainer(self.model_, **options)
-        Y = np.eye(task.outputs)[y] if task.classification else y
-        trainer.step(self._as_streamed(X), Y, weights)
+            trainer = Trainer(model, **options)
+        # Batches must all be of one type: that of the first.
+        dtype = model.weights.dtype if X.dtype == np.float64 else X.dtype
+        stream_type = np.dtype(getattr(self, "_stream_type", None) or dtype)
+        trainer.step(A.points(X, "X", stream_type), np.eye(task.outputs)[y] if task.classification else y, weights)
+        if first:
+            self._adopt(model, task)
+            self.history_, self.plan_, self.summary_, self.spectrum_ = {}, {}, {}, np.zeros(0)
+            self.n_iter_ = 0
+        self._trainer, self._stream_type, self._behind = trainer, stream_type.name, True
         self.n_iter_ += 1
-        self._behind = True
-
-    def _as_streamed(self, X: Array) -> Array:
-        """Batches must all be of one type: that of the first."""
-        dtype = X.dtype if X.dtype != np.float64 else self.model_.weights.dtype
-        self._stream_type = getattr(self, "_stream_type", None) or dtype.name
-        return A.points(X, "X", np.dtype(self._stream_type))
 
     def _sync(self) -> None:
         """Brings the model up to date with the steps of partial_fit."""
-        if getattr(self, "_behind", False) and self._trainer is not None:
+        if self._behind and self._trainer is not None:
             self._trainer.finish()
             self._behind = False
 
@@ -419,7 +431,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return self.model_.predict(X)
 
     def __getstate__(self) -> Any:
-        self._sync()
+        if hasattr(self, "model_"):
+            self._sync()
         state = dict(super().__getstate__())
         state["_trainer"] = None  # the next partial_fit makes a new one and goes on with the weights
         return state

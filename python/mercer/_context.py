@@ -6,8 +6,11 @@ import ctypes as C
 import numbers
 import os
 import re
+import signal
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import _library as L
@@ -35,10 +38,14 @@ class Context:
         if device is not None and device != "auto":
             options.backend = L.text(device, "device")
         handle = C.c_void_p()
-        L.check(L.lib.mercer_context_create(C.byref(handle), C.byref(options)), None)
+        try:
+            L.check(L.lib.mercer_context_create(C.byref(handle), C.byref(options)), None)
+        except NotImplementedError as error:
+            raise ValueError(f"device: {error}") from None
         self.handle = handle
         self.lock = threading.RLock()
         self._inside = False
+        self.interrupted = False
         self._free = weakref.finalize(self, L.lib.mercer_context_free, handle)
         self._free.atexit = False  # other handles may still need it; the process ends anyway
 
@@ -47,11 +54,35 @@ class Context:
         with self.lock:
             if self._inside:  # the lock lets its own thread pass; only a callback can come this way
                 raise RuntimeError("a callback of a call that is under way cannot use the same model or context")
-            self._inside = True
+            self._inside, self.interrupted = True, False
             try:
-                L.check(getattr(L.lib, name)(*arguments), self.handle)
+                with self._deferred_interrupt():
+                    L.check(getattr(L.lib, name)(*arguments), self.handle)
             finally:
                 self._inside = False
+
+    @contextmanager
+    def _deferred_interrupt(self) -> Iterator[None]:
+        """Control-C sets ``interrupted`` while the library is at work; callbacks see it and stop the call.
+
+        An exception that began inside a callback, before the callback's own code, would be lost. What the signal
+        usually does, KeyboardInterrupt, happens when the call has ended.
+        """
+        usual = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(usual):
+            yield
+            return
+
+        def note(_number: int, _frame: Any) -> None:
+            self.interrupted = True
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)
+            if self.interrupted:
+                usual(signal.SIGINT, None)
 
     def info(self) -> dict[str, Any]:
         """Backend, instruction set, threads, and the bytes held now and at most."""
@@ -121,9 +152,10 @@ def seed_from(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.mtrand._rand.randint(0, 2**31 - 1))
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        if not 0 <= random_state < 2**64:
-            raise ValueError(f"random_state is {random_state}; it must be between 0 and 2**64 - 1")
-        return int(random_state)
+        seed = int(random_state)
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"random_state is {seed}; it must be between 0 and 2**64 - 1")
+        return seed
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):

@@ -105,7 +105,7 @@ class Dataset:
         """Sizes, type, task, format, names of classes and columns."""
         info = L.mercer_dataset_info(struct_size=C.sizeof(L.mercer_dataset_info))
         self.context.call("mercer_dataset_query", self.handle, C.byref(info))
-        result = {name: getattr(info, name) for name, _ in info._fields_ if name != "struct_size"}
+        result = {name: getattr(info, name) for name in L.fields(info)}
         result["dtype"] = A.NUMPY[info.dtype]
         result["task"] = {number: name for name, number in _TASKS.items()}[info.task]
         result["format"] = info.format.decode()

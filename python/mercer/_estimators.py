@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from . import _calibration
 from ._arrays import Array
@@ -20,6 +19,10 @@ CROSS_VALIDATED = 5000  # samples up to which probabilities are calibrated by cr
 FOLDS = 3
 HELD_BACK, HELD_BACK_SHARE = 2000, 20  # above: so many samples, at most one in so many
 STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
+
+
+def _task_of(y: Array) -> Task:
+    return Task(outputs=1 if y.ndim == 1 else y.shape[1], flat=y.ndim == 1)
 
 
 @params_doc
@@ -49,22 +52,19 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         cleanly. Returns the estimator itself.
         """
         X, y = self._validate(X, y)
-        self._flat = y.ndim == 1
-        self._fit(Task(outputs=1 if y.ndim == 1 else y.shape[1]), X, y, sample_weight, callbacks)
+        self._fit(_task_of(y), X, y, sample_weight, callbacks)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
         """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers."""
         X, y = self._validate(X, y, reset=not hasattr(self, "model_"))
-        if not hasattr(self, "model_"):
-            self._flat = y.ndim == 1
-        self._partial_fit(Task(outputs=1 if y.ndim == 1 else y.shape[1]), X, y, sample_weight)
+        self._partial_fit(_task_of(y), X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> Array:
         """Values of shape (m,), or (m, c) if y had columns."""
         F = self._scores(X)
-        return F[:, 0] if self._flat else F
+        return F[:, 0] if self._task.flat else F
 
     def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Array, Array]:
         X, y = self._validate_data(X, y, reset=reset, multi_output=True, y_numeric=True)
@@ -101,13 +101,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         X, y = self._validate_data(X, y)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
-        known = y if weights is None else y[weights > 0]
-        classes = np.unique(known)
+        if weights is not None and not weights.all():  # a class of which nothing counts is none
+            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+        classes, numbers = np.unique(y, return_inverse=True)
         if self._warm() and not np.array_equal(classes, self.classes_):
             raise ValueError("warm_start: the classes of y are not those of the last fit")
-        numbers = np.searchsorted(classes, np.where(np.isin(y, classes), y, classes[0])).astype(np.int32)
-        self.classes_ = classes
-        self._fit(Task(len(classes), True, [str(name) for name in classes]), X, numbers, weights, callbacks)
+        task = Task(len(classes), classes)
+        self._fit(task, X, numbers.reshape(-1).astype(np.int32), weights, callbacks)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
@@ -118,21 +118,18 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         first = not hasattr(self, "model_")
         X, y = self._validate_data(X, y, reset=first)
         check_classification_targets(y)
-        if first:
-            self.classes_ = np.unique(y if classes is None else classes)
-            self._stream: list[tuple[Array, Array]] = []
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        known = np.unique(y if classes is None else classes) if first else self.classes_
+        if not first and classes is not None and not np.array_equal(np.unique(classes), known):
             raise ValueError("classes are not those of the first call of partial_fit, or of fit")
-        unknown = np.setdiff1d(y, self.classes_)
+        unknown = np.setdiff1d(y, known)
         if len(unknown):
             raise ValueError(f"y has the class {unknown[0]!r}, which is not among classes")
-        numbers = np.searchsorted(self.classes_, y).astype(np.int32)
-        if not first:
-            self._score_stream(X, numbers)
-        task = Task(len(self.classes_), True, [str(name) for name in self.classes_])
-        self._partial_fit(task, X, numbers, sample_weight)
+        numbers = np.searchsorted(known, y).astype(np.int32)
         if first:
-            self.temperature_ = _calibration.WITHOUT_DATA
+            self._stream: list[tuple[Array, Array]] = []
+        else:
+            self._score_stream(X, numbers)
+        self._partial_fit(Task(len(known), known), X, numbers, sample_weight)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -171,7 +168,6 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return min(HELD_BACK, len(samples) // HELD_BACK_SHARE) if calibrates and len(samples) > CROSS_VALIDATED else 0
 
     def _after_fit(self, samples: Samples, aside: Samples | None, seed: int) -> None:
-        self.temperature_ = _calibration.WITHOUT_DATA
         self._stream = []
         if len(self.classes_) < 2 or not self.validation_fraction:
             return
@@ -183,7 +179,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             scores = np.empty((len(samples), len(self.classes_)))
             for k in range(FOLDS):
                 part = samples.take(np.flatnonzero(number != k))
-                scores[number == k] = self._refit(part, len(samples)).predict(samples.X[number == k])
+                scores[number == k] = self._refit(part).predict(samples.X[number == k])
             self.temperature_ = _calibration.fit_temperature(scores, samples.y, samples.weights)
 
     def _score_stream(self, X: Array, numbers: Array) -> None:
@@ -195,7 +191,3 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             self._stream.pop(0)
         scores, labels = (np.concatenate(parts) for parts in zip(*self._stream, strict=True))
         self.temperature_ = _calibration.fit_temperature(scores, labels)
-
-    def _scores(self, X: Any, checked: bool = False) -> Array:
-        check_is_fitted(self, "model_")
-        return super()._scores(X, checked)

@@ -44,6 +44,7 @@ class Kernel:
             spec += (":" if ":" not in spec else ",") + f"{name}={number}"
         self.struct = L.mercer_kernel()
         self._function: Any = None
+        self._failure: list[BaseException] = []  # what a Python function raised
         with shared_context().lock:
             context = shared_context().handle
             L.check(L.lib.mercer_kernel_parse(context, C.byref(self.struct), L.text(spec, "kernel")), context)
@@ -73,8 +74,7 @@ class Kernel:
         if not callable(function):
             raise TypeError("function must be callable")
         self = cls.__new__(cls)
-        self.struct = L.mercer_kernel()
-        self._error: BaseException | None = None
+        self.struct, self._failure = L.mercer_kernel(), []
 
         def call(_user: Any, pointer: Any) -> int:
             try:
@@ -88,7 +88,7 @@ class Kernel:
                     memory[...] = function(memory.copy(), xx[:, np.newaxis], zz[np.newaxis, :])
                 return 0
             except BaseException as error:
-                self._error = error
+                self._failure.append(error)
                 return 1
 
         self._function = L.mercer_kernel_callback(call)
@@ -106,14 +106,15 @@ class Kernel:
     @classmethod
     def _of_struct(cls, struct: L.mercer_kernel) -> Kernel:
         self = cls.__new__(cls)
-        self.struct, self._function = L.mercer_kernel(), None
+        self.struct, self._function, self._failure = L.mercer_kernel(), None, []
         C.memmove(C.byref(self.struct), C.byref(struct), C.sizeof(struct))
         return self
 
     def reraise(self, error: Exception) -> None:
         """Raises what the kernel's own Python function raised, if it did, instead of the library's message."""
-        cause = self.__dict__.pop("_error", None)
-        if cause is not None:
+        if self._failure:
+            cause = self._failure[0]
+            self._failure.clear()
             raise cause from error
 
     def __str__(self) -> str:

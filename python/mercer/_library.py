@@ -553,6 +553,11 @@ def check(status: int, context: Any) -> None:
     raise _EXCEPTIONS.get(status, ValueError)(message.decode("utf-8", "replace"))
 
 
+def fields(struct: Any) -> list[str]:
+    """The names of a struct's fields, without its size."""
+    return [entry[0] for entry in struct._fields_ if entry[0] != "struct_size"]
+
+
 def text(value: str | os.PathLike[str], name: str) -> bytes:
     """A text or path for C, which ends at a zero byte."""
     if not isinstance(value, (str, os.PathLike)):

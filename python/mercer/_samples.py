@@ -15,6 +15,9 @@ import numpy as np
 from ._arrays import Array
 
 
+GROUPED = 10_000  # rows up to which equal ones are found
+
+
 @dataclass
 class Samples:
     """X (n, d), targets (n,) class numbers or (n, c) values, weights (n) or None: all 1."""
@@ -68,26 +71,23 @@ def merge_repeated(samples: Samples) -> Samples:
 
 
 def split(samples: Samples, held: float | int, random: np.random.RandomState, by_class: bool) -> tuple[Array, Array]:
-    """Rows to train on and rows to hold back; a share of each class, and at least one row on each side.
+    """Rows to train on and rows to hold back: a share of them or a number, of each class alike, at least one.
 
-    Rows with the same features stay on the same side.
+    Of a small set, rows with the same features stay together. No class loses its last row.
     """
     count = len(samples)
-    wanted = held if isinstance(held, int) else int(np.ceil(held * count))
-    wanted = min(max(1, wanted), count - 1)
-    first, which = distinct_rows(samples.X) if count <= 100_000 else (np.arange(count), np.arange(count))
+    first, which = distinct_rows(samples.X) if count <= GROUPED else (np.arange(count), np.arange(count))
+    share = held / count if isinstance(held, int) else held
+    wanted = min(max(1, round(share * len(first))), max(1, len(first) // 2))
     order = random.permutation(len(first))
-    if by_class:  # the classes one after the other, each in random order, and every k-th of that
+    if by_class:  # one class after the other, and rows of that order at even distances
         order = order[np.argsort(samples.y[first][order], kind="stable")]
-        stride = count / wanted
-        picked = order[np.minimum(np.floor((np.arange(wanted) + 0.5) * len(first) / count * stride), len(first) - 1).astype(int)]
-    else:
-        picked = order[: max(1, round(wanted * len(first) / count))]
     aside = np.zeros(len(first), bool)
-    aside[picked] = True
+    aside[order[((np.arange(wanted) + 0.5) * len(first) / wanted).astype(np.int64)]] = True
     chosen = aside[which]
-    if chosen.all():
-        chosen = which == 0
+    if by_class:
+        lost = np.setdiff1d(samples.y, samples.y[~chosen])
+        chosen &= ~np.isin(samples.y, lost)
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
@@ -99,3 +99,15 @@ def folds(samples: Samples, count: int, random: np.random.RandomState) -> Array:
     number = np.empty(len(first), np.int64)
     number[order] = np.arange(len(first)) % count
     return number[which]
+
+
+def weighted_rows(samples: Samples, count: int, random: np.random.RandomState) -> Array:
+    """Rows of X drawn without repetition, heavier ones likelier, as repeated ones would be.
+
+    Each waits for an exponential time with its weight as rate; the first to arrive are taken.
+    """
+    waits = random.standard_exponential(len(samples))
+    order = np.argsort(waits if samples.weights is None else waits / samples.weights, kind="stable")
+    if len(samples) <= GROUPED:
+        order = order[np.sort(np.unique(bytes_of_rows(samples.X[order]), return_index=True)[1])]
+    return samples.X[order[:count]]

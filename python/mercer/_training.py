@@ -65,11 +65,10 @@ def train_options(options: dict[str, Any]) -> L.mercer_train_options:
 
 
 def _plan_dict(plan: L.mercer_plan) -> dict[str, Any]:
-    result = {}
-    for name, _ in plan._fields_:
+    result: dict[str, Any] = {}
+    for name in L.fields(plan):
         value = getattr(plan, name)
         result[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    result.pop("struct_size")
     result["precision"] = str(A.NUMPY[result["precision"]]) if result["precision"] in A.NUMPY else None
     result["ridge"], result["batch_size"] = result.pop("lambda"), result.pop("batch")
     for name in ("carry", "average", "decay", "cache_data", "cache_centers"):
@@ -107,8 +106,9 @@ def plan(
     Examples
     --------
     >>> import mercer
-    >>> mercer.plan(1_000_000, 20_000, 784, 10, memory="8G")["solver"]
-    'ep4'
+    >>> plan = mercer.plan(1_000_000, 20_000, 784, 10, memory="8G")
+    >>> plan["bytes"] < 8_000_000_000
+    True
     """
     for name, value in (("samples", samples), ("centers", centers), ("features", features), ("outputs", outputs)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -133,7 +133,7 @@ def plan(
     return _plan_dict(result)
 
 
-_PROGRESS = [name for name, _ in L.mercer_progress._fields_ if name != "struct_size"]
+_PROGRESS = L.fields(L.mercer_progress)
 
 
 class Trainer:
@@ -346,22 +346,22 @@ class Trainer:
 
 
 def _report_dict(report: L.mercer_report) -> dict[str, Any]:
-    result = {name: getattr(report, name) for name, _ in report._fields_ if name not in ("struct_size", "plan")}
+    result = {name: getattr(report, name) for name in L.fields(report) if name != "plan"}
     result["plan"] = _plan_dict(report.plan)
     result["stopped"] = {0: "finished", 1: "early stopping", 2: "callback"}.get(report.stopped, str(report.stopped))
     return result
 
 
 def _on_progress(trainer: Trainer | None, pointer: Any) -> int:
-    """The library's callback. Control-C arrives here as an exception: Python runs signal handlers now."""
-    if trainer is None or trainer._error is not None:
+    """The library's callback: Python's signal handlers run now, so this is where Control-C is noticed."""
+    if trainer is None or trainer._error is not None or trainer.model.context.interrupted:
         return 1
     try:
         progress = {name: getattr(pointer.contents, name) for name in _PROGRESS}
         if progress["pass_samples"] == 0:
             trainer.history.append(progress)
         stop = [bool(callback(dict(progress))) for callback in trainer.callbacks]
-        return 1 if any(stop) else 0
+        return 1 if any(stop) or trainer.model.context.interrupted else 0
     except BaseException as error:
         trainer._error = error
         return 1

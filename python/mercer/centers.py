@@ -78,20 +78,21 @@ def choose(
             raise ValueError(f"labels has the shape {classes.shape}, ({x.shape[0]},) is needed")
         options.labels, options.classes = A.integers(classes), int(classes.max(initial=0)) + 1
     failure: list[BaseException] = []
+    own = context or shared_context(n_jobs)
 
     def progress(_user: Any, done: int, total: int, error: float) -> int:
         try:
-            return 1 if callback is not None and callback(done, total, error) else 0
-        except BaseException as problem:  # Control-C comes this way, too
+            return 1 if own.interrupted or (callback is not None and callback(done, total, error)) else 0
+        except BaseException as problem:
             failure.append(problem)
             return 1
 
     options.progress = L.center_progress(progress)
-    result, context = np.empty((int(n_centers), x.shape[1]), x.dtype), context or shared_context(n_jobs)
+    result = np.empty((int(n_centers), x.shape[1]), x.dtype)
     try:
-        context.call(
+        own.call(
             "mercer_choose_centers",
-            context.handle,
+            own.handle,
             C.byref(A.view(result)),
             C.byref(A.view(x)),
             C.byref(options),

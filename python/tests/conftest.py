@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings that must be there before anything is imported, and data that tests share."""
+import os
+
+# scikit-learn skips one of its checks without it.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def blobs():
+    """Three clouds in the plane that overlap a little: X (1200, 2), y (1200)."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 1200)
+    centers = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+    return centers[y] + rng.normal(size=(1200, 2)), y

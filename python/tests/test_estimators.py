@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The estimators beyond scikit-learn's own checks: what their parameters do, and what people do with them."""
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.metrics import log_loss  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+
+from mercer import Kernel, KernelClassifier, KernelRegressor, Model, _base, _estimators  # noqa: E402
+
+
+@pytest.fixture
+def waves(rng):
+    X = rng.uniform(-3, 3, (500, 2))
+    return X, np.sin(X[:, 0]) + 0.5 * X[:, 1]
+
+
+# ---- Quality ----
+
+
+def test_digits():
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
+    start = time.process_time()
+    model = KernelClassifier(random_state=0).fit(X_train, y_train)
+    assert model.score(X_test, y_test) >= 0.985
+    assert time.process_time() - start < 2 * (os.cpu_count() or 1)  # of all processors together
+
+
+def test_ridge_is_that_of_the_objective(waves):
+    X, y = waves
+    model = KernelRegressor("gaussian", bandwidth=1.0, ridge=0.7).fit(X, y)
+    K = Kernel("gaussian", bandwidth=1.0)(X)
+    wanted = K @ np.linalg.solve(K + 0.7 * np.eye(500), y)
+    np.testing.assert_allclose(model.predict(X), wanted, rtol=1e-4, atol=1e-5)
+
+
+# ---- Weights ----
+
+
+@pytest.mark.parametrize("parameters", [{}, {"n_centers": 40}, {"n_centers": 40, "center_method": "kmeans"}, {"ridge": 1.0}])
+def test_weights_are_repetitions(parameters, blobs, rng):
+    X, y = blobs[0][:300], blobs[1][:300]
+    counts = rng.integers(0, 4, 300)
+    weighted = KernelClassifier(random_state=0, **parameters).fit(X, y, counts)
+    order = rng.permutation(np.repeat(np.arange(300), counts))
+    repeated = KernelClassifier(random_state=0, **parameters).fit(X[order], y[order])
+    for method in ("decision_function", "predict_proba"):
+        np.testing.assert_array_equal(getattr(weighted, method)(blobs[0]), getattr(repeated, method)(blobs[0]))
+
+
+def test_weights_matter(waves):
+    X, y = waves
+    target = np.where(np.arange(500) < 250, 1.0, -1.0)
+    heavy = KernelRegressor("gaussian", bandwidth=50.0, ridge=1.0).fit(X, target, np.where(target > 0, 9.0, 1.0))
+    even = KernelRegressor("gaussian", bandwidth=50.0, ridge=1.0).fit(X, target)
+    assert heavy.predict(X).mean() > even.predict(X).mean() + 0.5
+
+
+def test_large_sets_draw_heavy_centers(monkeypatch, rng):
+    monkeypatch.setattr(_base, "SMALL", 100)
+    monkeypatch.setattr("mercer._samples.GROUPED", 100)
+    X = np.arange(1000.0).reshape(-1, 1)
+    weights = np.where(X[:, 0] < 100, 100.0, 0.001)
+    model = KernelRegressor(n_centers=50, random_state=0, solver="cg", epochs=2).fit(X, X[:, 0], weights)
+    assert (model.model_.centers < 100).mean() > 0.9
+
+
+# ---- Probabilities ----
+
+
+def test_probabilities_are_calibrated(rng):
+    """Labels that are right in 80 % of all cases: an interpolating model is sure of all of them without calibration."""
+    X = rng.uniform(-1, 1, (3000, 2))
+    right = (X[:, 0] > 0).astype(int)
+    y = np.where(rng.random(3000) < 0.8, right, 1 - right)
+    best = -(0.8 * np.log(0.8) + 0.2 * np.log(0.2))
+    model = KernelClassifier(random_state=0).fit(X[:1500], y[:1500])
+    raw = KernelClassifier(random_state=0, validation_fraction=0).fit(X[:1500], y[:1500])
+    calibrated, not_calibrated = (log_loss(y[1500:], m.predict_proba(X[1500:])) for m in (model, raw))
+    assert calibrated < 0.75 * not_calibrated and best < calibrated < np.log(2)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict_proba(X).argmax(1), model.predict(X))
+    sure = model.predict_proba(X[1500:]).max(1)
+    hit = model.predict(X[1500:]) == y[1500:]
+    assert abs(sure.mean() - hit.mean()) < 0.06
+
+
+def test_held_back_for_calibration(monkeypatch, blobs):
+    monkeypatch.setattr(_estimators, "CROSS_VALIDATED", 500)
+    X, y = blobs
+    model = KernelClassifier(random_state=0, ridge=1.0).fit(X, y)
+    assert model.model_.centers.shape[0] == 1140  # one in twenty is held back
+    assert 0.02 < model.temperature_ < 1 and model.temperature_ != 0.25
+    assert KernelClassifier(random_state=0, validation_fraction=0).fit(X, y).model_.centers.shape[0] == 1200
+
+
+def test_few_samples():
+    model = KernelClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"])
+    assert model.predict([[0.1]])[0] == "a" and model.temperature_ == 0.25
+    one = KernelClassifier().fit([[0.0], [1.0]], ["a", "a"])
+    assert one.predict([[5.0]])[0] == "a" and one.predict_proba([[5.0]]).tolist() == [[1.0]]
+
+
+# ---- Parameters ----
+
+
+def test_centers(waves):
+    X, y = waves
+    assert KernelRegressor(n_centers=30).fit(X, y).model_.centers.shape == (30, 2)
+    assert KernelRegressor(n_centers=10**6).fit(X, y).model_.centers.shape == (500, 2)
+    own = KernelRegressor(centers=X[:7]).fit(X, y)
+    np.testing.assert_array_equal(own.model_.centers, X[:7])
+    for method in ("kmeans", "rpcholesky"):
+        assert KernelRegressor(n_centers=20, center_method=method).fit(X, y).model_.centers.shape == (20, 2)
+    labels = (y > 1).astype(int)
+    assert KernelClassifier(n_centers=20, center_method="balanced").fit(X, labels).score(X, labels) > 0.8
+
+
+def test_default_number_of_centers_has_a_limit(monkeypatch, waves):
+    monkeypatch.setattr(_base, "SMALL", 100)
+    assert KernelRegressor().fit(*waves).model_.centers.shape[0] == 100
+    assert KernelRegressor(n_centers="all").fit(*waves).model_.centers.shape[0] == 500
+
+
+def test_precision_and_types(waves, monkeypatch):
+    X, y = waves
+    assert KernelRegressor().fit(X, y).predict(X).dtype == np.float64
+    assert KernelRegressor(precision="float32").fit(X, y).predict(X).dtype == np.float32
+    assert KernelRegressor().fit(X.astype("f"), y).predict(X).dtype == np.float32
+    assert KernelRegressor().fit(X.astype(np.float16), y).model_.centers.dtype == np.float16
+    bytes_ = KernelRegressor().fit((X * 30 + 100).astype(np.uint8), y)
+    assert bytes_.model_.centers.dtype == np.uint8
+    monkeypatch.setattr(_base, "SMALL", 100)
+    assert KernelRegressor(n_centers=50).fit(X, y).model_.weights.dtype == np.float32
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg", "ep4", "ep3", "ep2", "ep1", "gd", "nytro", "pegasos", "richardson"])
+def test_solvers(solver, waves):
+    X, y = waves
+    model = KernelRegressor(solver=solver, epochs=20, random_state=0).fit(X, y)
+    assert model.plan_["solver"] == solver and model.score(X, y) > 0.3
+    if solver == "ep2":
+        with pytest.raises(ValueError, match="ep2"):
+            KernelRegressor(solver="ep2", n_centers=10).fit(X, y)
+
+
+def test_same_seed_same_bits(waves):
+    X, y = waves
+    runs = [KernelRegressor(solver="ep4", n_centers=90, epochs=3, random_state=7, n_jobs=j).fit(X, y) for j in (1, 2)]
+    np.testing.assert_array_equal(runs[0].predict(X), runs[1].predict(X))
+    other = KernelRegressor(solver="ep4", n_centers=90, epochs=3, random_state=8).fit(X, y)
+    assert (other.predict(X) != runs[0].predict(X)).any()
+
+
+def test_early_stopping(blobs):
+    X, y = blobs
+    model = KernelClassifier(solver="ep4", epochs=200, early_stopping=True, random_state=0).fit(X, y)
+    assert model.n_iter_ < 200 and model.summary_["stopped"] == "early stopping"
+    history = model.history_
+    assert len(history["validation_accuracy"]) == model.n_iter_ and len(history["epoch"]) == model.n_iter_
+    assert model.temperature_ != 0.25
+
+
+def test_tolerance(waves):
+    X, y = waves
+    loose = KernelRegressor(solver="ep4", epochs=300, tol=0.2, random_state=0).fit(X, y)
+    assert loose.n_iter_ < 300 and loose.summary_["stopped"] == "callback"
+
+
+def test_warm_start(waves):
+    X, y = waves
+    model = KernelRegressor(solver="ep4", n_centers=200, epochs=2, average=False, warm_start=True, random_state=0)
+    first = model.fit(X, y).history_["train_loss"][-1]
+    held = model.model_
+    assert model.fit(X, y).history_["train_loss"][0] < first and model.model_ is held
+    labels = KernelClassifier(warm_start=True).fit(X, y > 0)
+    with pytest.raises(ValueError, match="classes"):
+        labels.fit(X, np.where(y > 0, "a", "b"))
+    with pytest.raises(ValueError):
+        model.fit(X, np.stack([y, y], axis=1))
+
+
+@pytest.mark.parametrize(
+    "parameters, error",
+    [
+        ({"kernel": "laplac"}, ValueError),
+        ({"kernel": 3}, TypeError),
+        ({"kernel": Kernel("linear"), "bandwidth": 1.0}, ValueError),
+        ({"bandwidth": -1.0}, ValueError),
+        ({"bandwidth": "wide"}, TypeError),
+        ({"n_centers": 0}, ValueError),
+        ({"n_centers": 2.5}, TypeError),
+        ({"centers": np.ones((3, 5))}, ValueError),
+        ({"center_method": "guess", "n_centers": 3}, ValueError),
+        ({"center_method": "balanced"}, ValueError),
+        ({"solver": "magic"}, ValueError),
+        ({"epochs": -3}, ValueError),
+        ({"epochs": 1.5}, TypeError),
+        ({"batch_size": -1}, ValueError),
+        ({"ridge": -1.0}, ValueError),
+        ({"average": "maybe"}, ValueError),
+        ({"tol": -1.0}, ValueError),
+        ({"validation_fraction": 1.0}, ValueError),
+        ({"validation_fraction": "half"}, ValueError),
+        ({"early_stopping": True, "validation_fraction": 0}, ValueError),
+        ({"memory": "lots"}, ValueError),
+        ({"device": "abacus"}, ValueError),
+        ({"precision": "half"}, ValueError),
+        ({"n_jobs": 0}, ValueError),
+        ({"random_state": "seed"}, TypeError),
+    ],
+)
+def test_bad_parameters(parameters, error, waves):
+    model = KernelRegressor(**parameters)
+    with pytest.raises(error):
+        model.fit(*waves)
+    with pytest.raises(NotFittedError):
+        model.predict(waves[0])
+
+
+def test_a_fit_that_fails_leaves_the_last_one(blobs):
+    X, y = blobs
+    model = KernelClassifier(random_state=0).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(MemoryError):
+        model.set_params(memory=1000, solver="direct").fit(X, np.where(y == 0, "a", "b"))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+# ---- Streams ----
+
+
+def test_partial_fit(blobs):
+    X, y = blobs
+    names = np.array(["low", "right", "top"])[y]
+    model = KernelClassifier(n_centers=200, random_state=0)
+    for _ in range(3):
+        for first in range(0, 900, 300):
+            rows = slice(first, first + 300)
+            model.partial_fit(X[rows], names[rows], classes=["low", "right", "top"])
+    assert model.score(X[900:], names[900:]) > 0.85
+    assert 0.01 < model.temperature_ < 1 and model.temperature_ != 0.25
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    again.partial_fit(X[:300], names[:300])
+    with pytest.raises(ValueError, match="left"):
+        model.partial_fit(X[:300], np.full(300, "left"))
+    with pytest.raises(ValueError, match="classes"):
+        model.partial_fit(X[:300], names[:300], classes=["a", "b"])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:300, :1], names[:300])
+    with pytest.raises(ValueError):
+        model.partial_fit(X[:0], names[:0])
+
+
+def test_partial_fit_of_types_and_after_fit(waves):
+    X, y = waves
+    model = KernelRegressor(random_state=0).fit(X, y)
+    before = model.predict(X).copy()
+    model.partial_fit(X, y + 1.0, sample_weight=np.ones(500))
+    assert (model.predict(X) != before).any() and model.n_iter_ >= 2
+    stream = KernelRegressor(n_centers=50, random_state=0).partial_fit(X.astype("f"), y)
+    stream.partial_fit(X, y).partial_fit(X.tolist(), y)
+    with pytest.raises(ValueError, match="columns"):
+        stream.partial_fit(X, np.stack([y, y], axis=1))
+    stream.fit(X, y)
+    assert stream.score(X, y) > 0.9
+
+
+# ---- Company ----
+
+
+def test_multi_output(waves):
+    X, y = waves
+    both = KernelRegressor(ridge=0.1).fit(X, np.stack([y, -2 * y], axis=1))
+    alone = KernelRegressor(ridge=0.1).fit(X, y)
+    assert both.predict(X).shape == (500, 2)
+    np.testing.assert_allclose(both.predict(X)[:, 0], alone.predict(X), rtol=1e-6, atol=1e-9)
+
+
+def test_frames_pipelines_and_search(blobs):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(blobs[0], columns=["east", "north"])
+    y = pandas.Series(np.array(["a", "b", "c"])[blobs[1]])
+    pipe = make_pipeline(StandardScaler().set_output(transform="pandas"), KernelClassifier(random_state=0))
+    search = GridSearchCV(pipe, {"kernelclassifier__ridge": [0.1, 10.0]}, cv=3, n_jobs=2).fit(X, y)
+    assert search.best_score_ > 0.85 and set(search.predict(X)) == {"a", "b", "c"}
+    fitted = search.best_estimator_[-1]
+    assert fitted.feature_names_in_.tolist() == ["east", "north"]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(X[["north", "east"]])
+    assert cross_val_score(KernelClassifier(random_state=0), X, y, cv=3, scoring="neg_log_loss").min() > -0.6
+
+
+def test_clone_and_kernel_objects(blobs):
+    X, y = blobs
+    model = clone(KernelClassifier(Kernel("gaussian", bandwidth=1.0), ridge=1.0)).fit(X, y)
+    assert str(model.model_.kernel) == "gaussian:bandwidth=1"
+    own = KernelClassifier(Kernel.from_function(lambda r: np.exp(-r)), n_centers=40, ridge=0.1).fit(X, y)
+    assert clone(own).fit(X, y).score(X, y) > 0.8
+
+
+def test_model_file_of_an_estimator(blobs, tmp_path):
+    X, y = blobs
+    model = KernelClassifier(n_centers=50, random_state=0).fit(X, np.array(["a", "b", "c"])[y])
+    model.model_.save(tmp_path / "m.safetensors")
+    plain = Model.load(tmp_path / "m.safetensors")
+    assert plain.labels == ["a", "b", "c"]
+    np.testing.assert_array_equal(np.array(plain.labels)[plain.classify(X)], model.predict(X))
+
+
+def test_sparse_is_refused(waves):
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="dense"):
+        KernelRegressor().fit(sparse.csr_matrix(waves[0]), waves[1])
+
+
+def _score_in_child(model, X, y, queue):
+    queue.put(model.fit(X, y).score(X, y))
+
+
+@pytest.mark.skipif("MERCER_LIBRARY" in os.environ, reason="another library than the package's, maybe with OpenMP")
+def test_a_forked_process_can_go_on(blobs):
+    """The library is built without OpenMP for this: its threads do not survive a fork, and the child would hang."""
+    X, y = blobs
+    model = KernelClassifier(random_state=0, n_jobs=2).fit(X, y)
+    fork = multiprocessing.get_context("fork")
+    queue = fork.Queue()
+    child = fork.Process(target=_score_in_child, args=(model, X, y, queue), daemon=True)
+    child.start()
+    child.join(60)
+    if child.is_alive():
+        child.kill()
+        pytest.fail("the child hangs")
+    assert queue.get(timeout=5) == model.score(X, y)
+
+
+# ---- Watching ----
+
+
+def test_callbacks(waves):
+    X, y = waves
+    seen = []
+    model = KernelRegressor(solver="ep4", epochs=50)
+    model.fit(X, y, callbacks=[lambda p: seen.append(p["epoch"]) or p["epoch"] >= 3])
+    assert model.n_iter_ == 3 and max(seen) == 3 and model.summary_["stopped"] == "callback"
+
+
+def test_control_c(waves):
+    X, y = waves
+    model = KernelClassifier(solver="ep4", epochs=10**6)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y > 0)
+    finally:
+        timer.cancel()
+    assert model.score(X, y > 0) > 0.8 and model.predict_proba(X).shape == (500, 2)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_progress_line(waves, capsys):
+    KernelRegressor(solver="ep4", epochs=3, verbose=2).fit(*waves)
+    shown = capsys.readouterr()
+    assert shown.err.count("\n") == 3 and "100% |####" in shown.err and "epoch 3/3" in shown.err
+    assert "solver" in shown.out or "epochs" in shown.out
+
+
+def test_progress_line_on_a_terminal(waves, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    KernelRegressor(solver="ep4", epochs=3, verbose=1).fit(*waves)
+    err = capsys.readouterr().err
+    assert err.count("\r") >= 3 and err.count("\n") == 1
+
+
+def test_plots(waves):
+    pytest.importorskip("matplotlib")
+    model = KernelRegressor(solver="ep4", epochs=3).fit(*waves)
+    assert len(model.plot_history().lines) == 1 and len(model.plot_spectrum().lines) == 1
+    direct = KernelRegressor(solver="direct").fit(*waves)
+    with pytest.raises(ValueError, match="direct"):
+        direct.plot_spectrum()
+    with pytest.raises(ValueError, match="direct"):
+        direct.plot_history()
+    with pytest.raises(NotFittedError):
+        KernelRegressor().plot_history()
+
+
+def test_report(waves, tmp_path):
+    path = KernelRegressor(solver="ep4", epochs=3).fit(*waves).report(tmp_path / "page.html")
+    page = open(path, encoding="utf-8").read()
+    assert page.startswith("<!") and "KernelRegressor" in page and "<script" not in page
+    KernelRegressor().fit(*waves).report(tmp_path / "direct.html")
+    with pytest.raises(OSError):
+        KernelRegressor().fit(*waves).report(tmp_path / "no" / "folder.html")
