@@ -122,10 +122,24 @@ def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None
     """Sample weights as contiguous doubles, or None."""
     if values is None:
         return None
-    array = np.ascontiguousarray(take(values, name), dtype=np.float64)
+    array = take(values, name)
+    real_type(array, name)
+    array = np.ascontiguousarray(array, dtype=np.float64)
     if array.shape != (rows,):
         raise ValueError(f"{name} has the shape {array.shape}, ({rows},) is needed")
     return array
+
+
+def class_numbers(values: Any, rows: int, name: str = "labels") -> Array:
+    """Numbers of classes, one for each row, as contiguous 32-bit integers."""
+    array = take(values, name)
+    if array.dtype.kind not in "iub":
+        raise TypeError(f"{name} has the type {array.dtype}; whole numbers are needed")
+    if array.shape != (rows,):
+        raise ValueError(f"{name} has the shape {array.shape}, ({rows},) is needed")
+    if array.size and not (0 <= array.min() and array.max() < 2**31 - 1):
+        raise ValueError(f"{name} has numbers from {array.min()} to {array.max()}; classes are counted from 0")
+    return np.ascontiguousarray(array, dtype=np.int32)
 
 
 def doubles(array: Array | None) -> Any:

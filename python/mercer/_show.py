@@ -43,10 +43,12 @@ class ShowMixin:
     def plot_history(self, ax: Any = None) -> Any:
         """Losses by epoch; returns matplotlib's axes."""
         self._need()
+        curves = {name: values for name, values in self.history_.items() if name.endswith("_loss")}
+        if not curves:
+            raise ValueError(f"solver {self.plan_.get('solver')} has no history of losses; cg and ep4 have one")
         ax = _axes(ax)
-        for name, values in self.history_.items():
-            if name.endswith("_loss"):
-                ax.plot(self.history_["epoch"], values, marker=".", label=name.replace("_", " "))
+        for name, values in curves.items():
+            ax.plot(self.history_["epoch"], values, marker=".", label=name.replace("_", " "))
         ax.set(xlabel="epoch", ylabel="mean squared error", yscale="log")
         ax.legend()
         return ax

@@ -296,9 +296,7 @@ class Trainer:
             )
             return source, [x, y, weights]
         x = self._pair(X, np.zeros((1, 1)))[0]
-        numbers = np.ascontiguousarray(A.take(labels, "labels"), dtype=np.int32)
-        if numbers.shape != (x.shape[0],):
-            raise ValueError(f"labels has the shape {numbers.shape}, ({x.shape[0]},) is needed")
+        numbers = A.class_numbers(labels, x.shape[0])
         weights = A.weights(sample_weight, x.shape[0])
         context.call(
             "mercer_source_from_labels",

@@ -73,9 +73,7 @@ def choose(
     if chosen is not None:
         options.kernel = C.pointer(chosen.struct)
     if labels is not None:
-        classes = np.ascontiguousarray(A.take(labels, "labels"), dtype=np.int32)
-        if classes.shape != (x.shape[0],):
-            raise ValueError(f"labels has the shape {classes.shape}, ({x.shape[0]},) is needed")
+        classes = A.class_numbers(labels, x.shape[0])
         options.labels, options.classes = A.integers(classes), int(classes.max(initial=0)) + 1
     failure: list[BaseException] = []
     own = context or shared_context(n_jobs)

@@ -232,7 +232,9 @@ def test_bad_fits(problem):
     with pytest.raises(ValueError):
         trainer.fit(X, labels=np.full(600, 7))
     with pytest.raises(ValueError):
-        trainer.fit(X, labels=np.zeros(3))
+        trainer.fit(X, labels=np.zeros(3, int))
+    with pytest.raises(TypeError, match="labels"):
+        trainer.fit(X, labels=np.zeros(600))
     with pytest.raises(TypeError, match="augment"):
         trainer.fit(X, Y, augment="flip")
     with pytest.raises(ValueError):
