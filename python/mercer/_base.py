@@ -303,7 +303,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         held: float | int = float(self.validation_fraction) if self.early_stopping else self._holds_back(everything)
         if held and len(everything) > 1:
             rows, others = split(everything, held, np.random.RandomState(seed % 2**32), task.classification)
-            samples, aside = everything.take(rows), everything.take(others)
+            aside = everything.take(others)
+            # A large X is not copied for the sake of a few rows: they get the weight 0 instead.
+            few_centers = self.centers is not None or self._center_count(len(everything)) < len(rows)
+            in_place = len(everything) > SMALL and few_centers and self.solver not in SAMPLES_ARE_CENTERS
+            samples = everything.without(others) if in_place and not self.early_stopping else everything.take(rows)
         if self._warm():
             model = self.model_
             self._sync()

@@ -34,6 +34,13 @@ class Samples:
         return Samples(self.X[rows], self.y[rows], None if self.weights is None else self.weights[rows])
 
 
+    def without(self, rows: Array) -> Samples:
+        """The same samples, of which some count nothing."""
+        weights = np.ones(len(self)) if self.weights is None else self.weights.copy()
+        weights[rows] = 0
+        return Samples(self.X, self.y, weights)
+
+
 def bytes_of_rows(array: Array) -> Array:
     """One opaque item for each row, equal where rows are equal."""
     whole = np.ascontiguousarray(array)
@@ -107,7 +114,10 @@ def weighted_rows(samples: Samples, count: int, random: np.random.RandomState) -
     Each waits for an exponential time with its weight as rate; the first to arrive are taken.
     """
     waits = random.standard_exponential(len(samples))
-    order = np.argsort(waits if samples.weights is None else waits / samples.weights, kind="stable")
+    if samples.weights is not None:
+        with np.errstate(divide="ignore"):  # weight 0: never
+            waits /= samples.weights
+    order = np.argsort(waits, kind="stable")
     if len(samples) <= GROUPED:
         order = order[np.sort(np.unique(bytes_of_rows(samples.X[order]), return_index=True)[1])]
     return samples.X[order[:count]]

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
-from mercer import Kernel, KernelClassifier, KernelRegressor, Model, _base, _estimators  # noqa: E402
+from mercer import Kernel, KernelClassifier, KernelRegressor, Model, Trainer, _base, _estimators  # noqa: E402
 
 
 @pytest.fixture
@@ -107,6 +107,23 @@ def test_held_back_for_calibration(monkeypatch, blobs):
     assert model.model_.centers.shape[0] == 1140  # one in twenty is held back
     assert 0.02 < model.temperature_ < 1 and model.temperature_ != 0.25
     assert KernelClassifier(random_state=0, validation_fraction=0).fit(X, y).model_.centers.shape[0] == 1200
+
+
+def test_large_samples_are_not_copied_for_calibration(monkeypatch, blobs):
+    monkeypatch.setattr(_estimators, "CROSS_VALIDATED", 500)
+    monkeypatch.setattr(_base, "SMALL", 1000)
+    X, y = blobs[0].astype("f"), blobs[1]
+    taken = []
+    take = _base.Samples.take
+    monkeypatch.setattr(_base.Samples, "take", lambda self, rows: taken.append(len(rows)) or take(self, rows))
+    model = KernelClassifier(centers=X[:100], ridge=1.0, random_state=0, solver="direct").fit(X, y)
+    assert taken == [60] and model.temperature_ != 0.25
+    # They count nothing: the model is that of the other rows.
+    rows, others = _base.split(_base.Samples(X, y, None), 60, np.random.RandomState(0), True)
+    plain = Model(model.model_.kernel, X[:100], outputs=3)
+    Trainer(plain, ridge=1.0, solver="direct").fit(X[rows], labels=y[rows])
+    assert len(others) == 60
+    np.testing.assert_allclose(plain.predict(X), model.decision_function(X), atol=1e-3)
 
 
 def test_few_samples():
