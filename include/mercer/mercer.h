@@ -462,8 +462,9 @@ typedef enum mercer_task {
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
  *
- * npy, idx and raw files are mapped and may be larger than memory; gz files and text are read into it. Whole numbers in
- * text are classes if at most 100 differ and they occur three times on average, or if only two differ.
+ * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz files
+ * and text are read. Whole numbers in text are classes if at most 100 differ and they occur three times on average, or
+ * if only two differ.
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;
@@ -498,6 +499,9 @@ MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_contex
  */
 MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
                                                    int64_t first, int64_t rows, uint64_t seed);
+/* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names. */
+MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,
+                                             int64_t count);
 MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 
 typedef struct mercer_dataset_info {
