@@ -184,6 +184,7 @@ static int finish(run *r)
     if (code != CLI_OK) return code;
     const cli_metrics *metrics = job->validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
+    cli_log_event(r->log, "plan", cli_plan_json(&r->report.plan)); /* with the numbers as they were used */
     cli_log_spectrum(r->log, r->trainer, &r->report);
     if (metrics != NULL) log_confusion(r);
     cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));
