@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-import unittest
 
 from support import PROGRAM, Case, main, npy_bytes
 
@@ -194,5 +193,4 @@ class Folder(Case):
 
 
 if __name__ == "__main__":
-    unittest.installHandler()
     main()
