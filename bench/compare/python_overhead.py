@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """python_overhead.py DATA [CENTERS] [REPEATS]: one training on MNIST, by KernelClassifier and by the mercer program.
 
-DATA is a folder with the files of MNIST's names (train-images-idx3-ubyte.gz, ...). Both train on the same bytes with the
-same kernel, centers, solver, epochs and seed, one after the other, REPEATS times; reported are best and median seconds of
-the whole run (reading files, centers, training) and the ratio of the medians. The package's library runs threads of its
-own, the program that comes with it too.
+DATA is a folder with the files of MNIST's names (train-images-idx3-ubyte.gz, ...). Both train on the same bytes with
+the same kernel, centers, solver, epochs and seed, one after the other, REPEATS times; reported are best and median
+seconds of the whole run (reading files, centers, training) and the ratio of the medians. The program is the one that
+the package holds, built with the same flags as its library.
 """
+
 import json
 import os
 import statistics
@@ -31,14 +32,33 @@ def by_package(x, y, centers):
     start = time.perf_counter()
     X, labels = Dataset(x, y).read()
     model = KernelClassifier(
-        "laplace", bandwidth=BANDWIDTH, n_centers=centers, solver=SOLVER, epochs=EPOCHS, random_state=0, validation_fraction=0
+        "laplace",
+        bandwidth=BANDWIDTH,
+        n_centers=centers,
+        solver=SOLVER,
+        epochs=EPOCHS,
+        random_state=0,
+        validation_fraction=0,
     )
     model.fit(X, labels)
     return time.perf_counter() - start, model.summary_["seconds"], model
 
 
 def by_program(x, y, centers, output):
-    command = [_program.program(), "train", "--x", x, "--y", y, "--preprocess", "none", "--kernel", "laplace", "--json", "-q"]
+    command = [
+        _program.program(),
+        "train",
+        "--x",
+        x,
+        "--y",
+        y,
+        "--preprocess",
+        "none",
+        "--kernel",
+        "laplace",
+        "--json",
+        "-q",
+    ]
     command += ["--bandwidth", str(BANDWIDTH), "--centers", str(centers), "--solver", SOLVER, "--epochs", str(EPOCHS)]
     start = time.perf_counter()
     done = subprocess.run([*command, "-o", output], check=True, capture_output=True, text=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """New samples from old ones: every epoch sees each image shifted another way. Bytes stay bytes."""
+
 import numpy as np
 
 from mercer import Dataset, Model, Trainer, median_distance

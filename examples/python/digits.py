@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Handwritten digits: train on two thirds, look at the rest."""
+
 import time
 
 from sklearn.datasets import load_digits

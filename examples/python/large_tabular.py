@@ -3,6 +3,7 @@
 
 large_tabular.py [ROWS] [CENTERS]
 """
+
 import sys
 import tempfile
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data that arrive in pieces: partial_fit, probabilities at any time, and a model that goes on after a restart."""
+
 import pickle
 
 from mercer import Dataset, KernelClassifier

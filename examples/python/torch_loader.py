@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A PyTorch data loader feeds Trainer.step; tensors in the memory of the CPU are not copied."""
+
 import sys
 
 try:

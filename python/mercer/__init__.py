@@ -5,6 +5,7 @@ Estimators in the manner of scikit-learn: :class:`KernelClassifier`, :class:`Ker
 Below them, with NumPy alone: :class:`Kernel`, :func:`kernel_matrix`, :func:`kernel_matmul`, :class:`Model`,
 :class:`Trainer`, :class:`Dataset`, :func:`plan`, and :mod:`mercer.centers`.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

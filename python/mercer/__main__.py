@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``python -m mercer ...`` is ``mercer ...``: this process becomes the program."""
+
 from __future__ import annotations
 
 import os

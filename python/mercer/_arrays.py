@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays in and out: views of the caller's memory where its layout allows, one copy where it does not."""
+
 from __future__ import annotations
 
 import ctypes as C

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the estimators share: parameters, centers and kernel, one training, predictions."""
+
 from __future__ import annotations
 
 import math
@@ -29,66 +30,6 @@ PATIENCE = 5  # epochs without a better result before training stops early
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 SAMPLES_ARE_CENTERS = ("ep1", "ep2", "richardson", "pegasos")
 NEED_STEPS = ("auto", "direct", "cg", *SAMPLES_ARE_CENTERS)  # solvers that a stream replaces by ep4
-
-PARAMETERS = '''Parameters
-    ----------
-    kernel : str or Kernel, default="laplace"
-        Kernel function: "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7".
-    bandwidth : float or None
-        Bandwidth of the kernel; None: the median distance between samples.
-    n_centers : int, "all" or None
-        Number of centers; None: all samples, but at most 10,000.
-    centers : array of shape (p, d) or None
-        Centers of one's own, instead of chosen ones.
-    center_method : {"random", "kmeans", "rpcholesky", "balanced"}
-        How centers are chosen; "balanced", as many of each class, is for classification.
-    solver : str, default="auto"
-        "auto", "direct", "cg", "ep4", ...: see docs/python.md.
-    epochs : int or None
-        Passes over the samples, or most steps of "cg".
-    batch_size : int or None
-        Samples in a step.
-    ridge : float, default=0
-        lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2.
-    average : bool or None
-        Whether to return the average of the later iterates.
-    tol : float or None
-        Stop when the loss (of validation, with early_stopping) has not fallen by this share for 5 epochs.
-    validation_fraction : float, default=0.1
-        Share of samples that early_stopping holds back. 0: nothing is held back, for calibration neither.
-    early_stopping : bool, default=False
-        Stop when validation has not got better for 5 epochs, and return the best weights.
-    memory : int, str or None
-        Bytes that training may hold beside the data: 8000000000, "8G", "16GiB"; None: half of what is free.
-    device : {"auto", "cpu", "reference"}
-    precision : {"auto", "float32", "float64"}
-        Type of the arithmetic. "auto": double if X is float64 and has at most 10,000 rows, else float.
-    n_jobs : int or None
-        Threads; None or -1: one for each processor. Results do not depend on it.
-    random_state : int, RandomState or None
-    verbose : int, default=0
-        1: a line of progress on stderr; 2: the plan as well.
-    warm_start : bool, default=False
-        The next fit keeps centers and kernel and begins with the weights of the last.
-
-    Attributes
-    ----------
-    model_ : Model
-    history_ : dict of arrays
-        By epoch: train_loss, validation_loss, seconds, ...
-    plan_ : dict
-        What training did and why.
-    n_iter_ : int
-        Epochs done.
-    n_features_in_ : int
-    feature_names_in_ : array
-        If X was a frame with column names.'''
-
-
-def params_doc(cls: type) -> type:
-    """Puts the parameters that estimators share into a docstring."""
-    cls.__doc__ = (cls.__doc__ or "").replace("%PARAMETERS%", PARAMETERS)
-    return cls
 
 
 @dataclass

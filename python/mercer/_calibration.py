@@ -7,6 +7,7 @@ T minimises the weighted log loss on scores of samples that the model has not se
 one number, convex in 1/T; a golden-section search over log T finds it. One parameter cannot change which class is the
 likeliest, and some hundred samples determine it.
 """
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contexts: threads, backend and memory of calls into the library, and the lock that keeps two threads out of one."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -12,6 +13,8 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from . import _library as L
 
@@ -147,8 +150,6 @@ def byte_count(memory: int | float | str | None) -> int:
 
 def seed_from(random_state: Any) -> int:
     """A seed from None (a fresh one), an integer, or a NumPy RandomState or Generator."""
-    import numpy as np
-
     if random_state is None:
         return int(np.random.mtrand._rand.randint(0, 2**31 - 1))
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):

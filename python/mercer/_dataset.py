@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Datasets: samples and targets from files of any size, or computed when they are read."""
+
 from __future__ import annotations
 
 import ctypes as C

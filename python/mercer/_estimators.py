@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Estimators in the manner of scikit-learn."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,7 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from . import _calibration
 from ._arrays import Array
-from ._base import KernelEstimator, Task, params_doc
+from ._base import KernelEstimator, Task
+from ._parameters import params_doc
 from ._samples import Samples, folds
 from ._training import Callback
 

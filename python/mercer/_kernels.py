@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernel functions, kernel matrices and products with them."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -11,7 +12,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import shared_context
+from ._context import seed_from, shared_context
 
 
 class Kernel:
@@ -297,8 +298,6 @@ def median_distance(X: Any, *, random_state: Any = 0, n_jobs: int | None = None)
     >>> median_distance([[0.0], [1.0], [3.0]])
     2.0
     """
-    from ._context import seed_from
-
     x, context, result = A.points(X, "X"), shared_context(n_jobs), C.c_double()
     context.call("mercer_median_distance", context.handle, C.byref(result), C.byref(A.view(x)), seed_from(random_state))
     return result.value

@@ -4,6 +4,7 @@
 This module is a transcript of the header, in the header's order, and nothing else knows ctypes types by heart.
 ``python/tests/test_header.py`` parses the header and compares every constant, field, offset and argument.
 """
+
 from __future__ import annotations
 
 import ctypes as C

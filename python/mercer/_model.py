@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Models: f(x) = sum_j alpha_j K(x, z_j), their predictions and their files."""
+
 from __future__ import annotations
 
 import ctypes as C
@@ -189,9 +190,7 @@ class Model:
         self.context.call("mercer_model_save", self.handle, L.text(path, "path"), C.byref(options))
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str | None = None
-    ) -> Model:
+    def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str | None = None) -> Model:
         """Reads a model file or checkpoint; every size, offset and checksum is verified.
 
         The file is mapped: it must not be changed in place while the model exists. Replacing it is fine.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The mercer program that the package brings along."""
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A line of progress on stderr: redrawn on a terminal and in a notebook, one line an epoch elsewhere."""
+
 from __future__ import annotations
 
 import math

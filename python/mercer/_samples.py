@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Samples as the estimators train on them: without repetitions, in an order of their own, and split.
 
-A sample of weight 2 and two equal samples must give the same model. So equal samples (same features, same target) become
-one with the sum of their weights, samples of weight 0 are left out, and the rest is brought into the order of its bytes.
-What follows (centers, bandwidth, folds, the solver's sums) is then a function of the weighted set of samples, not of how
-it was written down.
+A sample of weight 2 and two equal samples must give the same model. So equal samples (same features, same target)
+become one with the sum of their weights, samples of weight 0 are left out, and the rest is brought into the order of
+its bytes. What follows (centers, bandwidth, folds, the solver's sums) is then a function of the weighted set of
+samples, not of how it was written down.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -32,7 +33,6 @@ class Samples:
     def take(self, rows: Array) -> Samples:
         """Some of the samples, copied."""
         return Samples(self.X[rows], self.y[rows], None if self.weights is None else self.weights[rows])
-
 
     def without(self, rows: Array) -> Samples:
         """The same samples, of which some count nothing."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a fitted estimator can show: curves, the spectrum, and the report page."""
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training: options, plans, trainers."""
+
 from __future__ import annotations
 
 import ctypes as C

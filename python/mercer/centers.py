@@ -3,6 +3,7 @@
 
 Each function returns an array of shape (n_centers, d) in the type of X: bytes stay bytes, other integers become floats.
 """
+
 from __future__ import annotations
 
 import ctypes as C

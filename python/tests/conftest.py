@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings that must be there before anything is imported, and data that tests share."""
+
 import os
 
 # scikit-learn skips one of its checks without it.

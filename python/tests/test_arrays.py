@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays at the boundary: what is viewed, what is copied, what is refused."""
+
 import numpy as np
 import pytest
 

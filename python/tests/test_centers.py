@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Centers: rows of X, clusters, classes, interruptions."""
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The examples in the docstrings and in docs/python.md do what they show."""
+
 import doctest
 import importlib
 import pkgutil

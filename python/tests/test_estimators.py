@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The estimators beyond scikit-learn's own checks: what their parameters do, and what people do with them."""
+
 import multiprocessing
 import os
 import pickle
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,7 +54,9 @@ def test_ridge_is_that_of_the_objective(waves):
 # ---- Weights ----
 
 
-@pytest.mark.parametrize("parameters", [{}, {"n_centers": 40}, {"n_centers": 40, "center_method": "kmeans"}, {"ridge": 1.0}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"n_centers": 40}, {"n_centers": 40, "center_method": "kmeans"}, {"ridge": 1.0}]
+)
 def test_weights_are_repetitions(parameters, blobs, rng):
     X, y = blobs[0][:300], blobs[1][:300]
     counts = rng.integers(0, 4, 300)
@@ -421,7 +425,7 @@ def test_plots(waves):
 
 def test_report(waves, tmp_path):
     path = KernelRegressor(solver="ep4", epochs=3).fit(*waves).report(tmp_path / "page.html")
-    page = open(path, encoding="utf-8").read()
+    page = Path(path).read_text(encoding="utf-8")
     assert page.startswith("<!") and "KernelRegressor" in page and "<script" not in page
     KernelRegressor().fit(*waves).report(tmp_path / "direct.html")
     with pytest.raises(OSError):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scripts in examples/python run, and say what they should."""
+
 import re
 import subprocess
 import sys
@@ -24,7 +25,13 @@ def run(name):
 
 
 def test_all_are_tried():
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"digits", "large_tabular", "streaming", "augmentation", "torch_loader"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == {
+        "digits",
+        "large_tabular",
+        "streaming",
+        "augmentation",
+        "torch_loader",
+    }
 
 
 def test_digits():

@@ -3,6 +3,7 @@
 
 Whatever is accepted is compared with plain NumPy.
 """
+
 import warnings
 
 import numpy as np
@@ -24,7 +25,6 @@ few = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
 
 
 def mostly(likely, other):
@@ -75,7 +75,13 @@ def any_array(draw, dimensions=(0, 4), rows=None):
 
 
 scalar = st.one_of(
-    st.none(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=5), st.booleans(), st.just([]), st.just(object())
+    st.none(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=5),
+    st.booleans(),
+    st.just([]),
+    st.just(object()),
 )
 
 

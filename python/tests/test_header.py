@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The declarations in mercer/_library.py say what include/mercer/mercer.h says: names, types, sizes, offsets."""
+
 import ctypes as C
 import re
 import shutil

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernel functions and products, against NumPy."""
+
 import copy
 import pickle
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Models: parts, predictions, files, pickles, lifetimes, threads."""
+
 import copy
 import gc
 import pickle
@@ -74,7 +75,12 @@ def test_file_and_pickle(model, tmp_path, rng):
     model.labels = ["a", "b", "c"]
     path = tmp_path / "m.safetensors"
     model.save(path)
-    for again in (Model.load(path), Model.from_bytes(model.to_bytes()), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+    for again in (
+        Model.load(path),
+        Model.from_bytes(model.to_bytes()),
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+    ):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         assert again.labels == model.labels and again.kernel == model.kernel
     assert "centers" in mercer.file_header(path)
@@ -127,7 +133,9 @@ def test_bad_models(arguments, error):
         Model(*arguments)
 
 
-@pytest.mark.parametrize("X", [np.ones((3, 5)), np.ones(4), np.full((2, 4), np.inf), [["a"] * 4], np.ones((1, 4), complex)])
+@pytest.mark.parametrize(
+    "X", [np.ones((3, 5)), np.ones(4), np.full((2, 4), np.inf), [["a"] * 4], np.ones((1, 4), complex)]
+)
 def test_bad_samples(model, X):
     with pytest.raises((ValueError, TypeError)):
         model.predict(X)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The program inside the package, and the package without its optional parts."""
+
 import subprocess
 import sys
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Python in README.md runs as it stands there, and is as short, good and fast as it says."""
+
 import re
 import time
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every check that scikit-learn has for estimators; none is expected to fail."""
+
 import pytest
 
 sklearn = pytest.importorskip("sklearn")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trainers: whole trainings, steps, callbacks, interruption, plans, datasets."""
+
 import os
 import signal
 import threading
@@ -249,7 +250,9 @@ def test_dataset_from_files(tmp_path, problem):
     np.save(tmp_path / "y.npy", Y)
     data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task="regression")
     info = data.info()
-    assert (info["rows"], info["features"], info["outputs"], info["task"]) == (600, 3, 2, "regression") and info["mapped"]
+    assert (info["rows"], info["features"], info["outputs"], info["task"]) == (600, 3, 2, "regression") and info[
+        "mapped"
+    ]
     x, y = data.read(10, 5)
     np.testing.assert_array_equal(x, X[10:15])
     np.testing.assert_array_equal(y, Y[10:15])

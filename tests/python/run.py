@@ -5,6 +5,7 @@
 The environment and the build are kept between runs, so that the second run takes the time of the tests. Exits with 77
 and a reason where the tests cannot run: Python older than 3.10, no venv module, no pip, no packages to be had.
 """
+
 import os
 import re
 import subprocess
@@ -38,7 +39,8 @@ def requirements(source):
     """What pyproject.toml asks for to build and to test, without a parser that Python 3.10 does not have."""
     with open(os.path.join(source, "pyproject.toml"), encoding="utf-8") as file:
         text = file.read()
-    lists = [re.search(rf"^{name} = \[(.*?)\]", text, re.M | re.S).group(1) for name in ("requires", "dependencies", "test")]
+    names = ("requires", "dependencies", "test")
+    lists = [re.search(rf"^{name} = \[(.*?)\]", text, re.M | re.S).group(1) for name in names]
     return [item for found in lists for item in re.findall(r'"([^"]+)"', found)]
 
 
@@ -46,8 +48,10 @@ def fetch(python, source, work):
     """Installs the requirements, unless the last run did."""
     wanted = requirements(source)
     stamp = os.path.join(work, "requirements")
-    if os.path.exists(stamp) and open(stamp, encoding="utf-8").read() == "\n".join(wanted):
-        return
+    if os.path.exists(stamp):
+        with open(stamp, encoding="utf-8") as file:
+            if file.read() == "\n".join(wanted):
+                return
     quiet = ["--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout", "20"]
     done = call([python, "-m", "pip", "install", *quiet, *wanted], stderr=subprocess.PIPE, text=True)
     if done.returncode:
