@@ -46,6 +46,7 @@ class Context:
         except NotImplementedError as error:
             raise ValueError(f"device: {error}") from None
         self.handle = handle
+        self.made_with = (n_jobs, device)
         self.lock = threading.RLock()
         self._inside = False
         self.interrupted = False

@@ -69,7 +69,7 @@ class Dataset:
         options.x = L.text(x, "x")
         for name, value in (("y", y), ("format", format), ("y_format", y_format), ("raw", raw), ("target", target)):
             if value is not None:
-                setattr(options, name, L.text(str(value) if name == "target" else value, name))  # type: ignore[arg-type]
+                setattr(options, name, L.text(str(value) if isinstance(value, int) else value, name))
         if task not in _TASKS:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
         options.header = L.AUTO if header is None else L.ON if header else L.OFF
@@ -149,7 +149,7 @@ class Dataset:
         )
         return x, labels if labels is not None else y
 
-    def source(self, *, random_state: Any = 0, augment: str | None = None, **sizes: Any) -> L.mercer_source:
+    def _source(self, *, random_state: Any = 0, augment: str | None = None, **sizes: Any) -> L.mercer_source:
         """A stream of batches for the library; the caller releases it."""
         options = L.mercer_stream_options()
         L.lib.mercer_stream_options_init(C.byref(options), C.sizeof(options))

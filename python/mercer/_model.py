@@ -221,7 +221,12 @@ class Model:
     def __reduce__(self) -> Any:
         if self.kernel._function is not None:
             raise TypeError("a model whose kernel is a Python function cannot be pickled")
-        return Model.from_bytes, (self.to_bytes(),)
+        return _restore, (self.to_bytes(), *self.context.made_with)
+
+
+def _restore(data: bytes, n_jobs: int | None, device: str | None) -> Model:
+    """What a pickle calls."""
+    return Model.from_bytes(data, n_jobs=n_jobs, device=device)
 
 
 def file_header(path: str | os.PathLike[str]) -> dict[str, Any]:

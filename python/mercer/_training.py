@@ -263,7 +263,7 @@ class Trainer:
         has the best weights so far.
         """
         if isinstance(X, Dataset):
-            source, kept = X.source(random_state=random_state, **stream), [X]
+            source, kept = X._source(random_state=random_state, **stream), [X]
         else:
             if stream:
                 raise TypeError(f"{sorted(stream)[0]!r} is for a Dataset")

@@ -164,3 +164,8 @@ def test_many_threads_may_use_one_model(model, rng):
 def test_memory_that_nobody_has():
     with pytest.raises(MemoryError):
         Model("linear", np.ones((1000, 1)), outputs=2**45)
+
+
+def test_a_pickle_keeps_the_number_of_threads(rng):
+    model = pickle.loads(pickle.dumps(Model("linear", rng.normal(size=(4, 2)), n_jobs=3)))
+    assert model.context.info()["threads"] == 3
