@@ -1,33 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Augmentation: laws of each part, what moves where, types and their rounding, bad specifications. */
-#include "support/check.h"
+#include "support/counted.h"
 
-#include "support/allocator.h"
 #include "support/data.h"
 
 #include "data/augment.h"
-
-typedef struct fixture {
-    mercer_context *context;
-    test_allocator memory;
-} fixture;
-
-static int set_up(void **state)
-{
-    static fixture self;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
-    options.threads = 2;
-    options.allocator = test_allocator_table(&self.memory);
-    *state = &self;
-    return mercer_context_create(&self.context, &options) != MERCER_OK;
-}
-
-static int tear_down(void **state)
-{
-    fixture *self = *state;
-    mercer_context_free(self->context);
-    return self->memory.live != 0 || self->memory.misused != 0;
-}
 
 /* Samples with room for everything an augmentation needs. */
 typedef struct samples {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Preprocessing: each kind against plain formulas in long double, fitting, folding, bad input. */
-#include "support/check.h"
+#include "support/counted.h"
 
-#include "support/allocator.h"
 #include "support/data.h"
 
 #include "data/preprocess.h"
@@ -11,28 +10,6 @@
 #include <float.h>
 
 static const mrc_stream numbers = {42, 7};
-
-typedef struct fixture {
-    mercer_context *context;
-    test_allocator memory;
-} fixture;
-
-static int set_up(void **state)
-{
-    static fixture self;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
-    options.threads = 2;
-    options.allocator = test_allocator_table(&self.memory);
-    *state = &self;
-    return mercer_context_create(&self.context, &options) != MERCER_OK;
-}
-
-static int tear_down(void **state)
-{
-    fixture *self = *state;
-    mercer_context_free(self->context);
-    return self->memory.live != 0 || self->memory.misused != 0;
-}
 
 static mercer_preprocess *fit(mercer_context *context, const char *spec, const mercer_matrix *x)
 {

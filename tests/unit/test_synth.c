@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Synthetic data: samples are functions of their number, classes are balanced, the teacher is the model it says it is. */
-#include "support/check.h"
+#include "support/counted.h"
 
-#include "support/allocator.h"
 #include "support/data.h"
 
 #include "data/synth_kinds.h"
 #include "kernels/kernel.h"
-
-typedef struct fixture {
-    mercer_context *context;
-    test_allocator memory;
-} fixture;
-
-static int set_up(void **state)
-{
-    static fixture self;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
-    options.threads = 2;
-    options.allocator = test_allocator_table(&self.memory);
-    *state = &self;
-    return mercer_context_create(&self.context, &options) != MERCER_OK;
-}
-
-static int tear_down(void **state)
-{
-    fixture *self = *state;
-    mercer_context_free(self->context);
-    return self->memory.live != 0 || self->memory.misused != 0;
-}
 
 static mercer_dataset *make(mercer_context *context, const char *spec, int64_t first, int64_t rows, uint64_t seed)
 {
