@@ -169,3 +169,16 @@ def test_memory_that_nobody_has():
 def test_a_pickle_keeps_the_number_of_threads(rng):
     model = pickle.loads(pickle.dumps(Model("linear", rng.normal(size=(4, 2)), n_jobs=3)))
     assert model.context.info()["threads"] == 3
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "u1"])
+def test_ordinary_safetensors_reads_it(dtype, rng, tmp_path):
+    numpy_files = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    model = Model("laplace:bandwidth=2", rng.integers(0, 256, size=(30, 5)).astype(dtype), outputs=2)
+    model.weights[...] = rng.normal(size=(30, 2))
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    found = numpy_files.load_file(path)
+    np.testing.assert_array_equal(found["centers"], model.centers)
+    assert found["centers"].dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(found["weights"], model.weights)
