@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams over datasets: every row once a pass, orders, prefetch, skip, restart, blocks of mapped files, virtual samples. */
-#include "support/check.h"
+#include "support/counted.h"
 
-#include "support/allocator.h"
 #include "support/data.h"
 #include "support/folder.h"
 
 #include "data/order.h"
 
-typedef struct fixture {
-    mercer_context *context;
-    test_allocator memory;
-} fixture;
-
-static int set_up(void **state)
+/* The context whose memory is counted, and a folder for files. */
+static int open_both(void **state)
 {
-    static fixture self;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
-    options.threads = 2;
-    options.allocator = test_allocator_table(&self.memory);
-    *state = &self;
     folder_open();
-    return mercer_context_create(&self.context, &options) != MERCER_OK;
+    return set_up(state);
 }
 
-static int tear_down(void **state)
+static int close_both(void **state)
 {
-    fixture *self = *state;
-    mercer_context_free(self->context);
     folder_close();
-    return self->memory.live != 0 || self->memory.misused != 0;
+    return tear_down(state);
 }
 
 enum { D = 6 };
@@ -529,5 +517,5 @@ int main(void)
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_failing_allocations),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, open_both, close_both);
 }
