@@ -35,7 +35,7 @@ test-sanitize: setup ## the same tests under the address and undefined-behaviour
 
 demo: setup ## build and run examples/demo.c
 	@mkdir -p build && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
-	@OMP_WAIT_POLICY=passive build/examples/demo
+	@build/examples/demo
 
 bench: setup ## run every benchmark
 	@$(MAKE) build
