@@ -13,7 +13,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { POWER_STRIP = 64 }; /* values raised to a power at a time: their bases stay in registers or cache */
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+enum {
+    MOST_WIDTH = 32,
+    POWER_STRIP = 64
+}; /* values raised to a power at a time: their bases stay in registers or cache */
 
 static inline float exp_f32(float x)
 {
@@ -40,18 +47,87 @@ static inline float exp_f32(float x)
     return e * scale_low * scale_high;
 }
 
-static void UK_PANEL_FN(sqnorms_f32)(int64_t depth, int64_t width, const float *panel, float *norms)
+/* Squares of 4 rows by 4 features through registers, which any x86-64 can do; what is left over one by one. */
+static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, float *restrict panel)
 {
-    for (int64_t r = 0; r < width; r++) norms[r] = 0;
-    for (int64_t k = 0; k < depth; k++)
-        for (int64_t r = 0; r < width; r++) norms[r] = fmaf(panel[k * width + r], panel[k * width + r], norms[r]);
+    int64_t k = 0;
+#if defined(__SSE2__)
+    for (; k + 4 <= depth; k += 4) {
+        int64_t r = 0;
+        for (; r + 4 <= width; r += 4) {
+            const float *from = rows + r * depth + k;
+            float *to = panel + k * width + r;
+            __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + depth), c = _mm_loadu_ps(from + 2 * depth),
+                   d = _mm_loadu_ps(from + 3 * depth);
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps(to, a);
+            _mm_storeu_ps(to + width, b);
+            _mm_storeu_ps(to + 2 * width, c);
+            _mm_storeu_ps(to + 3 * width, d);
+        }
+        for (; r < width; r++)
+            for (int q = 0; q < 4; q++) panel[(k + q) * width + r] = rows[r * depth + k + q];
+    }
+#endif
+    for (; k < depth; k++)
+        for (int64_t r = 0; r < width; r++) panel[k * width + r] = rows[r * depth + k];
 }
 
-static void UK_PANEL_FN(sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms)
+static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const double *restrict rows,
+                                        double *restrict panel)
 {
-    for (int64_t r = 0; r < width; r++) norms[r] = 0;
-    for (int64_t k = 0; k < depth; k++)
-        for (int64_t r = 0; r < width; r++) norms[r] = fma(panel[k * width + r], panel[k * width + r], norms[r]);
+    int64_t k = 0;
+#if defined(__SSE2__)
+    for (; k + 2 <= depth; k += 2) {
+        int64_t r = 0;
+        for (; r + 2 <= width; r += 2) {
+            __m128d a = _mm_loadu_pd(rows + r * depth + k), b = _mm_loadu_pd(rows + (r + 1) * depth + k);
+            _mm_storeu_pd(panel + k * width + r, _mm_unpacklo_pd(a, b));
+            _mm_storeu_pd(panel + (k + 1) * width + r, _mm_unpackhi_pd(a, b));
+        }
+        for (; r < width; r++)
+            for (int q = 0; q < 2; q++) panel[(k + q) * width + r] = rows[r * depth + k + q];
+    }
+#endif
+    for (; k < depth; k++)
+        for (int64_t r = 0; r < width; r++) panel[k * width + r] = rows[r * depth + k];
+}
+
+/* Written out for the widths there are, so that the sums stay in registers. */
+#define SQNORMS(name, real, fused)                                                                                  \
+    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_of)(int64_t depth, int64_t width,          \
+                                                                             const real *panel, real *norms)        \
+    {                                                                                                               \
+        real sum[MOST_WIDTH];                                                                                       \
+        for (int64_t r = 0; r < width; r++) sum[r] = 0;                                                             \
+        for (int64_t k = 0; k < depth; k++)                                                                         \
+            for (int64_t r = 0; r < width; r++) sum[r] = fused(panel[k * width + r], panel[k * width + r], sum[r]); \
+        for (int64_t r = 0; r < width; r++) norms[r] = sum[r];                                                      \
+    }                                                                                                               \
+    static void UK_PANEL_FN(name)(int64_t depth, int64_t width, const real *panel, real *norms)                     \
+    {                                                                                                               \
+        switch (width) {                                                                                            \
+            case 4: UK_PANEL_FN(name##_of)(depth, 4, panel, norms); break;                                          \
+            case 6: UK_PANEL_FN(name##_of)(depth, 6, panel, norms); break;                                          \
+            case 8: UK_PANEL_FN(name##_of)(depth, 8, panel, norms); break;                                          \
+            case 12: UK_PANEL_FN(name##_of)(depth, 12, panel, norms); break;                                        \
+            case 16: UK_PANEL_FN(name##_of)(depth, 16, panel, norms); break;                                        \
+            case 32: UK_PANEL_FN(name##_of)(depth, 32, panel, norms); break;                                        \
+            default: UK_PANEL_FN(name##_of)(depth, width, panel, norms); break; /* few rows of X */                 \
+        }                                                                                                           \
+    }
+SQNORMS(sqnorms_f32, float, fmaf)
+SQNORMS(sqnorms_f64, double, fma)
+#undef SQNORMS
+
+static void UK_PANEL_FN(center_f32)(int64_t d, const float *restrict origin, float *restrict row)
+{
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
+}
+
+static void UK_PANEL_FN(center_f64)(int64_t d, const double *restrict origin, double *restrict row)
+{
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
 }
 
 static bool UK_PANEL_FN(sqdist_f32)(int64_t rows, int64_t width, float *restrict tile, const float *restrict x_norms,
@@ -128,6 +204,41 @@ static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *r
         }
 }
 
+static int32_t UK_PANEL_FN(inner_u8)(int64_t d, const uint8_t *restrict x, const uint8_t *restrict z)
+{
+    int32_t sum = 0;
+    for (int64_t k = 0; k < d; k++) sum += x[k] * z[k];
+    return sum;
+}
+
+static void UK_PANEL_FN(few_sums_f32)(int64_t count, const float *restrict weights, const float *restrict values,
+                                      float *restrict sums)
+{
+    float sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = fmaf(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void UK_PANEL_FN(few_sums_f64)(int64_t count, const double *restrict weights, const double *restrict values,
+                                      double *restrict sums)
+{
+    double sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = fma(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void UK_PANEL_FN(add_f32)(int64_t d, const float *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
+}
+
+static void UK_PANEL_FN(add_f64)(int64_t d, const double *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += row[k];
+}
+
 #define NEAREST(name, real)                                                                                    \
     static void UK_PANEL_FN(name)(int64_t rows, int64_t width, const real *restrict tile, real *restrict best, \
                                   int32_t *restrict at)                                                        \
@@ -201,11 +312,20 @@ static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restr
 }
 
 const mrc_panel_ops UK_PANEL_NAME = {
+    .interleave_f32 = UK_PANEL_FN(interleave_f32),
+    .interleave_f64 = UK_PANEL_FN(interleave_f64),
+    .center_f32 = UK_PANEL_FN(center_f32),
+    .center_f64 = UK_PANEL_FN(center_f64),
     .sqnorms_f32 = UK_PANEL_FN(sqnorms_f32),
     .sqnorms_f64 = UK_PANEL_FN(sqnorms_f64),
     .sqdist_f32 = UK_PANEL_FN(sqdist_f32),
     .sqdist_f64 = UK_PANEL_FN(sqdist_f64),
     .pack_u8 = UK_PANEL_FN(pack_u8),
+    .inner_u8 = UK_PANEL_FN(inner_u8),
+    .few_sums_f32 = UK_PANEL_FN(few_sums_f32),
+    .few_sums_f64 = UK_PANEL_FN(few_sums_f64),
+    .add_f32 = UK_PANEL_FN(add_f32),
+    .add_f64 = UK_PANEL_FN(add_f64),
     .sqdist_u8 = UK_PANEL_FN(sqdist_u8),
     .nearest_f32 = UK_PANEL_FN(nearest_f32),
     .nearest_f64 = UK_PANEL_FN(nearest_f64),
