@@ -5,20 +5,24 @@
  *   E = (1/n) sum_i min_j |x_i - z_j|^2            X (n, d), Z (p, d)
  *
  *   seeds     k-means++ (kmeans_seed.c); they come with the assignment of the rows
- *   round t   N_j <- f_t N_j,  z_j <- (N_j z_j + sum of the rows assigned to j) / (N_j + how many),  N_j += how many
+ *   round     N_j <- f N_j,  z_j <- (N_j z_j + sum of the rows assigned to j) / (N_j + how many),  N_j += how many
  *             then the rows are assigned anew: one search for nearest rows on the backend's fused tiles
  *
  *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by less than 1e-4 of itself, or no more.
- *   mini-batch   a fresh random batch in each round (Sculley, 2010), f_t = (1 - 1/t)^3: round t counts in proportion to t^3,
- *                so that what was assigned to poor early centers is forgotten, while the last third of the rounds is averaged.
- *                E is that of a batch that has not been used yet.
+ *   mini-batch   a fresh random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3: a row
+ *                counts in proportion to the cube of how many were seen before it, so that what was assigned to poor early
+ *                centers is forgotten, while much of the rest is averaged. E is that of a batch not used yet.
  *
- * A center that no row is assigned to (N_j < 1/2) takes the row that is farthest from its own center, the next one the row
- * that is farthest then: E falls. If all distances are 0 it stays where it is.
+ * A center without rows (N_j < 1/64) takes the row that is farthest from its own center, the next one the row that is
+ * farthest then: E falls. If all distances are 0 it stays where it is.
  *
  * Sums run in double over the rows of a cluster in their order, one cluster at a time: the bits do not depend on threads.
  * If X is bytes, rows are compared with the centers rounded to bytes as long as that is harmless: rounding moves a center by
  * d/12 (squared, on average), which must be below 1/1000 of E. Distances are then exact integers and several times as fast.
+ *
+ * Chosen unless asked for: Lloyd up to 65,536 rows or 32 for each center, with n / (12 p) rounds, between 3 and 20, since the
+ * fewer rows a center has, the sooner it settles; beyond, 30 batches of 16 rows for each center, which come as far as many
+ * more rows in the rounds of Lloyd.
  *
  * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d for the
  * rows of a mini-batch.
@@ -33,13 +37,18 @@
 #include <string.h>
 
 enum {
-    DEFAULT_ROUNDS = 10,
-    ROWS_PER_CENTER = 256, /* a batch of so many, if that is much less than all */
-    SMALL_BATCH = 8192,
+    BATCH_ROWS = 16,     /* in a mini-batch, for each center */
+    LEAST_BATCH = 16384, /* and at least so many */
+    BATCH_ROUNDS = 30,
+    LLOYD_ROWS = 65536, /* so many rows take part in every round */
+    LLOYD_LEAST = 3,
+    LLOYD_MOST = 20,
+    LLOYD_SHARE = 12, /* rounds: n / (12 p), between 3 and 20 */
     BYTES_PER_ROW = 32
 };
 static const double TOLERANCE = 1e-4;
 static const double ROUNDING_SHARE = 1e-3;
+static const double EMPTY = 1.0 / 64;
 
 void mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error)
 {
@@ -58,7 +67,7 @@ static mercer_dtype real_type(const mrc_choice *choice)
 static int64_t fixed_bytes(const mrc_kmeans_state *self)
 {
     int64_t real = mrc_dtype_size(real_type(self->choice)), bytes = self->choice->x->dtype == MERCER_U8;
-    return self->p * (self->d * (real + bytes) + 3 * 8) + self->context->threads * 2 * self->d * 8 +
+    return self->p * (self->d * (real + bytes) + 3 * 8) + self->context->threads * 3 * self->d * 8 +
            mrc_kmeans_seed_bytes(self->choice);
 }
 
@@ -68,20 +77,27 @@ static mercer_status choose_batch(mrc_kmeans_state *self)
     const mercer_center_options *options = self->choice->options;
     int64_t n = self->n, row = self->d * mrc_dtype_size(self->choice->x->dtype) + BYTES_PER_ROW;
     int64_t room = options->memory - fixed_bytes(self);
-    int64_t chosen = mrc_max(SMALL_BATCH, ROWS_PER_CENTER * self->p);
-    self->batch = options->batch > 0 ? mrc_min(options->batch, n) : options->batch < 0 || chosen > n / 2 ? n : chosen;
-    if (self->batch == n && options->batch == 0 && n * BYTES_PER_ROW > room) self->batch = mrc_min(chosen, n - 1);
-    self->capacity = self->batch == n ? n : mrc_min(n, mrc_max(self->batch, MRC_KMEANS_SEED_ROWS * self->p));
-    if (self->batch < n) {
+    int64_t chosen = mrc_max(LEAST_BATCH, BATCH_ROWS * self->p);
+    self->lloyd = options->batch < 0 || options->batch >= n;
+    if (options->batch == 0 && n <= mrc_max(LLOYD_ROWS, 2 * chosen)) self->lloyd = n * BYTES_PER_ROW <= room;
+    self->batch = self->lloyd ? n : options->batch > 0 ? options->batch : mrc_min(chosen, n);
+    self->capacity = mrc_min(n, mrc_max(self->batch, BATCH_ROWS * self->p));
+    if (!self->lloyd) {
         self->capacity = mrc_min(self->capacity, mrc_max(self->p, room / row));
         self->batch = mrc_min(self->batch, self->capacity);
     }
-    int64_t needed = self->capacity * (self->batch == n ? BYTES_PER_ROW : row);
+    int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row);
     if (needed <= room) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_MEMORY,
         "k-means of %lld centers takes %lld bytes, options: memory allows %lld; allow more or take fewer centers",
         (long long)self->p, (long long)(needed + fixed_bytes(self)), (long long)options->memory);
+}
+
+static int64_t chosen_rounds(const mrc_kmeans_state *self)
+{
+    if (!self->lloyd) return BATCH_ROUNDS;
+    return mrc_max(LLOYD_LEAST, mrc_min(LLOYD_MOST, self->n / (LLOYD_SHARE * self->p)));
 }
 
 static mercer_status allocate(mrc_kmeans_state *self)
@@ -94,7 +110,7 @@ static mercer_status allocate(mrc_kmeans_state *self)
         int64_t count, size;
         bool wanted;
     } const all[] = {
-        {&self->sample.data, rows * d, mrc_dtype_size(x->dtype), self->batch < self->n},
+        {&self->sample.data, rows * d, mrc_dtype_size(x->dtype), !self->lloyd},
         {&self->z.data, p * d, mrc_dtype_size(self->z.dtype), true},
         {&self->z_u8.data, p * d, 1, x->dtype == MERCER_U8},
         {(void **)&self->nearest, rows, 4, true},
@@ -105,7 +121,7 @@ static mercer_status allocate(mrc_kmeans_state *self)
         {(void **)&self->weights, p, 8, true},
         {(void **)&self->starts, p + 1, 8, true},
         {(void **)&self->seeds, p, 8, true},
-        {(void **)&self->scratch, context->threads * 2 * d, 8, true},
+        {(void **)&self->scratch, context->threads * 3 * d, 8, true},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].wanted) MRC_TRY(mrc_alloc(context, all[i].out, all[i].count, all[i].size, "k-means"));
@@ -127,7 +143,7 @@ static void release(mrc_kmeans_state *self)
 static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
 {
     uint64_t seed = self->choice->options->seed;
-    if (self->batch == self->n) {
+    if (self->lloyd) {
         self->x = *self->choice->x;
         return MERCER_OK;
     }
@@ -172,7 +188,7 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
 {
     int64_t *heap = self->order, size = 0;
     for (int64_t j = 0; j < self->p; j++) {
-        if (self->weights[j] + (double)counts[j] >= 0.5) continue;
+        if (self->weights[j] + (double)counts[j] >= EMPTY) continue;
         if (size == 0) { /* the first one: no heap yet */
             for (size = 0; size < self->x.rows; size++) heap[size] = size;
             for (int64_t i = size / 2; i-- > 0;) sift(self, heap, size, i);
@@ -181,6 +197,7 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
         if (!(self->distances[row] > 0)) return; /* nor are there others */
         counts[self->nearest[row]]--;
         counts[j]++;
+        self->weights[j] = 0; /* what is left of the past was elsewhere */
         self->nearest[row] = (int32_t)j;
         self->distances[row] = 0;
         self->choice->report.reseeded++;
@@ -190,26 +207,30 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
 
 /* ---- Means --------------------------------------------------------------------------------------------------- */
 
+/* z <- mean of the rows, or z + sum of (row - z) / (N + how many), which leaves z alone if all rows equal it. */
 static void update_center(void *argument, int64_t j, int worker)
 {
     mrc_kmeans_state *self = argument;
     int64_t d = self->d, first = self->starts[j], end = self->starts[j + 1];
-    double *sum = self->scratch + 2 * d * worker, *row = sum + d, old = self->weights[j];
+    double *sum = self->scratch + 3 * d * worker, *row = sum + d, *center = row + d;
     if (first == end) return;
-    mrc_load_row_f64(&self->z, j, sum);
-    for (int64_t k = 0; k < d; k++) sum[k] = old > 0 ? sum[k] * old : 0;
+    bool fresh = !(self->weights[j] > 0);
+    self->weights[j] += (double)(end - first);
+    mrc_load_row_f64(&self->z, j, center);
+    for (int64_t k = 0; k < d; k++) {
+        center[k] = fresh ? 0 : center[k];
+        sum[k] = 0;
+    }
     for (int64_t i = first; i < end; i++) {
         mrc_load_row_f64(&self->x, self->order[i], row);
-        for (int64_t k = 0; k < d; k++) sum[k] += row[k];
+        for (int64_t k = 0; k < d; k++) sum[k] += row[k] - center[k];
     }
-    self->weights[j] = old + (double)(end - first);
-    for (int64_t k = 0; k < d; k++) sum[k] /= self->weights[j];
-    mrc_store_row_f64(&self->z, j, sum);
-    if (self->z_u8.data) mrc_store_row_f64(&self->z_u8, j, sum);
+    for (int64_t k = 0; k < d; k++) center[k] += sum[k] / self->weights[j];
+    mrc_store_row_f64(&self->z, j, center);
+    if (self->z_u8.data) mrc_store_row_f64(&self->z_u8, j, center);
 }
 
-/* Centers become means of their rows; the past counts `keep` times what it did. */
-static void update_centers(mrc_kmeans_state *self, double keep)
+void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
 {
     int64_t p = self->p, *starts = self->starts, *counts = starts + 1;
     for (int64_t j = 0; j < p; j++) self->weights[j] *= keep;
@@ -254,19 +275,18 @@ static mercer_status begin(mrc_kmeans_state *self, double *error)
 
 static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
 {
-    bool lloyd = self->batch == self->n;
     MRC_TRY(begin(self, error));
-    mrc_kmeans_tell(self, 1, *error);
+    if (!self->stopped) mrc_kmeans_tell(self, 1, *error);
     for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
-        double before = *error, keep = lloyd ? 0 : pow(1 - 1 / (double)t, 3);
+        double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
         self->rounded = rounding_is_harmless(self, before);
-        update_centers(self, keep);
+        mrc_kmeans_update(self, self->lloyd ? 0 : old * old * old);
         MRC_TRY(take_rows(self, self->batch));
         MRC_TRY(assign(self, error));
         self->choice->report.iterations = t;
         mrc_log(self->context, MERCER_LOG_DEBUG, "k-means: round %lld, mean squared distance %g", (long long)t, *error);
         mrc_kmeans_tell(self, 1 + t, *error);
-        if (lloyd && !(before - *error > TOLERANCE * before)) break;
+        if (self->lloyd && !(before - *error > TOLERANCE * before)) break;
     }
     return MERCER_OK;
 }
@@ -280,12 +300,12 @@ mercer_status mrc_kmeans(mrc_choice *choice, const mercer_matrix *centers)
                              .n = x->rows,
                              .d = x->cols,
                              .p = choice->p};
-    self.rounds = choice->options->iterations > 0 ? choice->options->iterations : DEFAULT_ROUNDS;
     MRC_TRY(choose_batch(&self));
+    self.rounds = choice->options->iterations > 0 ? choice->options->iterations : chosen_rounds(&self);
     self.sample = mrc_view(NULL, self.capacity, self.d, x->dtype);
     self.z = mrc_view(NULL, self.p, self.d, real_type(choice));
     self.z_u8 = mrc_view(NULL, self.p, self.d, MERCER_U8);
-    if (self.batch < self.n)
+    if (!self.lloyd)
         mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows in a round", (long long)self.batch,
                 (long long)self.n);
     mercer_status status = allocate(&self);

@@ -11,7 +11,8 @@ typedef struct mrc_kmeans_state {
     mercer_context *context;
     int64_t n, d, p;
     int64_t rounds;   /* at most */
-    int64_t batch;    /* rows in a round; n: all of them (Lloyd) */
+    bool lloyd;       /* all rows in each round */
+    int64_t batch;    /* rows in a round */
     int64_t capacity; /* rows there is room for: those of a round, and those the seeds are drawn from */
     int64_t seen;     /* rows that mini-batches have taken so far */
     bool stopped;     /* by the progress callback */
@@ -31,16 +32,17 @@ typedef struct mrc_kmeans_state {
     double *weights; /* (p) rows that each center is the mean of; older rounds count less */
     int64_t *starts; /* (p + 1) where the rows of a center begin in `order` */
     int64_t *seeds;  /* (p) rows that the first centers are */
-    double *scratch; /* (threads, 2, d) */
+    double *scratch; /* (threads, 3, d) */
 } mrc_kmeans_state;
-
-/* Rows that seeds are drawn from, for each center, if not all. */
-enum { MRC_KMEANS_SEED_ROWS = 16 };
 
 /* Draws p rows of self->x as first centers (kmeans_seed.c): seeds, nearest and distances are set. */
 mercer_status mrc_kmeans_seed(mrc_kmeans_state *self);
 /* Bytes that takes, beyond the state's own. */
 int64_t mrc_kmeans_seed_bytes(const mrc_choice *choice);
+
+/* Centers become means of the rows assigned to them; the past counts `keep` times what it did. Those without rows get the
+   farthest ones. */
+void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
 
 /* Tells the caller how far we are; sets stopped if he has had enough. */
 void mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);

@@ -20,6 +20,16 @@
 
 enum { MOST_ROWS = 2000 };
 
+mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide)
+{
+    double square = 4 * top * top * (double)mrc_max(d, 1);
+    *wide = top > 0 && !(square <= 1e36 && top >= 1e-15);
+    if (top <= 0 || (square <= 1e300 && top >= 1e-140)) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_DATA,
+                    "values go up to %g: squared distances of %lld features leave the range of f64; scale the data",
+                    top, (long long)d);
+}
+
 /* The kernel that is the distance itself. */
 static int keep_distance(void *user, const mercer_kernel_block *block)
 {

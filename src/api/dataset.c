@@ -132,6 +132,19 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
     return mrc_check_apart(context, "Y", Y, "X", X);
 }
 
+mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count)
+{
+    if (!from) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "from is NULL");
+    if (!out) return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    *out = NULL;
+    if (!rows) return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "rows is NULL");
+    if (count <= 0)
+        return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "count is %lld; a dataset has at least one row",
+                        (long long)count);
+    MRC_TRY(check_range(from, rows, 0, count));
+    return mrc_dataset_take(out, from, rows, count);
+}
+
 enum { READ_BYTES = 1 << 20 };
 
 /* Through a buffer of some rows as they are stored. */

@@ -42,6 +42,8 @@ void mrc_dataset_free(mercer_dataset *dataset);
 
 /* The options have been checked as far as that goes without the files. */
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);
+/* Rows rows[0 .. count - 1], which are in range, copied. */
+mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);
 mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 
 /* NPY files, written atomically. targets: NULL, or the name of a file for them. */

@@ -98,7 +98,7 @@ static bool order_is_swapped(char order)
 
 static mercer_status take_descr(header *self, mrc_array *array)
 {
-    char text[64];
+    char text[64], excerpt[MRC_EXCERPT_CHARS];
     if (!take_string(self, text, sizeof text))
         return fail_header(self, "'descr' is not a simple type; structured arrays are not read");
     const char *rest = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
@@ -107,7 +107,7 @@ static mercer_status take_descr(header *self, mrc_array *array)
         return mrc_fail(self->input->context, MERCER_ERROR_DTYPE,
                         "%s: elements of type '%s' are not read; save the array as float64, float32, float16, uint8 or "
                         "another integer type",
-                        self->input->path, text);
+                        self->input->path, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
     array->item = array->element == MRC_ELEMENT_UNICODE ? 4 * size : size;
     array->swapped = order_is_swapped(text[0]);
     return MERCER_OK;

@@ -26,12 +26,14 @@ static mercer_status wrong(const model_reader *self, const char *what)
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; make the file again with Mercer", self->path, what);
 }
 
-/* Says in which file and which part of it something failed. */
+/* Says in which file and which part of it something failed. The message may quote the file: it stays one line. */
 static mercer_status inside(const model_reader *self, const char *part, mercer_status status)
 {
     char text[MRC_ERROR_CHARS];
     if (status == MERCER_OK) return status;
     snprintf(text, sizeof text, "%s", mrc_error_text(self->context));
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     return mrc_fail(self->context, status == MERCER_ERROR_MEMORY ? status : MERCER_ERROR_FORMAT, "%s: %s: %s",
                     self->path, part, text);
 }

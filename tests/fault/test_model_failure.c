@@ -4,9 +4,11 @@
  * model; and the same for the allocations of the JSON library, which do not come from the context. The status says
  * memory, nothing is half done, nothing leaks, and the same call then succeeds.
  */
-#include "support/stored_models.h"
+#include "support/check.h"
 
 #include "support/allocator.h"
+
+#include "support/stored_models.h"
 
 #include <jansson.h>
 

@@ -112,6 +112,7 @@ static void test_no_model(void **state)
         {"format_version", "2", {0}, "written by a newer Mercer"},
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
+        {"kernel", "la\nplace\x1b[1m", {0}, "la?place?[1m"},
         {"kernel", "laplace", {0}, "bandwidth"},
         {"kernel", "laplace:bandwidth=0", {0}, "bandwidth"},
         {"kernel", "laplace:bandwidth=1e999", {0}, "bandwidth"},
