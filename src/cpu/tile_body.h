@@ -11,6 +11,19 @@
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
  */
 
+/* Row i in the arithmetic of the tile. */
+static void TYPED(load)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
+{
+#if IS_F32
+    if (source->dtype == MERCER_F16) {
+        product->uk->panel->from_half(source->cols, mrc_row(source, i), row);
+        return;
+    }
+#endif
+    (void)product;
+    LOAD_ROW(source, i, row);
+}
+
 static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count,
                         int width, void *staging, void *panel, void *norms)
 {
@@ -22,7 +35,7 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
             memset(row, 0, (size_t)d * sizeof *row);
             continue;
         }
-        LOAD_ROW(source, first + r, row);
+        TYPED(load)(product, source, first + r, row);
         if (origin) product->uk->panel->TYPED(center)(d, origin, row);
     }
     product->uk->panel->TYPED(interleave)(d, width, staging, panel);
@@ -58,7 +71,8 @@ static void TYPED(few_products)(const mrc_product *product, mrc_space *space, co
         int64_t count = mrc_min(lanes, place->z_count - j), ld = z->ld;
         const REAL *rows = mrc_row(z, place->z_first + j);
         if (z->dtype != DTYPE) {
-            for (int64_t r = 0; r < count; r++) LOAD_ROW(z, place->z_first + j + r, (REAL *)space->staging + r * d);
+            for (int64_t r = 0; r < count; r++)
+                TYPED(load)(product, z, place->z_first + j + r, (REAL *)space->staging + r * d);
             rows = space->staging;
             ld = d;
         }

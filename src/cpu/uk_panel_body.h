@@ -10,6 +10,8 @@
  *           (minimax on |r| <= ln2/2, relative error 3.1e-9), times 2^n in two exact-or-final steps so that subnormal results
  *           round once. At most 1 ulp from the correctly rounded value, checked on all floats. exp(-inf) = 0.
  */
+#include "core/half.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -229,6 +231,33 @@ static void UK_PANEL_FN(few_sums_f64)(int64_t count, const double *restrict weig
     memcpy(sums, sum, sizeof sum);
 }
 
+static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+#endif
+    for (; i < count; i++) to[i] = mrc_half_to_float(from[i]);
+}
+
+static void UK_PANEL_FN(to_half)(int64_t count, const float *restrict from, uint16_t *restrict to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i *)(to + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; i++) to[i] = mrc_half_from_float(from[i]);
+}
+
 static void UK_PANEL_FN(add_f32)(int64_t d, const float *restrict row, double *restrict sum)
 {
     for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
@@ -324,6 +353,8 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .inner_u8 = UK_PANEL_FN(inner_u8),
     .few_sums_f32 = UK_PANEL_FN(few_sums_f32),
     .few_sums_f64 = UK_PANEL_FN(few_sums_f64),
+    .from_half = UK_PANEL_FN(from_half),
+    .to_half = UK_PANEL_FN(to_half),
     .add_f32 = UK_PANEL_FN(add_f32),
     .add_f64 = UK_PANEL_FN(add_f64),
     .sqdist_u8 = UK_PANEL_FN(sqdist_u8),

@@ -85,6 +85,9 @@ typedef struct mrc_panel_ops {
     /* sums[k] (16) = sum_j weights[j * 16 + k] values[j], one chain over j < count */
     void (*few_sums_f32)(int64_t count, const float *weights, const float *values, float *sums);
     void (*few_sums_f64)(int64_t count, const double *weights, const double *values, double *sums);
+    /* Halves to floats, exactly, and floats to the nearest halves, ties to even. */
+    void (*from_half)(int64_t count, const uint16_t *from, float *to);
+    void (*to_half)(int64_t count, const float *from, uint16_t *to);
     /* sum[k] += row[k] */
     void (*add_f32)(int64_t d, const float *row, double *sum);
     void (*add_f64)(int64_t d, const double *row, double *sum);
