@@ -40,6 +40,38 @@ static mrc_map map_for(const mercer_kernel *kernel)
     }
 }
 
+static mrc_wide_map wide_map_for(const mercer_kernel *kernel)
+{
+    double b = kernel->bandwidth, alpha = kernel->alpha;
+    switch (kernel->id) {
+        case MERCER_KERNEL_LAPLACE: return (mrc_wide_map){.kind = MRC_MAP_LAPLACE, .a = -1 / b};
+        case MERCER_KERNEL_GAUSSIAN: return (mrc_wide_map){.kind = MRC_MAP_GAUSSIAN, .a = -0.5 / b / b};
+        case MERCER_KERNEL_MATERN32: return (mrc_wide_map){.kind = MRC_MAP_MATERN32, .a = sqrt(3) / b};
+        case MERCER_KERNEL_MATERN52: return (mrc_wide_map){.kind = MRC_MAP_MATERN52, .a = sqrt(5) / b};
+        case MERCER_KERNEL_CAUCHY: return (mrc_wide_map){.kind = MRC_MAP_CAUCHY, .a = 1 / b / b};
+        case MERCER_KERNEL_EXPPOWER:
+            return (mrc_wide_map){.kind = MRC_MAP_EXPPOWER, .a = 1 / b / b, .b = kernel->gamma / 2};
+        case MERCER_KERNEL_RATIONAL_QUADRATIC:
+            return (mrc_wide_map){.kind = MRC_MAP_RATIONAL_QUADRATIC, .a = 1 / b / b / (2 * alpha), .b = -alpha};
+        case MERCER_KERNEL_POLYNOMIAL:
+            return (mrc_wide_map){
+                .kind = MRC_MAP_POLYNOMIAL, .degree = kernel->degree, .a = kernel->scale, .b = kernel->offset};
+        case MERCER_KERNEL_LINEAR: return (mrc_wide_map){.kind = MRC_MAP_LINEAR};
+        case MERCER_KERNEL_NTK:
+        case MERCER_KERNEL_NNGP:
+            return (mrc_wide_map){.kind = MRC_MAP_ANGULAR,
+                                  .degree = kernel->depth,
+                                  .a = kernel->bias * kernel->bias,
+                                  .b = kernel->id == MERCER_KERNEL_NTK};
+        default: return (mrc_wide_map){.kind = MRC_MAP_NONE};
+    }
+}
+
+static bool map_fits_double(const mrc_wide_map *map)
+{
+    return map->kind == MRC_MAP_LINEAR || map->kind == MRC_MAP_ANGULAR || isnormal(map->a);
+}
+
 /* A constant that is 0, infinite or subnormal in float would change the kernel: the formula in double takes over. */
 static bool map_fits_float(const mrc_map *map)
 {
@@ -80,6 +112,8 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     }
     product->map = map_for(product->kernel);
     if (!map_fits_float(&product->map)) product->map.kind = MRC_MAP_NONE;
+    product->wide = wide_map_for(product->kernel);
+    if (!map_fits_double(&product->wide)) product->wide.kind = MRC_MAP_NONE;
 }
 
 void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,

@@ -52,18 +52,19 @@ typedef struct mrc_product {
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback;
-    bool few;         /* X has few rows: centers are not packed */
-    int lanes;        /* centers read at a time, if few */
-    int mr, nr;       /* micro-tile of the products; nr is m if few */
-    int mr_sum;       /* micro-tile of the sums: (mr_sum, nr) */
-    int group;        /* features packed together: 1, or group_u8 for bytes */
-    int64_t d;        /* features */
-    int64_t groups;   /* d / group, rounded up */
-    int64_t c_panels; /* panels of mr_sum outputs */
-    int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
-    bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
-    void *origin;     /* (d) of the value type, if centred */
-    mrc_map map;
+    bool few;          /* X has few rows: centers are not packed */
+    int lanes;         /* centers read at a time, if few */
+    int mr, nr;        /* micro-tile of the products; nr is m if few */
+    int mr_sum;        /* micro-tile of the sums: (mr_sum, nr) */
+    int group;         /* features packed together: 1, or group_u8 for bytes */
+    int64_t d;         /* features */
+    int64_t groups;    /* d / group, rounded up */
+    int64_t c_panels;  /* panels of mr_sum outputs */
+    int64_t results;   /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
+    bool centred;      /* an origin is subtracted from both sides: of no use to inner products and integers */
+    void *origin;      /* (d) of the value type, if centred */
+    mrc_map map;       /* in float; kind NONE: see wide */
+    mrc_wide_map wide; /* in double; kind NONE: the scalar formula, or a callback */
     const mrc_ukernels *uk;
     atomic_int callback_failed;
 } mrc_product;

@@ -131,27 +131,70 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
     return true;
 }
 
-/* The scalar double formula, element by element: kernels without a float micro-kernel, and all of double. */
+/* Inner products that say too little of the angle: nearly parallel rows. */
+static bool TYPED(nearly_parallel)(const mrc_product *product, double dot, double xx, double zz)
+{
+    return product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz));
+}
+
+/* The scalar double formula for one pair, (i, j) of the tile; of an inner product, from accurate ones where they have to be. */
+static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, const mrc_place *place, int64_t i,
+                           int64_t j, double argument)
+{
+    if (product->on_distance) {
+        if (isinf(argument)) /* beyond REAL, where a heavy tail may still count */
+            argument = mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
+        return (REAL)mrc_kernel_of_distance(product->kernel, argument);
+    }
+    double xx = TYPED(norm_at)(product, place->x_norms, i), zz = TYPED(norm_at)(product, space->z_norms, j);
+    if (TYPED(nearly_parallel)(product, argument, xx, zz))
+        mrc_exact_inner(product->x, place->x_first + i, product->z, place->z_first + j, &argument, &xx, &zz);
+    return (REAL)mrc_kernel_of_inner(product->kernel, argument, xx, zz);
+}
+
+/* Element by element: what has no vector form, for these parameters or these values. */
 static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     REAL *values = space->values;
     for (int64_t j = 0; j < place->z_count; j++) {
         for (int64_t i = 0; i < place->x_count; i++) {
-            REAL *value = &values[i * place->x_step + j * place->z_step];
-            if (product->on_distance) {
-                double square = (double)*value;
-                if (isinf(square)) /* beyond REAL, where a heavy tail may still count */
-                    square = mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
-                *value = (REAL)mrc_kernel_of_distance(product->kernel, square);
-                continue;
-            }
-            double dot = TYPED(argument_at)(product, space, i * place->x_step + j * place->z_step);
-            double xx = TYPED(norm_at)(product, place->x_norms, i), zz = TYPED(norm_at)(product, space->z_norms, j);
-            if (product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz)))
-                mrc_exact_inner(product->x, place->x_first + i, product->z, place->z_first + j, &dot, &xx, &zz);
-            *value = (REAL)mrc_kernel_of_inner(product->kernel, dot, xx, zz);
+            int64_t at = i * place->x_step + j * place->z_step;
+            values[at] = TYPED(formula)(product, space, place, i, j, TYPED(argument_at)(product, space, at));
         }
     }
+}
+
+/* ntk and nngp, one row of the tile (a center, or a row of X if they are few) after the other. */
+static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+{
+    const bool few = product->few;
+    const int64_t rows = few ? place->x_count : place->z_count, width = few ? place->z_count : place->x_count;
+    const int64_t step = few ? place->x_step : place->z_step;
+    const void *across_norms = few ? space->z_norms : place->x_norms,
+               *down_norms = few ? place->x_norms : space->z_norms;
+    double across[MRC_TILE_CENTERS], dots[MRC_TILE_CENTERS], out[MRC_TILE_CENTERS];
+    for (int64_t k = 0; k < width; k++) across[k] = TYPED(norm_at)(product, across_norms, k);
+    for (int64_t row = 0; row < rows; row++) {
+        const double down = TYPED(norm_at)(product, down_norms, row);
+        REAL *values = (REAL *)space->values + row * step;
+        for (int64_t k = 0; k < width; k++) dots[k] = TYPED(argument_at)(product, space, row * step + k);
+        product->uk->panel->angular(&product->wide, width, dots, across, down, out);
+        for (int64_t k = 0; k < width; k++)
+            values[k] = TYPED(nearly_parallel)(product, dots[k], across[k], down)
+                            ? TYPED(formula)(product, space, place, few ? row : k, few ? k : row, dots[k])
+                            : (REAL)out[k];
+    }
+}
+
+/* In vectors of double, where values allow it. */
+static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+{
+    const mrc_panel_ops *panel = product->uk->panel;
+    const int64_t count = (product->few ? place->x_step : MRC_TILE_CENTERS) * product->nr;
+    if (product->wide.kind == MRC_MAP_NONE || product->wide.kind == MRC_MAP_ANGULAR) return false;
+    if (product->on_distance && !panel->TYPED(finite)(count, space->values)) return false;
+    panel->MAP_WIDE(&product->wide, count, space->values);
+    return true;
 }
 
 /* Products to squared distances where the kernel is a function of the distance; integer products to REAL. */
@@ -185,12 +228,16 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
         return true;
     }
 #endif
+    if (TYPED(map_wide)(product, space, place)) return true;
     /* Rows that pad the tile are not evaluated; what they hold may be infinite, and infinity times weight 0 is NaN. */
     REAL *padding = (REAL *)space->values + place->z_count * product->nr;
     if (!product->few)
         memset(padding, 0, (size_t)((MRC_TILE_CENTERS - place->z_count) * product->nr) * sizeof *padding);
     if (product->callback) return TYPED(map_callback)(product, space, place);
-    TYPED(map_formula)(product, space, place);
+    if (product->wide.kind == MRC_MAP_ANGULAR)
+        TYPED(map_angular)(product, space, place);
+    else
+        TYPED(map_formula)(product, space, place);
     return true;
 }
 

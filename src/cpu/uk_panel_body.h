@@ -6,11 +6,10 @@
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
  *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
- *   exp(x)  for x <= 0: n = round(x / ln 2), r = x - n ln 2 (two-part ln 2), exp(r) = 1 + r + r^2 q(r) with q of degree 4
- *           (minimax on |r| <= ln2/2, relative error 3.1e-9), times 2^n in two exact-or-final steps so that subnormal results
- *           round once. At most 1 ulp from the correctly rounded value, checked on all floats. exp(-inf) = 0.
+ *   kernel functions of r^2 or x.z                  uk_map_body.h
  */
 #include "core/half.h"
+#include "cpu/uk_map_body.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,35 +18,7 @@
 #include <immintrin.h>
 #endif
 
-enum {
-    MOST_WIDTH = 32,
-    POWER_STRIP = 64
-}; /* values raised to a power at a time: their bases stay in registers or cache */
-
-static inline float exp_f32(float x)
-{
-    const float magic = 0x1.8p23f; /* adding it leaves the rounded integer in the low mantissa bits */
-    x = x < -104.0f ? -104.0f : x; /* exp(-104) already rounds to 0 */
-    float shifted = fmaf(x, 0x1.715476p0f, magic);
-    float n = shifted - magic;
-    float r = fmaf(n, -0x1.62e4p-1f, x); /* ln 2 to 15 bits: n times it is exact */
-    r = fmaf(n, -0x1.7f7d1cp-20f, r);
-    float q = 0x1.6a23cep-10f;
-    q = fmaf(q, r, 0x1.123a2p-7f);
-    q = fmaf(q, r, 0x1.5558f2p-5f);
-    q = fmaf(q, r, 0x1.555492p-3f);
-    q = fmaf(q, r, 0x1.fffffcp-2f);
-    float e = fmaf(r * r, q, r) + 1.0f;
-    uint32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    int32_t exponent = (int32_t)(bits - 0x4b400000u); /* n, between -150 and 0 */
-    int32_t half = exponent >> 1;
-    uint32_t low = (uint32_t)(half + 127) << 23, high = (uint32_t)(exponent - half + 127) << 23;
-    float scale_low, scale_high;
-    memcpy(&scale_low, &low, sizeof low);
-    memcpy(&scale_high, &high, sizeof high);
-    return e * scale_low * scale_high;
-}
+enum { MOST_WIDTH = 32 }; /* of a packed panel */
 
 /* Squares of 4 rows by 4 features through registers, which any x86-64 can do; what is left over one by one. */
 static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, float *restrict panel)
@@ -299,47 +270,6 @@ static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *
         }
 }
 
-static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restrict values)
-{
-    const float a = map->a, b = map->b;
-    switch (map->kind) {
-        case MRC_MAP_LAPLACE:
-            for (int64_t i = 0; i < count; i++) values[i] = exp_f32(a * sqrtf(values[i]));
-            break;
-        case MRC_MAP_GAUSSIAN:
-            for (int64_t i = 0; i < count; i++) values[i] = exp_f32(a * values[i]);
-            break;
-        case MRC_MAP_MATERN32:
-            for (int64_t i = 0; i < count; i++) {
-                float u = a * sqrtf(values[i]);
-                u = u < 128.0f ? u : 128.0f; /* exp(-128) is 0, and infinity * 0 would be NaN */
-                values[i] = (1.0f + u) * exp_f32(-u);
-            }
-            break;
-        case MRC_MAP_MATERN52:
-            for (int64_t i = 0; i < count; i++) {
-                float u = a * sqrtf(values[i]);
-                u = u < 128.0f ? u : 128.0f;
-                values[i] = fmaf(u, fmaf(u, 0x1.555556p-2f, 1.0f), 1.0f) * exp_f32(-u);
-            }
-            break;
-        case MRC_MAP_CAUCHY:
-            for (int64_t i = 0; i < count; i++) values[i] = 1.0f / fmaf(values[i], a, 1.0f);
-            break;
-        case MRC_MAP_POLYNOMIAL:
-            for (int64_t first = 0; first < count; first += POWER_STRIP) {
-                int64_t end = first + POWER_STRIP < count ? first + POWER_STRIP : count;
-                float base[POWER_STRIP] = {0};
-                for (int64_t i = first; i < end; i++) values[i] = base[i - first] = fmaf(a, values[i], b);
-                for (int k = 1; k < map->degree; k++)
-                    for (int64_t i = first; i < end; i++) values[i] *= base[i - first];
-            }
-            break;
-        case MRC_MAP_LINEAR:
-        case MRC_MAP_NONE: break;
-    }
-}
-
 const mrc_panel_ops UK_PANEL_NAME = {
     .interleave_f32 = UK_PANEL_FN(interleave_f32),
     .interleave_f64 = UK_PANEL_FN(interleave_f64),
@@ -362,4 +292,9 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .nearest_f64 = UK_PANEL_FN(nearest_f64),
     .nearest_u8 = UK_PANEL_FN(nearest_u8),
     .map_f32 = UK_PANEL_FN(map_f32),
+    .map_f64 = UK_PANEL_FN(map_f64),
+    .map_wide_f32 = UK_PANEL_FN(map_wide_f32),
+    .finite_f32 = UK_PANEL_FN(finite_f32),
+    .finite_f64 = UK_PANEL_FN(finite_f64),
+    .angular = UK_PANEL_FN(angular),
 };

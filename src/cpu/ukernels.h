@@ -50,7 +50,10 @@ typedef enum mrc_map_kind {
     MRC_MAP_MATERN52,
     MRC_MAP_CAUCHY,
     MRC_MAP_POLYNOMIAL,
-    MRC_MAP_LINEAR
+    MRC_MAP_LINEAR,
+    MRC_MAP_EXPPOWER, /* from here on only in double */
+    MRC_MAP_RATIONAL_QUADRATIC,
+    MRC_MAP_ANGULAR
 } mrc_map_kind;
 
 typedef struct mrc_map {
@@ -58,6 +61,14 @@ typedef struct mrc_map {
     int degree;
     float a, b; /* laplace: a = -1/b; gaussian: -1/(2b^2); matern: sqrt(3 or 5)/b; cauchy: 1/b^2; polynomial: a t + b */
 } mrc_map;
+
+/* The same in double. exppower: a = 1/b^2, b = gamma/2; rational-quadratic: a = 1/(2 alpha b^2), b = -alpha; angular: degree = depth,
+   a = bias^2, b = 1 for ntk and 0 for nngp. */
+typedef struct mrc_wide_map {
+    mrc_map_kind kind;
+    int degree;
+    double a, b;
+} mrc_wide_map;
 
 /* Elementwise work on panels and tiles, one set per instruction set. */
 typedef struct mrc_panel_ops {
@@ -102,6 +113,15 @@ typedef struct mrc_panel_ops {
                        int32_t *best, int32_t *at);
     /* squared distances or products to kernel values, in place; kind is not NONE */
     void (*map_f32)(const mrc_map *map, int64_t count, float *values);
+    /* the same evaluated in double; values are finite, and not negative for a function of the distance; kind is not ANGULAR */
+    void (*map_f64)(const mrc_wide_map *map, int64_t count, double *values);
+    void (*map_wide_f32)(const mrc_wide_map *map, int64_t count, float *values);
+    /* no value is infinite or not a number */
+    bool (*finite_f32)(int64_t count, const float *values);
+    bool (*finite_f64)(int64_t count, const double *values);
+    /* ntk or nngp of inner products with one row of squared norm `down`; the other norms are across[i] */
+    void (*angular)(const mrc_wide_map *map, int64_t count, const double *dots, const double *across, double down,
+                    double *out);
 } mrc_panel_ops;
 
 /* What one instruction set uses: each entry is the best listed that it supports. */
