@@ -15,11 +15,11 @@
  */
 #include <string.h>
 
-#define UK_INLINE static inline __attribute__((always_inline))
+#define UK_ALWAYS __attribute__((always_inline))
 
 /* The last features, fewer than a vector. Inputs end there: nothing is read beyond. */
-UK_INLINE void few_tail(int n, int64_t rest, const UK_REAL *const *rows, const UK_REAL *origin, int64_t width,
-                        const UK_REAL *x, UK_VECTOR *sum, UK_VECTOR *norm)
+static inline UK_ALWAYS void few_tail(int n, int64_t rest, const UK_REAL *const *rows, const UK_REAL *origin,
+                                      int64_t width, const UK_REAL *x, UK_VECTOR *sum, UK_VECTOR *norm)
 {
     for (int64_t k = 0; k < rest; k++, x += width) {
         UK_REAL column[UK_LANES];
@@ -31,8 +31,8 @@ UK_INLINE void few_tail(int n, int64_t rest, const UK_REAL *const *rows, const U
     }
 }
 
-UK_INLINE void few_rows(int n, int64_t depth, const UK_REAL *const *rows, const UK_REAL *origin, int64_t width,
-                        const UK_REAL *x, UK_REAL *dots, int64_t stride, UK_REAL *norms)
+static inline UK_ALWAYS void few_rows(int n, int64_t depth, const UK_REAL *const *rows, const UK_REAL *origin,
+                                      int64_t width, const UK_REAL *x, UK_REAL *dots, int64_t stride, UK_REAL *norms)
 {
     UK_VECTOR sum[UK_MOST], norm = UK_ZERO();
     const UK_REAL *at[UK_LANES];
