@@ -15,10 +15,8 @@ static double passes_done(const mercer_progress *p)
     return (double)p->epoch + (part < 1 ? part : 1);
 }
 
-static void log_progress(cli_watch *watch, const mercer_progress *p, int ended)
+void cli_log_progress(cli_log *log, const mercer_progress *p, int ended)
 {
-    if (!ended && p->seconds - watch->last_logged < 1) return;
-    watch->last_logged = p->seconds;
     json_t *event =
         json_pack("{sf sI sI so so so so so so so sI sI}", "epoch", passes_done(p), "epochs", (json_int_t)p->epochs,
                   "samples", (json_int_t)p->samples, "seconds", cli_json_real(p->seconds), "train_loss",
@@ -26,7 +24,15 @@ static void log_progress(cli_watch *watch, const mercer_progress *p, int ended)
                   cli_json_real(p->validation_loss), "validation_accuracy", cli_json_real(p->validation_accuracy),
                   "projection_residual", cli_json_real(p->projection_residual), "step", cli_json_real(p->step), "steps",
                   (json_int_t)p->steps, "projections", (json_int_t)p->projections);
-    cli_log_event(watch->log, ended ? "epoch" : "progress", event);
+    cli_log_event(log, ended ? "epoch" : "progress", event);
+}
+
+/* The same, between epochs at most once a second. */
+static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int ended)
+{
+    if (!ended && p->seconds - watch->last_logged < 1) return;
+    watch->last_logged = p->seconds;
+    cli_log_progress(watch->log, p, ended);
 }
 
 /* Text that grows at its end, as far as it has room. */
@@ -88,7 +94,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     if (ended) watch->epoch = p->epoch;
     if (isfinite(p->validation_accuracy)) watch->validation_accuracy = p->validation_accuracy;
     if (isfinite(p->validation_loss)) watch->validation_loss = p->validation_loss;
-    log_progress(watch, p, ended);
+    log_now_and_then(watch, p, ended);
     if (watch->bar.on)
         draw_progress(watch, p, ended);
     else if (ended)
@@ -188,14 +194,13 @@ static char *solver_text(const mercer_plan *plan)
     cli_count_text(pairs, plan->eigenpairs);
     if (strcmp(plan->solver, "direct") == 0) return cli_copy("direct");
     if (strcmp(plan->solver, "cg") == 0) return cli_format("cg, at most %" PRId64 " steps", plan->epochs);
-    return cli_format("%s, projector %s, %" PRId64 " epochs, batch %s, preconditioner %s of %s samples", plan->solver,
-                      plan->projector, plan->epochs, batch, pairs, sample);
+    return cli_format("%s, projector %s, %" PRId64 " %s, batch %s, preconditioner %s of %s samples", plan->solver,
+                      plan->projector, plan->epochs, plan->epochs == 1 ? "epoch" : "epochs", batch, pairs, sample);
 }
 
 static char *preprocess_text(const cli_job *job)
 {
-    if (job->applied == NULL && cli_has(job->v, "preprocess") && job->model == NULL)
-        return cli_copy(cli_text(job->v, "preprocess"));
+    if (job->applied == NULL && job->model == NULL) return cli_copy(cli_job_preprocess(job)); /* only planned */
     const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
     double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
     if (factor == 1.0 / 255) spec = "scale: pixels / 255";

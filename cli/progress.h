@@ -22,6 +22,9 @@ typedef struct cli_watch {
 /* The trainer's progress callback; user is a cli_watch. Non-zero when a signal asked to stop. */
 int cli_watch_progress(void *user, const mercer_progress *progress);
 
+/* One event of the log: "epoch" at the end of one, else "progress". */
+void cli_log_progress(cli_log *log, const mercer_progress *progress, int ended);
+
 void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file);
 json_t *cli_plan_json(const mercer_plan *plan);
 void cli_log_start(cli_log *log, const cli_job *job, int resumed);

@@ -86,12 +86,12 @@ static mercer_status choose_batch(mrc_kmeans_state *self)
         self->capacity = mrc_min(self->capacity, mrc_max(self->p, room / row));
         self->batch = mrc_min(self->batch, self->capacity);
     }
-    int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row);
-    if (needed <= room) return MERCER_OK;
+    int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row) + fixed_bytes(self);
+    if (needed <= options->memory) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_MEMORY,
         "k-means of %lld centers takes %lld bytes, options: memory allows %lld; allow more or take fewer centers",
-        (long long)self->p, (long long)(needed + fixed_bytes(self)), (long long)options->memory);
+        (long long)self->p, (long long)needed, (long long)options->memory);
 }
 
 static int64_t chosen_rounds(const mrc_kmeans_state *self)

@@ -53,7 +53,7 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
 static int64_t accept(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
-    int64_t accepted[MOST_CANDIDATES], taken = 0;
+    int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
     mrc_stream stream = {all->choice->options->seed, MRC_STREAM_ACCEPT};
     for (int64_t i = 0; i < count && self->have + taken < all->p; i++) {
         double before = all->distances[self->rows[i]], now = before;

@@ -65,7 +65,7 @@ static mercer_status choose_part(pivoting *self)
     self->strip_rows = mrc_min(STRIP, x->rows);
     int64_t point = x->cols * mrc_dtype_size(x->dtype);
     int64_t fixed = b * (point + self->p * (real + 8)) + b * b * (3 * 8 + real) + self->strip_rows * b * real;
-    int64_t row = self->p * real + BYTES_PER_ROW;
+    int64_t row = self->p * real + BYTES_PER_ROW, least = fixed + self->p * (row + point + 8);
     self->n = x->rows;
     if ((memory - fixed) / row >= x->rows) return MERCER_OK;
     self->n = mrc_max(0, memory - fixed) / (row + point + 8);
@@ -74,7 +74,7 @@ static mercer_status choose_part(pivoting *self)
             self->context, MERCER_ERROR_MEMORY,
             "rpcholesky of %lld centers takes %lld bytes at least, options: memory allows %lld; allow more or "
             "take fewer centers",
-            (long long)self->p, (long long)(fixed + self->p * (row + point + 8)), (long long)memory);
+            (long long)self->p, (long long)least, (long long)memory);
     mrc_log(self->context, MERCER_LOG_INFO, "rpcholesky: %lld random rows of %lld serve, as many as the memory holds",
             (long long)self->n, (long long)x->rows);
     return MERCER_OK;
@@ -160,7 +160,7 @@ static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
 {
     double *h = self->h.data, *l = self->l.data;
     const int64_t b = self->b;
-    int64_t accepted[MOST_CANDIDATES], taken = 0;
+    int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
     mrc_stream stream = {self->choice->options->seed, MRC_STREAM_ACCEPT};
     for (int64_t i = 0; i < count && self->have + taken < self->p; i++) {
         double now = h[i * b + i], before = self->left[rows[i]];
