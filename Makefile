@@ -12,7 +12,7 @@ CONFIGURE_FLAGS += -DMERCER_WERROR=ON
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt
 endif
 
-.PHONY: build test test-sanitize demo bench check format install setup clean help
+.PHONY: build bench-results test test-sanitize demo bench check format install setup clean help
 
 build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
 	@$(call BUILD_TREE,build)
@@ -35,12 +35,23 @@ test-sanitize: setup ## the same tests under the address and undefined-behaviour
 
 demo: setup ## build, then train on computed digits: a table and build/demo/report.html
 	@mkdir -p build/demo && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
-	@OMP_WAIT_POLICY=passive build/mercer demo -o build/demo/report.html
+	@build/mercer demo -o build/demo/report.html
 
-bench: setup ## run every benchmark
+# NumPy and PyTorch: from tools/setup compare if it was run, else what is here.
+COMPARE_PYTHON = $(firstword $(wildcard build/compare-venv/bin/python) python3)
+
+bench: setup ## run every benchmark, beside NumPy and PyTorch where they are
 	@$(MAKE) build
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program"; fi; done
+	@$(COMPARE_PYTHON) bench/compare/composed.py
+
+bench-results: setup ## the same as JSON lines in bench/results/
+	@$(MAKE) build
+	@set -e; for program in build/bench/bench_*; do \
+	  if [ -f "$$program" ] && [ -x "$$program" ]; then \
+	    "$$program" --json >"bench/results/$${program#build/bench/bench_}.jsonl"; fi; done
+	@$(COMPARE_PYTHON) bench/compare/composed.py --json >bench/results/composed.jsonl
 
 check: ## format, static analysis and the project's own rules
 	@tools/setup check

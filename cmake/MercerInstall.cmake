@@ -8,7 +8,7 @@ set(mercer_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Mercer")
 install(FILES "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mercer")
 
-# Two export sets, because only the static library needs BLAS, OpenMP and Threads to be found again.
+# Two export sets, because only the static library needs BLAS and Threads to be found again.
 install(TARGETS mercer EXPORT MercerTargets)
 install(TARGETS mercer_static EXPORT MercerStaticTargets)
 foreach(set MercerTargets MercerStaticTargets)
@@ -50,13 +50,6 @@ foreach(library IN LISTS MercerBLAS_LIBRARIES MercerFiles_LIBRARIES)
   string(REGEX REPLACE "^lib(.+)\\.(so|a|dylib).*$" "-l\\1" name "${name}")
   string(APPEND pc_private "${name} ")
 endforeach()
-if(MERCER_OPENMP)
-  foreach(name IN LISTS OpenMP_C_LIB_NAMES)
-    if(NOT name STREQUAL "pthread")
-      string(APPEND pc_private "-l${name} ")
-    endif()
-  endforeach()
-endif()
 string(APPEND pc_private "-lm -pthread")
 
 configure_file("${PROJECT_SOURCE_DIR}/cmake/mercer.pc.in" "${PROJECT_BINARY_DIR}/mercer.pc" @ONLY)

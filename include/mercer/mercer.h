@@ -695,7 +695,7 @@ typedef struct mercer_plan {
     int64_t epochs, batch, nystrom, eigenpairs, period;
     int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
     int carry, average, decay; /* 0 or 1 */
-    int cache_data;            /* K(X, Z) is kept */
+    int cache_data;            /* K(X, Z) is kept: 1 as the weights, 2 in half precision */
     int cache_centers;         /* K(Z, Z) or its factor is kept */
     mercer_dtype precision;    /* of weights and kernel values */
     double step_factor, lambda;

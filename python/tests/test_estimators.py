@@ -355,9 +355,8 @@ def _score_in_child(model, X, y, queue):
     queue.put(model.fit(X, y).score(X, y))
 
 
-@pytest.mark.skipif("MERCER_LIBRARY" in os.environ, reason="another library than the package's, maybe with OpenMP")
 def test_a_forked_process_can_go_on(blobs):
-    """The library is built without OpenMP for this: its threads do not survive a fork, and the child would hang."""
+    """Threads do not survive a fork: the child has to start its own."""
     X, y = blobs
     model = KernelClassifier(random_state=0, n_jobs=2).fit(X, y)
     fork = multiprocessing.get_context("fork")

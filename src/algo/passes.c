@@ -6,7 +6,8 @@
  *   transpose  H = K' G       from what was kept (2 m p c), the rest evaluated again
  *
  * Cache: K(X, Z_r) (n, rows_r) for each rank, filled as batches come by. A batch whose rows are all there is gathered
- * from it: m p reads instead of m p d multiplications. A batch is cached only if its whole block was kept.
+ * from it: m p reads instead of m p d multiplications. A batch is cached only if its whole block was kept. The cache may
+ * be in half precision, half as large: values between 0 and 1 then move by at most 2^-12 (2^-11 of themselves).
  */
 #include "algo/passes.h"
 
@@ -34,21 +35,21 @@ static mercer_status create_room(mrc_passes *passes, int64_t keep_bytes)
     return MERCER_OK;
 }
 
-static mercer_status create_cache(mrc_passes *passes)
+static mercer_status create_cache(mrc_passes *passes, mercer_dtype stored)
 {
     mrc_centers *centers = passes->centers;
     void *have;
     MRC_TRY(mrc_alloc_zero(centers->context, &have, passes->samples, 1, "the list of cached rows"));
     passes->have = have;
     for (int i = 0; i < centers->shards; i++)
-        MRC_TRY(mrc_matrix_create(centers->backend, &passes->cache[i], passes->samples, centers->shard[i].rows,
-                                  centers->real, "the cache of K(X, Z)"));
+        MRC_TRY(mrc_matrix_create(centers->backend, &passes->cache[i], passes->samples, centers->shard[i].rows, stored,
+                                  "the cache of K(X, Z)"));
     passes->cached = true;
     return MERCER_OK;
 }
 
 mercer_status mrc_passes_create(mrc_passes *out, mrc_centers *centers, int64_t most_rows, int64_t keep_bytes,
-                                int64_t samples)
+                                int64_t samples, mercer_dtype stored)
 {
     *out = (mrc_passes){.centers = centers, .most_rows = most_rows, .samples = samples};
     void *kept = NULL, *cache = NULL;
@@ -58,7 +59,7 @@ mercer_status mrc_passes_create(mrc_passes *out, mrc_centers *centers, int64_t m
         status = mrc_alloc_zero(centers->context, &cache, centers->shards, sizeof(mercer_matrix), "caches");
     out->cache = cache;
     if (status == MERCER_OK) status = create_room(out, keep_bytes);
-    if (status == MERCER_OK && samples > 0) status = create_cache(out);
+    if (status == MERCER_OK && samples > 0) status = create_cache(out, stored);
     if (status != MERCER_OK) mrc_passes_destroy(out);
     return status;
 }
@@ -152,6 +153,7 @@ mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, 
     for (int i = 0; i < centers->shards; i++)
         if (passes->kept[i].columns < centers->shard[i].rows) return MERCER_OK;
     MRC_TRY(write_cache(passes, batch));
+    if (passes->cache[0].dtype != centers->real) MRC_TRY(read_cache(passes, batch)); /* as rounded as it will be */
     /* The fused product sums in another order than the stored block does. A row's prediction must not depend on whether
        it was seen before: a training that goes on from a checkpoint begins with an empty cache. */
     return multiply_blocks(passes, batch->X.rows, w, f);

@@ -14,15 +14,15 @@ typedef struct mrc_passes {
     int64_t most_rows;    /* in a batch */
     int64_t samples;      /* n, if rows are cached */
     mrc_kept *kept;       /* (shards) room for a batch's block */
-    mercer_matrix *cache; /* (shards) K(X, Z_r) (n, rows of the shard); no data: not cached */
+    mercer_matrix *cache; /* (shards) K(X, Z_r) (n, rows of the shard), f16 or as the weights; no data: not cached */
     unsigned char *have;  /* (n) which rows of the cache are filled */
     bool cached;
 } mrc_passes;
 
 /* keep_bytes: room for a batch's block (as much of it as is useful is taken). samples > 0: cache K(X, Z) for so
-   many. */
+   many, in the type `stored`. */
 mercer_status mrc_passes_create(mrc_passes *out, mrc_centers *centers, int64_t most_rows, int64_t keep_bytes,
-                                int64_t samples);
+                                int64_t samples, mercer_dtype stored);
 void mrc_passes_destroy(mrc_passes *passes);
 
 /* F (m, c) = K(X_m, Z) W, W a field. Uses and fills the cache when the batch's rows are known. */

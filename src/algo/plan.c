@@ -9,7 +9,7 @@
  *   solver  auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
  *   projector  exact while its factor fits half the budget and p^3/3 pays against the epochs; pcg on a stored K(Z,Z) while that fits;
  *           bgs with carry beyond
- *   cache   K(X, Z) if it fits what is left and samples are seen more than once
+ *   cache   K(X, Z) if it fits what is left and samples are seen more than once; in half precision if only that fits
  *
  * Estimates: flops of the dominant products, and seconds at a nominal rate for the instruction set. They decide, they
  * do not promise.
@@ -212,7 +212,9 @@ static mercer_status plan_iteration(mrc_planner *self)
     mrc_plan_iteration_cost(self);
     say(self, "%lld epochs, gamma %.2f%s%s%s\n", (long long)shown->epochs, shown->step_factor,
         shown->average ? ", averaging" : "", shown->decay ? ", step decay" : "",
-        shown->cache_data ? ", K(X,Z) kept between epochs" : "");
+        shown->cache_data == MRC_CACHE_HALF ? ", K(X,Z) kept between epochs in half precision, since float does not fit"
+        : shown->cache_data                 ? ", K(X,Z) kept between epochs"
+                                            : "");
     return MERCER_OK;
 }
 

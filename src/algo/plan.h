@@ -9,6 +9,9 @@
 /* Rows of a batch where the data are only read: by judges, by polishing, by passes that look for a maximum. */
 enum { MRC_READ_ROWS = 2048 };
 
+/* Of mercer_plan.cache_data: K(X, Z) is kept in half precision. */
+enum { MRC_CACHE_HALF = 2 };
+
 /* A named solver: which parts of the iteration it fixes. 0 or NULL leaves a choice to the planner. */
 typedef struct mrc_preset {
     const char *name;
@@ -38,6 +41,7 @@ typedef struct mrc_plan_request {
     int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
     /* Once the data have been seen: the critical batch. 0 before. */
     int64_t critical_batch;
+    bool bounded;    /* kernel values lie between 0 and 1 */
     bool rows_known; /* the source says which samples a batch holds, as far as known */
 } mrc_plan_request;
 

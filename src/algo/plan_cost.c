@@ -74,9 +74,14 @@ mercer_status mrc_plan_iteration_memory(mrc_planner *self)
     self->plan->keep_bytes = mrc_min(block, left / 2);
     left -= self->plan->keep_bytes;
     int64_t cache = request->n * request->p * self->real_size + request->n;
+    int64_t half = request->n * request->p * 2 + request->n;
     bool again = shown->epochs > 1 || self->options->cache == MERCER_ON;
-    shown->cache_data = self->options->cache != MERCER_OFF && request->rows_known && again &&
-                        self->plan->keep_bytes == block && cache <= left * 9 / 10;
+    bool may = self->options->cache != MERCER_OFF && request->rows_known && again && self->plan->keep_bytes == block;
+    shown->cache_data = may && cache <= left * 9 / 10;
+    /* Half precision only where float does not fit, and only for values that it holds. Polishing is exact work. */
+    if (may && !shown->cache_data && request->real == MERCER_F32 && request->bounded && self->options->polish == 0 &&
+        half <= left * 9 / 10)
+        shown->cache_data = MRC_CACHE_HALF, cache = half;
     shown->bytes = mrc_max(set_up + base, before_block + self->plan->keep_bytes + (shown->cache_data ? cache : 0));
     return MERCER_OK;
 }

@@ -88,7 +88,7 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
     bool direct = strcmp(plan->solver, "direct") == 0;
     mrc_state nothing = {0}; /* direct keeps that it has begun: it starts again from there */
     MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
-                              plan->cache_data ? self->n : 0));
+                              plan->cache_data ? self->n : 0, self->centers.real));
     mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
     MRC_TRY(self->backend->ops->copy(self->backend, alpha, &start));
     if (direct)
@@ -126,7 +126,8 @@ mercer_status mrc_trainer_polish(mrc_trainer *self, const mercer_matrix *alpha)
     mrc_projector_free(self->projector); /* makes room for the factor */
     self->projector = self->iteration.projector = NULL;
     mrc_passes_destroy(&self->passes);
-    MRC_TRY(mrc_passes_create(&passes, &self->centers, rows, keep, self->plan.shown.cache_data ? self->n : 0));
+    MRC_TRY(mrc_passes_create(&passes, &self->centers, rows, keep, self->plan.shown.cache_data ? self->n : 0,
+                              self->centers.real));
     mercer_status status = run(self, &passes, alpha, false, self->options.polish, true);
     mrc_passes_destroy(&passes);
     return status;

@@ -36,7 +36,9 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, int64_t critic
                                 .threads = (int)self->planned_threads,
                                 .budget = self->planned_budget,
                                 .critical_batch = critical_batch,
-                                .rows_known = rows_known};
+                                .rows_known = rows_known,
+                                .bounded = mrc_kernel_argument(self->target.kernel) == MRC_ON_DISTANCE &&
+                                           !mrc_kernel_is_callback(self->target.kernel)};
     MRC_TRY(mrc_make_plan(&self->plan, &request));
     self->planned_budget = self->plan.budget; /* free memory changes; the plan must not */
     return MERCER_OK;
@@ -158,8 +160,9 @@ static mercer_status create_parts(mrc_trainer *self, const mercer_matrix *sample
         options.plain_beta = options.plain_top; /* full batches have no sampling noise */
         if (plan->batch < n) MRC_TRY(find_plain_beta(self, sample, &options.plain_beta));
     }
-    MRC_TRY(
-        mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes, plan->cache_data ? n : 0));
+    MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
+                              plan->cache_data ? n : 0,
+                              plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : self->centers.real));
     if (self->plan.projector)
         MRC_TRY(mrc_projector_create(&self->projector, self->plan.projector, &self->centers,
                                      &self->plan.projector_options));

@@ -84,7 +84,7 @@ struct mrc_backend_ops {
     mercer_status (*alloc)(mrc_backend *backend, void **out, int64_t bytes, const char *what);
     void (*free)(mrc_backend *backend, void *memory);
     mercer_status (*copy)(mrc_backend *backend, const mercer_matrix *to,
-                          const mercer_matrix *from); /* converts to f32, f64 */
+                          const mercer_matrix *from); /* converts to f32, f64, and f32 to f16 */
     mercer_status (*sync)(mrc_backend *backend);
 
     /* Y = K(X, Z) W, or Y += K(X, Z) W if add. W (p, c) and Y (m, c) f32 or f64. Y is untouched on failure, except by a
@@ -122,7 +122,7 @@ struct mrc_backend_ops {
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);
 
-    /* to_i = from_{rows[i]}; same dtype. And to_{rows[i]} += factor * from_i, f32 or f64, rows distinct. */
+    /* to_i = from_{rows[i]}; converts as copy does. And to_{rows[i]} += factor * from_i, f32 or f64, rows distinct. */
     mercer_status (*gather_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                  const int64_t *rows);
     mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
@@ -152,6 +152,8 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops);
 mercer_status mrc_host_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
 void mrc_host_free(mrc_backend *backend, void *memory);
 mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+/* MERCER_ERROR_DTYPE if copy does not convert one type to the other. */
+mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_host_sync(mrc_backend *backend);
 
 /* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */

@@ -5,6 +5,7 @@
  */
 #include "backend/dense.h"
 
+#include "core/half.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -28,19 +29,31 @@ mercer_status mrc_host_sync(mrc_backend *backend)
     return MERCER_OK;
 }
 
+mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    bool to_half = to->dtype == MERCER_F16 && from->dtype == MERCER_F32;
+    if (to->dtype == from->dtype || to->dtype == MERCER_F32 || to->dtype == MERCER_F64 || to_half) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_DTYPE, "copy: %s cannot be converted to %s",
+                    mrc_dtype_name(from->dtype), mrc_dtype_name(to->dtype));
+}
+
+static void copy_row(const mercer_matrix *to, int64_t i, const mercer_matrix *from, int64_t source)
+{
+    if (to->dtype == from->dtype)
+        memcpy(mrc_row(to, i), mrc_row(from, source), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
+    else if (to->dtype == MERCER_F64)
+        mrc_load_row_f64(from, source, mrc_row(to, i));
+    else if (to->dtype == MERCER_F32)
+        mrc_load_row_f32(from, source, mrc_row(to, i));
+    else
+        for (int64_t j = 0; j < to->cols; j++)
+            ((uint16_t *)mrc_row(to, i))[j] = mrc_half_from_float(((const float *)mrc_row(from, source))[j]);
+}
+
 mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
-    if (to->dtype != from->dtype && to->dtype != MERCER_F32 && to->dtype != MERCER_F64)
-        return mrc_fail(backend->context, MERCER_ERROR_DTYPE, "copy: %s cannot be converted to %s",
-                        mrc_dtype_name(from->dtype), mrc_dtype_name(to->dtype));
-    for (int64_t i = 0; i < to->rows; i++) {
-        if (to->dtype == from->dtype)
-            memcpy(mrc_row(to, i), mrc_row(from, i), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
-        else if (to->dtype == MERCER_F64)
-            mrc_load_row_f64(from, i, mrc_row(to, i));
-        else
-            mrc_load_row_f32(from, i, mrc_row(to, i));
-    }
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    for (int64_t i = 0; i < to->rows; i++) copy_row(to, i, from, i);
     return MERCER_OK;
 }
 
@@ -139,8 +152,7 @@ static mercer_status default_gather_rows(mrc_backend *backend, const mercer_matr
                                          const int64_t *rows)
 {
     (void)backend;
-    for (int64_t i = 0; i < to->rows; i++)
-        memcpy(mrc_row(to, i), mrc_row(from, rows[i]), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
+    for (int64_t i = 0; i < to->rows; i++) copy_row(to, i, from, rows[i]);
     return MERCER_OK;
 }
 

@@ -28,6 +28,9 @@ mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *searc
 mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
 
 /* Row and element operations (vectors.c). */
+mercer_status mrc_cpu_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+mercer_status mrc_cpu_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                  const int64_t *rows);
 mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
 mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                        const int64_t *rows, double factor);

@@ -7,11 +7,13 @@
 #include "core/matrix.h"
 #include "core/parallel.h"
 #include "cpu/cpu.h"
+#include "cpu/ukernels.h"
 
 enum { MOST_PARTS = 64, FEWEST_ROWS = 256 };
 
 typedef struct job {
     const mercer_matrix *x;
+    const mrc_panel_ops *panel;
     int64_t rows_each;
     double *sums; /* (parts, d) */
     double *rows; /* (parts, d): one converted row each */
@@ -25,8 +27,12 @@ static void sum_part(void *argument, int64_t part, int worker)
     double *sum = self->sums + part * d, *row = self->rows + part * d;
     for (int64_t k = 0; k < d; k++) sum[k] = 0;
     for (int64_t i = first; i < end; i++) {
+        if (self->x->dtype == MERCER_F32) {
+            self->panel->add_f32(d, mrc_row(self->x, i), sum);
+            continue;
+        }
         mrc_load_row_f64(self->x, i, row);
-        for (int64_t k = 0; k < d; k++) sum[k] += row[k];
+        self->panel->add_f64(d, row, sum);
     }
 }
 
@@ -38,7 +44,11 @@ mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, 
     if (parts == 0) return MERCER_OK;
     void *memory;
     MRC_TRY(mrc_alloc(backend->context, &memory, 2 * parts * d, sizeof(double), "column sums"));
-    job self = {.x = x, .rows_each = rows_each, .sums = memory, .rows = (double *)memory + parts * d};
+    job self = {.x = x,
+                .panel = ((mrc_cpu *)backend->state)->uk.panel,
+                .rows_each = rows_each,
+                .sums = memory,
+                .rows = (double *)memory + parts * d};
     mrc_parallel_for(backend->context->threads, parts, sum_part, &self);
     for (int64_t part = 0; part < parts; part++)
         for (int64_t k = 0; k < d; k++) mean[k] += self.sums[part * d + k];

@@ -27,6 +27,20 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
     }
 }
 
+/* Few rows of X: products of bytes from where they lie. */
+void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place)
+{
+    const mrc_panel_ops *panel = product->uk->panel;
+    int32_t *norms = space->z_norms;
+    for (int64_t j = 0; j < place->z_count; j++) {
+        const uint8_t *z = mrc_row(product->z, place->z_first + j);
+        norms[j] = panel->inner_u8(product->d, z, z);
+        for (int64_t i = 0; i < place->x_count; i++)
+            space->dots[i * place->x_step + j] =
+                panel->inner_u8(product->d, mrc_row(product->x, place->x_first + i), z);
+    }
+}
+
 /* ---- Single pairs, from coordinates -------------------------------------------------------------------------- */
 
 static double sqdist_f32(const float *x, const float *z, int64_t d)

@@ -11,7 +11,7 @@
  *
  * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept.
  *
- * When X is a single block, tiles are the parallel pieces; their sums are added in order, which is the same sum. Cost:
+ * When X has few rows, centers are read where they lie (tile.h). When X is a single block, tiles are the parallel pieces; their sums are added in order, which is the same sum. Cost:
  * 2 m p (d + c) flops, m p kernel values, p d m / 512 packed elements. Memory: a few MB for each worker.
  */
 #include "cpu/tile.h"
@@ -21,93 +21,10 @@
 #include "core/parallel.h"
 #include "cpu/cpu.h"
 
-#include <math.h>
 #include <string.h>
 
-/* Panels must fill tiles and blocks exactly: said here once for every row of the list. */
-#define MRC_UK_GEMM_F32(isa, name, mr, nr) \
-    _Static_assert(MRC_TILE_CENTERS % (mr) == 0 && MRC_BLOCK_ROWS % (nr) == 0, #name);
-#define MRC_UK_GEMM_F64                         MRC_UK_GEMM_F32
-#define MRC_UK_DOT_U8(isa, name, mr, nr, group) MRC_UK_GEMM_F32(isa, name, mr, nr)
-#define MRC_UK_PANEL(isa, name)
-#include "cpu/ukernels.inc"
-
-enum { TILES_IN_FLIGHT = 4 }; /* for each thread, when tiles are the parallel pieces */
-
-/* ---- Decisions before the loops ------------------------------------------------------------------------------ */
-
-static mrc_map map_for(const mercer_kernel *kernel)
-{
-    double b = kernel->bandwidth;
-    switch (kernel->id) {
-        case MERCER_KERNEL_LAPLACE: return (mrc_map){.kind = MRC_MAP_LAPLACE, .a = (float)(-1 / b)};
-        case MERCER_KERNEL_GAUSSIAN: return (mrc_map){.kind = MRC_MAP_GAUSSIAN, .a = (float)(-0.5 / b / b)};
-        case MERCER_KERNEL_MATERN32: return (mrc_map){.kind = MRC_MAP_MATERN32, .a = (float)(sqrt(3) / b)};
-        case MERCER_KERNEL_MATERN52: return (mrc_map){.kind = MRC_MAP_MATERN52, .a = (float)(sqrt(5) / b)};
-        case MERCER_KERNEL_CAUCHY: return (mrc_map){.kind = MRC_MAP_CAUCHY, .a = (float)(1 / b / b)};
-        case MERCER_KERNEL_POLYNOMIAL:
-            return (mrc_map){.kind = MRC_MAP_POLYNOMIAL,
-                             .degree = kernel->degree,
-                             .a = (float)kernel->scale,
-                             .b = (float)kernel->offset};
-        case MERCER_KERNEL_LINEAR: return (mrc_map){.kind = MRC_MAP_LINEAR};
-        default: return (mrc_map){.kind = MRC_MAP_NONE};
-    }
-}
-
-/* A constant that is 0, infinite or subnormal in float would change the kernel: the formula in double takes over. */
-static bool map_fits_float(const mrc_map *map)
-{
-    return map->kind == MRC_MAP_LINEAR || (isnormal(map->a) && isfinite(map->b));
-}
-
-/* Squares of distances near the bandwidth must be floats; far outside, double takes over. */
-static bool bandwidth_fits_float(const mercer_kernel *kernel)
-{
-    return kernel->bandwidth >= 1e-15 && kernel->bandwidth <= 1e15;
-}
-
-static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
-{
-    const mrc_ukernels *uk = &cpu->uk;
-    bool both_bytes = product->x->dtype == MERCER_U8 && product->z->dtype == MERCER_U8;
-    bool wide = mrc_value_dtype(product->x, product->z, product->w, product->y) == MERCER_F64 ||
-                (product->k.cols > 0 && product->k.dtype == MERCER_F64) ||
-                (both_bytes && product->d > MRC_U8_MAX_FEATURES) ||
-                (product->on_distance && !product->callback && !bandwidth_fits_float(product->kernel));
-    product->uk = uk;
-    product->bytes = both_bytes && !wide;
-    product->centred = product->on_distance && !both_bytes;
-    product->type = wide ? &mrc_tile_f64 : &mrc_tile_f32;
-    product->mr_sum = wide ? uk->mr_f64 : uk->mr_f32;
-    product->nr = wide ? uk->nr_f64 : uk->nr_f32;
-    product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
-    product->group = product->bytes ? uk->group_u8 : 1;
-    product->groups = (product->d + product->group - 1) / product->group;
-    product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
-    product->results = product->c_panels * product->mr_sum;
-    product->map = map_for(product->kernel);
-    if (!map_fits_float(&product->map)) product->map.kind = MRC_MAP_NONE;
-}
-
-void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                      const mercer_matrix *y, const mercer_matrix *k)
-{
-    memset(product, 0, sizeof *product);
-    product->pair = pair;
-    product->kernel = pair->kernel;
-    product->x = pair->x;
-    product->z = pair->z;
-    product->w = w;
-    product->y = y;
-    if (k) product->k = *k;
-    product->d = pair->x->cols;
-    product->on_distance = mrc_kernel_argument(pair->kernel) == MRC_ON_DISTANCE;
-    product->angular = mrc_kernel_is_angular(pair->kernel);
-    product->callback = mrc_kernel_is_callback(pair->kernel);
-    atomic_init(&product->callback_failed, 0);
-    choose_arithmetic(product, backend->state);
-}
+/* When tiles are the parallel pieces: tiles for each thread, or doubles in all, before their sums are added up. */
+enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16 };
 
 /* ---- Scratch ------------------------------------------------------------------------------------------------- */
 
@@ -123,19 +40,20 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
 {
     int64_t used = 0, size = product->type->size, nr = product->nr;
     int64_t row_bytes = product->bytes ? product->groups * 4 : product->d * size;
-    int64_t tallest = mrc_max(product->nr, product->mr);
+    int64_t tallest = mrc_max(product->nr, product->few ? product->lanes : product->mr);
     int64_t sums = product->results * block_rows;
     *space = (mrc_space){0};
     space->x_panels = take(base, &used, block_rows * row_bytes);
     space->x_norms = take(base, &used, block_rows * 8);
     space->x_start = take(base, &used, block_rows * 4);
-    space->z_panels = take(base, &used, MRC_TILE_CENTERS * row_bytes);
+    space->z_panels = take(base, &used, product->few ? 0 : MRC_TILE_CENTERS * row_bytes);
     space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
     space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
     space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
     space->dots = take(base, &used, product->bytes ? MRC_TILE_CENTERS * nr * 4 : 0);
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
-    space->weights = take(base, &used, product->c_panels * MRC_TILE_CENTERS * product->mr_sum * size);
+    int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->c_panels * product->mr_sum;
+    space->weights = take(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
     space->partial = take(base, &used, product->mr_sum * nr * size);
     space->nearest = take(base, &used, product->nearest ? nr * 4 : 0);
     space->tile_sums = take(base, &used, sums * 8);
@@ -215,17 +133,48 @@ static void multiply_points(const mrc_product *product, mrc_space *space, int64_
     }
 }
 
+/* One tile of centers, not packed, against all of X, which has few rows. */
+static void do_few(mrc_product *product, mrc_space *space, int64_t x_count, int64_t z_first, int64_t z_count,
+                   double *sums)
+{
+    mrc_place place = {.x_count = x_count,
+                       .z_first = z_first,
+                       .z_count = z_count,
+                       .x_norms = space->x_norms,
+                       .x_step = mrc_round_up(z_count, product->lanes),
+                       .z_step = 1};
+    if (product->bytes)
+        mrc_few_u8(product, space, &place);
+    else
+        product->type->few_products(product, space, &place);
+    if (!product->type->finish(product, space, &place)) {
+        atomic_store(&product->callback_failed, 1);
+        return;
+    }
+    if (z_first < product->k.cols) product->type->store(product, space, &place);
+    if (product->w) product->type->few_multiply(product, space, &place, sums);
+}
+
 /* One tile of centers against the packed block: kernel values, then wherever they are wanted. */
 static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t z_first,
                     double *sums)
 {
     int64_t z_count = mrc_min(MRC_TILE_CENTERS, product->z->rows - z_first);
+    if (product->few) {
+        do_few(product, space, x_count, z_first, z_count, sums);
+        return;
+    }
     pack_tile(product, space, z_first, z_count);
     const int nr = product->nr;
     const int64_t panel_sums = product->results * nr;
     for (int64_t done = 0, panel = 0; done < x_count; done += nr, panel++) {
-        mrc_place place = {x_first + done, mrc_min(nr, x_count - done), z_first, z_count,
-                           (char *)space->x_norms + done * norm_bytes(product)};
+        mrc_place place = {.x_first = x_first + done,
+                           .x_count = mrc_min(nr, x_count - done),
+                           .z_first = z_first,
+                           .z_count = z_count,
+                           .x_norms = (char *)space->x_norms + done * norm_bytes(product),
+                           .x_step = 1,
+                           .z_step = nr};
         multiply_points(product, space, panel, packed_centers(product, z_count));
         if (product->nearest) {
             product->type->nearest(product, space, &place, sums + panel * panel_sums);
@@ -360,8 +309,11 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     int64_t m = product->x->rows;
     if (m == 0 || (product->k.cols == 0 && product->results == 0)) return MERCER_OK;
     bool by_tiles = threads > 1 && m <= MRC_BLOCK_ROWS && tile_count(product) > 1;
-    int64_t group = by_tiles ? mrc_min(TILES_IN_FLIGHT * (int64_t)threads, tile_count(product)) : 0;
     int64_t block_rows = choose_block_rows(product, threads, by_tiles);
+    int64_t in_flight =
+        mrc_max(TILES_IN_FLIGHT * (int64_t)threads,
+                SUMS_IN_FLIGHT / mrc_max(1, product->results * block_rows)); /* small sums: all at once */
+    int64_t group = by_tiles ? mrc_min(in_flight, tile_count(product)) : 0;
     run self = {.product = product, .block_rows = block_rows, .sums_count = product->results * block_rows};
 
     mrc_space measured;
@@ -376,7 +328,10 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     self.group_sums = mrc_arena_push(arena, sums_bytes);
     double *mean = mrc_arena_push(arena, d_bytes);
     void *rounded = mrc_arena_push(arena, d_bytes);
-    if (product->centred) MRC_TRY(find_origin(product, backend, mean, rounded));
+    if (product->centred)
+        MRC_TRY(find_origin(product, backend, mean, rounded));
+    else if (product->few) /* its micro-kernels always subtract one */
+        product->origin = memset(rounded, 0, (size_t)d_bytes);
 
     if (by_tiles)
         run_by_tiles(&self, threads, group, self.group_sums + group * self.sums_count);

@@ -8,6 +8,9 @@
  *   values (240, nr) and weights (240, c)                            -> sums (c, nr), added up in double
  *   or distances (240, nr)                                           -> the nearest of the 240, a running minimum
  *
+ * When X has few rows, packing a tile would cost more than all that is done with it. Its rows are then read where they lie, `lanes` at a
+ * time, and the tile is (m, stride), x-major, with stride the number of its centers rounded up to lanes: the same chains in another place.
+ *
  * The numbers are fixed, so the order of every sum is fixed: it depends on the centers alone, not on batch, threads or
  * ISA.
  */
@@ -22,6 +25,9 @@
 enum {
     MRC_TILE_CENTERS = 240,     /* a multiple of every mr */
     MRC_BLOCK_ROWS = 512,       /* a multiple of every nr */
+    MRC_FEW_ROWS = 16,          /* rows of X up to which a tile of centers is not packed */
+    MRC_FEW_ROWS_U8 = 4,        /* the same of bytes, whose packing is cheap */
+    MRC_FEW_OUTPUTS = 16,       /* outputs summed at a time then */
     MRC_U8_MAX_FEATURES = 32768 /* 255^2 * 32768 < 2^31: products of bytes are exact in int32 */
 };
 
@@ -46,16 +52,19 @@ typedef struct mrc_product {
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback;
-    int mr, nr;       /* micro-tile of the products */
-    int mr_sum;       /* micro-tile of the sums: (mr_sum, nr) */
-    int group;        /* features packed together: 1, or group_u8 for bytes */
-    int64_t d;        /* features */
-    int64_t groups;   /* d / group, rounded up */
-    int64_t c_panels; /* panels of mr_sum outputs */
-    int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
-    bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
-    void *origin;     /* (d) of the value type, if centred */
-    mrc_map map;
+    bool few;          /* X has few rows: centers are not packed */
+    int lanes;         /* centers read at a time, if few */
+    int mr, nr;        /* micro-tile of the products; nr is m if few */
+    int mr_sum;        /* micro-tile of the sums: (mr_sum, nr) */
+    int group;         /* features packed together: 1, or group_u8 for bytes */
+    int64_t d;         /* features */
+    int64_t groups;    /* d / group, rounded up */
+    int64_t c_panels;  /* panels of mr_sum outputs */
+    int64_t results;   /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
+    bool centred;      /* an origin is subtracted from both sides: of no use to inner products and integers */
+    void *origin;      /* (d) of the value type, if centred */
+    mrc_map map;       /* in float; kind NONE: see wide */
+    mrc_wide_map wide; /* in double; kind NONE: the scalar formula, or a callback */
     const mrc_ukernels *uk;
     atomic_int callback_failed;
 } mrc_product;
@@ -67,11 +76,11 @@ typedef struct mrc_space {
     int32_t *x_start; /* (block rows) bytes only */
     void *z_panels;   /* (240, groups * group) packed */
     void *z_norms;    /* (240) */
-    void *staging;    /* (nr or mr, d): rows converted, before they are interleaved */
+    void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved */
     void *values;     /* (240, nr): products, then kernel values */
     int32_t *dots;    /* (240, nr): integer products, bytes only */
     double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
-    void *weights;    /* (c_panels, 240, mr_sum) */
+    void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16) */
     void *partial;    /* (mr_sum, nr) */
     int32_t *nearest; /* (nr) in the tile; their distances are in partial */
     double
@@ -85,6 +94,7 @@ typedef struct mrc_place {
     int64_t x_first, x_count; /* rows of X in the panel: x_count <= nr */
     int64_t z_first, z_count; /* centers in the tile: z_count <= 240 */
     const void *x_norms;      /* of the panel */
+    int64_t x_step, z_step;   /* value (i, j) of the tile is at i * x_step + j * z_step */
 } mrc_place;
 
 /* Typed work on tiles: the same source built for float and for double. */
@@ -96,6 +106,8 @@ struct mrc_tile_type {
                  void *staging, void *panel, void *norms);
     void (*pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels);
     void (*dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out);
+    /* The same for few rows of X, with a whole tile: products and the norms of its centers, into space. */
+    void (*few_products)(const mrc_product *product, mrc_space *space, const mrc_place *place);
     /* Products in space->values (or space->dots) become kernel values in space->values. False: the callback failed. */
     bool (*finish)(const mrc_product *product, mrc_space *space, const mrc_place *place);
     /* K(x_first.., z_first..) = values */
@@ -104,12 +116,15 @@ struct mrc_tile_type {
     void (*nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result);
     /* sums (c_panels, mr_sum, nr) += weights' values */
     void (*multiply)(const mrc_product *product, const mrc_space *space, double *sums);
+    /* sums (c, m) += the same for few rows of X */
+    void (*few_multiply)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *sums);
 };
 
 extern const mrc_tile_type mrc_tile_f32;
 extern const mrc_tile_type mrc_tile_f64;
 
 /* Bytes: see pack.c. start may be NULL (the Z side). */
+void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place);
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                  bool shifted, void *panel, int32_t *norms, int32_t *start);
 

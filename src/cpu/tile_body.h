@@ -7,19 +7,21 @@
  *   finish    products -> squared distances -> kernel values. Pairs that are too near for products to resolve
  *             (r^2 <= near (|x|^2 + |z|^2), or overflow) are redone from their coordinates in double: O(d) each, rare.
  *   nearest   r^2_i = min_j, and which: the first of equals in the tile.
+ *   few_...   the same products and sums for few rows of X, from centers that are not packed, in the same chains
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
  */
 
-enum { TRANSPOSE_STEP = 16 };
-
-/* Goes through the panel in steps small enough that reads and writes both stay in the first-level cache. */
-static void TYPED(interleave)(int64_t d, int width, const REAL *rows, REAL *panel)
+/* Row i in the arithmetic of the tile. */
+static void TYPED(load)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
 {
-    for (int64_t first = 0; first < d; first += TRANSPOSE_STEP) {
-        int64_t end = mrc_min(first + TRANSPOSE_STEP, d);
-        for (int r = 0; r < width; r++)
-            for (int64_t k = first; k < end; k++) panel[k * width + r] = rows[r * d + k];
+#if IS_F32
+    if (source->dtype == MERCER_F16) {
+        product->uk->panel->from_half(source->cols, mrc_row(source, i), row);
+        return;
     }
+#endif
+    (void)product;
+    LOAD_ROW(source, i, row);
 }
 
 static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count,
@@ -33,11 +35,10 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
             memset(row, 0, (size_t)d * sizeof *row);
             continue;
         }
-        LOAD_ROW(source, first + r, row);
-        if (!origin) continue;
-        for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
+        TYPED(load)(product, source, first + r, row);
+        if (origin) product->uk->panel->TYPED(center)(d, origin, row);
     }
-    TYPED(interleave)(d, width, staging, panel);
+    product->uk->panel->TYPED(interleave)(d, width, staging, panel);
     product->uk->panel->TYPED(sqnorms)(d, width, panel, norms);
 }
 
@@ -61,13 +62,32 @@ static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, co
     product->uk->TYPED(gemm)(product->d, z_panel, x_panel, out);
 }
 
+static void TYPED(few_products)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+{
+    const mercer_matrix *z = product->z;
+    const int64_t d = product->d, lanes = product->lanes;
+    REAL *values = space->values, *norms = space->z_norms;
+    for (int64_t j = 0; j < place->z_count; j += lanes) {
+        int64_t count = mrc_min(lanes, place->z_count - j), ld = z->ld;
+        const REAL *rows = mrc_row(z, place->z_first + j);
+        if (z->dtype != DTYPE) {
+            for (int64_t r = 0; r < count; r++)
+                TYPED(load)(product, z, place->z_first + j + r, (REAL *)space->staging + r * d);
+            rows = space->staging;
+            ld = d;
+        }
+        product->uk->TYPED(few)(d, count, rows, ld, product->origin, product->nr, space->x_panels, values + j,
+                                place->x_step, norms + j);
+    }
+}
+
 static void TYPED(redo_near_pairs)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const REAL *x_norms = place->x_norms, *z_norms = space->z_norms;
     REAL *values = space->values;
     for (int64_t j = 0; j < place->z_count; j++) {
         for (int64_t i = 0; i < place->x_count; i++) {
-            REAL *value = &values[j * product->nr + i];
+            REAL *value = &values[i * place->x_step + j * place->z_step];
             if (*value > NEAR * (x_norms[i] + z_norms[j])) continue;
             *value = (REAL)mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
         }
@@ -93,7 +113,7 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
     for (int64_t i = 0; i < place->x_count; i++) {
         x_sq[i] = TYPED(norm_at)(product, place->x_norms, i);
         for (int64_t j = 0; j < place->z_count; j++) {
-            double value = TYPED(argument_at)(product, space, j * product->nr + i);
+            double value = TYPED(argument_at)(product, space, i * place->x_step + j * place->z_step);
             space->block[i * place->z_count + j] = product->on_distance ? sqrt(value) : value;
         }
     }
@@ -107,31 +127,74 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
     if (product->kernel->callback(product->kernel->callback_user, &block)) return false;
     for (int64_t i = 0; i < place->x_count; i++)
         for (int64_t j = 0; j < place->z_count; j++)
-            values[j * product->nr + i] = (REAL)space->block[i * place->z_count + j];
+            values[i * place->x_step + j * place->z_step] = (REAL)space->block[i * place->z_count + j];
     return true;
 }
 
-/* The scalar double formula, element by element: kernels without a float micro-kernel, and all of double. */
+/* Inner products that say too little of the angle: nearly parallel rows. */
+static bool TYPED(nearly_parallel)(const mrc_product *product, double dot, double xx, double zz)
+{
+    return product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz));
+}
+
+/* The scalar double formula for one pair, (i, j) of the tile; of an inner product, from accurate ones where they have to be. */
+static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, const mrc_place *place, int64_t i,
+                           int64_t j, double argument)
+{
+    if (product->on_distance) {
+        if (isinf(argument)) /* beyond REAL, where a heavy tail may still count */
+            argument = mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
+        return (REAL)mrc_kernel_of_distance(product->kernel, argument);
+    }
+    double xx = TYPED(norm_at)(product, place->x_norms, i), zz = TYPED(norm_at)(product, space->z_norms, j);
+    if (TYPED(nearly_parallel)(product, argument, xx, zz))
+        mrc_exact_inner(product->x, place->x_first + i, product->z, place->z_first + j, &argument, &xx, &zz);
+    return (REAL)mrc_kernel_of_inner(product->kernel, argument, xx, zz);
+}
+
+/* Element by element: what has no vector form, for these parameters or these values. */
 static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     REAL *values = space->values;
     for (int64_t j = 0; j < place->z_count; j++) {
         for (int64_t i = 0; i < place->x_count; i++) {
-            REAL *value = &values[j * product->nr + i];
-            if (product->on_distance) {
-                double square = (double)*value;
-                if (isinf(square)) /* beyond REAL, where a heavy tail may still count */
-                    square = mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
-                *value = (REAL)mrc_kernel_of_distance(product->kernel, square);
-                continue;
-            }
-            double dot = TYPED(argument_at)(product, space, j * product->nr + i);
-            double xx = TYPED(norm_at)(product, place->x_norms, i), zz = TYPED(norm_at)(product, space->z_norms, j);
-            if (product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz)))
-                mrc_exact_inner(product->x, place->x_first + i, product->z, place->z_first + j, &dot, &xx, &zz);
-            *value = (REAL)mrc_kernel_of_inner(product->kernel, dot, xx, zz);
+            int64_t at = i * place->x_step + j * place->z_step;
+            values[at] = TYPED(formula)(product, space, place, i, j, TYPED(argument_at)(product, space, at));
         }
     }
+}
+
+/* ntk and nngp, one row of the tile (a center, or a row of X if they are few) after the other. */
+static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+{
+    const bool few = product->few;
+    const int64_t rows = few ? place->x_count : place->z_count, width = few ? place->z_count : place->x_count;
+    const int64_t step = few ? place->x_step : place->z_step;
+    const void *across_norms = few ? space->z_norms : place->x_norms,
+               *down_norms = few ? place->x_norms : space->z_norms;
+    double across[MRC_TILE_CENTERS], dots[MRC_TILE_CENTERS], out[MRC_TILE_CENTERS];
+    for (int64_t k = 0; k < width; k++) across[k] = TYPED(norm_at)(product, across_norms, k);
+    for (int64_t row = 0; row < rows; row++) {
+        const double down = TYPED(norm_at)(product, down_norms, row);
+        REAL *values = (REAL *)space->values + row * step;
+        for (int64_t k = 0; k < width; k++) dots[k] = TYPED(argument_at)(product, space, row * step + k);
+        product->uk->panel->angular(&product->wide, width, dots, across, down, out);
+        for (int64_t k = 0; k < width; k++)
+            values[k] = TYPED(nearly_parallel)(product, dots[k], across[k], down)
+                            ? TYPED(formula)(product, space, place, few ? row : k, few ? k : row, dots[k])
+                            : (REAL)out[k];
+    }
+}
+
+/* In vectors of double, where values allow it. */
+static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+{
+    const mrc_panel_ops *panel = product->uk->panel;
+    const int64_t count = (product->few ? place->x_step : MRC_TILE_CENTERS) * product->nr;
+    if (product->wide.kind == MRC_MAP_NONE || product->wide.kind == MRC_MAP_ANGULAR) return false;
+    if (product->on_distance && !panel->TYPED(finite)(count, space->values)) return false;
+    panel->MAP_WIDE(&product->wide, count, space->values);
+    return true;
 }
 
 /* Products to squared distances where the kernel is a function of the distance; integer products to REAL. */
@@ -139,15 +202,19 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
 {
     REAL *values = space->values;
     const mrc_panel_ops *panel = product->uk->panel;
+    /* Rows of the tile are centers, or the rows of X if they are few; a sum of two norms is the same either way. */
+    const void *across = product->few ? space->z_norms : place->x_norms;
+    const void *down = product->few ? place->x_norms : space->z_norms;
+    int64_t rows = product->few ? product->nr : product->nearest ? place->z_count : MRC_TILE_CENTERS;
+    int64_t width = product->few ? place->x_step : product->nr;
 #if IS_F32 /* integer products are only formed for float results (tile.h) */
     if (product->bytes && product->on_distance)
-        panel->sqdist_u8(MRC_TILE_CENTERS, product->nr, space->dots, place->x_norms, space->z_norms, values);
+        panel->sqdist_u8(rows, width, space->dots, across, down, values);
     else if (product->bytes)
-        for (int64_t i = 0; i < (int64_t)MRC_TILE_CENTERS * product->nr; i++) values[i] = (REAL)space->dots[i];
+        for (int64_t i = 0; i < rows * width; i++) values[i] = (REAL)space->dots[i];
     if (product->bytes) return;
 #endif
-    if (product->on_distance && panel->TYPED(sqdist)(product->nearest ? place->z_count : MRC_TILE_CENTERS, product->nr,
-                                                     values, place->x_norms, space->z_norms, NEAR))
+    if (product->on_distance && panel->TYPED(sqdist)(rows, width, values, across, down, NEAR))
         TYPED(redo_near_pairs)(product, space, place);
 }
 
@@ -156,15 +223,21 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
     TYPED(prepare_arguments)(product, space, place);
 #if IS_F32
     if (product->map.kind != MRC_MAP_NONE) {
-        product->uk->panel->map_f32(&product->map, (int64_t)MRC_TILE_CENTERS * product->nr, space->values);
+        int64_t width = product->few ? place->x_step : MRC_TILE_CENTERS;
+        product->uk->panel->map_f32(&product->map, width * product->nr, space->values);
         return true;
     }
 #endif
+    if (TYPED(map_wide)(product, space, place)) return true;
     /* Rows that pad the tile are not evaluated; what they hold may be infinite, and infinity times weight 0 is NaN. */
     REAL *padding = (REAL *)space->values + place->z_count * product->nr;
-    memset(padding, 0, (size_t)((MRC_TILE_CENTERS - place->z_count) * product->nr) * sizeof *padding);
+    if (!product->few)
+        memset(padding, 0, (size_t)((MRC_TILE_CENTERS - place->z_count) * product->nr) * sizeof *padding);
     if (product->callback) return TYPED(map_callback)(product, space, place);
-    TYPED(map_formula)(product, space, place);
+    if (product->wide.kind == MRC_MAP_ANGULAR)
+        TYPED(map_angular)(product, space, place);
+    else
+        TYPED(map_formula)(product, space, place);
     return true;
 }
 
@@ -176,10 +249,10 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
         void *row = mrc_row(&product->k, place->x_first + i);
         if (product->k.dtype == MERCER_F64)
             for (int64_t j = 0; j < columns; j++)
-                ((double *)row)[place->z_first + j] = (double)values[j * product->nr + i];
+                ((double *)row)[place->z_first + j] = (double)values[i * place->x_step + j * place->z_step];
         else
             for (int64_t j = 0; j < columns; j++)
-                ((float *)row)[place->z_first + j] = (float)values[j * product->nr + i];
+                ((float *)row)[place->z_first + j] = (float)values[i * place->x_step + j * place->z_step];
     }
 }
 
@@ -212,13 +285,40 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
     }
 }
 
+/* Weights of some outputs for the centers of a tile: (count, 16), zeros where there is no output. */
+static void TYPED(few_weights)(const mercer_matrix *w, int64_t first, int64_t count, int64_t column, REAL *out)
+{
+    const int64_t columns = mrc_min(MRC_FEW_OUTPUTS, w->cols - column);
+    for (int64_t j = 0; j < count; j++, out += MRC_FEW_OUTPUTS) {
+        const REAL *row = mrc_row(w, first + j);
+        for (int64_t k = 0; k < MRC_FEW_OUTPUTS; k++)
+            out[k] = k >= columns ? 0 : w->dtype == DTYPE ? row[column + k] : (REAL)mrc_load(w, first + j, column + k);
+    }
+}
+
+static void TYPED(few_multiply)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *sums)
+{
+    const REAL *values = space->values;
+    REAL partial[MRC_FEW_OUTPUTS];
+    for (int64_t column = 0; column < product->results; column += MRC_FEW_OUTPUTS) {
+        TYPED(few_weights)(product->w, place->z_first, place->z_count, column, space->weights);
+        for (int64_t i = 0; i < place->x_count; i++) {
+            product->uk->panel->TYPED(few_sums)(place->z_count, space->weights, values + i * place->x_step, partial);
+            for (int64_t k = 0; k < mrc_min(MRC_FEW_OUTPUTS, product->results - column); k++)
+                sums[(column + k) * product->nr + i] += (double)partial[k];
+        }
+    }
+}
+
 const mrc_tile_type TYPED(mrc_tile) = {
     .size = sizeof(REAL),
     .pack = TYPED(pack),
     .pack_weights = TYPED(pack_weights),
     .dot_panel = TYPED(dot_panel),
+    .few_products = TYPED(few_products),
     .finish = TYPED(finish),
     .store = TYPED(store),
     .nearest = TYPED(nearest),
     .multiply = TYPED(multiply),
+    .few_multiply = TYPED(few_multiply),
 };

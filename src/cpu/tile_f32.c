@@ -11,6 +11,8 @@
 #define REAL        float
 #define TYPED(name) name##_f32
 #define LOAD_ROW    mrc_load_row_f32
+#define DTYPE       MERCER_F32
+#define MAP_WIDE    map_wide_f32
 #define NEAR        MRC_NEAR_F32
 #define IS_F32      1
 #include "cpu/tile_body.h"

@@ -11,6 +11,8 @@
 #define REAL        double
 #define TYPED(name) name##_f64
 #define LOAD_ROW    mrc_load_row_f64
+#define DTYPE       MERCER_F64
+#define MAP_WIDE    map_f64
 #define NEAR        MRC_NEAR_F64
 #define IS_F32      0
 #include "cpu/tile_body.h"

@@ -6,52 +6,101 @@
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
  *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
- *   exp(x)  for x <= 0: n = round(x / ln 2), r = x - n ln 2 (two-part ln 2), exp(r) = 1 + r + r^2 q(r) with q of degree 4
- *           (minimax on |r| <= ln2/2, relative error 3.1e-9), times 2^n in two exact-or-final steps so that subnormal results
- *           round once. At most 1 ulp from the correctly rounded value, checked on all floats. exp(-inf) = 0.
+ *   kernel functions of r^2 or x.z                  uk_map_body.h
  */
+#include "core/half.h"
+#include "cpu/uk_map_body.h"
+
 #include <math.h>
 #include <string.h>
 
-enum { POWER_STRIP = 64 }; /* values raised to a power at a time: their bases stay in registers or cache */
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
-static inline float exp_f32(float x)
+enum { MOST_WIDTH = 32 }; /* of a packed panel */
+
+/* Squares of 4 rows by 4 features through registers, which any x86-64 can do; what is left over one by one. */
+static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, float *restrict panel)
 {
-    const float magic = 0x1.8p23f; /* adding it leaves the rounded integer in the low mantissa bits */
-    x = x < -104.0f ? -104.0f : x; /* exp(-104) already rounds to 0 */
-    float shifted = fmaf(x, 0x1.715476p0f, magic);
-    float n = shifted - magic;
-    float r = fmaf(n, -0x1.62e4p-1f, x); /* ln 2 to 15 bits: n times it is exact */
-    r = fmaf(n, -0x1.7f7d1cp-20f, r);
-    float q = 0x1.6a23cep-10f;
-    q = fmaf(q, r, 0x1.123a2p-7f);
-    q = fmaf(q, r, 0x1.5558f2p-5f);
-    q = fmaf(q, r, 0x1.555492p-3f);
-    q = fmaf(q, r, 0x1.fffffcp-2f);
-    float e = fmaf(r * r, q, r) + 1.0f;
-    uint32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    int32_t exponent = (int32_t)(bits - 0x4b400000u); /* n, between -150 and 0 */
-    int32_t half = exponent >> 1;
-    uint32_t low = (uint32_t)(half + 127) << 23, high = (uint32_t)(exponent - half + 127) << 23;
-    float scale_low, scale_high;
-    memcpy(&scale_low, &low, sizeof low);
-    memcpy(&scale_high, &high, sizeof high);
-    return e * scale_low * scale_high;
+    int64_t k = 0;
+#if defined(__SSE2__)
+    for (; k + 4 <= depth; k += 4) {
+        int64_t r = 0;
+        for (; r + 4 <= width; r += 4) {
+            const float *from = rows + r * depth + k;
+            float *to = panel + k * width + r;
+            __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + depth), c = _mm_loadu_ps(from + 2 * depth),
+                   d = _mm_loadu_ps(from + 3 * depth);
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps(to, a);
+            _mm_storeu_ps(to + width, b);
+            _mm_storeu_ps(to + 2 * width, c);
+            _mm_storeu_ps(to + 3 * width, d);
+        }
+        for (; r < width; r++)
+            for (int q = 0; q < 4; q++) panel[(k + q) * width + r] = rows[r * depth + k + q];
+    }
+#endif
+    for (; k < depth; k++)
+        for (int64_t r = 0; r < width; r++) panel[k * width + r] = rows[r * depth + k];
 }
 
-static void UK_PANEL_FN(sqnorms_f32)(int64_t depth, int64_t width, const float *panel, float *norms)
+static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const double *restrict rows,
+                                        double *restrict panel)
 {
-    for (int64_t r = 0; r < width; r++) norms[r] = 0;
-    for (int64_t k = 0; k < depth; k++)
-        for (int64_t r = 0; r < width; r++) norms[r] = fmaf(panel[k * width + r], panel[k * width + r], norms[r]);
+    int64_t k = 0;
+#if defined(__SSE2__)
+    for (; k + 2 <= depth; k += 2) {
+        int64_t r = 0;
+        for (; r + 2 <= width; r += 2) {
+            __m128d a = _mm_loadu_pd(rows + r * depth + k), b = _mm_loadu_pd(rows + (r + 1) * depth + k);
+            _mm_storeu_pd(panel + k * width + r, _mm_unpacklo_pd(a, b));
+            _mm_storeu_pd(panel + (k + 1) * width + r, _mm_unpackhi_pd(a, b));
+        }
+        for (; r < width; r++)
+            for (int q = 0; q < 2; q++) panel[(k + q) * width + r] = rows[r * depth + k + q];
+    }
+#endif
+    for (; k < depth; k++)
+        for (int64_t r = 0; r < width; r++) panel[k * width + r] = rows[r * depth + k];
 }
 
-static void UK_PANEL_FN(sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms)
+/* Written out for the widths there are, so that the sums stay in registers. */
+#define SQNORMS(name, real, fused)                                                                                  \
+    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_of)(int64_t depth, int64_t width,          \
+                                                                             const real *panel, real *norms)        \
+    {                                                                                                               \
+        real sum[MOST_WIDTH];                                                                                       \
+        for (int64_t r = 0; r < width; r++) sum[r] = 0;                                                             \
+        for (int64_t k = 0; k < depth; k++)                                                                         \
+            for (int64_t r = 0; r < width; r++) sum[r] = fused(panel[k * width + r], panel[k * width + r], sum[r]); \
+        for (int64_t r = 0; r < width; r++) norms[r] = sum[r];                                                      \
+    }                                                                                                               \
+    static void UK_PANEL_FN(name)(int64_t depth, int64_t width, const real *panel, real *norms)                     \
+    {                                                                                                               \
+        switch (width) {                                                                                            \
+            case 4: UK_PANEL_FN(name##_of)(depth, 4, panel, norms); break;                                          \
+            case 6: UK_PANEL_FN(name##_of)(depth, 6, panel, norms); break;                                          \
+            case 8: UK_PANEL_FN(name##_of)(depth, 8, panel, norms); break;                                          \
+            case 12: UK_PANEL_FN(name##_of)(depth, 12, panel, norms); break;                                        \
+            case 16: UK_PANEL_FN(name##_of)(depth, 16, panel, norms); break;                                        \
+            case 32: UK_PANEL_FN(name##_of)(depth, 32, panel, norms); break;                                        \
+            default: UK_PANEL_FN(name##_of)(depth, width, panel, norms); break; /* few rows of X */                 \
+        }                                                                                                           \
+    }
+SQNORMS(sqnorms_f32, float, fmaf)
+SQNORMS(sqnorms_f64, double, fma)
+#undef SQNORMS
+
+static void UK_PANEL_FN(center_f32)(int64_t d, const float *restrict origin, float *restrict row)
 {
-    for (int64_t r = 0; r < width; r++) norms[r] = 0;
-    for (int64_t k = 0; k < depth; k++)
-        for (int64_t r = 0; r < width; r++) norms[r] = fma(panel[k * width + r], panel[k * width + r], norms[r]);
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
+}
+
+static void UK_PANEL_FN(center_f64)(int64_t d, const double *restrict origin, double *restrict row)
+{
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
 }
 
 static bool UK_PANEL_FN(sqdist_f32)(int64_t rows, int64_t width, float *restrict tile, const float *restrict x_norms,
@@ -128,6 +177,68 @@ static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *r
         }
 }
 
+static int32_t UK_PANEL_FN(inner_u8)(int64_t d, const uint8_t *restrict x, const uint8_t *restrict z)
+{
+    int32_t sum = 0;
+    for (int64_t k = 0; k < d; k++) sum += x[k] * z[k];
+    return sum;
+}
+
+static void UK_PANEL_FN(few_sums_f32)(int64_t count, const float *restrict weights, const float *restrict values,
+                                      float *restrict sums)
+{
+    float sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = fmaf(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void UK_PANEL_FN(few_sums_f64)(int64_t count, const double *restrict weights, const double *restrict values,
+                                      double *restrict sums)
+{
+    double sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = fma(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+#endif
+    for (; i < count; i++) to[i] = mrc_half_to_float(from[i]);
+}
+
+static void UK_PANEL_FN(to_half)(int64_t count, const float *restrict from, uint16_t *restrict to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i *)(to + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; i++) to[i] = mrc_half_from_float(from[i]);
+}
+
+static void UK_PANEL_FN(add_f32)(int64_t d, const float *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
+}
+
+static void UK_PANEL_FN(add_f64)(int64_t d, const double *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += row[k];
+}
+
 #define NEAREST(name, real)                                                                                    \
     static void UK_PANEL_FN(name)(int64_t rows, int64_t width, const real *restrict tile, real *restrict best, \
                                   int32_t *restrict at)                                                        \
@@ -159,56 +270,31 @@ static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *
         }
 }
 
-static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restrict values)
-{
-    const float a = map->a, b = map->b;
-    switch (map->kind) {
-        case MRC_MAP_LAPLACE:
-            for (int64_t i = 0; i < count; i++) values[i] = exp_f32(a * sqrtf(values[i]));
-            break;
-        case MRC_MAP_GAUSSIAN:
-            for (int64_t i = 0; i < count; i++) values[i] = exp_f32(a * values[i]);
-            break;
-        case MRC_MAP_MATERN32:
-            for (int64_t i = 0; i < count; i++) {
-                float u = a * sqrtf(values[i]);
-                u = u < 128.0f ? u : 128.0f; /* exp(-128) is 0, and infinity * 0 would be NaN */
-                values[i] = (1.0f + u) * exp_f32(-u);
-            }
-            break;
-        case MRC_MAP_MATERN52:
-            for (int64_t i = 0; i < count; i++) {
-                float u = a * sqrtf(values[i]);
-                u = u < 128.0f ? u : 128.0f;
-                values[i] = fmaf(u, fmaf(u, 0x1.555556p-2f, 1.0f), 1.0f) * exp_f32(-u);
-            }
-            break;
-        case MRC_MAP_CAUCHY:
-            for (int64_t i = 0; i < count; i++) values[i] = 1.0f / fmaf(values[i], a, 1.0f);
-            break;
-        case MRC_MAP_POLYNOMIAL:
-            for (int64_t first = 0; first < count; first += POWER_STRIP) {
-                int64_t end = first + POWER_STRIP < count ? first + POWER_STRIP : count;
-                float base[POWER_STRIP] = {0};
-                for (int64_t i = first; i < end; i++) values[i] = base[i - first] = fmaf(a, values[i], b);
-                for (int k = 1; k < map->degree; k++)
-                    for (int64_t i = first; i < end; i++) values[i] *= base[i - first];
-            }
-            break;
-        case MRC_MAP_LINEAR:
-        case MRC_MAP_NONE: break;
-    }
-}
-
 const mrc_panel_ops UK_PANEL_NAME = {
+    .interleave_f32 = UK_PANEL_FN(interleave_f32),
+    .interleave_f64 = UK_PANEL_FN(interleave_f64),
+    .center_f32 = UK_PANEL_FN(center_f32),
+    .center_f64 = UK_PANEL_FN(center_f64),
     .sqnorms_f32 = UK_PANEL_FN(sqnorms_f32),
     .sqnorms_f64 = UK_PANEL_FN(sqnorms_f64),
     .sqdist_f32 = UK_PANEL_FN(sqdist_f32),
     .sqdist_f64 = UK_PANEL_FN(sqdist_f64),
     .pack_u8 = UK_PANEL_FN(pack_u8),
+    .inner_u8 = UK_PANEL_FN(inner_u8),
+    .few_sums_f32 = UK_PANEL_FN(few_sums_f32),
+    .few_sums_f64 = UK_PANEL_FN(few_sums_f64),
+    .from_half = UK_PANEL_FN(from_half),
+    .to_half = UK_PANEL_FN(to_half),
+    .add_f32 = UK_PANEL_FN(add_f32),
+    .add_f64 = UK_PANEL_FN(add_f64),
     .sqdist_u8 = UK_PANEL_FN(sqdist_u8),
     .nearest_f32 = UK_PANEL_FN(nearest_f32),
     .nearest_f64 = UK_PANEL_FN(nearest_f64),
     .nearest_u8 = UK_PANEL_FN(nearest_u8),
     .map_f32 = UK_PANEL_FN(map_f32),
+    .map_f64 = UK_PANEL_FN(map_f64),
+    .map_wide_f32 = UK_PANEL_FN(map_wide_f32),
+    .finite_f32 = UK_PANEL_FN(finite_f32),
+    .finite_f64 = UK_PANEL_FN(finite_f64),
+    .angular = UK_PANEL_FN(angular),
 };

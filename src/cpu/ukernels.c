@@ -14,7 +14,9 @@ typedef struct row {
 #define MRC_UK_GEMM_F64(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f64 = name, .mr_f64 = mr, .nr_f64 = nr}},
 #define MRC_UK_DOT_U8(level, name, mr, nr, group) \
     {MRC_ISA_##level, {.dot_u8 = name, .mr_u8 = mr, .nr_u8 = nr, .group_u8 = group}},
-#define MRC_UK_PANEL(level, name) {MRC_ISA_##level, {.panel = &name}},
+#define MRC_UK_FEW_F32(level, name, count) {MRC_ISA_##level, {.few_f32 = name, .few_lanes_f32 = count}},
+#define MRC_UK_FEW_F64(level, name, count) {MRC_ISA_##level, {.few_f64 = name, .few_lanes_f64 = count}},
+#define MRC_UK_PANEL(level, name)          {MRC_ISA_##level, {.panel = &name}},
 static const row rows[] = {
 #include "cpu/ukernels.inc"
 };
@@ -27,6 +29,8 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
         if (rows[i].isa > isa) continue;
         if (entry->gemm_f32) best.gemm_f32 = entry->gemm_f32, best.mr_f32 = entry->mr_f32, best.nr_f32 = entry->nr_f32;
         if (entry->gemm_f64) best.gemm_f64 = entry->gemm_f64, best.mr_f64 = entry->mr_f64, best.nr_f64 = entry->nr_f64;
+        if (entry->few_f32) best.few_f32 = entry->few_f32, best.few_lanes_f32 = entry->few_lanes_f32;
+        if (entry->few_f64) best.few_f64 = entry->few_f64, best.few_lanes_f64 = entry->few_lanes_f64;
         if (entry->panel) best.panel = entry->panel;
         if (!entry->dot_u8) continue;
         best.dot_u8 = entry->dot_u8;

@@ -31,6 +31,16 @@ typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b,
  */
 typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 
+/*
+ * Products for few rows of X with `count` (1 .. lanes) rows of Z that lie ld apart, not packed: z_j = row j - origin,
+ *   dots[i * stride + j] = sum_k z_jk x[k * width + i]  (i < width),   norms[j] = sum_k z_jk^2
+ * All lanes are written; those from count on repeat the last row.
+ */
+typedef void (*mrc_few_f32_fn)(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin,
+                               int64_t width, const float *x, float *dots, int64_t stride, float *norms);
+typedef void (*mrc_few_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
+                               int64_t width, const double *x, double *dots, int64_t stride, double *norms);
+
 /* What the elementwise kernels need to know of a kernel function in float. */
 typedef enum mrc_map_kind {
     MRC_MAP_NONE, /* not done here: the scalar double formula is used */
@@ -40,7 +50,10 @@ typedef enum mrc_map_kind {
     MRC_MAP_MATERN52,
     MRC_MAP_CAUCHY,
     MRC_MAP_POLYNOMIAL,
-    MRC_MAP_LINEAR
+    MRC_MAP_LINEAR,
+    MRC_MAP_EXPPOWER, /* from here on only in double */
+    MRC_MAP_RATIONAL_QUADRATIC,
+    MRC_MAP_ANGULAR
 } mrc_map_kind;
 
 typedef struct mrc_map {
@@ -49,9 +62,23 @@ typedef struct mrc_map {
     float a, b; /* laplace: a = -1/b; gaussian: -1/(2b^2); matern: sqrt(3 or 5)/b; cauchy: 1/b^2; polynomial: a t + b */
 } mrc_map;
 
+/* The same in double. exppower: a = 1/b^2, b = gamma/2; rational-quadratic: a = 1/(2 alpha b^2), b = -alpha; angular: degree = depth,
+   a = bias^2, b = 1 for ntk and 0 for nngp. */
+typedef struct mrc_wide_map {
+    mrc_map_kind kind;
+    int degree;
+    double a, b;
+} mrc_wide_map;
+
 /* Elementwise work on panels and tiles, one set per instruction set. */
 typedef struct mrc_panel_ops {
-    /* norms[r] = sum_k panel[k * width + r]^2 */
+    /* panel[k * width + r] = rows[r * depth + k] */
+    void (*interleave_f32)(int64_t depth, int64_t width, const float *rows, float *panel);
+    void (*interleave_f64)(int64_t depth, int64_t width, const double *rows, double *panel);
+    /* row[k] -= origin[k] */
+    void (*center_f32)(int64_t d, const float *origin, float *row);
+    void (*center_f64)(int64_t d, const double *origin, double *row);
+    /* norms[r] = sum_k panel[k * width + r]^2; width <= 32 */
     void (*sqnorms_f32)(int64_t depth, int64_t width, const float *panel, float *norms);
     void (*sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms);
     /* tile (rows, width) of products becomes squared distances, clamped at 0; true if some pair is closer than the products can
@@ -64,6 +91,17 @@ typedef struct mrc_panel_ops {
        and the sum of squares come back. The panel's groups beyond d are left alone. */
     void (*pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip, const uint8_t *row, void *panel,
                     int32_t *sum, int32_t *squares);
+    /* sum_k x_k z_k of bytes, exactly */
+    int32_t (*inner_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
+    /* sums[k] (16) = sum_j weights[j * 16 + k] values[j], one chain over j < count */
+    void (*few_sums_f32)(int64_t count, const float *weights, const float *values, float *sums);
+    void (*few_sums_f64)(int64_t count, const double *weights, const double *values, double *sums);
+    /* Halves to floats, exactly, and floats to the nearest halves, ties to even. */
+    void (*from_half)(int64_t count, const uint16_t *from, float *to);
+    void (*to_half)(int64_t count, const float *from, uint16_t *to);
+    /* sum[k] += row[k] */
+    void (*add_f32)(int64_t d, const float *row, double *sum);
+    void (*add_f64)(int64_t d, const double *row, double *sum);
     /* exact integer products and norms to squared distances */
     void (*sqdist_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
                       float *out);
@@ -75,6 +113,15 @@ typedef struct mrc_panel_ops {
                        int32_t *best, int32_t *at);
     /* squared distances or products to kernel values, in place; kind is not NONE */
     void (*map_f32)(const mrc_map *map, int64_t count, float *values);
+    /* the same evaluated in double; values are finite, and not negative for a function of the distance; kind is not ANGULAR */
+    void (*map_f64)(const mrc_wide_map *map, int64_t count, double *values);
+    void (*map_wide_f32)(const mrc_wide_map *map, int64_t count, float *values);
+    /* no value is infinite or not a number */
+    bool (*finite_f32)(int64_t count, const float *values);
+    bool (*finite_f64)(int64_t count, const double *values);
+    /* ntk or nngp of inner products with one row of squared norm `down`; the other norms are across[i] */
+    void (*angular)(const mrc_wide_map *map, int64_t count, const double *dots, const double *across, double down,
+                    double *out);
 } mrc_panel_ops;
 
 /* What one instruction set uses: each entry is the best listed that it supports. */
@@ -85,6 +132,9 @@ typedef struct mrc_ukernels {
     int mr_f64, nr_f64;
     mrc_dot_u8_fn dot_u8;
     int mr_u8, nr_u8, group_u8;
+    mrc_few_f32_fn few_f32;
+    mrc_few_f64_fn few_f64;
+    int few_lanes_f32, few_lanes_f64;
     const mrc_panel_ops *panel;
 } mrc_ukernels;
 
@@ -95,6 +145,12 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_GEMM_F64(isa, name, mr, nr) void name(int64_t depth, const double *a, const double *b, double *c);
 #define MRC_UK_DOT_U8(isa, name, mr, nr, group) \
     void name(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
+#define MRC_UK_FEW_F32(isa, name, lanes)                                                                    \
+    void name(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin, int64_t width, \
+              const float *x, float *dots, int64_t stride, float *norms);
+#define MRC_UK_FEW_F64(isa, name, lanes)                                                                      \
+    void name(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin, int64_t width, \
+              const double *x, double *dots, int64_t stride, double *norms);
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "cpu/ukernels.inc"
 

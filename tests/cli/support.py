@@ -83,7 +83,7 @@ class Case(unittest.TestCase):
             return file.read()
 
     def run_program(self, *arguments, **options):
-        environment = dict(os.environ, OMP_WAIT_POLICY="passive", **options.pop("environment", {}))
+        environment = dict(os.environ, **options.pop("environment", {}))
         return subprocess.run(
             [PROGRAM, *arguments],
             cwd=options.pop("cwd", self.folder),

@@ -13,13 +13,12 @@ from support import PROGRAM, Case, main, npy_bytes
 # About a second of work on two cores, with a checkpoint as often as one can be written.
 RUN = ["--synth", "digits", "--rows", "3000", "--validation-fraction", "0.05", "--centers", "500", "--center-method", "random"]
 RUN += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", "4", "--batch", "500", "--seed", "3", "--memory", "1G"]
-ENVIRONMENT = dict(os.environ, OMP_WAIT_POLICY="passive")
 
 
 class Resume(Case):
     def start(self, *arguments):
         return subprocess.Popen(
-            [PROGRAM, *arguments], cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
     def whole(self):
@@ -135,7 +134,7 @@ class Folder(Case):
         self.make_npy(400)
         arguments = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "100", "--solver", "ep4", "--epochs", "100000"]
         arguments += ["--batch", "50", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-o", "m.safetensors", "-q"]
-        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, env=ENVIRONMENT, stderr=subprocess.PIPE)
+        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
         while not os.path.exists(self.path("run", "checkpoint.safetensors")) and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -20,7 +20,7 @@ class Terminal(Case):
         """What the program writes to a terminal of that width as stderr."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        settings = {**os.environ, "TERM": "xterm", "OMP_WAIT_POLICY": "passive", **environment}
+        settings = {**os.environ, "TERM": "xterm", **environment}
         for name in ("COLUMNS", "NO_COLOR"):
             if name not in environment:
                 settings.pop(name, None)

@@ -17,6 +17,9 @@
  * Functions of the distance fall monotonically, so an error e of r changes them by at most max(K(r - e) - K(r), K(r) - K(r + e)). Their own
  * evaluation adds  K u (steps + 2 y)  with y = -log K-like argument of exp, which carries a rounded constant and a rounded product:
  *     laplace, gaussian 3 (exp within one and a half ulp)   matern32 + 2   matern52 + 5   cauchy, and all done in double, 3
+ * With vectors of double, y = (r/b)^g = exp(p) has p = g/2 log(r^2/b^2) off by u (2 + 3.6 |p|): two roundings of its argument, 1.6 ulp of
+ * log, a constant and a product. So y is off by u y (3.2 + 3.6 |log y|). For rational-quadratic y = alpha log1p(t) is off by 7.2 u y: three
+ * roundings of t, 3.2 ulp of log1p, a product.
  * Where exp is subnormal it is off by up to 1.5 steps of the smallest float, which matern's polynomial then multiplies.
  *
  * Inner products: e_t = g(d) sum |x_k z_k|; bytes u |t|.
@@ -117,17 +120,19 @@ static inline double value_at_distance(const mercer_kernel *kernel, double r)
 
 static inline double map_error(const mercer_kernel *kernel, double r, double value, double u)
 {
-    double steps = 3, v = r / kernel->bandwidth, y = 0, factor = 1;
+    double steps = 3, v = r / kernel->bandwidth, y = 0, factor = 1, roundings = 2;
     switch (kernel->id) {
         case MERCER_KERNEL_LAPLACE: y = v; break;
         case MERCER_KERNEL_GAUSSIAN: y = v * v / 2; break;
         case MERCER_KERNEL_MATERN32: y = sqrt(3) * v, steps = 5, factor = 1 + y; break;
         case MERCER_KERNEL_MATERN52: y = sqrt(5) * v, steps = 8, factor = 1 + y + y * y / 3; break;
+        case MERCER_KERNEL_EXPPOWER: y = pow(v, kernel->gamma), roundings = y > 0 ? 3.2 + 3.6 * fabs(log(y)) : 0; break;
+        case MERCER_KERNEL_RATIONAL_QUADRATIC: y = value > 0 ? -log(value) : 746, roundings = 7.2; break;
         default: y = value > 0 && value < 1 ? -log(value) : 0; break;
     }
     /* The factor grows without bound only where exp has long become 0: at 104 in float, 745 in double. */
     bool gone = y > (u < 0x1p-24 ? 746 : 104);
-    return value * u * (steps + 2 * y) + (gone ? 0 : 1.5 * factor * smallest_of(u));
+    return value * u * (steps + roundings * y) + (gone ? 0 : 1.5 * factor * smallest_of(u));
 }
 
 static inline double distance_value_error(const mercer_kernel *kernel, const pair_sums *s, double d,

@@ -109,8 +109,8 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
                                        : mrc_comm_create_self(&self->comm, context));
     assert_succeeds(
         context, mrc_centers_create(&self->centers, self->backend, self->comm, &data->kernel, &data->z, origin, real));
-    assert_succeeds(context,
-                    mrc_passes_create(&self->passes, &self->centers, BATCH, 1 << 20, cache ? data->x.rows : 0));
+    assert_succeeds(context, mrc_passes_create(&self->passes, &self->centers, BATCH, 1 << 20, cache ? data->x.rows : 0,
+                                               self->centers.real));
     self->samples = (sequence){.data = data};
     self->source = (mercer_source){.struct_size = sizeof(mercer_source),
                                    .rows = data->x.rows,

@@ -117,9 +117,11 @@ class Includes(Copy):
         self.write("src/algo/probe.c", "/*\n#include <mpi.h>\n*/\n// \\\n#include <mpi.h>\n")
         self.assert_ok("check-includes")
 
-    def test_openmp_stays_in_core(self):
-        self.write("src/algo/probe.c", "\n#pragma omp parallel for\n")
-        self.assert_wrong("check-includes", "src/algo/probe.c:2: ")
+    def test_openmp_is_not_used(self):
+        for path in ("src/algo/probe.c", "src/core/probe.c"):
+            self.write(path, "\n#pragma omp parallel for\n")
+            self.assert_wrong("check-includes", path + ":2: ")
+            os.remove(os.path.join(self.root, path))
 
 
 class Sizes(Copy):

@@ -67,7 +67,8 @@ static void open_bench(bench *self, const setting *is, bool carry)
         memcpy(mrc_row(&sample, i), mrc_row(&t->x, self->sample_rows[i]), D * sizeof(double));
     }
     assert_succeeds(context, mrc_eigensystem_create(&self->system, &self->centers, &sample, is->q, 5));
-    assert_succeeds(context, mrc_passes_create(&self->passes, &self->centers, M, M * P * 8, is->ranks == 1 ? 0 : N));
+    assert_succeeds(context, mrc_passes_create(&self->passes, &self->centers, M, M * P * 8, is->ranks == 1 ? 0 : N,
+                                               self->centers.real));
     open_projector(self);
     mrc_iteration_options options = {.update = is->update,
                                      .batch = M,

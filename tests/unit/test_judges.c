@@ -309,7 +309,9 @@ static void test_singular(void **state)
             open_bench(&self, &data, 1, MERCER_F64, false);
             assert_succeeds(&self.context, judges[k].call(&self.judge, &self.alpha));
             assert_succeeds(&self.context, mrc_objective(&self.judge, &self.alpha, &fit, &unused));
-            assert_that(fabs(fit - (variant ? 0 : best)) <= 1e-8 * scale, "%s, variant %d: fit %g, best %g",
+            /* Along the direction that only the jitter (about 1e-13) decides, rounding moves alpha by eps / jitter of itself, and
+               the fit by some 1e-8, up or down. */
+            assert_that(fabs(fit - (variant ? 0 : best)) <= 1e-7 * scale, "%s, variant %d: fit %.17g, best %.17g",
                         judges[k].name, variant, fit, best);
             assert_true(k == 1 || self.judge.jitter > 0);
             close_bench(&self);

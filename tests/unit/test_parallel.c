@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parallel_for: every index exactly once, workers within bounds and never two at once with the same number. */
+/* parallel_for: every index exactly once, workers within bounds and never two at once with the same number; loops inside loops, of
+   several callers at once, and in the child of a fork. */
+#define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
 
+#include "core/clock.h"
 #include "core/parallel.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { MAX_COUNT = 100000, MAX_WORKERS = 512 };
 
@@ -70,6 +76,135 @@ static void test_many_small_loops(void **state)
     for (int repeat = 0; repeat < 500; repeat++) check_run(all, 2 + repeat % 3, repeat % 5);
 }
 
+/* ---- Together ------------------------------------------------------------------------------------------------ */
+
+typedef struct meeting {
+    atomic_int present;
+    int wanted;
+    atomic_int met; /* pieces that saw all of them present */
+} meeting;
+
+/* Waits until as many pieces run at once as are wanted: only threads of their own can do that. */
+static void meet(void *argument, int64_t index, int worker)
+{
+    (void)index, (void)worker;
+    meeting *self = argument;
+    atomic_fetch_add(&self->present, 1);
+    double end = mrc_seconds() + 30;
+    while (atomic_load(&self->present) < self->wanted && mrc_seconds() < end) continue;
+    if (atomic_load(&self->present) == self->wanted) atomic_fetch_add(&self->met, 1);
+}
+
+static bool all_meet(int threads)
+{
+    meeting self = {.wanted = threads};
+    mrc_parallel_for(threads, threads, meet, &self);
+    return atomic_load(&self.met) == threads;
+}
+
+static void test_pieces_run_at_once(void **state)
+{
+    (void)state;
+    for (int repeat = 0; repeat < 20; repeat++) assert_true(all_meet(2));
+    assert_true(all_meet(5));
+}
+
+/* Threads that have gone to sleep come back. */
+static void test_after_sleep(void **state)
+{
+    (void)state;
+    for (int repeat = 0; repeat < 3; repeat++) {
+        struct timespec time = {0, 20000000};
+        nanosleep(&time, NULL);
+        assert_true(all_meet(3));
+    }
+}
+
+typedef struct nest {
+    atomic_int done, other_thread;
+} nest;
+
+typedef struct inner {
+    nest *all;
+    pthread_t owner;
+} inner;
+
+static void inner_piece(void *argument, int64_t index, int worker)
+{
+    (void)index;
+    inner *self = argument;
+    if (worker != 0 || !pthread_equal(self->owner, pthread_self())) atomic_fetch_add(&self->all->other_thread, 1);
+    atomic_fetch_add(&self->all->done, 1);
+}
+
+static void outer_piece(void *argument, int64_t index, int worker)
+{
+    (void)index, (void)worker;
+    inner self = {argument, pthread_self()};
+    mrc_parallel_for(4, 10, inner_piece, &self);
+}
+
+static void test_loops_inside_pieces_run_there(void **state)
+{
+    (void)state;
+    nest all = {0};
+    mrc_parallel_for(3, 50, outer_piece, &all);
+    assert_int_equal(atomic_load(&all.done), 500);
+    assert_int_equal(atomic_load(&all.other_thread), 0);
+    assert_true(all_meet(3)); /* and the caller may have helpers again */
+}
+
+static void add_index(void *argument, int64_t index, int worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_llong *)argument, index);
+}
+
+static void *call_loops(void *argument)
+{
+    (void)argument;
+    for (int repeat = 0; repeat < 300; repeat++) {
+        atomic_llong sum = 0;
+        mrc_parallel_for(1 + repeat % 4, 100, add_index, &sum);
+        if (atomic_load(&sum) != 4950) return "wrong";
+    }
+    return NULL;
+}
+
+static void test_several_callers(void **state)
+{
+    (void)state;
+    enum { CALLERS = 4 };
+    pthread_t callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&callers[i], NULL, call_loops, NULL), 0);
+    for (int i = 0; i < CALLERS; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(callers[i], &wrong), 0);
+        assert_null(wrong);
+    }
+}
+
+/* The threads of the parent are not in the child: it starts its own, and ends by itself. */
+static void test_child_of_fork(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* the thread sanitizer cannot follow threads of a child */
+#endif
+    assert_true(all_meet(3));
+    for (int repeat = 0; repeat < 3; repeat++) {
+        fflush(NULL);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) exit(all_meet(3) && call_loops(NULL) == NULL ? 0 : 1);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_true(all_meet(3));
+    }
+}
+
 static int make_tally(void **state)
 {
     *state = malloc(sizeof(tally));
@@ -85,9 +220,10 @@ static int free_tally(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_index_once),
-        cmocka_unit_test(test_more_threads_than_work),
-        cmocka_unit_test(test_many_small_loops),
+        cmocka_unit_test(test_each_index_once),  cmocka_unit_test(test_more_threads_than_work),
+        cmocka_unit_test(test_many_small_loops), cmocka_unit_test(test_pieces_run_at_once),
+        cmocka_unit_test(test_after_sleep),      cmocka_unit_test(test_loops_inside_pieces_run_there),
+        cmocka_unit_test(test_several_callers),  cmocka_unit_test(test_child_of_fork),
     };
     return cmocka_run_group_tests(tests, make_tally, free_tally);
 }

@@ -5,7 +5,7 @@
 #include "algo/plan.h"
 
 /* A plan for sizes that need not exist: the planner itself, without a model. */
-static mercer_status plan_for(mrc_plan *plan, sizes of, const mercer_train_options *options)
+static mrc_plan_request request_for(sizes of, const mercer_train_options *options)
 {
     mrc_plan_request request = {.context = context,
                                 .options = options,
@@ -17,7 +17,14 @@ static mercer_status plan_for(mrc_plan *plan, sizes of, const mercer_train_optio
                                 .points = MERCER_F32,
                                 .ranks = 1,
                                 .threads = 4,
+                                .bounded = true,
                                 .rows_known = true};
+    return request;
+}
+
+static mercer_status plan_for(mrc_plan *plan, sizes of, const mercer_train_options *options)
+{
+    mrc_plan_request request = request_for(of, options);
     return mrc_make_plan(plan, &request);
 }
 
@@ -160,6 +167,79 @@ static void test_measured_peak(void **state)
     assert_true(trained > 40 && refused > 0);
 }
 
+/* ---- The cache in half precision ----------------------------------------------------------------------------- */
+
+/* A budget in which K(X,Z) fits in halves and not in floats. */
+static int64_t budget_for_half(const mrc_plan *with_floats, sizes of)
+{
+    return with_floats->shown.bytes - of.n * of.p * 4 / 4;
+}
+
+static void test_half_only_where_float_does_not_fit(void **state)
+{
+    (void)state;
+    const sizes of = {200000, 1000, 20, 3};
+    mrc_plan plan;
+    mercer_train_options options = options_for("ep4");
+    options.memory = 4 * GIB, options.epochs = 5;
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_int_equal(plan.shown.cache_data, 1);
+    options.memory = budget_for_half(&plan, of);
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_int_equal(plan.shown.cache_data, MRC_CACHE_HALF);
+    assert_non_null(strstr(plan.shown.text, "half precision"));
+    assert_true(plan.shown.bytes <= options.memory);
+    mrc_plan_request request = request_for(of, &options);
+    request.bounded = false; /* values that a half may not hold */
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_int_equal(plan.shown.cache_data, 0);
+    request = request_for(of, &options);
+    request.real = MERCER_F64;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_int_equal(plan.shown.cache_data, 0);
+    options.polish = 1;
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_int_equal(plan.shown.cache_data, 0);
+    options.polish = 0, options.cache = MERCER_OFF;
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_int_equal(plan.shown.cache_data, 0);
+}
+
+/* Predictions move by the rounding of K, and memory stays within the plan. */
+static void test_half_trains_alike(void **state)
+{
+    (void)state;
+    const sizes of = {20000, 300, 4, 2};
+    task self = task_open(context, "laplace:bandwidth=3", of, 1, MERCER_F32);
+    mercer_train_options options = options_for("ep4");
+    options.epochs = 4, options.memory = GIB;
+    mercer_report report;
+    dense whole = train_as(&self, &options, 0, MERCER_F32, &report);
+    assert_int_equal(report.plan.cache_data, 1);
+    options.memory = report.plan.bytes - of.n * of.p;
+    dense halves = train_as(&self, &options, 0, MERCER_F32, &report);
+    assert_int_equal(report.plan.cache_data, MRC_CACHE_HALF);
+    assert_true(report.peak_bytes <= report.plan.bytes);
+    double worst = 0, size = 0, moved = 0;
+    for (int64_t i = 0; i < 200; i++) { /* f(x) of both, on samples */
+        for (int64_t k = 0; k < of.c; k++) {
+            double a = 0, b = 0;
+            for (int64_t j = 0; j < of.p; j++) {
+                double x[4], z[4], value;
+                for (int64_t l = 0; l < of.d; l++) x[l] = mrc_load(&self.x, i, l), z[l] = mrc_load(&self.z, j, l);
+                assert_succeeds(context, mercer_kernel_value(context, &value, &self.kernel, of.d, x, z));
+                a += value * whole.a[j * of.c + k], b += value * halves.a[j * of.c + k];
+            }
+            worst = fmax(worst, fabs(a - b)), size = fmax(size, fabs(a)), moved += fabs(a - b);
+        }
+    }
+    print_message("half precision moves predictions by at most %.2g of %.2g\n", worst, size);
+    assert_true(moved > 0); /* it was used */
+    assert_true(worst < 0.02 * size);
+    free(whole.a), free(halves.a);
+    task_close(&self);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +247,8 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_measured_peak),
+        cmocka_unit_test(test_half_only_where_float_does_not_fit),
+        cmocka_unit_test(test_half_trains_alike),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -4,6 +4,7 @@
  * a few operations in the dtype's precision is off by at most 4 roundings of the sum of the sizes of its terms; a sum of n terms
  * returned as double is formed in double: n + 2 roundings of 2^-53.
  */
+#include "core/half.h"
 #include "support/backends.h"
 #include "support/data.h"
 
@@ -44,14 +45,17 @@ static void copy_on(mrc_backend *backend)
                 mercer_matrix to = data_matrix(shapes[s][0], shapes[s][1], shapes[s][1] + 1, dtypes[to_type]);
                 set_sentinels(&to);
                 mercer_status status = backend->ops->copy(backend, &to, &from);
-                if (to_type != from_type && to_type > 1) { /* converts to f32 and f64 only */
+                bool to_half = dtypes[to_type] == MERCER_F16 && dtypes[from_type] == MERCER_F32;
+                if (to_type != from_type && to_type > 1 && !to_half) { /* to f32 and f64, and floats to halves */
                     assert_int_equal(status, MERCER_ERROR_DTYPE);
                 } else {
                     assert_succeeds(backend->context, status);
                     for (int64_t i = 0; i < to.rows; i++)
                         for (int64_t j = 0; j < to.cols; j++) {
                             double wanted = mrc_load(&from, i, j);
-                            assert_true(mrc_load(&to, i, j) == (to_type == 1 ? (double)(float)wanted : wanted));
+                            if (to_type == 1) wanted = (double)(float)wanted;
+                            if (to_half) wanted = (double)mrc_half_to_float(mrc_half_from_float((float)wanted));
+                            assert_true(mrc_load(&to, i, j) == wanted);
                         }
                 }
                 assert_true(sentinels_intact(&to) && sentinels_intact(&from));
@@ -73,6 +77,22 @@ static void gather_on(mrc_backend *backend)
             assert_true(sentinels_intact(&to));
             free(from.data), free(to.data);
         }
+    }
+}
+
+/* Rows of halves become floats or doubles: exactly. More rows and columns than a piece and a vector have. */
+static void gather_halves_on(mrc_backend *backend)
+{
+    enum { ROWS = 70, COLUMNS = 45 };
+    int64_t rows[ROWS];
+    for (int64_t i = 0; i < ROWS; i++) rows[i] = i * 7 % ROWS;
+    for (int t = 0; t < 2; t++) {
+        mercer_matrix from = filled(ROWS, COLUMNS, MERCER_F16, 2), to = filled(ROWS, COLUMNS, dtypes[t], 3);
+        assert_succeeds(backend->context, backend->ops->gather_rows(backend, &to, &from, rows));
+        for (int64_t i = 0; i < ROWS; i++)
+            for (int64_t j = 0; j < COLUMNS; j++) assert_true(mrc_load(&to, i, j) == mrc_load(&from, rows[i], j));
+        assert_true(sentinels_intact(&to));
+        free(from.data), free(to.data);
     }
 }
 
@@ -236,6 +256,7 @@ static void test_value_dtype(void **state)
         for_each_backend(name##_on);      \
     }
 ON_EVERY_BACKEND(copy)
+ON_EVERY_BACKEND(gather_halves)
 ON_EVERY_BACKEND(gather)
 ON_EVERY_BACKEND(scatter)
 ON_EVERY_BACKEND(axpby)
@@ -247,15 +268,11 @@ ON_EVERY_BACKEND(memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_gather),
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_axpby),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_column_sums),
-        cmocka_unit_test(test_row_sqnorms),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_defaults_complete_a_table),
+        cmocka_unit_test(test_copy),        cmocka_unit_test(test_gather_halves),
+        cmocka_unit_test(test_gather),      cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_axpby),       cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_column_sums), cmocka_unit_test(test_row_sqnorms),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_defaults_complete_a_table),
         cmocka_unit_test(test_value_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

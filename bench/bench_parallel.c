@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a parallel loop costs beyond its work: the time from call to return of a loop with one small piece for each thread, when loops follow
+ * each other closely and when the threads have gone to sleep in between; and the speed-up of a loop whose pieces are worth it.
+ */
+#include "bench.h"
+
+#include "core/cpuinfo.h"
+#include "core/parallel.h"
+
+#include <math.h>
+
+enum { PIECE_STEPS = 200000, SLEEP_MS = 5, MANY_LOOPS = 2000, FEW_LOOPS = 50 };
+
+static volatile double sink;
+
+static void nothing(void *argument, int64_t index, int worker)
+{
+    (void)argument, (void)index, (void)worker;
+}
+
+static void some_work(void *argument, int64_t index, int worker)
+{
+    (void)argument, (void)worker;
+    double x = (double)index;
+    for (int i = 0; i < PIECE_STEPS; i++) x = fma(x, 0.999, 1);
+    sink = x;
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec time = {0, ms * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Best and median seconds of one loop. */
+static bench_times time_loops(int threads, int loops, mrc_work work, int64_t pieces, long sleep_ms)
+{
+    double *seconds = malloc((size_t)loops * sizeof *seconds);
+    if (!seconds) return (bench_times){0, 0};
+    mrc_parallel_for(threads, pieces, work, NULL);
+    for (int i = 0; i < loops; i++) {
+        if (sleep_ms) pause_ms(sleep_ms);
+        double start = bench_now();
+        mrc_parallel_for(threads, pieces, work, NULL);
+        seconds[i] = bench_now() - start;
+    }
+    qsort(seconds, (size_t)loops, sizeof *seconds, bench_compare);
+    bench_times result = {seconds[0], seconds[loops / 2]};
+    free(seconds);
+    return result;
+}
+
+static void report(const bench_options *options, const char *name, int threads, bench_times times, double speed_up)
+{
+    if (options->filter && !strstr(name, options->filter)) return;
+    if (options->json)
+        printf("{\"bench\": \"parallel\", \"case\": \"%s\", \"version\": \"%s\", \"threads\": %d, \"best_s\": %.6g, "
+               "\"median_s\": %.6g, \"speed_up\": %.4g}\n",
+               name, mercer_version(), threads, times.best, times.median, speed_up);
+    else
+        printf("%-32s %8d %12.2f %12.2f %9.2f\n", name, threads, times.best * 1e6, times.median * 1e6, speed_up);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    bench_options options;
+    int leave = bench_read_options(argc, argv, &options);
+    if (leave >= 0) return leave;
+    int threads = options.threads ? options.threads : mrc_processors();
+    int many = options.quick ? 20 : MANY_LOOPS, few = options.quick ? 5 : FEW_LOOPS;
+    if (!options.json)
+        printf("%-32s %8s %12s %12s %9s\n", "parallel_for", "threads", "best us", "median us", "speed-up");
+    report(&options, "empty, one after the other", threads, time_loops(threads, many, nothing, threads, 0), 0);
+    report(&options, "empty, after a pause", threads, time_loops(threads, few, nothing, threads, SLEEP_MS), 0);
+    bench_times one = time_loops(1, few, some_work, 8 * (int64_t)threads, 0);
+    bench_times all = time_loops(threads, few, some_work, 8 * (int64_t)threads, 0);
+    report(&options, "8 pieces for each thread", threads, all, one.median / all.median);
+    return 0;
+}

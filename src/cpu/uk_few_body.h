@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Body of the product micro-kernels for few rows of X, included once by each file after it has defined
+ *
+ *   UK_NAME              the function                        UK_REAL        float or double
+ *   UK_LANES             centers, one in each lane           UK_VECTOR      a vector of UK_REAL
+ *   UK_MOST              rows of X at a time                 UK_TRANSPOSE(v)  of UK_LANES vectors, in place
+ *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar), UK_SUB(a, b), UK_FMA(a, b, c) = a * b + c in one rounding
+ *
+ *   z_jk = row_jk - o_k;   dots_ij = sum_k z_jk x_ki;   norms_j = sum_k z_jk^2;   each one chain of FMAs over k
+ *
+ * Rows of Z are read where they lie, UK_LANES features of UK_LANES rows at a time, and transposed in registers: a center is then a lane,
+ * and its chain runs over features as everywhere. Cost: 2 (width + 1) flops and about 4 shuffled elements for each element of Z, which is
+ * read from memory once.
+ */
+#include <string.h>
+
+#define UK_ALWAYS __attribute__((always_inline))
+
+/* The last features, fewer than a vector. Inputs end there: nothing is read beyond. */
+static inline UK_ALWAYS void few_tail(int n, int64_t rest, const UK_REAL *const *rows, const UK_REAL *origin,
+                                      int64_t width, const UK_REAL *x, UK_VECTOR *sum, UK_VECTOR *norm)
+{
+    for (int64_t k = 0; k < rest; k++, x += width) {
+        UK_REAL column[UK_LANES];
+        for (int r = 0; r < UK_LANES; r++) column[r] = rows[r][k] - origin[k];
+        UK_VECTOR v = UK_LOAD(column);
+        *norm = UK_FMA(v, v, *norm);
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) sum[i] = UK_FMA(v, UK_FILL(x[i]), sum[i]);
+    }
+}
+
+static inline UK_ALWAYS void few_rows(int n, int64_t depth, const UK_REAL *const *rows, const UK_REAL *origin,
+                                      int64_t width, const UK_REAL *x, UK_REAL *dots, int64_t stride, UK_REAL *norms)
+{
+    UK_VECTOR sum[UK_MOST], norm = UK_ZERO();
+    const UK_REAL *at[UK_LANES];
+    for (int r = 0; r < UK_LANES; r++) at[r] = rows[r];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) sum[i] = UK_ZERO();
+    int64_t k = 0;
+    for (; k + UK_LANES <= depth; k += UK_LANES) {
+        UK_VECTOR v[UK_LANES], o = UK_LOAD(origin + k);
+#pragma GCC unroll 16
+        for (int r = 0; r < UK_LANES; r++) v[r] = UK_SUB(UK_LOAD(at[r] + k), o);
+        UK_TRANSPOSE(v);
+#pragma GCC unroll 16
+        for (int q = 0; q < UK_LANES; q++, x += width) {
+            norm = UK_FMA(v[q], v[q], norm);
+#pragma GCC unroll 8
+            for (int i = 0; i < n; i++) sum[i] = UK_FMA(v[q], UK_FILL(x[i]), sum[i]);
+        }
+    }
+    for (int r = 0; r < UK_LANES; r++) at[r] += k;
+    few_tail(n, depth - k, at, origin + k, width, x, sum, &norm);
+    UK_STORE(norms, norm);
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) UK_STORE(dots + i * stride, sum[i]);
+}
+
+void UK_NAME(int64_t depth, int64_t count, const UK_REAL *z, int64_t ld, const UK_REAL *origin, int64_t width,
+             const UK_REAL *x, UK_REAL *dots, int64_t stride, UK_REAL *norms)
+{
+    const UK_REAL *rows[UK_LANES];
+    for (int r = 0; r < UK_LANES; r++) rows[r] = z + (r < count ? r : count - 1) * ld;
+    int64_t i = 0;
+#define ROWS(n) \
+    case n: few_rows(n, depth, rows, origin, width, x + i, dots + i * stride, stride, norms); break
+    for (; i + UK_MOST <= width; i += UK_MOST)
+        few_rows(UK_MOST, depth, rows, origin, width, x + i, dots + i * stride, stride, norms);
+    switch (width - i) {
+        ROWS(1);
+        ROWS(2);
+        ROWS(3);
+#if UK_MOST > 4
+        ROWS(4);
+        ROWS(5);
+        ROWS(6);
+        ROWS(7);
+#endif
+        default: break;
+    }
+#undef ROWS
+}
