@@ -106,7 +106,8 @@ typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *
 typedef struct mercer_context_options {
     size_t struct_size;         /* sizeof(mercer_context_options), set by INIT: lets the struct grow later */
     int threads;                /* worker threads; 0: one for each processor this process may run on */
-    const char *backend;        /* "cpu" (default) or "reference" (scalar double, slow, for judging others) */
+    const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one) or
+                                   "reference" (scalar double, slow, for judging others) */
     const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni"; NULL: MERCER_ISA, or the best there is */
     mercer_allocator allocator; /* {0}: the C library's */
     mercer_log_sink log;        /* NULL: silent */
@@ -155,7 +156,7 @@ typedef enum mercer_dtype {
     MERCER_U8 = 4   /* unsigned bytes; distances and inner products of two u8 matrices are exact integers */
 } mercer_dtype;
 
-typedef enum mercer_memory { MERCER_HOST = 0 } mercer_memory;
+typedef enum mercer_memory { MERCER_HOST = 0, MERCER_CUDA = 1 } mercer_memory;
 
 /*
  * A view of a row-major matrix that somebody else owns: element (i, j) is data[i * ld + j]. ld >= cols lets a view

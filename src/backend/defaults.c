@@ -5,6 +5,7 @@
  */
 #include "backend/dense.h"
 
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -26,6 +27,21 @@ mercer_status mrc_host_sync(mrc_backend *backend)
 {
     (void)backend;
     return MERCER_OK;
+}
+
+static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *matrix)
+{
+    (void)backend;
+    size_t bytes = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
+    /* Row by row: a view may be a part of something wider. */
+    for (int64_t i = 0; i < matrix->rows && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
+    return MERCER_OK;
+}
+
+static int64_t default_free_memory(mrc_backend *backend)
+{
+    (void)backend;
+    return mrc_free_memory();
 }
 
 mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
@@ -162,6 +178,8 @@ static mercer_status default_column_dots(mrc_backend *backend, const mercer_matr
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
+    if (!ops->clear) ops->clear = default_clear;
+    if (!ops->free_memory) ops->free_memory = default_free_memory;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
