@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands around the fused product: its operands, and the sum of its units.
+ *
+ *   rows     x - o rounded once to half; norms of the rounded rows, times scale (1 - 2^-20): products of 16-bit rows
+ *            carry an error of about 2^-22 |x||z|, so a smaller distance is none, and equal rows get r = 0 exactly
+ *   weights  w f = high + low with f a power of two that brings the largest of a column to 2^10 .. 2^11
+ *   sums     y = 2^-15 sum_units (high + low) / f, in double and in order
+ */
+#include "cuda/elements.cuh"
+#include "cuda/fused.h"
+
+#include <math.h>
+
+static const float HUGE_NORM = 1e30f; /* no kernel value survives it */
+
+double mrc_fused_scale(const mercer_kernel *kernel)
+{
+    const double log2e = 1.4426950408889634;
+    double b = kernel->bandwidth;
+    if (!(b > 1e-6 && b < 1e6)) return 0; /* beyond it, floats of r^2 would over- or underflow */
+    switch (kernel->id) {
+        case MERCER_KERNEL_LAPLACE: return log2e / b * (log2e / b);
+        case MERCER_KERNEL_GAUSSIAN: return 0.5 * log2e / (b * b);
+        case MERCER_KERNEL_MATERN32: return 3 * log2e / b * (log2e / b);
+        case MERCER_KERNEL_MATERN52: return 5 * log2e / b * (log2e / b);
+        case MERCER_KERNEL_CAUCHY: return 1 / (b * b);
+        default: return 0;
+    }
+}
+
+int mrc_fused_columns(int64_t c)
+{
+    return c <= 0 ? 0 : c <= 4 ? 8 : c <= 12 ? 24 : c <= MRC_FUSED_OUTPUTS ? 32 : 0;
+}
+
+int64_t mrc_fused_padded(int64_t p)
+{
+    return (p + MRC_FUSED_CENTERS - 1) / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS;
+}
+
+int64_t mrc_fused_units(int64_t p)
+{
+    int64_t tiles = mrc_fused_padded(p) / MRC_FUSED_CENTERS, each = (tiles + 31) / 32;
+    if (each > MRC_FUSED_UNIT) each = MRC_FUSED_UNIT;
+    return (tiles + each - 1) / each;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------- */
+
+static __global__ void pack_half(mercer_matrix x, const double *origin, double scale, int64_t ld, __half *rows,
+                                 float *norms, int64_t padded)
+{
+    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    if (i >= padded) return;
+    float norm = 0;
+    for (int64_t k = lane; k < ld && i < x.rows; k += 32) {
+        __half value = k < x.cols ? __double2half(mrc_at(x, i, k) - (origin ? origin[k] : 0)) : __half(0);
+        rows[i * ld + k] = value;
+        norm = fmaf(__half2float(value), __half2float(value), norm);
+    }
+    for (int step = 16; step > 0; step /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, step);
+    if (lane == 0) norms[i] = i < x.rows ? (float)((double)norm * scale * (1 - 0x1p-20)) : HUGE_NORM;
+}
+
+static __global__ void pack_bytes(mercer_matrix x, int64_t ld, uint8_t *rows, int32_t *norms, int64_t padded)
+{
+    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    if (i >= padded) return;
+    int32_t norm = 0;
+    for (int64_t k = lane; k < ld && i < x.rows; k += 32) {
+        uint8_t value = k < x.cols ? ((const uint8_t *)x.data)[i * x.ld + k] : 0;
+        rows[i * ld + k] = value;
+        norm += (int32_t)value * value;
+    }
+    for (int step = 16; step > 0; step /= 2) norm += __shfl_xor_sync(0xffffffffu, norm, step);
+    if (lane == 0) norms[i] = norm; /* what stands behind the last center has weight 0 */
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------------- */
+
+static __global__ void find_factors(mercer_matrix w, float *factors)
+{
+    __shared__ float tops[1024];
+    float top = 0;
+    for (int64_t i = threadIdx.x; i < w.rows; i += blockDim.x) top = fmaxf(top, fabsf((float)mrc_at(w, i, blockIdx.x)));
+    tops[threadIdx.x] = top;
+    __syncthreads();
+    for (int half = 512; half > 0; half /= 2) {
+        if (threadIdx.x < half) tops[threadIdx.x] = fmaxf(tops[threadIdx.x], tops[threadIdx.x + half]);
+        __syncthreads();
+    }
+    if (threadIdx.x != 0) return;
+    int exponent = 0;
+    if (tops[0] > 0) frexpf(tops[0], &exponent);
+    exponent = exponent < -100 ? -100 : exponent;
+    factors[blockIdx.x] = ldexpf(1.0f, 11 - exponent);
+}
+
+/* Row k: the high parts of column k; row c + k: what they leave. */
+static __global__ void pack_weights(mercer_matrix w, int columns, int64_t padded, __half *parts, const float *factors)
+{
+    int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= padded) return;
+    for (int64_t k = 0; k < w.cols; k++) {
+        float value = j < w.rows ? (float)mrc_at(w, j, k) * factors[k] : 0;
+        __half high = __float2half(value);
+        parts[k * padded + j] = high;
+        parts[(w.cols + k) * padded + j] = __float2half(value - __half2float(high));
+    }
+    for (int64_t k = 2 * w.cols; k < columns; k++) parts[k * padded + j] = __half(0);
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------------------------- */
+
+static __global__ void add_units(const float *sums, int64_t units, int64_t m, int columns, const float *factors,
+                                 mercer_matrix y, bool add)
+{
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < y.rows * y.cols;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        int64_t i = at / y.cols, k = at % y.cols;
+        double sum = 0;
+        for (int64_t unit = 0; unit < units; unit++) {
+            const float *row = sums + (unit * m + i) * columns;
+            sum += (double)row[k] + (double)row[y.cols + k];
+        }
+        mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * 0x1p-15 / (double)factors[k]);
+    }
+}
+
+cudaError_t mrc_fused_pack_half(cudaStream_t stream, mercer_matrix x, const double *origin, double scale, int64_t ld,
+                                void *rows, float *norms, int64_t padded)
+{
+    pack_half<<<mrc_blocks(padded * 32, INT32_MAX), 256, 0, stream>>>(x, origin, scale, ld, (__half *)rows, norms,
+                                                                      padded);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_fused_pack_bytes(cudaStream_t stream, mercer_matrix x, int64_t ld, void *rows, int32_t *norms,
+                                 int64_t padded)
+{
+    pack_bytes<<<mrc_blocks(padded * 32, INT32_MAX), 256, 0, stream>>>(x, ld, (uint8_t *)rows, norms, padded);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int columns, int64_t padded, void *parts,
+                                   float *factors)
+{
+    find_factors<<<(unsigned)w.cols, 1024, 0, stream>>>(w, factors);
+    pack_weights<<<mrc_blocks(padded, INT32_MAX), 256, 0, stream>>>(w, columns, padded, (__half *)parts, factors);
+    return cudaGetLastError();
+}
+
+extern "C" {
+cudaError_t mrc_fused_half_sm90(cudaStream_t stream, const mrc_fused_job *job);
+cudaError_t mrc_fused_bytes_sm90(cudaStream_t stream, const mrc_fused_job *job);
+}
+
+cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job)
+{
+    cudaError_t error = job->bytes ? mrc_fused_bytes_sm90(stream, job) : mrc_fused_half_sm90(stream, job);
+    if (error != cudaSuccess) return error;
+    add_units<<<mrc_blocks(job->y.rows * job->y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(
+        job->sums, mrc_fused_units(job->p), job->m, mrc_fused_columns(job->y.cols), job->factors, job->y,
+        job->add != 0);
+    return cudaGetLastError();
+}
