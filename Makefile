@@ -33,9 +33,9 @@ test-sanitize: setup ## the same tests under the address and undefined-behaviour
 	@$(call BUILD_TREE,build-asan-ubsan)
 	@tools/run-tests build-asan-ubsan
 
-demo: setup ## build and run examples/demo.c
-	@mkdir -p build && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
-	@OMP_WAIT_POLICY=passive build/examples/demo
+demo: setup ## build, then train on computed digits: a table and build/demo/report.html
+	@mkdir -p build/demo && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
+	@OMP_WAIT_POLICY=passive build/mercer demo -o build/demo/report.html
 
 bench: setup ## run every benchmark
 	@$(MAKE) build

@@ -131,7 +131,7 @@ static double milliseconds(cudaStream_t stream, F work, int repeats)
     return times[times.size() / 2];
 }
 
-/* TFLOP/s (or TOP/s) of X Z' alone, in blocks of 16384 centers, the products stored as floats (or int32). */
+/* TFLOP/s (or TOP/s) of X Z' alone, in blocks of 16384 centers, the products stored as halves (or int32). */
 static double ceiling(cudaStream_t stream, bool bytes, int64_t m, int64_t p, int64_t d, const void *x, const void *z,
                       int64_t ld)
 {
@@ -155,7 +155,7 @@ static double ceiling(cudaStream_t stream, bool bytes, int64_t m, int64_t p, int
             failed |= gemm(handle, CUBLAS_OP_T, CUBLAS_OP_N, (int)block, (int)m, (int)ld,
                            bytes ? (void *)&one_int : &one, (const char *)z + j * ld * (bytes ? 1 : 2),
                            bytes ? CUDA_R_8I : CUDA_R_16F, (int)ld, x, bytes ? CUDA_R_8I : CUDA_R_16F, (int)ld,
-                           bytes ? (void *)&zero_int : &zero, out, bytes ? CUDA_R_32I : CUDA_R_32F, (int)block,
+                           bytes ? (void *)&zero_int : &zero, out, bytes ? CUDA_R_32I : CUDA_R_16F, (int)block,
                            bytes ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     }, 5);
     if (failed) fprintf(stderr, "cuBLAS returned %d\n", failed);
@@ -209,11 +209,11 @@ static bool run(const shape &s)
     CHECK(cudaMemsetAsync(y, 0xff, s.m * s.c * 4, stream));
     CHECK(cudaMemsetAsync(sums, 0xff, units * s.m * columns * 4, stream));
     CHECK(cudaGetLastError());
-    double scale = mrc_fused_scale(&kernel);
+    int *overflow = device<int>(1);
     auto pack = [&](void *from, int64_t rows, char *to, float *norms, int64_t room) {
         mercer_matrix points = view(from, rows, s.d, s.bytes ? MERCER_U8 : MERCER_F32);
         CHECK(s.bytes ? mrc_fused_pack_bytes(stream, points, ld, to, (int32_t *)norms, room)
-                      : mrc_fused_pack_half(stream, points, NULL, scale, ld, to, norms, room));
+                      : mrc_fused_pack_half(stream, &kernel, points, NULL, ld, to, norms, room, overflow));
     };
     pack(x, s.m, px, x_norms, m_padded);
     pack(z, s.p, pz, z_norms, padded);
@@ -253,7 +253,8 @@ static bool run(const shape &s)
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemcpy(again.data(), y, s.m * s.c * 4, cudaMemcpyDeviceToHost));
     bool same = memcmp(got.data(), again.data(), got.size() * 4) == 0;
-    bool good = finite && same && error <= 5e-4;
+    /* Small sums of random weights cancel; what is left may be small against its terms. */
+    bool good = finite && same && error <= (s.timed ? 5e-4 : 2e-3);
     printf("{\"bench\": \"fused\", \"kernel\": \"%s\", \"rows\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, "
            "\"c\": %lld, \"coincident\": %s, \"relative_error\": %.3g, \"same_bits\": %s, \"finite\": %s",
            s.name, s.bytes ? "u8" : "f16", (long long)s.m, (long long)s.p, (long long)s.d, (long long)s.c,
@@ -267,7 +268,7 @@ static bool run(const shape &s)
     }
     printf("}\n");
     fflush(stdout);
-    void *all[] = {x, z, px, pz, w, y, factors, x_norms, z_norms, sums, weights, device_rows, wanted};
+    void *all[] = {x, z, px, pz, w, y, factors, x_norms, z_norms, sums, weights, device_rows, wanted, overflow};
     for (void *memory : all) CHECK(cudaFree(memory));
     CHECK(cudaStreamDestroy(stream));
     return good;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trains on MNIST-like data (four IDX files in a folder) with p random centers and reports test accuracy, epochs, seconds, bytes. One
+ * Trains on MNIST-like data (four IDX files in a folder) with p centers, random or chosen by a method, and reports test accuracy, epochs, seconds, bytes. One
  * line of text, or of JSON, for each run. Without options it is one cell of the paper's table with everything at its default; options
  * override what they name. Pixels are bytes, so a bandwidth b in units of pixels/255 is 255 b here: the same kernel.
  */
@@ -17,6 +17,7 @@ typedef struct settings {
     int seeds, first_seed, ranks, threads;
     bool json, verbose, floats;
     mercer_train_options train;
+    mercer_center_options centers; /* method NULL: p random rows by the benchmark itself, as in its earlier results */
 } settings;
 
 static int usage(FILE *to)
@@ -27,7 +28,8 @@ static int usage(FILE *to)
           "[--pq Q] [--ps S]\n"
           "         [--gamma G] [--lambda L] [--carry on|off] [--average on|off] [--decay on|off] [--cache on|off] "
           "[--polish N]\n"
-          "         [--memory BYTES] [--ranks R] [--threads N] [--float] [--json] [--verbose]\n",
+          "         [--memory BYTES] [--ranks R] [--threads N] [--float] [--json] [--verbose]\n"
+          "         [--center-method random|kmeans|rpcholesky|balanced] [--center-iterations N] [--center-batch N]\n",
           to);
     return to == stdout ? 0 : 2;
 }
@@ -55,7 +57,9 @@ static bool set_option(settings *s, const char *name, const char *value)
                        {"--pq", &t->projector_eigenpairs},
                        {"--ps", &t->projector_nystrom},
                        {"--polish", &t->polish},
-                       {"--memory", &t->memory}};
+                       {"--memory", &t->memory},
+                       {"--center-iterations", &s->centers.iterations},
+                       {"--center-batch", &s->centers.batch}};
     struct {
         const char *name;
         double *field;
@@ -80,6 +84,7 @@ static bool set_option(settings *s, const char *name, const char *value)
         if (strcmp(name, small[i].name) == 0) return *small[i].field = atoi(value), true;
     if (strcmp(name, "--solver") == 0) return t->solver = value, true;
     if (strcmp(name, "--projector") == 0) return t->projector = value, true;
+    if (strcmp(name, "--center-method") == 0) return s->centers.method = value, true;
     return false;
 }
 
@@ -87,6 +92,7 @@ static int read_settings(int argc, char **argv, settings *s)
 {
     *s = (settings){.p = 1000, .bandwidth = 10, .seeds = 1, .first_seed = 1, .ranks = 1};
     mercer_train_options_init(&s->train, sizeof s->train);
+    mercer_center_options_init(&s->centers, sizeof s->centers);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) return usage(stdout);
         if (strcmp(argv[i], "--json") == 0)
@@ -123,7 +129,7 @@ static void log_line(void *user, mercer_log_level level, const char *message)
 }
 
 /* p rows of the data, a random choice for the seed: partial Fisher-Yates with the benchmarks' generator. */
-static void choose_centers(const idx_data *data, int64_t p, int seed, uint8_t *centers)
+static void draw_centers(const idx_data *data, int64_t p, int seed, uint8_t *centers)
 {
     int64_t *ids = malloc((size_t)data->n * sizeof *ids);
     uint64_t state = (uint64_t)seed * 1000003;
@@ -160,12 +166,12 @@ static const char *json_number(double value, char text[32])
     return text;
 }
 
-static void print_run(const settings *s, int seed, const mercer_report *r)
+static void print_run(const settings *s, int seed, const mercer_report *r, const mercer_center_report *z)
 {
     struct rusage usage_now;
     getrusage(RUSAGE_SELF, &usage_now);
     const mercer_plan *plan = &r->plan;
-    char number[32];
+    char number[32], error_number[32];
     if (s->json)
         printf("{\"bench\": \"paper\", \"data\": \"%s\", \"p\": %lld, \"seed\": %d, \"bandwidth\": %g, \"solver\": "
                "\"%s\", \"projector\": \"%s\", "
@@ -175,20 +181,22 @@ static void print_run(const settings *s, int seed, const mercer_report *r)
                "\"seconds\": %.2f, "
                "\"setup_s\": %.2f, \"forward_s\": %.2f, \"gradient_s\": %.2f, \"projection_s\": %.2f, \"flops\": %.4g, "
                "\"peak_bytes\": %lld, \"plan_bytes\": %lld, \"plan_s\": %.2f, \"max_rss_bytes\": %lld, \"halvings\": "
-               "%lld}\n",
+               "%lld, \"centers\": \"%s\", \"center_rounds\": %lld, \"center_error\": %s, \"center_s\": %.2f}\n",
                s->data, (long long)s->p, seed, s->bandwidth, plan->solver, plan->projector, (long long)r->epochs,
                (long long)plan->batch, (long long)plan->nystrom, (long long)plan->eigenpairs, (long long)plan->period,
                plan->carry, plan->average, plan->decay, 100 * r->validation_accuracy,
                json_number(r->train_loss, number), r->projection_residual_mean, r->seconds, r->setup_seconds,
                r->forward_seconds, r->gradient_seconds, r->projection_seconds, r->flops, (long long)r->peak_bytes,
-               (long long)plan->bytes, plan->seconds, (long long)usage_now.ru_maxrss * 1024, (long long)r->halvings);
+               (long long)plan->bytes, plan->seconds, (long long)usage_now.ru_maxrss * 1024, (long long)r->halvings,
+               s->centers.method ? s->centers.method : "random", (long long)z->iterations,
+               json_number(z->error, error_number), z->seconds);
     else
         printf("p %6lld seed %d %-6s %-5s: test %.2f %%  %lld epochs  m %lld T %lld q %lld  residual %.3f  %.1f s "
-               "(plan %.1f)  peak %.0f MB (plan %.0f)\n",
+               "(plan %.1f)  peak %.0f MB (plan %.0f)  centers %lld rounds error %.6g %.1f s\n",
                (long long)s->p, seed, plan->solver, plan->projector, 100 * r->validation_accuracy, (long long)r->epochs,
                (long long)plan->batch, (long long)plan->period, (long long)plan->eigenpairs,
                r->projection_residual_mean, r->seconds, plan->seconds, (double)r->peak_bytes * 1e-6,
-               (double)plan->bytes * 1e-6);
+               (double)plan->bytes * 1e-6, (long long)z->iterations, z->error, z->seconds);
     fflush(stdout);
 }
 
@@ -210,10 +218,30 @@ typedef struct experiment {
     mercer_matrix X, test, Y; /* training points, test points, one-hot test labels */
 } experiment;
 
+/* A kernel on pixels/255, for points as they are stored. */
+static mercer_status parse_kernel(const settings *s, mercer_context *context, mercer_kernel *kernel)
+{
+    char spec[64];
+    snprintf(spec, sizeof spec, "laplace:bandwidth=%.17g", s->floats ? s->bandwidth : 255 * s->bandwidth);
+    return mercer_kernel_parse(context, kernel, spec);
+}
+
+static mercer_status choose_centers(const settings *s, const experiment *e, const mercer_matrix *Z, int seed,
+                                    mercer_center_report *report)
+{
+    mercer_kernel kernel;
+    mercer_center_options options = s->centers;
+    mercer_status status = parse_kernel(s, e->context, &kernel);
+    options.seed = (uint64_t)seed;
+    options.kernel = &kernel;
+    options.labels = e->train_data->labels;
+    options.classes = 10;
+    return status ? status : mercer_choose_centers(e->context, Z, &e->X, &options, report);
+}
+
 static mercer_status train(const settings *s, const experiment *e, const mercer_matrix *Z, int seed,
                            mercer_report *report)
 {
-    char spec[64];
     mercer_kernel kernel;
     mercer_model *model = NULL;
     mercer_trainer *trainer = NULL;
@@ -228,8 +256,7 @@ static mercer_status train(const settings *s, const experiment *e, const mercer_
         options.validation_X = &e->test;
         options.validation_Y = &e->Y;
     }
-    snprintf(spec, sizeof spec, "laplace:bandwidth=%.17g", s->floats ? s->bandwidth : 255 * s->bandwidth);
-    mercer_status status = mercer_kernel_parse(e->context, &kernel, spec);
+    mercer_status status = parse_kernel(s, e->context, &kernel);
     if (!status) status = mercer_model_create(&model, e->context, &kernel, Z, 10, (mercer_dtype)0);
     if (!status)
         status = mercer_source_from_labels(&source, e->context, &e->X, e->train_data->labels, 10, NULL, (uint64_t)seed);
@@ -268,15 +295,17 @@ int main(int argc, char **argv)
     double sum = 0;
     int failed = !e.X.data || !e.Y.data || !e.test.data || !chosen || s.p > train_data.n;
     for (int seed = s.first_seed; seed < s.first_seed + s.seeds && !failed; seed++) {
-        choose_centers(&train_data, s.p, seed, chosen);
+        draw_centers(&train_data, s.p, seed, chosen);
         mercer_matrix Z = points(&s, chosen, s.p, train_data.d);
         mercer_report report;
-        failed = train(&s, &e, &Z, seed, &report) != MERCER_OK;
+        mercer_center_report center_report = {.struct_size = sizeof center_report};
+        if (s.centers.method) failed = choose_centers(&s, &e, &Z, seed, &center_report) != MERCER_OK;
+        if (!failed) failed = train(&s, &e, &Z, seed, &report) != MERCER_OK;
         if (failed) {
             fprintf(stderr, "paper_table: %s\n", mercer_last_error(context));
         } else {
             if (s.verbose) fprintf(stderr, "%s", report.plan.text);
-            print_run(&s, seed, &report);
+            print_run(&s, seed, &report, &center_report);
             sum += report.validation_accuracy;
         }
         if (s.floats) free(Z.data);

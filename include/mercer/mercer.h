@@ -113,11 +113,13 @@ typedef struct mercer_context_options {
     mercer_log_sink log;        /* NULL: silent */
     void *log_user;
     mercer_log_level log_level; /* the most talkative level wanted; 0: MERCER_LOG_WARNING */
+    const char *precision;      /* of kernel products in float: "accurate" (default), or "fast": a GPU may round points
+                                   and kernel values to half precision (relative error about 2e-4) */
 } mercer_context_options;
 
 #define MERCER_CONTEXT_OPTIONS_INIT                                                   \
     {                                                                                 \
-        sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0 \
+        sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0, 0 \
     }
 
 /* The same as the INIT macro, for languages without it. struct_size is sizeof what the caller compiled. */
@@ -447,7 +449,7 @@ MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *
 /* ---- 11. Datasets -------------------------------------------------------------------------------------------- */
 
 typedef enum mercer_task {
-    MERCER_TASK_AUTO = 0,           /* names or a few whole numbers as targets: classes; else values */
+    MERCER_TASK_AUTO = 0, /* names, integer types, few whole numbers in text (see below): classes; else values */
     MERCER_TASK_CLASSIFICATION = 1, /* targets are classes */
     MERCER_TASK_REGRESSION = 2,     /* targets are numbers */
     MERCER_TASK_UNLABELLED = 3      /* there are no targets, or they are not to be read */
@@ -463,17 +465,20 @@ typedef enum mercer_task {
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
  *
- * npy, idx and raw files are mapped and may be larger than memory; gz files and text are read into it.
+ * npy, idx and raw files are mapped and may be larger than memory; gz files and text are read into it. Whole numbers in
+ * text are classes if at most 100 differ and they occur three times on average, or if only two differ.
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;
     const char *x;        /* file of samples (with its targets, for csv and libsvm) */
     const char *y;        /* file of targets, or NULL */
     const char *format;   /* of x: npy, idx, csv, tsv, libsvm, raw; NULL or "auto": by name and content */
-    const char *y_format; /* of y, the same */
+    const char *y_format; /* of y: npy, idx, csv, tsv, text (one target a line) */
     const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
-    const char *target;   /* csv: the target column: a name of the header, or an index from 0; -1 is the last */
-    mercer_switch header; /* csv: the first line names the columns; AUTO: if a field of it is no number */
+    const char
+        *target; /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last;
+                             NULL: the one that is named target, label, class or y */
+    mercer_switch header; /* csv: the first line names the columns; AUTO: if a text stands over a number in it */
     mercer_task task;
     int64_t features;          /* libsvm: d; 0: the largest index found */
     const char *const *labels; /* classes that may occur, in order; NULL: those found, sorted */
@@ -496,6 +501,9 @@ MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_contex
  */
 MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
                                                    int64_t first, int64_t rows, uint64_t seed);
+/* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names. */
+MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,
+                                             int64_t count);
 MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 
 typedef struct mercer_dataset_info {
@@ -672,7 +680,7 @@ typedef struct mercer_train_options {
     void *progress_user;
     double progress_seconds;   /* > 0: called between steps too, when so many seconds have passed (validation is NaN) */
     const char *checkpoint;    /* file to write the state of training to, atomically; NULL: none */
-    double checkpoint_seconds; /* at least so long between two; 0: 600; they are written at the end of an epoch too */
+    double checkpoint_seconds; /* at least so long between two; 0: 600. One is written at the start, too. */
     const char *checkpoint_note; /* a text that the checkpoint carries; its model's note */
 } mercer_train_options;
 

@@ -48,8 +48,9 @@ typedef struct cg_state {
     double *ridge, *active;                 /* (c) penalties; 1 or 0 */
     double best_loss;                       /* true J of `best`, all columns */
     int64_t period, since;                  /* steps between refreshes, and since the last */
-    int poor;                               /* refreshes in a row that showed drift and no gain */
-    bool progress, broken;
+    int64_t poor;                           /* refreshes in a row that showed drift and no gain */
+    int64_t turns;                          /* passes done, steps or not */
+    bool begun, progress, broken;
 } cg_state;
 
 int64_t mrc_judge_cg_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
@@ -223,11 +224,12 @@ static mercer_status turn(cg_state *self)
 static mercer_status one_step(cg_state *self, bool *stop)
 {
     bool refresh = self->since == self->period, drifted = false;
-    MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, refresh ? &self->alpha : NULL, &self->r, self->loss,
+    /* The fit goes to a place of its own: a pass that is stopped midway must leave the state as it was. */
+    MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, refresh ? &self->alpha : NULL, &self->r, self->slope,
                              &self->z));
     if (refresh) {
         for (int64_t j = 0; j < self->judge->c; j++)
-            if (self->size[j] == 0) self->loss[j] = 0; /* as clear_column counts it */
+            self->loss[j] = self->size[j] == 0 ? 0 : self->slope[j]; /* 0: as clear_column counts it */
         MRC_TRY(add_penalty(self, &self->z));
         MRC_TRY(judge_truth(self, &drifted, stop));
         if (*stop) return MERCER_OK;
@@ -273,16 +275,70 @@ static mercer_status report(cg_state *self, bool *stop)
     return MERCER_OK;
 }
 
+/* ---- Keeping and going on ------------------------------------------------------------------------------------ */
+
+static void list_state(cg_state *self, mrc_state *state)
+{
+    int64_t c = self->judge->c, *const whole[] = {&self->judge->steps_done, &self->period, &self->since, &self->poor,
+                                                  &self->turns};
+    double *const real[] = {&self->judge->relative_gradient, &self->judge->jitter, &self->best_loss,
+                            &self->normal.mass};
+    bool *const flags[] = {&self->begun, &self->progress, &self->broken};
+    const mercer_matrix *const vectors[] = {&self->alpha, &self->best, &self->r, &self->d};
+    static const char *const names[] = {"state.alpha", "state.best_alpha", "state.residual", "state.direction"};
+    mercer_matrix columns = mrc_view(self->loss, 1, c, MERCER_F64), sizes = mrc_view(self->size, 1, c, MERCER_F64),
+                  active = mrc_view(self->active, 1, c, MERCER_F64);
+    memset(state, 0, sizeof *state);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) mrc_state_add_flag(state, flags[i]);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) mrc_state_add_matrix(state, names[i], vectors[i]);
+    mrc_state_add_matrix(state, "state.loss", &columns);
+    mrc_state_add_matrix(state, "state.size", &sizes);
+    mrc_state_add_matrix(state, "state.active", &active);
+}
+
+static mercer_status keep(cg_state *self, bool now)
+{
+    mrc_state state;
+    if (!self->judge->keep) return MERCER_OK;
+    list_state(self, &state);
+    return self->judge->keep(self->judge->keep_user, &state, now);
+}
+
+/* From the beginning, or from where a kept state was: the factors are made again, the vectors are read. */
+static mercer_status begin_or_resume(cg_state *self)
+{
+    mrc_state state;
+    list_state(self, &state);
+    if (self->judge->recall) MRC_TRY(self->judge->recall(self->judge->keep_user, &state));
+    if (self->begun && (self->period < 1 || self->since < 0 || self->turns < 0))
+        return mrc_fail(self->judge->centers->context, MERCER_ERROR_FORMAT,
+                        "the checkpoint's numbers are out of range");
+    if (self->begun) return mrc_normal_resume(&self->normal, self->normal.mass);
+    if (!self->judge->recall) MRC_TRY(keep(self, true));
+    MRC_TRY(start(self));
+    self->begun = true;
+    return MERCER_OK;
+}
+
 static mercer_status iterate(cg_state *self)
 {
     mrc_judge *judge = self->judge;
-    MRC_TRY(start(self));
+    mercer_status status = begin_or_resume(self);
     bool stop = !any_active(self);
-    for (int64_t step = 0; step < judge->steps && !stop; step++) {
+    for (; self->turns < judge->steps && !stop && status == MERCER_OK;) {
         int64_t before = judge->steps_done;
-        MRC_TRY(one_step(self, &stop));
-        if (judge->steps_done > before) MRC_TRY(report(self, &stop));
+        status = one_step(self, &stop);
+        if (status != MERCER_OK) break;
+        self->turns++;
+        bool stepped = judge->steps_done > before, enough = false;
+        if (stepped) status = report(self, &enough);
+        stop = stop || enough;
+        if (status == MERCER_OK && stepped) status = keep(self, enough);
     }
+    if (status != MERCER_OK && judge->stream->stopped) status = keep(self, true); /* midway: as before the pass */
+    MRC_TRY(status);
     if (!(total(self, self->loss) <= self->best_loss))
         MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
     if (self->broken && !self->progress)

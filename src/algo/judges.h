@@ -11,6 +11,7 @@
 #define MRC_ALGO_JUDGES_H
 
 #include "algo/passes.h"
+#include "algo/state.h"
 #include "algo/stream.h"
 
 /* Called after each CG step with alpha as it is; true stops. loss: J(alpha) / n without penalties, as far as known. */
@@ -27,6 +28,10 @@ typedef struct mrc_judge {
     mrc_judge_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
+    /* cg: saves what it lists, if it is time or `now`; and goes on with what was saved. NULL: neither. */
+    mercer_status (*keep)(void *user, const mrc_state *own, bool now);
+    mercer_status (*recall)(void *user, mrc_state *own);
+    void *keep_user;
     /* results */
     int64_t steps_done;
     double relative_gradient;

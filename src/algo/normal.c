@@ -250,6 +250,12 @@ static mercer_status factor(mrc_normal *self)
     return status;
 }
 
+mercer_status mrc_normal_resume(mrc_normal *self, double mass)
+{
+    self->mass = mass;
+    return mass > 0 ? factor(self) : MERCER_OK;
+}
+
 mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
                                const mercer_matrix *r, double *fit, const mercer_matrix *work)
 {

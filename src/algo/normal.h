@@ -39,6 +39,8 @@ mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, c
  */
 mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
                                const mercer_matrix *r, double *fit, const mercer_matrix *work);
+/* The factors alone, for a total weight that is known: what begin ends with. */
+mercer_status mrc_normal_resume(mrc_normal *self, double mass);
 /* One pass: q = A d. With alpha, in the same pass: r = b - A alpha and fit. */
 mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
                                const mercer_matrix *alpha, const mercer_matrix *r, double *fit,

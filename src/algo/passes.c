@@ -155,7 +155,10 @@ mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, 
     if (!passes->cached || !batch->rows) return MERCER_OK;
     for (int i = 0; i < centers->shards; i++)
         if (passes->kept[i].columns < centers->shard[i].rows) return MERCER_OK;
-    return write_cache(passes, batch);
+    MRC_TRY(write_cache(passes, batch));
+    /* The fused product sums in another order than the stored block does. A row's prediction must not depend on whether
+       it was seen before: a training that goes on from a checkpoint begins with an empty cache. */
+    return multiply_blocks(passes, batch->X.rows, w, f);
 }
 
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,

@@ -58,8 +58,8 @@ static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
     mrc_backend *backend = self->request->context->backend;
-    self->plan->budget =
-        asked > 0 ? asked : (backend ? backend->ops->free_memory(backend) : mrc_free_memory()) / 2;
+    int64_t available = backend ? backend->ops->free_memory(backend) : mrc_free_memory();
+    self->plan->budget = self->request->budget > 0 ? self->request->budget : asked > 0 ? asked : available / 2;
     say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
         asked > 0 ? "given" : "half of what is free");
 }

@@ -35,6 +35,7 @@ typedef struct mrc_plan_request {
     mercer_dtype real, points; /* of weights, of samples */
     int ranks;
     int threads;
+    int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
     /* Once the data have been seen: the critical batch. 0 before. */
     int64_t critical_batch;
     bool rows_known; /* the source says which samples a batch holds, as far as known */

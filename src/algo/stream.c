@@ -3,16 +3,20 @@
 #include "algo/stream.h"
 
 #include "core/matrix.h"
+#include "core/memory.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+
+enum { SKIP_ROWS = 2048 };
 
 mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
                               int64_t c)
 {
     *out = (mrc_sample_stream){.context = context, .source = source, .rows_known = true, .heaviest = 1};
     if (!source) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source is NULL");
-    if (source->struct_size < sizeof(mercer_source))
+    if (source->struct_size < offsetof(mercer_source, skip))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: set struct_size to sizeof(mercer_source)");
     if (!source->restart || !source->next)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: %s is NULL", source->next ? "restart" : "next");
@@ -71,6 +75,10 @@ mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_ba
 {
     const mercer_source *source = stream->source;
     *batch = (mercer_batch){0};
+    if (stream->poll && stream->poll(stream->poll_user)) {
+        stream->stopped = true;
+        return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "stopped by the progress callback");
+    }
     if (source->next(source->user, most, batch)) return fail_source(stream, "next");
     if (batch->X.rows == 0) return MERCER_OK;
     MRC_TRY(mrc_check_matrix(stream->context, "source: X", &batch->X, MRC_ACCEPT_ANY));
@@ -92,4 +100,24 @@ mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_ba
                         "source: a pass has more than the %lld samples it announced", (long long)source->rows);
     MRC_TRY(check_weights(stream, batch));
     return check_rows(stream, batch);
+}
+
+mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows)
+{
+    const mercer_source *source = stream->source;
+    bool can_skip = source->struct_size >= offsetof(mercer_source, skip) + sizeof source->skip && source->skip;
+    if (can_skip) {
+        if (source->skip(source->user, rows)) return fail_source(stream, "skip");
+        stream->in_pass += rows;
+        return MERCER_OK;
+    }
+    for (int64_t done = 0; done < rows;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(stream, mrc_min(rows - done, SKIP_ROWS), &batch));
+        if (batch.X.rows == 0)
+            return mrc_fail(stream->context, MERCER_ERROR_MISMATCH,
+                            "source: the pass has fewer than the %lld samples to skip", (long long)rows);
+        done += batch.X.rows;
+    }
+    return MERCER_OK;
 }

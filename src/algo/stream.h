@@ -15,6 +15,10 @@ typedef struct mrc_sample_stream {
     double heaviest; /* largest sample weight seen; 1 if none are given */
     int64_t passes;  /* passes begun */
     int64_t in_pass; /* samples of this pass so far */
+    /* Asked before each batch, unless NULL; true makes reading fail with MERCER_ERROR_CALLBACK and sets stopped. */
+    bool (*poll)(void *user);
+    void *poll_user;
+    bool stopped;
 } mrc_sample_stream;
 
 /* Checks the source itself against the model's d and c. */
@@ -22,6 +26,8 @@ mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, c
                               int64_t c);
 /* Begins a pass. Passes with the same number have the same order. */
 mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch);
+/* Passes over the next `rows` samples. */
+mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows);
 /* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0). 0 rows at the end of the
    pass. */
 mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);

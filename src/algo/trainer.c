@@ -58,6 +58,7 @@ void mrc_trainer_free(mrc_trainer *self)
     if (!self) return;
     mrc_trainer_tear_down(self);
     mrc_comm_free(self->own_comm);
+    mrc_free(self->context, self->spectrum);
     mrc_free(self->context, self);
 }
 
@@ -143,12 +144,14 @@ static mercer_status take_step(mrc_trainer *self, const mercer_batch *batch, mrc
     return MERCER_OK;
 }
 
-static mercer_status run_epoch(mrc_trainer *self, int64_t epoch, mrc_loss *totals, int64_t *rows)
+/* The rest of the pass under way, then the projection of what is pending. *stop: 2 if the progress callback says so. */
+static mercer_status run_epoch(mrc_trainer *self, int *stop)
 {
     const mercer_plan *plan = &self->plan.shown;
     double all = (double)self->n * (double)plan->epochs;
-    MRC_TRY(mrc_stream_restart(&self->stream, epoch));
-    for (*rows = 0;;) {
+    MRC_TRY(mrc_stream_restart(&self->stream, self->epoch));
+    if (self->pass_rows > 0) MRC_TRY(mrc_stream_skip(&self->stream, self->pass_rows));
+    for (;;) {
         mercer_batch batch;
         MRC_TRY(mrc_stream_next(&self->stream, plan->batch, &batch));
         if (batch.X.rows == 0) break;
@@ -156,45 +159,66 @@ static mercer_status run_epoch(mrc_trainer *self, int64_t epoch, mrc_loss *total
             return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                             "solver %s has the samples as centers: its source must say which rows every batch holds",
                             plan->solver);
-        follow_schedule(self, ((double)self->n * (double)epoch + (double)*rows) / all);
-        MRC_TRY(take_step(self, &batch, totals));
-        *rows += batch.X.rows;
+        follow_schedule(self, ((double)self->n * (double)self->epoch + (double)self->pass_rows) / all);
+        MRC_TRY(take_step(self, &batch, &self->totals));
+        self->pass_rows += batch.X.rows;
+        *stop = mrc_trainer_poll(self) ? 2 : 0;
+        MRC_TRY(mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop != 0));
+        if (*stop) break;
     }
     mercer_status status = mrc_iteration_project(&self->iteration);
     return status == MERCER_ERROR_NUMERIC ? roll_back(self) : status;
 }
 
+/* The books of a whole pass, validation and progress. */
+static mercer_status close_epoch(mrc_trainer *self, int *stop)
+{
+    double rows = (double)mrc_max(self->pass_rows, 1);
+    self->report.epochs = ++self->epoch;
+    self->report.train_loss = self->totals.squared_error / (rows * (double)self->target.weights->cols);
+    self->report.train_accuracy =
+        self->options.classification == MERCER_ON ? (double)self->totals.right / rows : (double)NAN;
+    self->totals = (mrc_loss){0};
+    self->pass_rows = 0;
+    mercer_progress progress = {.epoch = self->epoch,
+                                .epochs = self->plan.shown.epochs,
+                                .train_loss = self->report.train_loss,
+                                .train_accuracy = self->report.train_accuracy,
+                                .projection_residual = self->iteration.projection.residual,
+                                .step = self->iteration.last_step,
+                                .steps = self->iteration.steps,
+                                .projections = self->iteration.projections};
+    const mercer_matrix *now = self->iteration.averaged > 0 ? &self->iteration.average : &self->iteration.alpha;
+    MRC_TRY(mrc_trainer_end_epoch(self, now, &progress, stop));
+    return mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop == 2);
+}
+
+/* Best weights, polishing, and into the model. */
+static mercer_status finish_iteration(mrc_trainer *self)
+{
+    const mercer_matrix *result = mrc_trainer_candidate(self);
+    bool polish = self->options.polish > 0 && self->report.stopped != 2;
+    if (polish) {
+        MRC_TRY(mrc_trainer_keep(self, NULL, result, true)); /* going on from here begins with polishing */
+        MRC_TRY(mrc_trainer_polish(self, result));
+    }
+    if (polish || self->have_best)
+        MRC_TRY(mrc_trainer_validate(self, result, &self->report.validation_loss, &self->report.validation_accuracy));
+    return mrc_trainer_publish(self, result);
+}
+
 static mercer_status fit_iteration(mrc_trainer *self)
 {
     MRC_TRY(mrc_trainer_set_up_from_stream(self));
-    const mercer_plan *plan = &self->plan.shown;
+    MRC_TRY(self->resuming ? mrc_trainer_recall(self, NULL)
+                           : mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), true));
     int stop = 0;
-    for (int64_t epoch = 0; epoch < plan->epochs && !stop; epoch++) {
-        mrc_loss totals = {0};
-        int64_t rows;
-        MRC_TRY(run_epoch(self, epoch, &totals, &rows));
-        self->report.epochs = epoch + 1;
-        self->report.train_loss = totals.squared_error / (double)(mrc_max(rows, 1) * self->target.weights->cols);
-        self->report.train_accuracy =
-            self->options.classification == MERCER_ON ? (double)totals.right / (double)mrc_max(rows, 1) : (double)NAN;
-        mercer_progress progress = {.epoch = epoch + 1,
-                                    .epochs = plan->epochs,
-                                    .train_loss = self->report.train_loss,
-                                    .train_accuracy = self->report.train_accuracy,
-                                    .projection_residual = self->iteration.projection.residual,
-                                    .step = self->iteration.last_step};
-        const mercer_matrix *now = self->iteration.averaged > 0 ? &self->iteration.average : &self->iteration.alpha;
-        MRC_TRY(mrc_trainer_end_epoch(self, now, &progress, &stop));
+    while (self->epoch < self->plan.shown.epochs && !stop) {
+        MRC_TRY(run_epoch(self, &stop));
+        if (!stop) MRC_TRY(close_epoch(self, &stop));
     }
     self->report.stopped = stop;
-    const mercer_matrix *result = mrc_trainer_candidate(self);
-    if (self->options.polish > 0) {
-        MRC_TRY(mrc_trainer_polish(self, result));
-        MRC_TRY(mrc_trainer_validate(self, result, &self->report.validation_loss, &self->report.validation_accuracy));
-    } else if (self->have_best) {
-        MRC_TRY(mrc_trainer_validate(self, result, &self->report.validation_loss, &self->report.validation_accuracy));
-    }
-    return mrc_trainer_publish(self, result);
+    return finish_iteration(self);
 }
 
 void mrc_trainer_fill_report(mrc_trainer *self)
@@ -205,7 +229,7 @@ void mrc_trainer_fill_report(mrc_trainer *self)
     report->samples = self->samples;
     report->peak_bytes = self->context->bytes_high - self->bytes_before;
     if (!self->ready) return;
-    report->seconds = mrc_seconds() - self->start;
+    report->seconds = self->earlier_seconds + mrc_seconds() - self->start;
     report->flops = self->centers.flops;
     report->steps = iteration->steps;
     report->projections = iteration->projections;
@@ -226,9 +250,13 @@ static void begin(mrc_trainer *self)
                                    .train_accuracy = NAN,
                                    .validation_loss = NAN,
                                    .validation_accuracy = NAN};
-    self->samples = self->since_best = 0;
+    self->samples = self->since_best = self->epoch = self->pass_rows = 0;
+    self->totals = (mrc_loss){0};
+    self->earlier_seconds = 0;
+    self->planned_threads = self->context->threads;
+    self->planned_budget = 0;
     memset(&self->watchdog, 0, sizeof self->watchdog);
-    self->start = mrc_seconds();
+    self->start = self->last_shown = mrc_seconds();
     self->bytes_before = self->context->bytes_now;
     self->context->bytes_high = self->context->bytes_now; /* the peak of this training */
 }
@@ -238,10 +266,12 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
     begin(self);
     self->options.solver = self->solver;
     MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
+    if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
     mercer_status status = self->plan.preset->judge ? mrc_trainer_fit_judge(self) : fit_iteration(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);
+    self->resuming = false;
     return status;
 }
 

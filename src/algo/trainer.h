@@ -5,6 +5,7 @@
 
 #include "algo/judges.h"
 #include "algo/plan.h"
+#include "algo/state.h"
 
 /* What is trained: borrowed from the model. */
 typedef struct mrc_target {
@@ -46,6 +47,19 @@ typedef struct mercer_trainer {
     int64_t since_best;
     mrc_watchdog watchdog;
 
+    mrc_keeper keeper;       /* no functions: nothing is kept */
+    bool resuming;           /* the next fit begins with what the keeper has */
+    int64_t planned_threads; /* what the plan of the training that goes on was made for; 0: this machine's */
+    int64_t planned_budget;
+    double last_keep, last_shown; /* when a state was saved, when progress was shown */
+    double earlier_seconds;       /* of the training that goes on */
+    double kept_seconds;          /* of training when a state was saved */
+    int64_t projector_calls;      /* the projector's, when a state was saved */
+    int64_t epoch, pass_rows;     /* where in the samples training is */
+    mrc_loss totals;              /* of the pass under way */
+    double *spectrum;             /* eigenvalues of the last set-up */
+    int64_t spectrum_count;
+
     int64_t n, samples;   /* samples in a pass; seen so far */
     int64_t bytes_before; /* held by the context when training began */
     double start;
@@ -78,6 +92,15 @@ mercer_status mrc_trainer_validate(mrc_trainer *trainer, const mercer_matrix *al
    callback. */
 mercer_status mrc_trainer_end_epoch(mrc_trainer *trainer, const mercer_matrix *candidate, mercer_progress *progress,
                                     int *stop);
+
+/* trainer_keep.c: saves the state if a keeper is there and it is time, or at once. Failure to save is a warning, unless
+   training is about to stop (now). `own` lists what the solver keeps beyond the trainer; NULL: the iteration's. */
+mercer_status mrc_trainer_keep(mrc_trainer *trainer, const mrc_state *own, const mercer_matrix *weights, bool now);
+/* trainer_keep.c: goes on with the state that the keeper has, numbers first, then (once there is room) matrices. */
+mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
+mercer_status mrc_trainer_recall(mrc_trainer *trainer, mrc_state *own);
+/* trainer_keep.c: shows progress between steps if it is time; true to stop. */
+bool mrc_trainer_poll(mrc_trainer *trainer);
 
 /* trainer_judge.c: direct, cg, and polishing at the end. */
 mercer_status mrc_trainer_fit_judge(mrc_trainer *trainer);

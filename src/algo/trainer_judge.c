@@ -29,10 +29,26 @@ static bool watch(void *user, int64_t step, double relative_gradient, double los
                                 .train_accuracy = NAN,
                                 .projection_residual = relative_gradient};
     trainer->samples += trainer->n;
-    trainer->report.epochs = step;
+    trainer->report.epochs = trainer->epoch = step;
     trainer->report.train_loss = progress.train_loss;
     self->status = mrc_trainer_end_epoch(trainer, self->alpha, &progress, &self->stop);
     return self->status != MERCER_OK || self->stop != 0;
+}
+
+static bool poll(void *user)
+{
+    return mrc_trainer_poll(user);
+}
+
+static mercer_status keep(void *user, const mrc_state *own, bool now)
+{
+    watcher *self = user;
+    return mrc_trainer_keep(self->trainer, own, self->alpha, now);
+}
+
+static mercer_status recall(void *user, mrc_state *own)
+{
+    return mrc_trainer_recall(((watcher *)user)->trainer, own);
 }
 
 static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_matrix *alpha, bool direct, int64_t steps,
@@ -49,11 +65,18 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .tolerance = CG_TOLERANCE,
                        .monitor = direct || polishing ? NULL : watch,
                        .monitor_user = &monitor,
-                       .memory = self->plan.budget};
-    MRC_TRY(direct ? mrc_judge_direct(&judge, alpha) : mrc_judge_cg(&judge, alpha));
+                       .memory = self->plan.budget,
+                       .keep = direct || polishing ? NULL : keep,
+                       .recall = self->resuming && !direct && !polishing ? recall : NULL,
+                       .keep_user = &monitor};
+    self->stream.poll = poll, self->stream.poll_user = self;
+    mercer_status status = direct ? mrc_judge_direct(&judge, alpha) : mrc_judge_cg(&judge, alpha);
+    self->stream.poll = NULL;
+    if (status != MERCER_OK && !(direct && self->stream.stopped)) return status;
     MRC_TRY(monitor.status);
-    if (polishing) return MERCER_OK;
+    if (self->stream.stopped) monitor.stop = 2;
     self->report.stopped = monitor.stop;
+    if (polishing) return MERCER_OK;
     self->report.epochs = direct ? 1 : judge.steps_done;
     if (!direct) self->report.projection_residual_last = judge.relative_gradient;
     return MERCER_OK;
@@ -63,11 +86,15 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
 {
     const mercer_plan *plan = &self->plan.shown;
     bool direct = strcmp(plan->solver, "direct") == 0;
+    mrc_state nothing = {0}; /* direct keeps that it has begun: it starts again from there */
     MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
                               plan->cache_data ? self->n : 0));
     mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
     MRC_TRY(self->backend->ops->copy(self->backend, alpha, &start));
+    if (direct)
+        MRC_TRY(self->resuming ? mrc_trainer_recall(self, &nothing) : mrc_trainer_keep(self, &nothing, alpha, true));
     MRC_TRY(run(self, &self->passes, alpha, direct, plan->epochs, false));
+    if (direct && self->report.stopped) return MERCER_OK; /* half an answer is none */
     if (direct) {
         mercer_progress progress = {.epoch = 1, .epochs = 1, .train_loss = NAN, .train_accuracy = NAN};
         self->samples += self->n;

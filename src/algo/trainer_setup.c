@@ -33,10 +33,13 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, int64_t critic
                                 .real = self->target.weights->dtype,
                                 .points = points,
                                 .ranks = self->comm->ranks,
-                                .threads = self->context->threads,
+                                .threads = (int)self->planned_threads,
+                                .budget = self->planned_budget,
                                 .critical_batch = critical_batch,
                                 .rows_known = rows_known};
-    return mrc_make_plan(&self->plan, &request);
+    MRC_TRY(mrc_make_plan(&self->plan, &request));
+    self->planned_budget = self->plan.budget; /* free memory changes; the plan must not */
+    return MERCER_OK;
 }
 
 /* ---- Solvers whose centers are the samples ------------------------------------------------------------------- */
@@ -194,6 +197,20 @@ static mercer_status copy_rows(mrc_trainer *self, const int64_t *rows, int64_t c
     return MERCER_OK;
 }
 
+/* For mercer_trainer_spectrum, which may be asked for after everything else is gone. */
+static mercer_status remember_spectrum(mrc_trainer *self)
+{
+    void *memory;
+    mrc_free(self->context, self->spectrum);
+    self->spectrum = NULL, self->spectrum_count = 0;
+    MRC_TRY(mrc_alloc(self->context, &memory, self->system.q + 1, sizeof(double), "eigenvalues"));
+    self->spectrum = memory;
+    self->spectrum_count = self->system.q + 1;
+    for (int64_t i = 0; i < self->system.q; i++) self->spectrum[i] = self->system.lambda[i];
+    self->spectrum[self->system.q] = self->system.tail;
+    return MERCER_OK;
+}
+
 static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const int64_t *rows, int64_t n)
 {
     MRC_TRY(mrc_trainer_make_plan(self, n, 0, rows != NULL, sample->dtype));
@@ -210,6 +227,7 @@ static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const
     int64_t critical = mrc_critical_batch(self->report.beta, self->system.tail, n);
     MRC_TRY(mrc_trainer_make_plan(self, n, critical, rows != NULL, sample->dtype));
     self->plan.shown.eigenpairs = self->system.q; /* directions lost in rounding are left out */
+    MRC_TRY(remember_spectrum(self));
     return create_parts(self, sample, n);
 }
 

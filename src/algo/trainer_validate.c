@@ -66,7 +66,8 @@ mercer_status mrc_trainer_end_epoch(mrc_trainer *self, const mercer_matrix *cand
         if (self->since_best >= self->options.patience) *stop = 1;
     }
     progress->struct_size = sizeof *progress;
-    progress->seconds = mrc_seconds() - self->start;
+    progress->seconds = self->earlier_seconds + mrc_seconds() - self->start;
+    progress->pass_total = self->n;
     progress->samples = self->samples;
     if (self->options.progress && self->options.progress(self->options.progress_user, progress)) *stop = 2;
     return MERCER_OK;

@@ -2,6 +2,7 @@
 /* Public: plans, communicators, trainers. */
 #include "algo/trainer.h"
 
+#include "api/checkpoint.h"
 #include "api/options.h"
 #include "core/matrix.h"
 #include "model/model.h"
@@ -59,15 +60,38 @@ static mercer_status check_validation(mercer_model *model, const mercer_train_op
     return mrc_check_finite(context, "validation_Y", Y, NULL);
 }
 
-static mercer_status read_options(mercer_model *model, mercer_train_options *ours, const mercer_train_options *theirs)
+static mercer_status read_options(mercer_context *context, mercer_train_options *ours,
+                                  const mercer_train_options *theirs)
 {
-    MRC_TRY(mrc_read_struct(model->context, ours, sizeof *ours, theirs, "options"));
-    MRC_TRY(check_switch(model->context, "carry", ours->carry));
-    MRC_TRY(check_switch(model->context, "average", ours->average));
-    MRC_TRY(check_switch(model->context, "decay", ours->decay));
-    MRC_TRY(check_switch(model->context, "cache", ours->cache));
-    MRC_TRY(check_switch(model->context, "classification", ours->classification));
-    return check_validation(model, ours);
+    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, theirs, "options"));
+    MRC_TRY(check_switch(context, "carry", ours->carry));
+    MRC_TRY(check_switch(context, "average", ours->average));
+    MRC_TRY(check_switch(context, "decay", ours->decay));
+    MRC_TRY(check_switch(context, "cache", ours->cache));
+    MRC_TRY(check_switch(context, "classification", ours->classification));
+    if (!(ours->progress_seconds >= 0) || !(ours->checkpoint_seconds >= 0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
+                        ours->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");
+    return MERCER_OK;
+}
+
+static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
+                              const mercer_train_options *options)
+{
+    mrc_plan_request request = {.context = context,
+                                .options = options,
+                                .n = shape->samples,
+                                .p = shape->centers,
+                                .d = shape->features,
+                                .c = shape->outputs,
+                                .real = shape->weights,
+                                .points = shape->points,
+                                .ranks = 1,
+                                .threads = context->threads,
+                                .rows_known = true};
+    mrc_plan plan;
+    MRC_TRY(mrc_make_plan(&plan, &request));
+    return mrc_write_struct(context, out, &plan.shown, sizeof plan.shown, "out");
 }
 
 mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
@@ -75,21 +99,37 @@ mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t s
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_train_options chosen;
-    MRC_TRY(read_options(model, &chosen, options));
-    mrc_plan_request request = {.context = model->context,
-                                .options = &chosen,
-                                .n = samples,
-                                .p = model->centers.rows,
-                                .d = model->centers.cols,
-                                .c = model->weights.cols,
-                                .real = model->weights.dtype,
-                                .points = model->centers.dtype,
-                                .ranks = 1,
-                                .threads = model->context->threads,
-                                .rows_known = true};
-    mrc_plan plan;
-    MRC_TRY(mrc_make_plan(&plan, &request));
-    return mrc_write_struct(model->context, out, &plan.shown, sizeof plan.shown, "out");
+    MRC_TRY(read_options(model->context, &chosen, options));
+    MRC_TRY(check_validation(model, &chosen));
+    mercer_shape shape = {.samples = samples,
+                          .centers = model->centers.rows,
+                          .features = model->centers.cols,
+                          .outputs = model->weights.cols,
+                          .points = model->centers.dtype,
+                          .weights = model->weights.dtype};
+    return plan_for(model->context, out, &shape, &chosen);
+}
+
+mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
+                                const mercer_train_options *options)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
+    mercer_train_options chosen;
+    mercer_shape ours;
+    MRC_TRY(read_options(context, &chosen, options));
+    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, shape, "shape"));
+    if (ours.samples < 1 || ours.centers < 1 || ours.features < 1 || ours.outputs < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
+                        "%lld",
+                        (long long)ours.samples, (long long)ours.centers, (long long)ours.features,
+                        (long long)ours.outputs);
+    if (ours.points == 0) ours.points = MERCER_F32;
+    if (ours.weights == 0) ours.weights = ours.points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    if (mrc_dtype_size(ours.points) == 0 || (ours.weights != MERCER_F32 && ours.weights != MERCER_F64))
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    return plan_for(context, out, &ours, &chosen);
 }
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
@@ -102,7 +142,8 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     *out = NULL;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_train_options chosen;
-    MRC_TRY(read_options(model, &chosen, options));
+    MRC_TRY(read_options(context, &chosen, options));
+    MRC_TRY(check_validation(model, &chosen));
     /* A plan for one sample: unknown names and values out of range are refused here, not hours later. */
     mrc_plan plan;
     mrc_plan_request request = {.context = context,
@@ -120,12 +161,39 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     request.options = &names;
     MRC_TRY(mrc_make_plan(&plan, &request));
     mrc_target target = {&model->kernel, &model->centers, &model->weights, model->origin};
-    return mrc_trainer_create(out, context->backend, comm, &target, &chosen);
+    mrc_checkpoint *checkpoint;
+    MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
+    mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);
+    if (status == MERCER_OK)
+        mrc_checkpoint_attach(checkpoint, *out);
+    else
+        mrc_checkpoint_free(checkpoint);
+    return status;
 }
 
 void mercer_trainer_free(mercer_trainer *trainer)
 {
+    if (!trainer) return;
+    mrc_checkpoint *checkpoint = trainer->keeper.user;
     mrc_trainer_free(trainer);
+    mrc_checkpoint_free(checkpoint);
+}
+
+mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    if (!path) return mrc_fail(trainer->context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
+}
+
+mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room, int64_t *count)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    if (room < 0 || (!values && room > 0))
+        return mrc_fail(trainer->context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
+    for (int64_t i = 0; i < room && i < trainer->spectrum_count; i++) values[i] = trainer->spectrum[i];
+    if (count) *count = trainer->spectrum_count;
+    return MERCER_OK;
 }
 
 mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report, const mercer_source *source)

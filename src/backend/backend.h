@@ -21,7 +21,7 @@
 #include "core/context.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 1 };
+enum { MRC_BACKEND_API = 2 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -53,6 +53,14 @@ typedef struct mrc_kept {
     int64_t bytes;
     int64_t columns;
 } mrc_kept;
+
+/* A search for nearest rows. */
+typedef struct mrc_search {
+    const mercer_matrix *x; /* (m, d) any dtype */
+    const mercer_matrix *z; /* (p, d) any dtype, p > 0 */
+    const double *origin;   /* as in mrc_pair */
+    bool wide;              /* compute in double: squared distances would leave the range of float */
+} mrc_search;
 
 /* C = alpha op(A) op(B) + beta C; all f32 or all f64. beta == 0 does not read C. */
 typedef struct mrc_gemm {
@@ -104,6 +112,11 @@ struct mrc_backend_ops {
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
+
+    /* For each row of X the nearest row of Z, the first of equals, and its squared distance; both (m). Distances are those
+       a kernel function of the distance gets: exact integers for bytes, else with the rounding of float or double. */
+    mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                  double *sqdistances);
 
     /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64, each of
        length 1 with its largest entry (the first of equals) positive. */

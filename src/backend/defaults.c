@@ -127,6 +127,28 @@ static mercer_status default_column_mean(mrc_backend *backend, const mercer_matr
     return MERCER_OK;
 }
 
+static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                          double *sqdistances)
+{
+    int64_t d = search->x->cols;
+    void *memory;
+    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
+    double *x = memory, *z = x + d;
+    for (int64_t i = 0; i < search->x->rows; i++) {
+        mrc_load_row_f64(search->x, i, x);
+        for (int64_t j = 0; j < search->z->rows; j++) {
+            double sum = 0;
+            mrc_load_row_f64(search->z, j, z);
+            for (int64_t k = 0; k < d; k++) sum += (x[k] - z[k]) * (x[k] - z[k]);
+            if (j > 0 && !(sum < sqdistances[i])) continue;
+            sqdistances[i] = sum;
+            nearest[i] = (int32_t)j;
+        }
+    }
+    mrc_free(backend->context, memory);
+    return MERCER_OK;
+}
+
 /* ---- Rows and elements --------------------------------------------------------------------------------------- */
 
 static mercer_status default_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
@@ -184,6 +206,7 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
     if (!ops->column_mean) ops->column_mean = default_column_mean;
+    if (!ops->nearest_rows) ops->nearest_rows = default_nearest_rows;
     if (!ops->eigen_top) ops->eigen_top = mrc_default_eigen_top;
     if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
     if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;

@@ -15,7 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES_A_CALL = 1 << 30 }; /* write() takes no more than 2 GiB at once */
+enum {
+    MOST_BYTES_A_CALL = 1 << 30, /* write() takes no more than 2 GiB at once */
+    LARGEST_PAGE = 2 << 20       /* what the system may map at once when one byte is touched */
+};
 
 static mercer_status fail_file(mercer_context *context, const char *path, const char *what, int error)
 {
@@ -57,22 +60,25 @@ void mrc_unmap(mrc_mapping *mapping)
     *mapping = (mrc_mapping){0};
 }
 
-static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, int advice)
+static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, int64_t page, int advice)
 {
     if (!mapping->data || bytes <= 0) return;
-    int64_t page = sysconf(_SC_PAGESIZE), first = offset / page * page;
+    int64_t first = offset / page * page;
     /* A hint: a failure changes the speed, not the result. */
     (void)madvise((char *)mapping->data + first, (size_t)(mrc_min(offset + bytes, mapping->bytes) - first), advice);
 }
 
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
 {
-    advise(mapping, offset, bytes, MADV_WILLNEED);
+    advise(mapping, offset, bytes, sysconf(_SC_PAGESIZE), MADV_WILLNEED);
 }
 
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
 {
-    advise(mapping, offset, bytes, MADV_DONTNEED);
+    if (bytes <= 0) return;
+    /* Neighbours that came along must go as well, or they add up to the whole file. */
+    int64_t end = mrc_round_up(offset + bytes, LARGEST_PAGE);
+    advise(mapping, offset, end - offset, LARGEST_PAGE, MADV_DONTNEED);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */

@@ -16,8 +16,10 @@ typedef struct mrc_mapping {
 /* MERCER_ERROR_MISSING if there is no such file; MERCER_ERROR_IO if it cannot be read or is no regular file. */
 mercer_status mrc_map_file(mercer_context *context, mrc_mapping *out, const char *path);
 void mrc_unmap(mrc_mapping *mapping);
-/* Hints for the pages that lie wholly or partly in a range: will be needed soon; will not be needed again. */
+/* Hint for the pages that lie wholly or partly in a range: they will be needed soon. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
+/* The same and those around them, which the system may have mapped along with them, up to 2 MiB each side: they will not
+   be needed soon. Whoever does need them finds them again, unless they were written to: then the file's bytes are back. */
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*

@@ -109,6 +109,24 @@ void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out)
     }
 }
 
+void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *values)
+{
+    void *row = mrc_row(matrix, i);
+    switch (matrix->dtype) {
+        case MERCER_F64: memcpy(row, values, (size_t)matrix->cols * sizeof *values); break;
+        case MERCER_F32:
+            for (int64_t j = 0; j < matrix->cols; j++) ((float *)row)[j] = (float)values[j];
+            break;
+        case MERCER_F16:
+            for (int64_t j = 0; j < matrix->cols; j++) ((uint16_t *)row)[j] = mrc_half_from_float((float)values[j]);
+            break;
+        case MERCER_U8:
+            for (int64_t j = 0; j < matrix->cols; j++)
+                ((uint8_t *)row)[j] = (uint8_t)lrint(fmax(0, fmin(255, values[j])));
+            break;
+    }
+}
+
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
 
 /* Bytes from the first to one past the last element; false on overflow. Needs sizes >= 0. */

@@ -34,6 +34,9 @@ void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value);
 void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out);
 void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
 
+/* Doubles into row i, rounded to any dtype; bytes are clamped to 0 .. 255. */
+void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *values);
+
 /* Views: of contiguous host memory, of some rows of a view, of some columns. */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);

@@ -97,6 +97,7 @@ const mrc_backend_ops mrc_cpu_backend = {
     .gemm = mrc_cpu_gemm,
     .kernel_eval = kernel_eval,
     .column_mean = mrc_cpu_column_mean,
+    .nearest_rows = mrc_cpu_nearest_rows,
     .eigen_top = mrc_cpu_eigen_top,
     .cholesky = mrc_cpu_cholesky,
     .triangular_solve = mrc_cpu_triangular_solve,

@@ -20,6 +20,10 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a);
 mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                        const mercer_matrix *b);
 
+/* Nearest rows on the fused driver (nearest.c). */
+mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                   double *sqdistances);
+
 /* Column means over fixed parts of rows (means.c). */
 mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
 

@@ -9,6 +9,8 @@
  *       total_sums += tile_sums       (double)
  *     Y = total_sums
  *
+ * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept.
+ *
  * When X is a single block, tiles are the parallel pieces; their sums are added in order, which is the same sum. Cost:
  * 2 m p (d + c) flops, m p kernel values, p d m / 512 packed elements. Memory: a few MB for each worker.
  */
@@ -83,6 +85,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->group = product->bytes ? uk->group_u8 : 1;
     product->groups = (product->d + product->group - 1) / product->group;
     product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
+    product->results = product->c_panels * product->mr_sum;
     product->map = map_for(product->kernel);
     if (!map_fits_float(&product->map)) product->map.kind = MRC_MAP_NONE;
 }
@@ -121,7 +124,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     int64_t used = 0, size = product->type->size, nr = product->nr;
     int64_t row_bytes = product->bytes ? product->groups * 4 : product->d * size;
     int64_t tallest = mrc_max(product->nr, product->mr);
-    int64_t sums = product->c_panels * product->mr_sum * block_rows;
+    int64_t sums = product->results * block_rows;
     *space = (mrc_space){0};
     space->x_panels = take(base, &used, block_rows * row_bytes);
     space->x_norms = take(base, &used, block_rows * 8);
@@ -134,6 +137,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
     space->weights = take(base, &used, product->c_panels * MRC_TILE_CENTERS * product->mr_sum * size);
     space->partial = take(base, &used, product->mr_sum * nr * size);
+    space->nearest = take(base, &used, product->nearest ? nr * 4 : 0);
     space->tile_sums = take(base, &used, sums * 8);
     space->total_sums = take(base, &used, sums * 8);
     return used;
@@ -178,10 +182,17 @@ static void pack_block(const mrc_product *product, mrc_space *space, int64_t fir
                    (char *)space->x_norms + done * norm_bytes(product), space->x_start + done);
 }
 
+/* Centers of a tile that are packed and multiplied: all 240, since the sums run over all; a search needs only those there
+   are. */
+static int64_t packed_centers(const mrc_product *product, int64_t count)
+{
+    return product->nearest ? mrc_round_up(count, product->mr) : MRC_TILE_CENTERS;
+}
+
 static void pack_tile(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
 {
     const int mr = product->mr;
-    for (int64_t done = 0, panel = 0; done < MRC_TILE_CENTERS; done += mr, panel++)
+    for (int64_t done = 0, panel = 0; done < packed_centers(product, count); done += mr, panel++)
         pack_panel(product, product->z, first + done, mrc_max(0, mrc_min(mr, count - done)), mr, true, space,
                    (char *)space->z_panels + panel * panel_bytes(product, mr),
                    (char *)space->z_norms + done * norm_bytes(product), NULL);
@@ -189,12 +200,12 @@ static void pack_tile(const mrc_product *product, mrc_space *space, int64_t firs
 }
 
 /* Products of one panel of X with the whole packed tile. */
-static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel)
+static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel, int64_t centers)
 {
     const int mr = product->mr, nr = product->nr;
     const char *x_panel = (const char *)space->x_panels + panel * panel_bytes(product, nr);
     const char *z_panel = space->z_panels;
-    for (int64_t done = 0; done < MRC_TILE_CENTERS; done += mr, z_panel += panel_bytes(product, mr)) {
+    for (int64_t done = 0; done < centers; done += mr, z_panel += panel_bytes(product, mr)) {
         if (product->bytes)
             product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr,
                                 space->dots + done * nr);
@@ -211,11 +222,15 @@ static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int
     int64_t z_count = mrc_min(MRC_TILE_CENTERS, product->z->rows - z_first);
     pack_tile(product, space, z_first, z_count);
     const int nr = product->nr;
-    const int64_t panel_sums = product->c_panels * product->mr_sum * nr;
+    const int64_t panel_sums = product->results * nr;
     for (int64_t done = 0, panel = 0; done < x_count; done += nr, panel++) {
         mrc_place place = {x_first + done, mrc_min(nr, x_count - done), z_first, z_count,
                            (char *)space->x_norms + done * norm_bytes(product)};
-        multiply_points(product, space, panel);
+        multiply_points(product, space, panel, packed_centers(product, z_count));
+        if (product->nearest) {
+            product->type->nearest(product, space, &place, sums + panel * panel_sums);
+            continue;
+        }
         if (!product->type->finish(product, space, &place)) {
             atomic_store(&product->callback_failed, 1);
             return;
@@ -234,7 +249,7 @@ static void write_sums(const mrc_product *product, const double *sums, int64_t x
 {
     const mercer_matrix *y = product->y;
     const int nr = product->nr;
-    const int64_t panel_sums = product->c_panels * product->mr_sum * nr;
+    const int64_t panel_sums = product->results * nr;
     for (int64_t i = 0; i < x_count; i++) {
         const double *column = sums + i / nr * panel_sums + i % nr;
         for (int64_t k = 0; k < y->cols; k++) {
@@ -242,6 +257,27 @@ static void write_sums(const mrc_product *product, const double *sums, int64_t x
             mrc_store(y, x_first + i, k, old + column[k * nr]);
         }
     }
+}
+
+/* What all tiles give: before the first of them, after one more, and after the last. */
+static void begin_totals(const run *self, double *totals)
+{
+    memset(totals, 0, (size_t)self->sums_count * sizeof *totals);
+    if (self->product->nearest) mrc_nearest_begin(self->product, totals, self->block_rows);
+}
+
+static void add_to_totals(const run *self, double *totals, const double *sums)
+{
+    if (self->product->nearest)
+        mrc_nearest_merge(self->product, totals, sums, self->block_rows);
+    else
+        for (int64_t i = 0; i < self->sums_count; i++) totals[i] += sums[i];
+}
+
+static void write_totals(const mrc_product *product, const double *totals, int64_t x_first, int64_t x_count)
+{
+    if (product->nearest) mrc_nearest_write(product, totals, x_first, x_count);
+    if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, totals, x_first, x_count);
 }
 
 static void do_block(void *argument, int64_t block, int worker)
@@ -252,13 +288,13 @@ static void do_block(void *argument, int64_t block, int worker)
     int64_t first = block * self->block_rows, count = mrc_min(self->block_rows, product->x->rows - first);
     size_t bytes = (size_t)self->sums_count * sizeof(double);
     pack_block(product, space, first, count);
-    memset(space->total_sums, 0, bytes);
+    begin_totals(self, space->total_sums);
     for (int64_t z = 0; z < product->z->rows && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS) {
         memset(space->tile_sums, 0, bytes);
         do_tile(product, space, first, count, z, space->tile_sums);
-        for (int64_t i = 0; i < self->sums_count; i++) space->total_sums[i] += space->tile_sums[i];
+        add_to_totals(self, space->total_sums, space->tile_sums);
     }
-    if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, space->total_sums, first, count);
+    write_totals(product, space->total_sums, first, count);
 }
 
 static void do_tile_of_group(void *argument, int64_t index, int worker)
@@ -278,15 +314,15 @@ static void do_tile_of_group(void *argument, int64_t index, int worker)
 static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 {
     mrc_product *product = self->product;
-    memset(totals, 0, (size_t)self->sums_count * sizeof *totals);
+    begin_totals(self, totals);
     for (int64_t first = 0; first < tile_count(product); first += group) {
         int64_t count = mrc_min(group, tile_count(product) - first);
         self->first_tile = first;
         mrc_parallel_for(threads, count, do_tile_of_group, self);
         for (int64_t tile = 0; tile < count; tile++)
-            for (int64_t i = 0; i < self->sums_count; i++) totals[i] += self->group_sums[tile * self->sums_count + i];
+            add_to_totals(self, totals, self->group_sums + tile * self->sums_count);
     }
-    if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, totals, 0, product->x->rows);
+    write_totals(product, totals, 0, product->x->rows);
 }
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
@@ -322,12 +358,11 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
     int threads = backend->context->threads;
     int64_t m = product->x->rows;
-    if (m == 0 || (product->k.cols == 0 && product->c_panels == 0)) return MERCER_OK;
+    if (m == 0 || (product->k.cols == 0 && product->results == 0)) return MERCER_OK;
     bool by_tiles = threads > 1 && m <= MRC_BLOCK_ROWS && tile_count(product) > 1;
     int64_t group = by_tiles ? mrc_min(TILES_IN_FLIGHT * (int64_t)threads, tile_count(product)) : 0;
     int64_t block_rows = choose_block_rows(product, threads, by_tiles);
-    run self = {
-        .product = product, .block_rows = block_rows, .sums_count = product->c_panels * product->mr_sum * block_rows};
+    run self = {.product = product, .block_rows = block_rows, .sums_count = product->results * block_rows};
 
     mrc_space measured;
     int64_t space_bytes = lay_out(product, block_rows, NULL, &measured),

@@ -6,6 +6,7 @@
  *   X block: up to 512 rows, packed once in panels of nr rows        Z tile: 240 centers, packed in panels of mr rows
  *   products of one X panel with a Z tile: (240, nr), center-major   -> distances -> kernel values, in place, in cache
  *   values (240, nr) and weights (240, c)                            -> sums (c, nr), added up in double
+ *   or distances (240, nr)                                           -> the nearest of the 240, a running minimum
  *
  * The numbers are fixed, so the order of every sum is fixed: it depends on the centers alone, not on batch, threads or
  * ISA.
@@ -39,6 +40,8 @@ typedef struct mrc_product {
     const mercer_matrix *w; /* (p, c) or NULL */
     const mercer_matrix *y; /* (m, c) or NULL: = or += K W */
     bool add;
+    int32_t *nearest;          /* (m) or NULL: the nearest rows of Z are wanted, and nothing else */
+    double *sqdistances;       /* (m) with nearest */
     mercer_matrix k;           /* (m, columns): K itself, its first columns; columns 0: not wanted */
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
@@ -49,6 +52,7 @@ typedef struct mrc_product {
     int64_t d;        /* features */
     int64_t groups;   /* d / group, rounded up */
     int64_t c_panels; /* panels of mr_sum outputs */
+    int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
     bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
     void *origin;     /* (d) of the value type, if centred */
     mrc_map map;
@@ -58,18 +62,20 @@ typedef struct mrc_product {
 
 /* Scratch of one worker. */
 typedef struct mrc_space {
-    void *x_panels;     /* (block rows, groups * group) packed */
-    void *x_norms;      /* (block rows) of the value type, or int32 for bytes */
-    int32_t *x_start;   /* (block rows) bytes only */
-    void *z_panels;     /* (240, groups * group) packed */
-    void *z_norms;      /* (240) */
-    void *staging;      /* (nr or mr, d): rows converted, before they are interleaved */
-    void *values;       /* (240, nr): products, then kernel values */
-    int32_t *dots;      /* (240, nr): integer products, bytes only */
-    double *block;      /* (nr, 240) for a callback, then its norms (nr) and (240) */
-    void *weights;      /* (c_panels, 240, mr_sum) */
-    void *partial;      /* (mr_sum, nr) */
-    double *tile_sums;  /* (block panels, c_panels, mr_sum, nr) */
+    void *x_panels;   /* (block rows, groups * group) packed */
+    void *x_norms;    /* (block rows) of the value type, or int32 for bytes */
+    int32_t *x_start; /* (block rows) bytes only */
+    void *z_panels;   /* (240, groups * group) packed */
+    void *z_norms;    /* (240) */
+    void *staging;    /* (nr or mr, d): rows converted, before they are interleaved */
+    void *values;     /* (240, nr): products, then kernel values */
+    int32_t *dots;    /* (240, nr): integer products, bytes only */
+    double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
+    void *weights;    /* (c_panels, 240, mr_sum) */
+    void *partial;    /* (mr_sum, nr) */
+    int32_t *nearest; /* (nr) in the tile; their distances are in partial */
+    double
+        *tile_sums; /* (block panels, c_panels, mr_sum, nr), or (block panels, 2, nr): squared distances, row numbers */
     double *total_sums; /* the same */
     bool packed;        /* x_panels hold the X block, when there is only one */
 } mrc_space;
@@ -94,6 +100,8 @@ struct mrc_tile_type {
     bool (*finish)(const mrc_product *product, mrc_space *space, const mrc_place *place);
     /* K(x_first.., z_first..) = values */
     void (*store)(const mrc_product *product, const mrc_space *space, const mrc_place *place);
+    /* Products become distances, and result (2, nr) the smallest of each row of X and its center's number. */
+    void (*nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result);
     /* sums (c_panels, mr_sum, nr) += weights' values */
     void (*multiply)(const mrc_product *product, const mrc_space *space, double *sums);
 };
@@ -109,6 +117,11 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
 double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
                      double *zz);
+
+/* The search for nearest rows (nearest.c): results of tiles, (panels, 2, nr), are merged in order into totals. */
+void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows);
+void mrc_nearest_merge(const mrc_product *product, double *totals, const double *tile, int64_t rows);
+void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t x_first, int64_t x_count);
 
 /* The fused driver: everything asked for in product, which mrc_product_init filled. */
 void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,

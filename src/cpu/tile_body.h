@@ -6,6 +6,7 @@
  *   pack      panel[k * width + r] = x_rk - o_k; |x_r - o|^2 by the micro-kernels' FMA chain
  *   finish    products -> squared distances -> kernel values. Pairs that are too near for products to resolve
  *             (r^2 <= near (|x|^2 + |z|^2), or overflow) are redone from their coordinates in double: O(d) each, rare.
+ *   nearest   r^2_i = min_j, and which: the first of equals in the tile.
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
  */
 
@@ -145,8 +146,8 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
         for (int64_t i = 0; i < (int64_t)MRC_TILE_CENTERS * product->nr; i++) values[i] = (REAL)space->dots[i];
     if (product->bytes) return;
 #endif
-    if (product->on_distance &&
-        panel->TYPED(sqdist)(MRC_TILE_CENTERS, product->nr, values, place->x_norms, space->z_norms, NEAR))
+    if (product->on_distance && panel->TYPED(sqdist)(product->nearest ? place->z_count : MRC_TILE_CENTERS, product->nr,
+                                                     values, place->x_norms, space->z_norms, NEAR))
         TYPED(redo_near_pairs)(product, space, place);
 }
 
@@ -182,6 +183,23 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
     }
 }
 
+static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result)
+{
+    const mrc_panel_ops *panel = product->uk->panel;
+    const int nr = product->nr;
+    if (product->bytes) {
+        int32_t *best = space->partial;
+        panel->nearest_u8(place->z_count, nr, space->dots, place->x_norms, space->z_norms, best, space->nearest);
+        for (int i = 0; i < nr; i++) result[i] = best[i];
+    } else {
+        REAL *best = space->partial;
+        TYPED(prepare_arguments)(product, space, place);
+        panel->TYPED(nearest)(place->z_count, nr, space->values, best, space->nearest);
+        for (int i = 0; i < nr; i++) result[i] = (double)best[i];
+    }
+    for (int i = 0; i < nr; i++) result[nr + i] = (double)(place->z_first + space->nearest[i]);
+}
+
 static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, double *sums)
 {
     const int64_t size = (int64_t)product->mr_sum * product->nr;
@@ -201,5 +219,6 @@ const mrc_tile_type TYPED(mrc_tile) = {
     .dot_panel = TYPED(dot_panel),
     .finish = TYPED(finish),
     .store = TYPED(store),
+    .nearest = TYPED(nearest),
     .multiply = TYPED(multiply),
 };

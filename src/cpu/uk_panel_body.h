@@ -128,6 +128,37 @@ static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *r
         }
 }
 
+#define NEAREST(name, real)                                                                                    \
+    static void UK_PANEL_FN(name)(int64_t rows, int64_t width, const real *restrict tile, real *restrict best, \
+                                  int32_t *restrict at)                                                        \
+    {                                                                                                          \
+        for (int64_t i = 0; i < width; i++) best[i] = tile[i], at[i] = 0;                                      \
+        for (int64_t j = 1; j < rows; j++)                                                                     \
+            for (int64_t i = 0; i < width; i++) {                                                              \
+                bool less = tile[j * width + i] < best[i];                                                     \
+                best[i] = less ? tile[j * width + i] : best[i];                                                \
+                at[i] = less ? (int32_t)j : at[i];                                                             \
+            }                                                                                                  \
+    }
+NEAREST(nearest_f32, float)
+NEAREST(nearest_f64, double)
+#undef NEAREST
+
+static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
+                                    const int32_t *restrict x_norms, const int32_t *restrict z_norms,
+                                    int32_t *restrict best, int32_t *restrict at)
+{
+    for (int64_t i = 0; i < width; i++) best[i] = INT32_MAX, at[i] = 0; /* no distance is larger than that */
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t i = 0; i < width; i++) {
+            int32_t square = /* unsigned, as in sqdist_u8 */
+                (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
+            bool less = square < best[i];
+            best[i] = less ? square : best[i];
+            at[i] = less ? (int32_t)j : at[i];
+        }
+}
+
 static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restrict values)
 {
     const float a = map->a, b = map->b;
@@ -176,5 +207,8 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .sqdist_f64 = UK_PANEL_FN(sqdist_f64),
     .pack_u8 = UK_PANEL_FN(pack_u8),
     .sqdist_u8 = UK_PANEL_FN(sqdist_u8),
+    .nearest_f32 = UK_PANEL_FN(nearest_f32),
+    .nearest_f64 = UK_PANEL_FN(nearest_f64),
+    .nearest_u8 = UK_PANEL_FN(nearest_u8),
     .map_f32 = UK_PANEL_FN(map_f32),
 };

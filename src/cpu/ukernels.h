@@ -67,6 +67,12 @@ typedef struct mrc_panel_ops {
     /* exact integer products and norms to squared distances */
     void (*sqdist_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
                       float *out);
+    /* Smallest of each column and its row, the first of equals; rows >= 1: of squared distances, and of those that
+       integer products and norms make */
+    void (*nearest_f32)(int64_t rows, int64_t width, const float *tile, float *best, int32_t *at);
+    void (*nearest_f64)(int64_t rows, int64_t width, const double *tile, double *best, int32_t *at);
+    void (*nearest_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
+                       int32_t *best, int32_t *at);
     /* squared distances or products to kernel values, in place; kind is not NONE */
     void (*map_f32)(const mrc_map *map, int64_t count, float *values);
 } mrc_panel_ops;

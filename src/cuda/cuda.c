@@ -46,6 +46,11 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
                         "CUDA device %d (%s) has compute capability %d.%d; this build needs 8.0 or more", cuda->device,
                         properties.name, properties.major, properties.minor);
     snprintf(cuda->name, sizeof cuda->name, "%s, sm_%d%d", properties.name, properties.major, properties.minor);
+    cuda->hopper = properties.major == 9;
+    void *overflow;
+    MRC_CUDA_TRY(backend, cudaHostAlloc(&overflow, sizeof *cuda->overflow, cudaHostAllocMapped));
+    cuda->overflow = overflow;
+    *cuda->overflow = 0;
     MRC_CUDA_TRY(backend, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     MRC_CUDA_TRY(backend, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->device));
     uint64_t keep = UINT64_MAX; /* what is freed stays with the pool: no call to the driver in the loop */
@@ -69,6 +74,7 @@ static void destroy(mrc_backend *backend)
     if (cuda->blas) cuda->libraries.cublasDestroy_v2(cuda->blas);
     mrc_cuda_unload_libraries(&cuda->libraries);
     if (cuda->pool) cudaMemPoolTrimTo(cuda->pool, 0);
+    if (cuda->overflow) cudaFreeHost(cuda->overflow);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     mrc_free(backend->context, cuda);
 }
@@ -88,7 +94,7 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
     return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,
                               .point_dtypes = MRC_ACCEPT_ANY,
                               .memory = MERCER_CUDA,
-                              .rate = 40e12,
+                              .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
                               .bandwidth = 3e12};
 }

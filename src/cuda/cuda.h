@@ -18,6 +18,8 @@ typedef struct mrc_cuda_block {
 typedef struct mrc_cuda {
     int device;
     char name[MRC_CUDA_NAME]; /* "NVIDIA H200, sm_90" */
+    bool hopper;              /* has the instructions of the fused product */
+    int *overflow;            /* host memory that kernels write to: a coordinate did not fit a half */
     cudaStream_t stream;
     cudaMemPool_t pool;
     mrc_cuda_libraries libraries;
@@ -107,6 +109,13 @@ mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matri
 /* dots (rows, ld) = A B' of packed rows (rows, width), (cols, width) on the device. */
 mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
                             int64_t width, const void *a, const void *b, void *dots, int64_t ld);
+
+/* ---- fast.c -------------------------------------------------------------------------------------------------- */
+
+/* Whether Y = K(X, Z) W may and can be done by the fused product in half precision or bytes. */
+bool mrc_cuda_is_fast(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
+mercer_status mrc_cuda_fast_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add);
 
 /* ---- product.c ----------------------------------------------------------------------------------------------- */
 

@@ -23,6 +23,8 @@ enum {
 
 /* What r^2 is multiplied with before the profile sees it, or 0 if the kernel has no fused form. */
 double mrc_fused_scale(const mercer_kernel *kernel);
+/* The power of two that half rows are multiplied with: the bandwidth becomes 64 to 128, whatever unit the data have. */
+double mrc_fused_unit(const mercer_kernel *kernel);
 
 /* Columns that c outputs take: two parts each, rounded up to what the instruction takes. */
 int mrc_fused_columns(int64_t c);
@@ -30,9 +32,10 @@ int mrc_fused_columns(int64_t c);
 int64_t mrc_fused_padded(int64_t p);
 int64_t mrc_fused_units(int64_t p);
 
-/* rows (count, ld) f16 = x - origin (NULL: 0), rounded; norms (padded) = scale |row|^2, and huge behind the last. */
-cudaError_t mrc_fused_pack_half(cudaStream_t stream, mercer_matrix x, const double *origin, double scale, int64_t ld,
-                                void *rows, float *norms, int64_t padded);
+/* rows (count, ld) f16 = unit (x - origin), rounded (origin NULL: 0); norms (padded): of the profile's argument, huge
+   behind the last row. *overflow becomes 1 if a coordinate is too large for a half. */
+cudaError_t mrc_fused_pack_half(cudaStream_t stream, const mercer_kernel *kernel, mercer_matrix x, const double *origin,
+                                int64_t ld, void *rows, float *norms, int64_t padded, int *overflow);
 /* rows (count, ld) u8 = x; norms (padded) = |row|^2, exact, as int32. */
 cudaError_t mrc_fused_pack_bytes(cudaStream_t stream, mercer_matrix x, int64_t ld, void *rows, int32_t *norms,
                                  int64_t padded);

@@ -6,9 +6,9 @@
  *   K (128, 256) = profile(S)         in the registers that S is in, then as halves
  *   Y_b (128, N) += K (W_hi | W_lo)_t wgmma with K from registers; Y stays in registers for all tiles of the unit
  *
- * 384 threads: one warp group brings data, two compute 64 rows each. The two are kept apart by a few stages, so that
- * one uses the tensor cores while the other evaluates the profile. Two blocks of a cluster work on neighbouring rows of
- * X and the same centers: each brings half of a tile of Z and both get it.
+ * 384 threads: one warp group brings data, two compute 64 rows each. The stages between them let the two drift apart,
+ * so that one uses the tensor cores while the other evaluates the profile. Two blocks of a cluster work on neighbouring
+ * rows of X and the same centers: each brings half of a tile of Z and both get it.
  *
  * K is stored times 2^15: functions of the distance are at most 1, and halves reach down to 2^-24.
  */
@@ -29,7 +29,7 @@ enum {
     NORM_BYTES = MRC_FUSED_CENTERS * 4,
     CLUSTER = 2,
     THREADS = 384,
-    HEAD_START = 3 /* stages that one group computes before the other begins */
+    GROUP = 32 /* blocks of rows that go through the centers together; a multiple of CLUSTER */
 };
 
 /* K * 2^15 as a function of t = scale r^2 >= 0. */
@@ -142,7 +142,7 @@ static __device__ __forceinline__ void release_stage(uint32_t barrier)
 template <typename Dot>
 static __device__ __forceinline__ void multiply_points(const fused_arguments &job, Dot (&dots)[128], uint32_t stages,
                                                        uint32_t full, uint32_t empty, int group, uint32_t &stage,
-                                                       uint32_t &parity, bool lead)
+                                                       uint32_t &parity)
 {
     uint32_t before = 0;
     for (int step = 0; step < job.steps; step++) {
@@ -157,7 +157,6 @@ static __device__ __forceinline__ void multiply_points(const fused_arguments &jo
             wgmma_wait<1>();
             release_stage(empty + before * 8);
         }
-        if (lead && step == HEAD_START - 1) asm volatile("bar.arrive 1, 256;" ::: "memory");
         before = stage;
         if (++stage == STAGES) stage = 0, parity ^= 1;
     }
@@ -213,10 +212,8 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
     for (int i = 0; i < COLUMNS / 2; i++) sums[i] = 0;
     typename Rows::dot dots[128];
     uint32_t stage = 0, parity = 0, weights_parity = 0;
-    const bool apart = job.steps > HEAD_START;
-    if (group == 1 && apart) asm volatile("bar.sync 1, 256;" ::: "memory");
     for (int tile = first_tile; tile < end_tile; tile++) {
-        multiply_points(job, dots, stages, full, empty, group, stage, parity, group == 0 && apart && tile == first_tile);
+        multiply_points(job, dots, stages, full, empty, group, stage, parity);
         barrier_wait(marks + offsetof(barriers, weights_full), weights_parity);
         weigh<KERNEL, COLUMNS>(rows, dots, sums, norms, weights, x_norm0, x_norm1);
         if (lane == 0) barrier_arrive(marks + offsetof(barriers, weights_empty));
@@ -247,7 +244,11 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     char *base = memory + (1024 - shared_address(memory) % 1024) % 1024;
     const uint32_t stages = shared_address(base), weights = stages + STAGES * STAGE_BYTES,
                    norms = weights + COLUMNS * MRC_FUSED_CENTERS * 2, marks = norms + NORM_BYTES;
-    const int row_block = blockIdx.x % job.row_blocks, unit = blockIdx.x / job.row_blocks;
+    /* Blocks that run at the same time share rows and centers in the cache: a group of rows goes through all units. */
+    const int group = GROUP < job.row_blocks ? GROUP : job.row_blocks, units = gridDim.x / job.row_blocks;
+    const int first_row = blockIdx.x / (group * units) * group,
+              width = first_row + group < job.row_blocks ? group : job.row_blocks - first_row,
+              inside = blockIdx.x - first_row * units, row_block = first_row + inside % width, unit = inside / width;
     const int first_tile = unit * job.unit_tiles,
               end_tile = first_tile + job.unit_tiles < job.tiles ? first_tile + job.unit_tiles : job.tiles;
     if (threadIdx.x == 0) {

@@ -74,13 +74,14 @@ static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, C
         !make_map(&maps[1], encode, type, size, job->z, job->p, job->d, job->ld, MRC_FUSED_CENTERS / CLUSTER) ||
         !make_map(&maps[2], encode, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, job->weights, columns, padded, padded, columns))
         return cudaErrorInvalidValue;
+    double unit = job->bytes ? 1 : mrc_fused_unit(job->kernel);
     int64_t pairs = (job->m + CLUSTER * MRC_FUSED_ROWS - 1) / (CLUSTER * MRC_FUSED_ROWS);
     fused_arguments arguments = {(int32_t)job->m,
                                  (int32_t)((job->d * size + ROW_BYTES - 1) / ROW_BYTES),
                                  (int32_t)tiles,
                                  (int32_t)((tiles + units - 1) / units),
                                  (int32_t)(pairs * CLUSTER),
-                                 (float)mrc_fused_scale(job->kernel),
+                                 (float)(mrc_fused_scale(job->kernel) / (unit * unit)),
                                  job->x_norms,
                                  job->z_norms,
                                  job->sums};

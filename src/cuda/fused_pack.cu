@@ -29,6 +29,13 @@ double mrc_fused_scale(const mercer_kernel *kernel)
     }
 }
 
+double mrc_fused_unit(const mercer_kernel *kernel)
+{
+    int exponent;
+    frexp(kernel->bandwidth, &exponent);
+    return ldexp(1.0, 7 - exponent);
+}
+
 int mrc_fused_columns(int64_t c)
 {
     return c <= 0 ? 0 : c <= 4 ? 8 : c <= 12 ? 24 : c <= MRC_FUSED_OUTPUTS ? 32 : 0;
@@ -48,15 +55,17 @@ int64_t mrc_fused_units(int64_t p)
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
-static __global__ void pack_half(mercer_matrix x, const double *origin, double scale, int64_t ld, __half *rows,
-                                 float *norms, int64_t padded)
+static __global__ void pack_half(mercer_matrix x, const double *origin, double unit, double scale, int64_t ld,
+                                 __half *rows, float *norms, int64_t padded, int *overflow)
 {
     int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     int lane = threadIdx.x % 32;
     if (i >= padded) return;
     float norm = 0;
     for (int64_t k = lane; k < ld && i < x.rows; k += 32) {
-        __half value = k < x.cols ? __double2half(mrc_at(x, i, k) - (origin ? origin[k] : 0)) : __half(0);
+        double exact = k < x.cols ? unit * (mrc_at(x, i, k) - (origin ? origin[k] : 0)) : 0;
+        __half value = __double2half(exact);
+        if (fabs(exact) > 65504) *overflow = 1;
         rows[i * ld + k] = value;
         norm = fmaf(__half2float(value), __half2float(value), norm);
     }
@@ -81,22 +90,27 @@ static __global__ void pack_bytes(mercer_matrix x, int64_t ld, uint8_t *rows, in
 
 /* ---- Weights ------------------------------------------------------------------------------------------------- */
 
-static __global__ void find_factors(mercer_matrix w, float *factors)
+/* tops (c): the largest |w| of each column, as bits, which are ordered as the numbers are; the order of atomics does
+   not matter to a maximum. */
+static __global__ void find_tops(mercer_matrix w, unsigned *tops)
 {
-    __shared__ float tops[1024];
     float top = 0;
-    for (int64_t i = threadIdx.x; i < w.rows; i += blockDim.x) top = fmaxf(top, fabsf((float)mrc_at(w, i, blockIdx.x)));
-    tops[threadIdx.x] = top;
-    __syncthreads();
-    for (int half = 512; half > 0; half /= 2) {
-        if (threadIdx.x < half) tops[threadIdx.x] = fmaxf(tops[threadIdx.x], tops[threadIdx.x + half]);
-        __syncthreads();
+    int64_t stride = (int64_t)gridDim.x * (blockDim.x / 32);
+    for (int64_t column = threadIdx.x % 32; column < w.cols; column += 32, top = 0) {
+        for (int64_t i = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < w.rows; i += stride)
+            top = fmaxf(top, fabsf((float)mrc_at(w, i, column)));
+        atomicMax(&tops[column], __float_as_uint(top));
     }
-    if (threadIdx.x != 0) return;
+}
+
+static __global__ void find_factors(float *factors, int64_t c)
+{
+    if (threadIdx.x >= c) return;
+    float top = factors[threadIdx.x]; /* the tops, in place */
     int exponent = 0;
-    if (tops[0] > 0) frexpf(tops[0], &exponent);
+    if (top > 0) frexpf(top, &exponent);
     exponent = exponent < -100 ? -100 : exponent;
-    factors[blockIdx.x] = ldexpf(1.0f, 11 - exponent);
+    factors[threadIdx.x] = ldexpf(1.0f, 11 - exponent);
 }
 
 /* Row k: the high parts of column k; row c + k: what they leave. */
@@ -130,11 +144,12 @@ static __global__ void add_units(const float *sums, int64_t units, int64_t m, in
     }
 }
 
-cudaError_t mrc_fused_pack_half(cudaStream_t stream, mercer_matrix x, const double *origin, double scale, int64_t ld,
-                                void *rows, float *norms, int64_t padded)
+cudaError_t mrc_fused_pack_half(cudaStream_t stream, const mercer_kernel *kernel, mercer_matrix x, const double *origin,
+                                int64_t ld, void *rows, float *norms, int64_t padded, int *overflow)
 {
-    pack_half<<<mrc_blocks(padded * 32, INT32_MAX), 256, 0, stream>>>(x, origin, scale, ld, (__half *)rows, norms,
-                                                                      padded);
+    double unit = mrc_fused_unit(kernel), scale = mrc_fused_scale(kernel) / (unit * unit);
+    pack_half<<<mrc_blocks(padded * 32, INT32_MAX), 256, 0, stream>>>(x, origin, unit, scale, ld, (__half *)rows, norms,
+                                                                      padded, overflow);
     return cudaGetLastError();
 }
 
@@ -148,7 +163,10 @@ cudaError_t mrc_fused_pack_bytes(cudaStream_t stream, mercer_matrix x, int64_t l
 cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int columns, int64_t padded, void *parts,
                                    float *factors)
 {
-    find_factors<<<(unsigned)w.cols, 1024, 0, stream>>>(w, factors);
+    cudaError_t error = cudaMemsetAsync(factors, 0, (size_t)w.cols * sizeof *factors, stream);
+    if (error != cudaSuccess) return error;
+    find_tops<<<256, 256, 0, stream>>>(w, (unsigned *)factors);
+    find_factors<<<1, MRC_FUSED_OUTPUTS, 0, stream>>>(factors, w.cols);
     pack_weights<<<mrc_blocks(padded, INT32_MAX), 256, 0, stream>>>(w, columns, padded, (__half *)parts, factors);
     return cudaGetLastError();
 }

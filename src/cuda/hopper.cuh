@@ -36,7 +36,7 @@ static __device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, uint3
 {
     asm volatile("{\n.reg .b32 remote;\n"
                  "mapa.shared::cluster.u32 remote, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(barrier),
+                 "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(barrier),
                  "r"(block)
                  : "memory");
 }
@@ -45,7 +45,7 @@ static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t p
 {
     asm volatile("{\n.reg .pred done;\n"
                  "again:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
                  "@done bra over;\n"
                  "bra again;\n"
                  "over:\n}" ::"r"(barrier),

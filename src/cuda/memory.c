@@ -87,8 +87,13 @@ void mrc_cuda_release_all(mrc_backend *backend)
 
 mercer_status mrc_cuda_sync(mrc_backend *backend)
 {
-    MRC_CUDA_TRY(backend, cudaStreamSynchronize(mrc_cuda_of(backend)->stream));
-    return MERCER_OK;
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    MRC_CUDA_TRY(backend, cudaStreamSynchronize(cuda->stream));
+    if (!*cuda->overflow) return MERCER_OK;
+    *cuda->overflow = 0;
+    return mrc_fail(backend->context, MERCER_ERROR_DATA,
+                    "precision fast: a coordinate is more than 500 bandwidths from the origin, which half precision "
+                    "cannot hold; use a larger bandwidth, other units or precision accurate");
 }
 
 int64_t mrc_cuda_free_memory(mrc_backend *backend)

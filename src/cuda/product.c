@@ -22,6 +22,9 @@ enum { BLOCK = 8192, CALLBACK_BLOCK = 1024, LANES = 16 };
 /* Bytes beyond this many features could overflow 32-bit sums; they are multiplied in double, which is exact too. */
 enum { MOST_BYTE_FEATURES = 1 << 17 };
 
+/* Columns of W that the kernel of weigh.cu is made for. */
+enum { MOST_WEIGHED = 64 };
+
 /* Rows of one side, packed. */
 typedef struct packed {
     mercer_matrix points; /* as they were given, on the device */
@@ -43,6 +46,7 @@ typedef struct job {
     void *dots;          /* (block, block) */
     mercer_matrix space; /* (block, block) of values, where dots cannot hold them */
     double *parts;       /* of weigh */
+    mercer_matrix typed, wide; /* (block, c): weights and products in the type of values, where c is large */
     double *host;        /* (block, block) for a user's function, else NULL */
     double *host_norms;  /* (2 block) */
 } job;
@@ -127,6 +131,12 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
                                  mrc_kernel_is_callback(pair->kernel) ? MERCER_F64 : self->real));
     MRC_TRY(make_host_room(self, mrc_max(rows, cols)));
     if (!w) return MERCER_OK;
+    if (w->cols > MOST_WEIGHED) {
+        mercer_dtype values = self->space.data ? self->space.dtype : self->real;
+        MRC_TRY(mrc_cuda_scratch(backend, &self->typed, cols, w->cols, values));
+        MRC_TRY(mrc_cuda_scratch(backend, &self->wide, rows, w->cols, values));
+        return mrc_cuda_scratch(backend, &self->sums, rows, w->cols, MERCER_F64);
+    }
     void *parts;
     MRC_TRY(mrc_cuda_push(backend, &parts, mrc_weigh_groups(cols) * rows * self->w.cols * 8));
     self->parts = parts;
@@ -214,6 +224,23 @@ static mercer_status evaluate(job *self, mercer_matrix *values)
     return callback ? call_back(self, values) : MERCER_OK;
 }
 
+/* sums += K W. Many columns are a matrix product, summed in the type of K inside a block. */
+static mercer_status weigh(job *self, const mercer_matrix *values, const mercer_matrix *w, const mercer_matrix *sums)
+{
+    mrc_backend *backend = self->backend;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    if (!self->wide.data) {
+        MRC_CUDA_TRY(backend, mrc_launch_weigh(stream, *values, *w, self->parts, sums->data));
+        return MERCER_OK;
+    }
+    mercer_matrix typed = mrc_rows(&self->typed, 0, w->rows), out = mrc_rows(&self->wide, 0, values->rows);
+    MRC_TRY(mrc_cuda_copy(backend, &typed, w));
+    mrc_gemm product = {.alpha = 1, .a = values, .b = &typed, .c = &out};
+    MRC_TRY(mrc_cuda_gemm(backend, &product));
+    MRC_CUDA_TRY(backend, mrc_launch_axpby(stream, 1, out, 1, *sums));
+    return MERCER_OK;
+}
+
 /* ---- All blocks ---------------------------------------------------------------------------------------------- */
 
 /* k: where columns 0 .. k->cols - 1 of K are stored, or no columns. y: (m, c) on the device, or NULL. */
@@ -238,7 +265,7 @@ static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix 
             }
             if (!y) continue;
             mercer_matrix weights = mrc_rows(&self->w, j, cols);
-            MRC_CUDA_TRY(backend, mrc_launch_weigh(stream, values, weights, self->parts, sums.data));
+            MRC_TRY(weigh(self, &values, &weights, &sums));
         }
         if (!y) continue;
         mercer_matrix out = mrc_rows(y, i, rows);
@@ -268,6 +295,7 @@ mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair,
     static const mercer_matrix nothing = {0};
     if (y->rows == 0 || y->cols == 0) return MERCER_OK;
     if (pair->z->rows == 0) return add ? MERCER_OK : mrc_cuda_clear(backend, y);
+    if (mrc_cuda_is_fast(backend, pair, w, y)) return mrc_cuda_fast_matmul(backend, pair, w, y, add);
     mrc_cuda_mark mark = mrc_cuda_begin(backend);
     return mrc_cuda_end(backend, mark, multiply(backend, pair, w, y, add, &nothing));
 }
@@ -303,7 +331,8 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(w->dtype);
     int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
     kept->columns = 0;
-    if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
+    if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0 || mrc_cuda_is_fast(backend, pair, w, f))
+        return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
     mercer_matrix k = kept_view(pair, w, kept, columns);
     mrc_cuda_mark mark = mrc_cuda_begin(backend);
     MRC_TRY(mrc_cuda_end(backend, mark, multiply(backend, pair, w, f, false, &k)));

@@ -40,4 +40,14 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
                        const mercer_matrix *y, int32_t *labels);
 void mrc_dataset_free(mercer_dataset *dataset);
 
+/* The options have been checked as far as that goes without the files. */
+mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);
+/* Rows rows[0 .. count - 1], which are in range, copied. */
+mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);
+mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
+
+/* NPY files, written atomically. targets: NULL, or the name of a file for them. */
+mercer_status mrc_dataset_write_npy(const mercer_dataset *dataset, const char *samples, const char *targets);
+mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path);
+
 #endif

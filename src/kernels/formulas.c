@@ -127,33 +127,34 @@ static double relu_nngp(const mercer_kernel *kernel, double dot, double x_sqnorm
 
 /* clang-format off */
 #define AT(field) offsetof(mercer_kernel, field)
-#define BANDWIDTH {"bandwidth", AT(bandwidth), false, true, false, 0, 1e300, 0}
-#define DEPTH     {"depth", AT(depth), true, false, true, 1, 64, 1}
-#define BIAS      {"bias", AT(bias), false, false, true, 0, 1e100, 0}
+#define BANDWIDTH {"bandwidth", AT(bandwidth), MRC_REAL, true, false, 0, 1e300, 0}
+#define DEPTH     {"depth", AT(depth), MRC_WHOLE, false, true, 1, 64, 1}
+#define BIAS      {"bias", AT(bias), MRC_REAL, false, true, 0, 1e100, 0}
 
 /* Steepness: laplace |K'| = 1/b at 0; gaussian e^-1/2 at r = b; matern32 3u e^-u / (b sqrt 3) at u = 1; ... */
 const mrc_kernel_entry mrc_kernel_table[] = {
-    {MERCER_KERNEL_LAPLACE, "laplace", "laplace:bandwidth=10", MRC_ON_DISTANCE, false, laplace, NULL, 1.0, {BANDWIDTH}},
-    {MERCER_KERNEL_GAUSSIAN, "gaussian", "gaussian:bandwidth=5", MRC_ON_DISTANCE, false, gaussian, NULL, 0.6065306597126334,
-     {BANDWIDTH}},
-    {MERCER_KERNEL_MATERN32, "matern32", "matern32:bandwidth=8", MRC_ON_DISTANCE, false, matern32, NULL, 0.63719,
-     {BANDWIDTH}},
-    {MERCER_KERNEL_MATERN52, "matern52", "matern52:bandwidth=8", MRC_ON_DISTANCE, false, matern52, NULL, 0.62609,
-     {BANDWIDTH}},
-    {MERCER_KERNEL_EXPPOWER, "exppower", "exppower:bandwidth=10,gamma=0.7", MRC_ON_DISTANCE, false, exppower, NULL, 0,
-     {BANDWIDTH, {"gamma", AT(gamma), false, true, false, 0, 2, 0}}},
-    {MERCER_KERNEL_CAUCHY, "cauchy", "cauchy:bandwidth=10", MRC_ON_DISTANCE, false, cauchy, NULL, 0.6495190528383290,
-     {BANDWIDTH}},
-    {MERCER_KERNEL_RATIONAL_QUADRATIC, "rational-quadratic", "rational-quadratic:bandwidth=10,alpha=0.5", MRC_ON_DISTANCE,
-     false, rational_quadratic, NULL, 0.6065306597126334, {BANDWIDTH, {"alpha", AT(alpha), false, false, false, 0, 1e100, 1}}},
-    {MERCER_KERNEL_POLYNOMIAL, "polynomial", "polynomial:degree=3,scale=0.01,offset=1", MRC_ON_INNER, false, NULL, polynomial,
-     0,
-     {{"degree", AT(degree), true, false, true, 1, 64, 3},
-      {"scale", AT(scale), false, false, false, 0, 1e100, 1},
-      {"offset", AT(offset), false, false, true, 0, 1e100, 1}}},
-    {MERCER_KERNEL_LINEAR, "linear", "linear", MRC_ON_INNER, false, NULL, linear, 0, {{0}}},
-    {MERCER_KERNEL_NTK, "ntk", "ntk:depth=2,bias=0.1", MRC_ON_INNER, true, NULL, relu_ntk, 0, {DEPTH, BIAS}},
-    {MERCER_KERNEL_NNGP, "nngp", "nngp:depth=2,bias=0.1", MRC_ON_INNER, true, NULL, relu_nngp, 0, {DEPTH, BIAS}},
+    {{"laplace", "laplace:bandwidth=10", {BANDWIDTH}}, MERCER_KERNEL_LAPLACE, MRC_ON_DISTANCE, false, laplace, NULL, 1.0},
+    {{"gaussian", "gaussian:bandwidth=5", {BANDWIDTH}}, MERCER_KERNEL_GAUSSIAN, MRC_ON_DISTANCE, false, gaussian, NULL,
+     0.6065306597126334},
+    {{"matern32", "matern32:bandwidth=8", {BANDWIDTH}}, MERCER_KERNEL_MATERN32, MRC_ON_DISTANCE, false, matern32, NULL,
+     0.63719},
+    {{"matern52", "matern52:bandwidth=8", {BANDWIDTH}}, MERCER_KERNEL_MATERN52, MRC_ON_DISTANCE, false, matern52, NULL,
+     0.62609},
+    {{"exppower", "exppower:bandwidth=10,gamma=0.7", {BANDWIDTH, {"gamma", AT(gamma), MRC_REAL, true, false, 0, 2, 0}}},
+     MERCER_KERNEL_EXPPOWER, MRC_ON_DISTANCE, false, exppower, NULL, 0},
+    {{"cauchy", "cauchy:bandwidth=10", {BANDWIDTH}}, MERCER_KERNEL_CAUCHY, MRC_ON_DISTANCE, false, cauchy, NULL,
+     0.6495190528383290},
+    {{"rational-quadratic", "rational-quadratic:bandwidth=10,alpha=0.5",
+      {BANDWIDTH, {"alpha", AT(alpha), MRC_REAL, false, false, 0, 1e100, 1}}},
+     MERCER_KERNEL_RATIONAL_QUADRATIC, MRC_ON_DISTANCE, false, rational_quadratic, NULL, 0.6065306597126334},
+    {{"polynomial", "polynomial:degree=3,scale=0.01,offset=1",
+      {{"degree", AT(degree), MRC_WHOLE, false, true, 1, 64, 3},
+       {"scale", AT(scale), MRC_REAL, false, false, 0, 1e100, 1},
+       {"offset", AT(offset), MRC_REAL, false, true, 0, 1e100, 1}}},
+     MERCER_KERNEL_POLYNOMIAL, MRC_ON_INNER, false, NULL, polynomial, 0},
+    {{"linear", "linear", {{0}}}, MERCER_KERNEL_LINEAR, MRC_ON_INNER, false, NULL, linear, 0},
+    {{"ntk", "ntk:depth=2,bias=0.1", {DEPTH, BIAS}}, MERCER_KERNEL_NTK, MRC_ON_INNER, true, NULL, relu_ntk, 0},
+    {{"nngp", "nngp:depth=2,bias=0.1", {DEPTH, BIAS}}, MERCER_KERNEL_NNGP, MRC_ON_INNER, true, NULL, relu_nngp, 0},
 };
 /* clang-format on */
 const int mrc_kernel_table_size = sizeof mrc_kernel_table / sizeof *mrc_kernel_table;

@@ -8,47 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Parameters ---------------------------------------------------------------------------------------------- */
-
-double mrc_parameter_get(const mercer_kernel *kernel, const mrc_parameter *parameter)
-{
-    const char *field = (const char *)kernel + parameter->offset;
-    if (!parameter->integer) {
-        double value;
-        memcpy(&value, field, sizeof value);
-        return value;
-    }
-    int32_t value;
-    memcpy(&value, field, sizeof value);
-    return value;
-}
-
-void mrc_parameter_set(mercer_kernel *kernel, const mrc_parameter *parameter, double value)
-{
-    char *field = (char *)kernel + parameter->offset;
-    if (!parameter->integer) {
-        memcpy(field, &value, sizeof value);
-        return;
-    }
-    int32_t whole = (int32_t)value;
-    memcpy(field, &whole, sizeof whole);
-}
-
-bool mrc_parameter_valid(const mrc_parameter *parameter, double value)
-{
-    if (!(value <= parameter->high)) return false; /* NaN fails too */
-    if (parameter->low_included ? value < parameter->low : value <= parameter->low) return false;
-    return !parameter->integer || value == floor(value);
-}
-
-void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size)
-{
-    char upper[48] = "";
-    if (parameter->high < 1e100) snprintf(upper, sizeof upper, " and <= %g", parameter->high);
-    snprintf(text, size, "%s %g%s%s", parameter->low_included ? ">=" : ">", parameter->low, upper,
-             parameter->integer ? ", whole" : "");
-}
-
 mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel)
 {
     if (!kernel) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel is NULL");
@@ -61,13 +20,13 @@ mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *ker
         return mrc_fail(context, MERCER_ERROR_KERNEL,
                         "kernel: id %d is not a kernel function; fill the struct with mercer_kernel_parse",
                         (int)kernel->id);
-    for (int i = 0; i < MRC_KERNEL_MAX_PARAMETERS && entry->parameters[i].name; i++) {
-        const mrc_parameter *parameter = &entry->parameters[i];
+    for (int i = 0; i < MRC_SPEC_PARAMETERS && entry->form.parameters[i].name; i++) {
+        const mrc_parameter *parameter = &entry->form.parameters[i];
         double value = mrc_parameter_get(kernel, parameter);
         if (mrc_parameter_valid(parameter, value)) continue;
         char range[96];
         mrc_parameter_range(parameter, range, sizeof range);
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->name,
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->form.name,
                         parameter->name, value, range);
     }
     return MERCER_OK;
@@ -100,12 +59,12 @@ int mrc_kernel_count(void)
 
 const char *mrc_kernel_name_at(int index)
 {
-    return mrc_kernel_table[index].name;
+    return mrc_kernel_table[index].form.name;
 }
 
 const char *mrc_kernel_example_at(int index)
 {
-    return mrc_kernel_table[index].example;
+    return mrc_kernel_table[index].form.example;
 }
 
 double mrc_kernel_steepness(const mercer_kernel *kernel)

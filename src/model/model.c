@@ -4,7 +4,9 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "model/tensor_file.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
@@ -46,8 +48,69 @@ void mrc_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
-    mrc_free(context, model->origin);
-    mrc_free(context, model->weights.data);
-    mrc_free(context, model->centers.data);
+    if (model->map.data) {
+        mrc_unmap(&model->map);
+    } else {
+        mrc_free(context, model->origin);
+        mrc_free(context, model->weights.data);
+        mrc_free(context, model->centers.data);
+    }
+    mrc_preprocess_free(model->preprocess);
+    mrc_free(context, (void *)model->labels);
+    mrc_free(context, model->note);
     mrc_free(context, model);
+}
+
+/* ---- Texts --------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_labels(const mercer_model *model, const char *const *labels, int64_t count)
+{
+    mercer_context *context = model->context;
+    int64_t outputs = model->weights.cols;
+    if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
+                        (long long)count, (long long)outputs, outputs == 1 ? " (1 or 2 labels)" : "");
+    if (count > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    for (int64_t i = 0; i < count; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "label %lld (from 0)", (long long)i);
+        if (!labels[i]) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
+        MRC_TRY(mrc_check_text(context, name, labels[i]));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
+{
+    void *memory = NULL;
+    MRC_TRY(check_labels(model, labels, count));
+    if (count > 0) {
+        int64_t bytes = count * (int64_t)sizeof(char *);
+        for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(labels[i]) + 1;
+        MRC_TRY(mrc_alloc(model->context, &memory, bytes, 1, "the labels"));
+        char *text = (char *)memory + count * (int64_t)sizeof(char *);
+        for (int64_t i = 0; i < count; i++) {
+            size_t size = strlen(labels[i]) + 1;
+            ((const char **)memory)[i] = memcpy(text, labels[i], size);
+            text += size;
+        }
+    }
+    mrc_free(model->context, (void *)model->labels);
+    model->labels = memory;
+    model->label_count = count;
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_set_note(mercer_model *model, const char *note)
+{
+    void *memory = NULL;
+    if (note && note[0]) {
+        MRC_TRY(mrc_check_text(model->context, "note", note));
+        size_t size = strlen(note) + 1;
+        MRC_TRY(mrc_alloc(model->context, &memory, (int64_t)size, 1, "the note"));
+        memcpy(memory, note, size);
+    }
+    mrc_free(model->context, model->note);
+    model->note = memory;
+    return MERCER_OK;
 }

@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model object: kernel function, centers, weights, and the origin that distances are taken from. */
+/* The model object: kernel function, centers, weights, and the origin that distances are taken from; what its samples
+   go through before, and what its outputs are called. */
 #ifndef MRC_MODEL_MODEL_H
 #define MRC_MODEL_MODEL_H
 
 #include "core/context.h"
+#include "core/file.h"
+#include "data/preprocess.h"
 
 struct mercer_model {
     mercer_context *context;
     mercer_kernel kernel;
-    mercer_matrix centers; /* (p, d) owned */
-    mercer_matrix weights; /* (p, c) owned, f32 or f64 */
+    mercer_matrix centers; /* (p, d) owned, or in map */
+    mercer_matrix weights; /* (p, c) owned, or in map; f32 or f64 */
     double
-        *origin; /* (d) owned: the mean of the centers. Fixed, so that training and prediction use one kernel matrix. */
+        *origin; /* (d) owned, or in map: the mean of the centers when the model was made. Fixed, so that training and
+                       prediction use one kernel matrix. */
+    mrc_mapping map;               /* if the model was loaded: the file; otherwise empty */
+    mercer_preprocess *preprocess; /* owned; NULL: none */
+    const char **labels;           /* (label_count) names of the outputs, with their texts in one block; NULL: none */
+    int64_t label_count;
+    char *note; /* owned; NULL: none */
 };
 
 /* Arguments have been checked. origin is left for the caller to fill. */
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t outputs, mercer_dtype weights);
 void mrc_model_free(mercer_model *model);
+
+/* Copies; the model keeps what it had if they fail. How many labels there may be is checked here: as many as outputs, two
+   for a single output, or none. */
+mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
+mercer_status mrc_model_set_note(mercer_model *model, const char *note);
 
 #endif

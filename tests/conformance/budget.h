@@ -11,7 +11,8 @@
  *     e2 = 2 g(d + 2) S + u S + u r^2 + 2 r u (|a| + |b|),    error of r:  e2 / (r + sqrt(max(0, r^2 - e2)))
  * Pairs with computed r^2 <= near S (2^-10 float, 2^-20 double) are evaluated from their coordinates in double and rounded once: r is off
  * by u r. A pair counts as such only if it is one for every admissible rounding: r^2 + e2 <= near S (1 - g(d + 2)).
- * Two matrices of bytes have exact integer distances, rounded once: u r.
+ * Two matrices of bytes have exact integer distances, rounded once: u r. A search for nearest rows does not round them. It may name another
+ * row than the reference only if the two distances are within their errors of each other.
  *
  * Functions of the distance fall monotonically, so an error e of r changes them by at most max(K(r - e) - K(r), K(r) - K(r + e)). Their own
  * evaluation adds  K u (steps + 2 y)  with y = -log K-like argument of exp, which carries a rounded constant and a rounded product:
@@ -82,14 +83,27 @@ static inline pair_sums pair_sums_of(int64_t d, const double *x, const double *z
     return s;
 }
 
-static inline double distance_error(const pair_sums *s, double d, const arithmetic *how)
+/* e2 of the formula above; 0 for pairs that are evaluated from their coordinates, and for bytes. */
+static inline double products_error(const pair_sums *s, double d, const arithmetic *how)
 {
     double u = how->unit, r = sqrt(s->sqdist), all = s->a2 + s->b2;
-    double exact = u * r + gamma_k(d + 4, 0x1p-53) * r;
-    if (how->bytes) return exact;
+    if (how->bytes) return 0;
     double e2 = (2 * gamma_k(d + 2, u) + u) * all + u * s->sqdist + 2 * r * u * (sqrt(s->a2) + sqrt(s->b2));
-    if (s->sqdist + e2 <= how->near * all * (1 - gamma_k(d + 2, u))) return exact;
-    return e2 / (r + sqrt(fmax(0, s->sqdist - e2))) + exact;
+    return s->sqdist + e2 <= how->near * all * (1 - gamma_k(d + 2, u)) ? 0 : e2;
+}
+
+static inline double distance_error(const pair_sums *s, double d, const arithmetic *how)
+{
+    double r = sqrt(s->sqdist), e2 = products_error(s, d, how);
+    double exact = how->unit * r + gamma_k(d + 4, 0x1p-53) * r;
+    return e2 > 0 ? e2 / (r + sqrt(fmax(0, s->sqdist - e2))) + exact : exact;
+}
+
+/* The same of the squared distance as nearest_rows tells it: integers are not rounded there. */
+static inline double sqdistance_error(const pair_sums *s, double d, const arithmetic *how)
+{
+    if (how->bytes) return 0;
+    return products_error(s, d, how) + (how->unit + 2 * gamma_k(d + 4, 0x1p-53)) * s->sqdist + smallest_of(how->unit);
 }
 
 /* K(r) by the scalar formula; callbacks through their function. */

@@ -139,7 +139,7 @@ static void fill_operands(problem *p, int index)
     }
 }
 
-static double *column_mean(const mercer_matrix *a)
+double *case_column_mean(const mercer_matrix *a)
 {
     double *mean = calloc((size_t)a->cols + 1, sizeof *mean);
     for (int64_t i = 0; i < a->rows; i++)
@@ -154,7 +154,7 @@ static void fill_reference(problem *p)
     arithmetic how = wide ? in_double : in_float;
     how.bytes = p->types.x == MERCER_U8 && p->types.z == MERCER_U8;
     p->unit = how.unit;
-    double *mean_z = p->origin ? NULL : column_mean(&p->z), *mean_x = p->origin ? NULL : column_mean(&p->x);
+    double *mean_z = p->origin ? NULL : case_column_mean(&p->z), *mean_x = p->origin ? NULL : case_column_mean(&p->x);
     double *x = calloc((size_t)s->d + 1, sizeof *x), *z = calloc((size_t)s->d + 1, sizeof *z);
     for (int64_t i = 0; i < s->m; i++) {
         mrc_load_row_f64(&p->x, i, x);

@@ -44,6 +44,7 @@ typedef struct problem {
 problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *s, int index, bool at_end);
 bool problem_inputs_intact(const problem *p); /* nobody wrote to inputs or between their rows */
 void problem_free(problem *p);
+double *case_column_mean(const mercer_matrix *a); /* (cols), to be freed */
 
 /* A backend on an instruction set. */
 typedef struct target {
@@ -59,7 +60,7 @@ typedef struct verdict {
     char text[256];
 } verdict;
 
-/* bits, if not NULL, gets a hash of the outputs of kernel_eval and kernel_matmul. */
+/* bits, if not NULL, gets a hash of the outputs of kernel_eval, kernel_matmul and nearest_rows. */
 verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t *bits);
 
 #endif

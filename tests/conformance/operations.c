@@ -190,6 +190,63 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
     guarded_free(&diagonal);
 }
 
+/* What is allowed of the squared distance between row i of X and row j of Z; *sqdist: what it is. */
+static double allowed_sqdist(const problem *p, int64_t i, int64_t j, const double *origin, const arithmetic *how,
+                             double *sqdist)
+{
+    double *x = calloc(2 * (size_t)p->shape.d + 1, sizeof *x), *z = x + p->shape.d;
+    mrc_load_row_f64(&p->x, i, x);
+    mrc_load_row_f64(&p->z, j, z);
+    pair_sums sums = pair_sums_of(p->shape.d, x, z, origin);
+    free(x);
+    *sqdist = sums.sqdist;
+    return sqdistance_error(&sums, (double)p->shape.d, how);
+}
+
+/* Of the nearest rows that t found, each is the nearest up to what is allowed, the first of equals, and as far as it says. */
+static void weigh_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how, const int32_t *nearest,
+                          const double *distances)
+{
+    double *mean = p->origin ? NULL : case_column_mean(&p->z);
+    const double *origin = p->origin ? p->origin : mean;
+    for (int64_t i = 0; i < p->shape.m; i++) {
+        int64_t got = nearest[i];
+        if (got < 0 || got >= p->shape.p) {
+            fail(v, p, what, ": a row number is out of range");
+            continue;
+        }
+        double own, error = allowed_sqdist(p, i, got, origin, how, &own);
+        weigh(v, p, what, i, got, distances[i], own, error);
+        for (int64_t j = 0; j < p->shape.p; j++) {
+            double other, its_error = allowed_sqdist(p, i, j, origin, how, &other);
+            if (own - error > other + its_error) fail(v, p, what, ": another row is nearer");
+            /* Rows of equal coordinates have equal distances: the first must win. */
+            if (j < got && p->types.x == p->types.z && other == 0) fail(v, p, what, ": not the first of equals");
+        }
+    }
+    free(mean);
+}
+
+static void check_nearest(verdict *v, const target *t, const problem *p, bool wide, uint64_t *bits)
+{
+    const shape *s = &p->shape;
+    if (s->p == 0) return;                                               /* nothing is nearest */
+    guarded nearest = guarded_matrix(s->m, 1, 1, MERCER_F32, p->at_end); /* as wide as int32_t */
+    guarded distances = guarded_matrix(s->m, 1, 1, MERCER_F64, p->at_end);
+    mrc_search search = {.x = &p->x, .z = &p->z, .origin = p->origin, .wide = wide};
+    mercer_status status =
+        t->backend->ops->nearest_rows(t->backend, &search, nearest.matrix.data, distances.matrix.data);
+    const char *what = wide ? "nearest in double" : "nearest";
+    if (returned(v, t, p, what, status, &nearest)) {
+        arithmetic how = wide || mrc_value_dtype(&p->x, &p->z, NULL, NULL) == MERCER_F64 ? in_double : in_float;
+        how.bytes = p->types.x == MERCER_U8 && p->types.z == MERCER_U8;
+        weigh_nearest(v, p, what, &how, nearest.matrix.data, distances.matrix.data);
+        hash(bits, &nearest.matrix);
+        hash(bits, &distances.matrix);
+    }
+    guarded_free(&nearest), guarded_free(&distances);
+}
+
 verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t *bits)
 {
     verdict v = {0};
@@ -202,5 +259,9 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
     for (int r = 0; r < 3; r++)
         if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
     check_diagonal(&v, t, p);
+    if (p->kernel.id == MERCER_KERNEL_GAUSSIAN) { /* once for each set of points: no kernel takes part */
+        check_nearest(&v, t, p, false, bits);
+        check_nearest(&v, t, p, true, bits);
+    }
     return v;
 }

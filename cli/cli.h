@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cli.h: what the files of the program share: commands and options, errors, memory, output files, the run log, and what
+ * a person sees on a terminal.
+ *
+ * The program ends with one of the codes below. Data go to stdout, talk goes to stderr, every error is one line,
+ * "mercer: file: what is wrong: what to do".
+ */
+#ifndef MERCER_CLI_H
+#define MERCER_CLI_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <mercer/mercer.h>
+
+/* ---- Commands and options: options.c is the one table, parse.c reads the command line with it ------------------- */
+
+typedef enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILURE = 1,      /* training broke down, memory refused */
+    CLI_USAGE = 2,        /* the command line or configuration is wrong */
+    CLI_DATA = 65,        /* a file's contents are wrong, or do not fit */
+    CLI_MISSING = 66,     /* an input file does not exist */
+    CLI_INTERNAL = 70,    /* a mistake in Mercer */
+    CLI_IO = 74,          /* reading or writing failed */
+    CLI_INTERRUPTED = 75, /* interrupted, can be resumed */
+    CLI_SIGINT = 130,     /* interrupted, nothing to resume */
+    CLI_SIGTERM = 143
+} cli_exit;
+
+/* The options of one call, from defaults, configuration file, environment and command line. */
+typedef struct cli_values cli_values;
+
+/* An option is asked for by its long name without dashes; a name that the command does not have is a mistake of the
+   program (exit code 70). Values were checked when they were read. */
+const char *cli_text(const cli_values *v, const char *name);     /* NULL if it has no value */
+int64_t cli_integer(const cli_values *v, const char *name);      /* also bytes; 0 if it has no value, or "auto" */
+double cli_number(const cli_values *v, const char *name);        /* also durations, in seconds; 0 if it has no value */
+int cli_flag(const cli_values *v, const char *name);             /* 1 if set */
+mercer_switch cli_switch(const cli_values *v, const char *name); /* on|off|auto */
+int cli_given(const cli_values *v, const char *name);            /* 1 unless the value is the default */
+int cli_is(const cli_values *v, const char *name, const char *text); /* the value is this text */
+int cli_has(const cli_values *v, const char *name);                  /* the command has this option */
+int cli_positional_count(const cli_values *v);
+const char *cli_positional(const cli_values *v, int i); /* NULL behind the last */
+const char *cli_command_name(const cli_values *v);
+
+/* Each command is a function that returns the exit code. */
+int cli_train(const cli_values *v);
+int cli_resume(const cli_values *v);
+int cli_predict(const cli_values *v);
+int cli_eval(const cli_values *v);
+int cli_plan(const cli_values *v);
+int cli_inspect(const cli_values *v);
+int cli_centers(const cli_values *v);
+int cli_synth(const cli_values *v);
+int cli_convert(const cli_values *v);
+int cli_bench(const cli_values *v);
+int cli_demo(const cli_values *v);   /* demo.c */
+int cli_report(const cli_values *v); /* report.c */
+int cli_completions(const cli_values *v);
+int cli_man(const cli_values *v);
+int cli_help(const cli_values *v);
+
+/* ---- Errors (error.c) -------------------------------------------------------------------------------------------- */
+
+/* Prints "mercer: ..." on stderr, line breaks and control characters made visible, and returns `code`. */
+int cli_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints "mercer: warning: ...". */
+void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The exit code for a status, and its error with the context's last message. */
+int cli_exit_code(mercer_status status);
+int cli_fail(mercer_context *context, mercer_status status);
+/* Talk on stderr, for people; nothing with --quiet. */
+void cli_say(const cli_values *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- Context ----------------------------------------------------------------------------------------------------- */
+
+/* A context as --threads and --device say; prints the error. Returns an exit code. */
+int cli_context(const cli_values *v, mercer_context **out);
+
+/* ---- Memory and texts (text.c): these end the program when memory runs out ---------------------------------------- */
+
+void *cli_allocate(int64_t count, size_t size); /* zeroed; released with free */
+char *cli_copy(const char *text);
+char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* released with free */
+
+enum { CLI_SHORT = 32 };
+const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes);    /* 3.9 GB */
+const char *cli_count_text(char text[CLI_SHORT], int64_t count);    /* 60,000 */
+const char *cli_seconds_text(char text[CLI_SHORT], double seconds); /* 0.42 s, 1 min 20 s, 3 h 05 min */
+int cli_ends_with(const char *text, const char *ending);
+double cli_now(void); /* seconds of a clock that only goes forward */
+
+/* ---- Output files (output.c): appear under their name when complete, or not at all --------------------------------- */
+
+/* 0, or prints why `path` could not be written (CLI_IO, CLI_MISSING). To be called before long work. */
+int cli_check_output(const char *path);
+
+typedef struct cli_output cli_output;
+/* Opens a temporary file beside path ("-": stdout, directly). Exit code. */
+int cli_output_open(cli_output **out, const char *path);
+FILE *cli_output_file(cli_output *output);
+/* Flushes, syncs, renames; frees. Exit code, with the error printed. */
+int cli_output_close(cli_output *output);
+void cli_output_drop(cli_output *output); /* removes what was written; NULL is fine */
+
+/* Prints one JSON object and a newline on stdout; steals it. Exit code. */
+int cli_print_json(json_t *object);
+json_t *cli_json_real(double value); /* null if it is NaN or infinite */
+
+/* ---- The run log (log.c): one JSON object a line ------------------------------------------------------------------- */
+
+typedef struct cli_log cli_log;
+/* path NULL: a log that drops everything. append: after what is there. Exit code. */
+int cli_log_open(cli_log **out, const char *path, int append);
+/* Writes {"event": name, ...}; steals the object. Failures are kept until cli_log_close. */
+void cli_log_event(cli_log *log, const char *name, json_t *object);
+int cli_log_close(cli_log *log); /* NULL is fine; exit code, with the error printed */
+
+/* ---- Terminal (terminal.c) ------------------------------------------------------------------------------------------ */
+
+int cli_is_terminal(FILE *file);                  /* a terminal that can move its cursor */
+int cli_width(FILE *file);                        /* columns */
+int cli_colours(const cli_values *v, FILE *file); /* --color, NO_COLOR and TERM honoured */
+
+/* A line at the bottom that is drawn again and again, at most 10 times a second; nothing if stderr is no terminal. */
+typedef struct cli_bar {
+    int on; /* stderr is a terminal and talk is wanted */
+    int colours;
+    int drawn;   /* there is something to clear */
+    double last; /* when it was drawn */
+} cli_bar;
+void cli_bar_init(cli_bar *bar, const cli_values *v);
+/* share of the work done, 0 .. 1 (negative: unknown), and text behind the bar. force: even if drawn just now. */
+void cli_bar_draw(cli_bar *bar, double share, const char *text, int force);
+void cli_bar_clear(cli_bar *bar);
+
+/* A table with aligned columns. */
+typedef struct cli_table cli_table;
+cli_table *cli_table_new(int columns, const char *alignment); /* "lrr": left, right, right */
+void cli_table_cell(cli_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cli_table_line(cli_table *table); /* a rule before the next row */
+void cli_table_print(const cli_table *table, FILE *file, const char *indent);
+void cli_table_free(cli_table *table);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datasets from the options of a command: files, folders with MNIST's names, computed samples. */
+#include "data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Names --------------------------------------------------------------------------------------------------------- */
+
+const char *cli_dtype_name(mercer_dtype dtype)
+{
+    switch (dtype) {
+        case MERCER_F64: return "f64";
+        case MERCER_F32: return "f32";
+        case MERCER_F16: return "f16";
+        case MERCER_U8: return "u8";
+    }
+    return "?";
+}
+
+mercer_dtype cli_dtype(const char *name)
+{
+    static const mercer_dtype all[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
+    for (int i = 0; i < 4; i++) {
+        if (name != NULL && strcmp(name, cli_dtype_name(all[i])) == 0) return all[i];
+    }
+    return (mercer_dtype)0;
+}
+
+int64_t cli_dtype_size(mercer_dtype dtype)
+{
+    return dtype == MERCER_F64 ? 8 : (dtype == MERCER_F32 ? 4 : (dtype == MERCER_F16 ? 2 : 1));
+}
+
+const char *cli_data_name(const cli_values *v)
+{
+    if (cli_text(v, "x") != NULL) return cli_text(v, "x");
+    return cli_text(v, "data") != NULL ? cli_text(v, "data") : cli_text(v, "synth");
+}
+
+mercer_dataset_info cli_data_info(const mercer_dataset *dataset)
+{
+    mercer_dataset_info info = {.struct_size = sizeof info};
+    mercer_dataset_query(dataset, &info);
+    return info;
+}
+
+static const char *task_name(mercer_task task)
+{
+    return task == MERCER_TASK_CLASSIFICATION ? "classification"
+                                              : (task == MERCER_TASK_REGRESSION ? "regression" : "unlabelled");
+}
+
+json_t *cli_data_json(const mercer_dataset_info *info)
+{
+    return json_pack("{sI sI sI ss ss ss}", "rows", (json_int_t)info->rows, "features", (json_int_t)info->features,
+                     "outputs", (json_int_t)info->outputs, "dtype", cli_dtype_name(info->dtype), "task",
+                     task_name(info->task), "format", info->format);
+}
+
+char *cli_data_text(const mercer_dataset_info *info)
+{
+    char rows[CLI_SHORT], features[CLI_SHORT], outputs[64] = "no targets";
+    if (info->task == MERCER_TASK_CLASSIFICATION)
+        snprintf(outputs, sizeof outputs, "%" PRId64 " classes", info->outputs);
+    else if (info->task == MERCER_TASK_REGRESSION)
+        snprintf(outputs, sizeof outputs, "%" PRId64 " value%s", info->outputs, info->outputs == 1 ? "" : "s");
+    return cli_format("%s x %s %s, %s (%s)", cli_count_text(rows, info->rows), cli_count_text(features, info->features),
+                      cli_dtype_name(info->dtype), outputs, info->format);
+}
+
+int64_t cli_memory(const cli_values *v)
+{
+    int64_t bytes = cli_integer(v, "memory");
+    if (bytes > 0) return bytes;
+    long long kib = 0;
+    char line[256];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtoll(line + 13, NULL, 10);
+    }
+    if (file != NULL) fclose(file);
+    if (kib > 0) return (int64_t)kib * 512;
+    int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? pages * size / 4 : (int64_t)1 << 30;
+}
+
+/* ---- What may stand together --------------------------------------------------------------------------------------- */
+
+/* The value of an option that not every command has. */
+static const char *optional_text(const cli_values *v, const char *name)
+{
+    return cli_has(v, name) ? cli_text(v, name) : NULL;
+}
+
+static int check_validation(const cli_values *v)
+{
+    double fraction = cli_number(v, "validation-fraction");
+    if (!(fraction < 1))
+        return cli_error(CLI_USAGE, "--validation-fraction: %g is not below 1: 0.1 holds back a tenth", fraction);
+    if (cli_text(v, "y-val") != NULL && cli_text(v, "x-val") == NULL)
+        return cli_error(CLI_USAGE, "--y-val needs --x-val: the samples that the targets belong to");
+    if (cli_text(v, "x-val") != NULL && fraction > 0)
+        return cli_error(CLI_USAGE, "--x-val and --validation-fraction are both given: one of them is enough");
+    if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && cli_text(v, "data") == NULL && fraction == 0)
+        return cli_error(CLI_USAGE, "--patience needs a validation set: --x-val FILE or --validation-fraction 0.1");
+    return CLI_OK;
+}
+
+int cli_check_data(const cli_values *v)
+{
+    const char *x = cli_text(v, "x"), *data = cli_text(v, "data"), *synth = cli_text(v, "synth");
+    int sources = (x != NULL) + (data != NULL) + (synth != NULL);
+    if (sources == 0)
+        return cli_error(CLI_USAGE, "%s: no data: give --x FILE, --data DIR or --synth SPEC", cli_command_name(v));
+    if (sources > 1)
+        return cli_error(CLI_USAGE, "%s: of --x, --data and --synth only one can be given", cli_command_name(v));
+    if (optional_text(v, "y") != NULL && x == NULL)
+        return cli_error(CLI_USAGE, "--y needs --x: the samples that the targets belong to");
+    if (cli_is(v, "format", "raw") && cli_text(v, "raw") == NULL)
+        return cli_error(CLI_USAGE, "--format raw needs --raw SHAPE, as in --raw f32:1000x784");
+    if (cli_has(v, "part") && cli_text(v, "part") != NULL && data == NULL)
+        return cli_error(CLI_USAGE, "--part needs --data");
+    return cli_has(v, "validation-fraction") ? check_validation(v) : CLI_OK;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------------------- */
+
+/* DIR/train-images-idx3-ubyte or one of its other names; NULL if there is none. Released with free. */
+static char *find_idx(const char *folder, const char *part, const char *what, int dimensions)
+{
+    static const char *const separators = "-.";
+    static const char *const endings[] = {"", ".gz"};
+    for (int i = 0; i < 4; i++) {
+        char *path =
+            cli_format("%s/%s-%s%cidx%d-ubyte%s", folder, part, what, separators[i / 2], dimensions, endings[i % 2]);
+        if (access(path, F_OK) == 0) return path;
+        free(path);
+    }
+    return NULL;
+}
+
+static int open_options(mercer_context *context, const mercer_dataset_options *options, mercer_dataset **out)
+{
+    mercer_status status = mercer_dataset_open(out, context, options);
+    return status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+}
+
+static int open_folder(const cli_values *v, mercer_context *context, int training, mercer_dataset_options *options,
+                       mercer_dataset **out)
+{
+    const char *folder = cli_text(v, "data"), *part = training ? "train" : "t10k";
+    if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: there is no such folder", folder);
+    char *images = find_idx(folder, part, "images", 3);
+    char *labels = find_idx(folder, part, "labels", 1);
+    int code = CLI_OK;
+    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELLED)) {
+        code = cli_error(CLI_MISSING, "%s: has no %s-%s-idx%d-ubyte (or .gz); other names are given with --x and --y",
+                         folder, part, images == NULL ? "images" : "labels", images == NULL ? 3 : 1);
+    } else {
+        options->x = images;
+        options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
+        options->format = options->y_format = "idx";
+        code = open_options(context, options, out);
+    }
+    free(images);
+    free(labels);
+    return code;
+}
+
+static int open_synthetic(const cli_values *v, mercer_context *context, int64_t first, int64_t rows,
+                          mercer_dataset **out)
+{
+    mercer_status status = mercer_dataset_synthesize(out, context, cli_text(v, "synth"), first, rows,
+                                                     (uint64_t)cli_integer(v, "synth-seed"));
+    return status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+}
+
+static mercer_task requested_task(const cli_values *v, const cli_request *request)
+{
+    const char *task = optional_text(v, "task");
+    if (request->unlabelled) return MERCER_TASK_UNLABELLED;
+    if (request->labels != NULL) return MERCER_TASK_CLASSIFICATION;
+    if (request->regression || (task != NULL && strcmp(task, "regression") == 0)) return MERCER_TASK_REGRESSION;
+    if (task != NULL && strcmp(task, "classification") == 0) return MERCER_TASK_CLASSIFICATION;
+    return MERCER_TASK_AUTO;
+}
+
+static void fill_options(const cli_values *v, const cli_request *request, mercer_dataset_options *options)
+{
+    mercer_dataset_options_init(options, sizeof *options);
+    options->x = cli_text(v, "x");
+    options->y = request->unlabelled ? NULL : optional_text(v, "y");
+    options->format = cli_text(v, "format");
+    options->y_format = optional_text(v, "y-format");
+    options->raw = cli_text(v, "raw");
+    options->target = cli_text(v, "target");
+    options->header = cli_switch(v, "header");
+    options->task = requested_task(v, request);
+    options->features = request->features > 0 ? request->features : cli_integer(v, "features");
+    options->labels = request->labels;
+    options->label_count = request->label_count;
+    options->first = request->rows > 0 ? request->first : cli_integer(v, "first");
+    options->rows = request->rows > 0 ? request->rows : cli_integer(v, "rows");
+    options->memory = cli_has(v, "memory") ? cli_memory(v) : 0;
+}
+
+int cli_open_data(const cli_values *v, mercer_context *context, const cli_request *request, mercer_dataset **out)
+{
+    mercer_dataset_options options;
+    *out = NULL;
+    fill_options(v, request, &options);
+    if (cli_text(v, "synth") != NULL)
+        return open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
+    if (cli_text(v, "data") == NULL) return open_options(context, &options, out);
+    int training = request->training;
+    if (cli_has(v, "part") && cli_text(v, "part") != NULL) training = cli_is(v, "part", "train");
+    return open_folder(v, context, training, &options, out);
+}
+
+int cli_open_validation(const cli_values *v, mercer_context *context, const mercer_dataset_info *like,
+                        mercer_dataset **out)
+{
+    mercer_dataset_options options;
+    cli_request request = {.regression = like->task == MERCER_TASK_REGRESSION,
+                           .labels = like->labels,
+                           .label_count = like->labels != NULL ? like->outputs : 0,
+                           .features = like->features};
+    *out = NULL;
+    if (cli_number(v, "validation-fraction") > 0) return CLI_OK;
+    fill_options(v, &request, &options);
+    options.first = options.rows = 0;
+    if (cli_text(v, "x-val") != NULL) {
+        options.x = cli_text(v, "x-val");
+        options.y = cli_text(v, "y-val");
+        return open_options(context, &options, out);
+    }
+    return cli_text(v, "data") != NULL ? open_folder(v, context, 0, &options, out) : CLI_OK;
+}
+
+/* ---- Holding back a part ------------------------------------------------------------------------------------------- */
+
+/* A random number that is a function of seed and index (SplitMix64). */
+static uint64_t random_word(uint64_t seed, uint64_t index)
+{
+    uint64_t z = seed * 0xD1B54A32D192ED03u + (index + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* Marks `count` of n rows, each choice equally likely (Knuth's selection sampling, up to the bias of a remainder). */
+static char *draw_rows(int64_t n, int64_t count, uint64_t seed)
+{
+    char *chosen = cli_allocate(n, 1);
+    for (int64_t i = 0; i < n && count > 0; i++) {
+        if ((int64_t)(random_word(seed, (uint64_t)i) % (uint64_t)(n - i)) < count) {
+            chosen[i] = 1;
+            count--;
+        }
+    }
+    return chosen;
+}
+
+static int take_rows(mercer_context *context, const mercer_dataset *from, const char *chosen, char wanted,
+                     mercer_dataset **out)
+{
+    int64_t n = cli_data_info(from).rows, count = 0;
+    int64_t *rows = cli_allocate(n, sizeof *rows);
+    for (int64_t i = 0; i < n; i++) {
+        if (chosen[i] == wanted) rows[count++] = i;
+    }
+    mercer_status status = mercer_dataset_take(out, from, rows, count);
+    free(rows);
+    return status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+}
+
+static int split_at_random(const cli_values *v, mercer_context *context, int64_t held, mercer_dataset **train,
+                           mercer_dataset **validation)
+{
+    mercer_dataset *rest = NULL;
+    char *chosen = draw_rows(cli_data_info(*train).rows, held, (uint64_t)cli_integer(v, "seed"));
+    int code = take_rows(context, *train, chosen, 1, validation);
+    if (code == CLI_OK) code = take_rows(context, *train, chosen, 0, &rest);
+    free(chosen);
+    if (code != CLI_OK) return code;
+    mercer_dataset_free(*train);
+    *train = rest;
+    return CLI_OK;
+}
+
+/* The last rows of a file that is read from its map. */
+static int split_at_end(const cli_values *v, mercer_context *context, int64_t held, mercer_dataset **train,
+                        mercer_dataset **validation)
+{
+    mercer_dataset_info info = cli_data_info(*train);
+    int64_t first = cli_integer(v, "first"), kept = info.rows - held;
+    cli_request request = {.training = 1,
+                           .regression = info.task == MERCER_TASK_REGRESSION,
+                           .labels = info.labels,
+                           .label_count = info.labels != NULL ? info.outputs : 0,
+                           .first = first + kept,
+                           .rows = held};
+    mercer_dataset *head = NULL;
+    int code = cli_open_data(v, context, &request, validation);
+    request.first = first;
+    request.rows = kept;
+    if (code == CLI_OK) code = cli_open_data(v, context, &request, &head);
+    if (code != CLI_OK) return code;
+    mercer_dataset_free(*train);
+    *train = head;
+    return CLI_OK;
+}
+
+int cli_split_data(const cli_values *v, mercer_context *context, mercer_dataset **train, mercer_dataset **validation)
+{
+    double fraction = cli_number(v, "validation-fraction");
+    mercer_dataset_info info = cli_data_info(*train);
+    int64_t held = (int64_t)(fraction * (double)info.rows + 0.5);
+    if (fraction == 0) return CLI_OK;
+    if (held < 1 || held >= info.rows)
+        return cli_error(CLI_USAGE, "--validation-fraction: %g of %" PRId64 " rows leaves one part empty", fraction,
+                         info.rows);
+    if (cli_text(v, "synth") != NULL)
+        return open_synthetic(v, context, cli_integer(v, "first") + info.rows, held, validation);
+    if (info.mapped && info.bytes > cli_memory(v) / 4) {
+        cli_say(v, "validation: the last %" PRId64 " rows (the file is too large to draw them at random)", held);
+        return split_at_end(v, context, held, train, validation);
+    }
+    return split_at_random(v, context, held, train, validation);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How good a model is on labelled samples, read block by block. */
+#ifndef MERCER_CLI_EVALUATE_H
+#define MERCER_CLI_EVALUATE_H
+
+#include "data.h"
+
+typedef struct cli_metrics {
+    int64_t rows, outputs;
+    int classifier;
+    double accuracy;    /* NaN unless a classifier */
+    double mse;         /* mean of (f - y)^2 over rows and outputs */
+    double r2;          /* 1 - sum (f - y)^2 / sum (y - mean)^2; NaN for a classifier or constant targets */
+    int64_t *confusion; /* (outputs, outputs): rows are true classes; NULL unless a classifier. Owned. */
+    double seconds;
+} cli_metrics;
+
+/* The dataset has the model's classes, or its number of outputs; name is for errors. bar may be NULL. Exit code. */
+int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, const char *name,
+                 cli_bar *bar, cli_metrics *out);
+void cli_metrics_free(cli_metrics *metrics);
+json_t *cli_confusion_json(const cli_metrics *metrics);
+void cli_print_confusion(const cli_metrics *metrics, const char *const *labels, FILE *file);
+/* Rows to compute with at a time. */
+int64_t cli_block_rows(int64_t features, int64_t outputs);
+
+/* Data for a model: its classes, its number of features; the errors of data that do not fit it. Exit code. */
+int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
+                       mercer_dataset **out);
+
+#endif

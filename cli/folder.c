@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The folder of a run that can be resumed. */
+#include "folder.h"
+#include "options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+cli_folder *cli_folder_new(const char *path)
+{
+    cli_folder *folder = cli_allocate(1, sizeof *folder);
+    folder->path = cli_copy(path);
+    folder->config = cli_format("%s/config.json", path);
+    folder->checkpoint = cli_format("%s/checkpoint.safetensors", path);
+    return folder;
+}
+
+void cli_folder_free(cli_folder *folder)
+{
+    if (folder == NULL) return;
+    json_decref(folder->options);
+    free(folder->path);
+    free(folder->config);
+    free(folder->checkpoint);
+    free(folder);
+}
+
+int cli_folder_has_checkpoint(const cli_folder *folder)
+{
+    return access(folder->checkpoint, F_OK) == 0;
+}
+
+int cli_folder_create(cli_folder *folder, int force)
+{
+    if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
+        return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
+    if (access(folder->config, F_OK) == 0 && !force) {
+        cli_folder *old = cli_folder_new(folder->path);
+        int code = cli_folder_read(old);
+        int finished = old->finished;
+        cli_folder_free(old);
+        if (code != CLI_OK) return code;
+        if (!finished)
+            return cli_error(CLI_USAGE,
+                             "%s: holds a run that is not finished: mercer resume %s continues it, --force discards it",
+                             folder->path, folder->path);
+    }
+    int code = cli_check_output(folder->config);
+    if (code != CLI_OK) return code;
+    /* The old checkpoint first: config.json without one means a run that starts from the beginning. */
+    if (unlink(folder->checkpoint) != 0 && errno != ENOENT)
+        return cli_error(CLI_IO, "%s: cannot be removed: %s", folder->checkpoint, strerror(errno));
+    return CLI_OK;
+}
+
+/* A path that means the same from anywhere. Released with free. */
+static char *absolute(const char *path)
+{
+    char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    char *result = here != NULL ? cli_format("%s/%s", here, path) : cli_copy(path);
+    free(here);
+    return result;
+}
+
+/* The options as an object, with absolute paths. The folder itself is left out: it may be moved. */
+static json_t *portable_options(const cli_values *v)
+{
+    json_t *object = cli_config_object(v);
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        if ((option->commands & cli_values_command(v)->bit) == 0 || json_object_get(object, option->name) == NULL)
+            continue;
+        const char *text = cli_values_get(v, option);
+        int prefix = strcmp(option->name, "center-method") == 0 && strncmp(text, "file:", 5) == 0 ? 5 : 0;
+        if (option->type != CLI_PATH && prefix == 0) continue;
+        char *path = absolute(text + prefix);
+        char *whole = cli_format("%.*s%s", prefix, text, path);
+        json_object_set_new(object, option->name, cli_json_text(whole));
+        free(path);
+        free(whole);
+    }
+    json_object_del(object, "checkpoint");
+    json_object_del(object, "force");
+    return object;
+}
+
+int cli_folder_write(const cli_folder *folder, const cli_values *v)
+{
+    char prints[2][24];
+    for (int i = 0; i < 2; i++) snprintf(prints[i], sizeof prints[i], "%016" PRIx64, folder->fingerprints[i]);
+    json_t *object = json_pack("{ss ss so s{ss ss} sb}", "version", mercer_version(), "command", "train", "options",
+                               portable_options(v), "fingerprints", "train", prints[0], "validation", prints[1],
+                               "finished", folder->finished);
+    cli_output *output = NULL;
+    int code = cli_output_open(&output, folder->config);
+    if (code == CLI_OK) {
+        json_dumpf(object, cli_output_file(output), JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        fputc('\n', cli_output_file(output));
+        code = cli_output_close(output);
+    }
+    json_decref(object);
+    return code;
+}
+
+static int take_fingerprint(const json_t *prints, const char *name, uint64_t *out)
+{
+    const char *text = json_string_value(json_object_get(prints, name));
+    if (text == NULL || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) return -1;
+    *out = strtoull(text, NULL, 16);
+    return 0;
+}
+
+int cli_folder_read(cli_folder *folder)
+{
+    FILE *file = fopen(folder->config, "rb");
+    if (file == NULL) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return cli_error(CLI_MISSING, "%s: does not exist: %s is no folder of mercer train --checkpoint",
+                             folder->config, folder->path);
+        return cli_error(CLI_IO, "%s: cannot be opened: %s", folder->config, strerror(errno));
+    }
+    json_error_t error;
+    json_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (object == NULL)
+        return cli_error(CLI_DATA, "%s: line %d: %s: the run cannot be resumed", folder->config, error.line,
+                         error.text);
+    const char *version = json_string_value(json_object_get(object, "version"));
+    json_t *options = json_object_get(object, "options"), *prints = json_object_get(object, "fingerprints");
+    int code = CLI_OK;
+    if (version == NULL || !json_is_object(options) ||
+        take_fingerprint(prints, "train", &folder->fingerprints[0]) != 0 ||
+        take_fingerprint(prints, "validation", &folder->fingerprints[1]) != 0)
+        code = cli_error(CLI_DATA, "%s: is not what mercer train wrote: the run cannot be resumed", folder->config);
+    else if (strcmp(version, mercer_version()) != 0)
+        code = cli_error(CLI_DATA, "%s: written by version %s, this is %s: resume with that one, or train anew",
+                         folder->config, version, mercer_version());
+    if (code == CLI_OK) {
+        folder->finished = json_is_true(json_object_get(object, "finished"));
+        folder->options = json_incref(options);
+    }
+    json_decref(object);
+    return code;
+}

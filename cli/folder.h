@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The folder of a run that can be resumed: config.json, the options and the fingerprints of the data, written before
+ * anything long begins; checkpoint.safetensors, the state of training, as soon as there is one.
+ */
+#ifndef MERCER_CLI_FOLDER_H
+#define MERCER_CLI_FOLDER_H
+
+#include "cli.h"
+
+typedef struct cli_folder {
+    char *path, *config, *checkpoint;
+    uint64_t fingerprints[2]; /* of training and validation data; 0: none */
+    int finished;
+    json_t *options; /* read from config.json; NULL before */
+} cli_folder;
+
+/* Names only. */
+cli_folder *cli_folder_new(const char *path);
+void cli_folder_free(cli_folder *folder);
+/* Makes the folder for a new run; refuses one with an unfinished run, unless `force`. Exit code. */
+int cli_folder_create(cli_folder *folder, int force);
+/* Writes config.json, atomically, with paths made absolute. Exit code. */
+int cli_folder_write(const cli_folder *folder, const cli_values *v);
+/* Reads config.json. Exit code. */
+int cli_folder_read(cli_folder *folder);
+int cli_folder_has_checkpoint(const cli_folder *folder);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The run log: one JSON object a line, flushed line by line, so that it can be read while it grows. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cli_log {
+    char *path;
+    FILE *file;  /* NULL: everything is dropped */
+    int failure; /* errno of the first write that failed */
+};
+
+/* A run that was killed may have left half a line: it is ended, so that the next event is a line of its own. */
+static void end_last_line(FILE *file)
+{
+    if (fseek(file, -1, SEEK_END) == 0) {
+        int last = fgetc(file);
+        fseek(file, 0, SEEK_END);
+        if (last != '\n') fputc('\n', file);
+    }
+}
+
+int cli_log_open(cli_log **out, const char *path, int append)
+{
+    cli_log *log = cli_allocate(1, sizeof *log);
+    *out = log;
+    if (path == NULL) return CLI_OK;
+    log->path = cli_copy(path);
+    log->file = fopen(path, append ? "a+b" : "wb");
+    if (log->file == NULL) {
+        int code = cli_error(CLI_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
+        cli_log_close(log);
+        *out = NULL;
+        return code;
+    }
+    if (append) end_last_line(log->file);
+    return CLI_OK;
+}
+
+void cli_log_event(cli_log *log, const char *name, json_t *object)
+{
+    if (log->file != NULL && log->failure == 0) {
+        json_t *event = json_pack("{ss}", "event", name);
+        json_object_update(event, object);
+        errno = 0;
+        int failed = json_dumpf(event, log->file, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0;
+        failed = failed || fputc('\n', log->file) == EOF || fflush(log->file) != 0;
+        if (failed) log->failure = errno != 0 ? errno : EIO;
+        json_decref(event);
+    }
+    json_decref(object);
+}
+
+int cli_log_close(cli_log *log)
+{
+    if (log == NULL) return CLI_OK;
+    if (log->file != NULL && fclose(log->file) != 0 && log->failure == 0) log->failure = errno;
+    int code = CLI_OK;
+    if (log->failure != 0) code = cli_error(CLI_IO, "%s: writing failed: %s", log->path, strerror(log->failure));
+    free(log->path);
+    free(log);
+    return code;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program mercer: finds the command, reads its options, runs it. */
+#include "options.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Options in order of strength: command line, environment, configuration file, default. */
+static int read_options(cli_values *v, int count, char **arguments, int *help)
+{
+    int code = cli_parse(v, count, arguments, help);
+    if (code != CLI_OK || *help) return code;
+    code = cli_read_environment(v);
+    if (code != CLI_OK) return code;
+    if (cli_has(v, "config") && cli_text(v, "config") != NULL) {
+        code = cli_read_config(v, cli_text(v, "config"));
+    }
+    return code;
+}
+
+static int run_command(const cli_command *command, int count, char **arguments)
+{
+    cli_values *v = cli_values_new(command);
+    int help = 0;
+    int code = read_options(v, count, arguments, &help);
+    if (code == CLI_OK && help) {
+        cli_print_help(stdout, command);
+    } else if (code == CLI_OK) {
+        int print = cli_has(v, "print-config") && cli_flag(v, "print-config");
+        if (print)
+            code = cli_print_config(v);
+        else if ((code = cli_check_required(v)) == CLI_OK)
+            code = command->run(v);
+    }
+    cli_values_free(v);
+    return code;
+}
+
+static int dispatch(int count, char **arguments)
+{
+    if (count < 2) {
+        cli_print_overview(stderr);
+        return CLI_USAGE;
+    }
+    const char *name = arguments[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        cli_print_overview(stdout);
+        return CLI_OK;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 || strcmp(name, "version") == 0) {
+        printf("mercer %s\n", mercer_version());
+        return CLI_OK;
+    }
+    const cli_command *command = cli_find_command(name);
+    if (command != NULL) return run_command(command, count - 2, arguments + 2);
+    if (name[0] == '-')
+        return cli_error(CLI_USAGE, "%s: options stand behind a command: mercer train %s ...", name, name);
+    const char *meant = cli_suggest_command(name);
+    if (meant != NULL) return cli_error(CLI_USAGE, "no command '%s'; did you mean '%s'?", name, meant);
+    return cli_error(CLI_USAGE, "no command '%s'; see mercer --help", name);
+}
+
+int main(int count, char **arguments)
+{
+    int code = dispatch(count, arguments);
+    /* Output that did not arrive is a failure, also when it was buffered until now. */
+    errno = 0;
+    if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        code = cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));
+    return code;
+}

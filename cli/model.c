@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The model of a training, the stream it learns from, and the memory it may use. */
+#include "job.h"
+#include "options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_job_model(cli_job *job)
+{
+    mercer_dtype precision = cli_dtype(cli_text(job->v, "precision"));
+    mercer_status status =
+        mercer_model_create(&job->model, job->context, &job->kernel, &job->centers, job->info.outputs, precision);
+    free(job->centers.data); /* the model has its copy */
+    job->centers = (mercer_matrix){0};
+    if (status == MERCER_OK) status = mercer_model_set_preprocess(job->model, job->preprocess);
+    if (status == MERCER_OK && job->info.labels != NULL)
+        status = mercer_model_set_labels(job->model, job->info.labels, job->info.outputs);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
+}
+
+/* "28x28x1", or "32x32" for one channel. */
+static int read_image(const char *text, mercer_stream_options *options)
+{
+    char rest = '\0';
+    long long h = 0, w = 0, c = 1;
+    int found = sscanf(text, "%lldx%lldx%lld%c", &h, &w, &c, &rest);
+    if (found != 3 && !(found == 2 && strchr(strchr(text, 'x') + 1, 'x') == NULL)) return -1;
+    if (h < 1 || w < 1 || c < 1) return -1;
+    options->height = h;
+    options->width = w;
+    options->channels = c;
+    return 0;
+}
+
+/* The type of weights and targets. */
+static mercer_dtype real_type(const cli_job *job)
+{
+    int is_double = job->info.dtype == MERCER_F64;
+    if (cli_has(job->v, "precision") && !cli_is(job->v, "precision", "auto"))
+        is_double = cli_is(job->v, "precision", "f64");
+    return is_double ? MERCER_F64 : MERCER_F32;
+}
+
+/* Of a validation set that would take more than a quarter of the memory, rows spread evenly are watched. */
+static int64_t validation_rows(const cli_job *job)
+{
+    if (job->validation == NULL) return 0;
+    mercer_dataset_info info = cli_data_info(job->validation);
+    mercer_dtype dtype = mercer_preprocess_dtype(job->applied, info.dtype);
+    int64_t row = info.features * cli_dtype_size(dtype) + info.outputs * cli_dtype_size(real_type(job));
+    int64_t most = job->memory / 4 / row + 1;
+    return info.rows < most ? info.rows : most;
+}
+
+/* Validation samples as the trainer wants them: preprocessed, in memory. */
+static int read_validation(cli_job *job)
+{
+    mercer_dataset_info info = cli_data_info(job->validation);
+    mercer_dtype real = real_type(job), dtype = mercer_preprocess_dtype(job->applied, info.dtype);
+    int64_t m = validation_rows(job);
+    int64_t *rows = cli_allocate(m, sizeof *rows);
+    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)info.rows / (double)m);
+    job->validation_x =
+        mercer_matrix_view(cli_allocate(m * info.features, (size_t)cli_dtype_size(dtype)), m, info.features, dtype);
+    job->validation_y =
+        mercer_matrix_view(cli_allocate(m * info.outputs, (size_t)cli_dtype_size(real)), m, info.outputs, real);
+    mercer_status status =
+        mercer_dataset_read(job->validation, job->applied, rows, 0, &job->validation_x, &job->validation_y, NULL);
+    free(rows);
+    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+}
+
+int cli_job_stream(cli_job *job)
+{
+    const cli_values *v = job->v;
+    mercer_stream_options options;
+    mercer_stream_options_init(&options, sizeof options);
+    options.seed = (uint64_t)cli_integer(v, "seed");
+    options.preprocess = job->applied;
+    options.augment = cli_text(v, "augment");
+    options.samples = cli_integer(v, "samples");
+    if (cli_text(v, "image") != NULL && read_image(cli_text(v, "image"), &options) != 0)
+        return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", cli_text(v, "image"));
+    mercer_status status = mercer_source_from_dataset(&job->source, job->train, &options);
+    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+}
+
+int cli_job_validation(cli_job *job)
+{
+    return job->validation != NULL ? read_validation(job) : CLI_OK;
+}
+
+/* ---- Options of training ------------------------------------------------------------------------------------------- */
+
+static const char *unless_auto(const char *text)
+{
+    return text != NULL && strcmp(text, "auto") != 0 ? text : NULL;
+}
+
+void cli_train_options(const cli_values *v, mercer_train_options *options)
+{
+    mercer_train_options_init(options, sizeof *options);
+    options->solver = unless_auto(cli_text(v, "solver"));
+    options->projector = unless_auto(cli_text(v, "projector"));
+    options->epochs = cli_integer(v, "epochs");
+    options->batch = cli_integer(v, "batch");
+    options->nystrom = cli_integer(v, "nystrom");
+    options->eigenpairs = cli_integer(v, "eigenpairs");
+    options->period = cli_integer(v, "period");
+    options->projector_nystrom = cli_integer(v, "projector-nystrom");
+    options->projector_eigenpairs = cli_integer(v, "projector-eigenpairs");
+    options->projector_passes = cli_integer(v, "projector-passes");
+    options->projector_tolerance = cli_number(v, "projector-tolerance");
+    options->projector_block = cli_integer(v, "projector-block");
+    options->carry = cli_switch(v, "carry");
+    options->step_factor = cli_number(v, "step-factor");
+    options->lambda = cli_number(v, "lambda");
+    options->average = cli_switch(v, "average");
+    options->decay = cli_switch(v, "decay");
+    options->polish = cli_integer(v, "polish");
+    options->cache = cli_switch(v, "cache");
+    options->seed = (uint64_t)cli_integer(v, "seed");
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------------------- */
+
+int64_t cli_job_memory_left(const cli_job *job, int64_t p)
+{
+    enum { LEAST = 1 << 20, STREAM = 64 << 20 }; /* the planner then says that it is too little; buffers of a stream */
+    const mercer_dataset_info *info = &job->info;
+    double row = (double)info->features * (double)cli_dtype_size(job->dtype) +
+                 (double)info->outputs * (double)cli_dtype_size(real_type(job));
+    double bytes = row * (double)p + row * (double)validation_rows(job);
+    double stream = 4 * row * (double)info->rows;
+    bytes += stream < STREAM ? stream : STREAM;
+    if (!info->mapped && strcmp(info->format, "synthetic") != 0) bytes += (double)info->bytes;
+    double left = (double)job->memory - bytes;
+    return left < LEAST ? LEAST : (int64_t)left;
+}
+
+mercer_status cli_job_plan(const cli_job *job, int64_t p, mercer_plan *plan)
+{
+    mercer_train_options options;
+    cli_train_options(job->v, &options);
+    options.memory = cli_job_memory_left(job, p);
+    mercer_dtype real = cli_dtype(cli_text(job->v, "precision"));
+    mercer_shape shape = {.struct_size = sizeof shape,
+                          .samples = job->source.rows > 0 ? job->source.rows : job->info.rows,
+                          .centers = p,
+                          .features = job->info.features,
+                          .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
+                          .points = job->dtype,
+                          .weights = real};
+    *plan = (mercer_plan){.struct_size = sizeof *plan};
+    return mercer_shape_plan(job->context, plan, &shape, &options);
+}
+
+int64_t cli_job_largest(const cli_job *job, int64_t p)
+{
+    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    int64_t low = 0, high = p; /* low fits, high does not */
+    while (high - low > (low > 1000 ? low / 100 : 1)) {
+        int64_t middle = low + (high - low) / 2;
+        if (cli_job_plan(job, middle, plan) == MERCER_OK)
+            low = middle;
+        else
+            high = middle;
+    }
+    free(plan);
+    return low;
+}
+
+int cli_job_fits(const cli_job *job, int64_t p)
+{
+    if (!cli_has(job->v, "solver")) return CLI_OK; /* nothing will be trained */
+    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    mercer_status status = cli_job_plan(job, p, plan);
+    free(plan);
+    if (status == MERCER_OK) return CLI_OK;
+    if (status != MERCER_ERROR_MEMORY) return cli_fail(job->context, status);
+    char budget[CLI_SHORT], asked[CLI_SHORT];
+    int64_t most = cli_job_largest(job, p);
+    cli_bytes_text(budget, job->memory);
+    cli_count_text(asked, p);
+    if (most == 0)
+        return cli_error(CLI_FAILURE, "%s: the memory is too small for any number of centers: give more --memory",
+                         budget);
+    return cli_error(CLI_FAILURE,
+                     "%s centers do not fit the memory of %s: at most about %" PRId64 " do; give --centers %" PRId64
+                     " or more --memory",
+                     asked, budget, most, most);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is told about a training while it runs and when it ends: to a person, to the log, as JSON. */
+#ifndef MERCER_CLI_PROGRESS_H
+#define MERCER_CLI_PROGRESS_H
+
+#include "evaluate.h"
+#include "job.h"
+
+typedef struct cli_watch {
+    cli_job *job;
+    cli_log *log;
+    cli_bar bar;
+    int begun;             /* a first call was made: rates count from there */
+    int64_t first_samples; /* a resumed training has seen some before */
+    double first_seconds;
+    double last_logged;
+    double validation_accuracy, validation_loss; /* the last known */
+} cli_watch;
+
+/* The trainer's progress callback; user is a cli_watch. Non-zero when a signal asked to stop. */
+int cli_watch_progress(void *user, const mercer_progress *progress);
+
+void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file);
+json_t *cli_plan_json(const mercer_plan *plan);
+void cli_log_start(cli_log *log, const cli_job *job, int resumed);
+void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
+/* metrics may be NULL: there is no validation set. */
+json_t *cli_summary_json(const mercer_report *report, const cli_metrics *metrics, double seconds);
+void cli_show_summary(const cli_job *job, const mercer_report *report, const cli_metrics *metrics, double seconds);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The charts of a training: losses and accuracies, the spectrum, projection residuals.
+ *
+ * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, t = lambda_{q+1} the tail: the top q become t,
+ * the others stay. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
+ */
+#include "report.h"
+
+#include "cli.h"
+#include "svg.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TABLE_ROWS = 24 };
+
+/* ---- A chart in the page ------------------------------------------------------------------------------------- */
+
+static void table_cell(page *out, const svg_chart *chart, double value)
+{
+    page_add(out, "<td class=\"n\">");
+    if (chart->percent)
+        page_percent(out, value, 2);
+    else
+        page_number(out, value, 4);
+    page_add(out, "</td>");
+}
+
+/* The numbers behind a chart, for those who cannot see it or want to copy them: a few points of each series. */
+static void chart_table(page *out, const svg_chart *chart)
+{
+    page_add(out, "<details><summary>Numbers</summary><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Series"
+                  "</th><th scope=\"col\" class=\"n\">");
+    page_escape(out, chart->x_label);
+    page_add(out, "</th><th scope=\"col\" class=\"n\">");
+    page_escape(out, chart->y_label);
+    page_add(out, "</th></tr></thead><tbody>\n");
+    for (size_t k = 0; k < chart->count; k++) {
+        const svg_series *series = &chart->series[k];
+        for (size_t i = 0; i < svg_kept(series->count, TABLE_ROWS); i++) {
+            size_t at = svg_kept_index(i, series->count, TABLE_ROWS);
+            page_add(out, "<tr><th scope=\"row\">");
+            page_escape(out, series->name);
+            page_add(out, "</th><td class=\"n\">");
+            page_number(out, series->x[at], 4);
+            page_add(out, "</td>");
+            table_cell(out, chart, series->y[at]);
+            page_add(out, "</tr>\n");
+        }
+    }
+    page_add(out, "</tbody></table></div></details>\n");
+}
+
+void report_chart(page *out, const svg_chart *chart, bool caption)
+{
+    if (svg_points(chart) == 0) return;
+    page_add(out, "<figure>");
+    if (caption) {
+        page_add(out, "<figcaption><h3>");
+        page_escape(out, chart->title);
+        page_add(out, "</h3></figcaption>\n");
+    }
+    svg_legend(out, chart);
+    svg_line_chart(out, chart);
+    chart_table(out, chart);
+    page_add(out, "</figure>\n");
+}
+
+/* ---- Losses and accuracies ----------------------------------------------------------------------------------- */
+
+static double field(const report_point *point, size_t offset)
+{
+    double value;
+    memcpy(&value, (const char *)point + offset, sizeof value);
+    return value;
+}
+
+/* The points of a curve that are known: x (count) and y (count), in one block that the series owns. */
+static svg_series curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset, double x_unit)
+{
+    double *block = cli_allocate(2 * (int64_t)run->count, sizeof *block), *y = block + run->count;
+    size_t count = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        double at = field(&run->points[i], x_offset) / x_unit, value = field(&run->points[i], y_offset);
+        if (isfinite(at) && isfinite(value)) block[count] = at, y[count++] = value;
+    }
+    return (svg_series){.name = name, .x = block, .y = y, .count = count};
+}
+
+/* Values spread over more than a factor of 20 are read on a log axis. */
+static bool wants_log(const svg_series *series, size_t count)
+{
+    double low = INFINITY, high = 0;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < series[k].count; i++) {
+            if (!(series[k].y[i] > 0)) return false;
+            low = fmin(low, series[k].y[i]), high = fmax(high, series[k].y[i]);
+        }
+    return high > 20 * low;
+}
+
+typedef struct time_axis {
+    const char *label;
+    size_t offset;
+    double unit;
+} time_axis;
+
+static time_axis seconds_axis(const report_run *run)
+{
+    double most = 0;
+    for (size_t i = 0; i < run->count; i++)
+        if (run->points[i].seconds > most) most = run->points[i].seconds;
+    time_axis axis = {"seconds", offsetof(report_point, seconds), 1};
+    if (most >= 600) axis = (time_axis){"minutes", axis.offset, 60};
+    if (most >= 4 * 3600) axis = (time_axis){"hours", axis.offset, 3600};
+    return axis;
+}
+
+static void curve_chart(page *out, const report_run *run, const char *title, const time_axis *x, bool accuracy)
+{
+    size_t train = accuracy ? offsetof(report_point, train_accuracy) : offsetof(report_point, train_loss);
+    size_t validation =
+        accuracy ? offsetof(report_point, validation_accuracy) : offsetof(report_point, validation_loss);
+    svg_series series[] = {curve(run, "training", x->offset, train, x->unit),
+                           curve(run, "validation", x->offset, validation, x->unit)};
+    svg_chart chart = {.title = title,
+                       .x_label = x->label,
+                       .y_label = accuracy ? "accuracy" : "mean squared error",
+                       .percent = accuracy,
+                       .log_y = !accuracy && wants_log(series, 2),
+                       .from_zero = !accuracy,
+                       .series = series,
+                       .count = 2};
+    report_chart(out, &chart, true);
+    free((void *)series[0].x), free((void *)series[1].x);
+}
+
+/* Training by conjugate gradients counts its steps as epochs. */
+static time_axis epochs_axis(const report_run *run)
+{
+    const char *solver = report_text(run->plan, "solver");
+    bool steps = solver && strcmp(solver, "cg") == 0;
+    return (time_axis){steps ? "steps of conjugate gradients" : "epochs", offsetof(report_point, epoch), 1};
+}
+
+void report_curves(report_page *self, const report_run *run)
+{
+    time_axis epochs = epochs_axis(run), seconds = seconds_axis(run);
+    page charts = {0};
+    if (run->count == 0) return;
+    curve_chart(&charts, run, "Loss over epochs", &epochs, false);
+    curve_chart(&charts, run, "Loss over time", &seconds, false);
+    curve_chart(&charts, run, "Accuracy over epochs", &epochs, true);
+    curve_chart(&charts, run, "Accuracy over time", &seconds, true);
+    if (charts.used > 0) {
+        report_open(self, "curves", "Learning curves",
+                    "Training values are means over the samples of the pass so far, of the model as it was then.");
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        page_add(&self->body, charts.text);
+        page_add(&self->body, "</div>\n");
+        report_close(self);
+    }
+    page_free(&charts);
+}
+
+/* ---- Spectrum ------------------------------------------------------------------------------------------------ */
+
+static void spectrum_words(page *out, double first, double tail, size_t q)
+{
+    page_add(out, "<p class=\"soft\">The top ");
+    page_count(out, (double)q);
+    page_add(out, " eigenvalues of the sample’s kernel matrix are brought down to the tail λ<sub>q+1</sub> = ");
+    page_number(out, tail, 3);
+    page_add(out, ". The largest, ");
+    page_number(out, first, 3);
+    page_add(out, ", no longer limits the step: it can be about ");
+    page_number(out, first / tail, 3);
+    page_add(out, " times as long.</p>\n");
+}
+
+void report_spectrum(report_page *self, const report_run *run)
+{
+    const json_t *values = json_object_get(run->spectrum, "values");
+    double tail = report_number(run->spectrum, "tail"), eigenpairs = report_number(run->spectrum, "eigenpairs");
+    size_t count = json_array_size(values), q = eigenpairs >= 0 && eigenpairs < 1e9 ? (size_t)eigenpairs : count - 1;
+    if (count == 0) return;
+    double *x = cli_allocate((int64_t)count, sizeof *x), *before = cli_allocate((int64_t)count, sizeof *before);
+    double *after = cli_allocate((int64_t)count, sizeof *after);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(values, i);
+        x[i] = (double)(i + 1);
+        before[i] = report_value(value);
+        after[i] = isfinite(tail) && before[i] > tail ? tail : before[i];
+    }
+    svg_series series[] = {{"before", x, before, count}, {"after preconditioning", x, after, count}};
+    svg_chart chart = {.title = "Eigenvalues of K(Xₛ, Xₛ) / s",
+                       .x_label = "index",
+                       .y_label = "eigenvalue",
+                       .log_x = count >= 20,
+                       .log_y = true,
+                       .series = series,
+                       .count = isfinite(tail) ? 2 : 1};
+    if (svg_points(&chart) > 0) {
+        report_open(self, "spectrum", "Spectrum", NULL);
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_chart(&self->body, &chart, true);
+        if (before[0] > 0 && tail > 0) spectrum_words(&self->body, before[0], tail, q);
+        page_add(&self->body, "</div>\n");
+        report_close(self);
+    }
+    free(x), free(before), free(after);
+}
+
+/* ---- Projection residuals ------------------------------------------------------------------------------------ */
+
+void report_residuals(report_page *self, const report_run *run)
+{
+    time_axis epochs = epochs_axis(run);
+    svg_series series = curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1);
+    svg_chart chart = {.title = "Relative residual of the last projection",
+                       .x_label = epochs.label,
+                       .y_label = "|h − K(Z, Z) θ| / |h|",
+                       .log_y = true,
+                       .series = &series,
+                       .count = 1};
+    if (svg_points(&chart) > 0) {
+        report_open(self, "residuals", "Projection", NULL);
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_chart(&self->body, &chart, true);
+        page_add(&self->body,
+                 "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
+                 "their right-hand side. 0 would be exact; what is carried over is made good by the next."
+                 "</p>\n</div>\n");
+        report_close(self);
+    }
+    free((void *)series.x);
+}

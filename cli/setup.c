@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data, preprocessing and kernel function of a training. */
+#include "job.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What can be judged without data ------------------------------------------------------------------------------- */
+
+/* The kernel's text with a bandwidth in it: its own, or `bandwidth`. NULL if it has none and takes none, or has one. */
+static char *with_bandwidth(const char *spec, double bandwidth)
+{
+    if (strstr(spec, "bandwidth=") != NULL) return NULL;
+    mercer_kernel kernel;
+    char *longer = cli_format("%s%cbandwidth=%.17g", spec, strchr(spec, ':') != NULL ? ',' : ':', bandwidth);
+    if (mercer_kernel_parse(NULL, &kernel, longer) == MERCER_OK) return longer;
+    free(longer);
+    return NULL;
+}
+
+static int check_kernel(const cli_values *v)
+{
+    const char *spec = cli_text(v, "kernel");
+    mercer_kernel kernel;
+    char *longer = with_bandwidth(spec, 1);
+    int wants_bandwidth = longer != NULL;
+    mercer_status status = mercer_kernel_parse(NULL, &kernel, longer != NULL ? longer : spec);
+    free(longer);
+    if (status != MERCER_OK) return cli_error(CLI_USAGE, "--kernel: %s", mercer_last_error(NULL));
+    if (!wants_bandwidth && !cli_is(v, "bandwidth", "auto"))
+        return cli_error(CLI_USAGE, "--bandwidth: the kernel %s %s", spec,
+                         strstr(spec, "bandwidth=") != NULL ? "has a bandwidth already: give it once"
+                                                            : "has no bandwidth");
+    if (!cli_is(v, "bandwidth", "auto") && !(cli_number(v, "bandwidth") > 0))
+        return cli_error(CLI_USAGE, "--bandwidth: must be above 0, or auto");
+    return CLI_OK;
+}
+
+int cli_check_job(const cli_values *v)
+{
+    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
+    return check_kernel(v);
+}
+
+/* ---- Data ---------------------------------------------------------------------------------------------------------- */
+
+int cli_job_open(cli_job *job, const cli_values *v)
+{
+    *job = (cli_job){.v = v, .memory = cli_memory(v)};
+    int code = cli_context(v, &job->context);
+    cli_request request = {.training = 1};
+    if (code == CLI_OK) code = cli_open_data(v, job->context, &request, &job->train);
+    if (code != CLI_OK) return code;
+    if (strcmp(cli_command_name(v), "train") == 0) {
+        mercer_dataset_info info = cli_data_info(job->train);
+        if (info.task == MERCER_TASK_UNLABELLED)
+            return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
+        code = cli_open_validation(v, job->context, &info, &job->validation);
+        if (code == CLI_OK) code = cli_split_data(v, job->context, &job->train, &job->validation);
+        if (code != CLI_OK) return code;
+    }
+    job->info = cli_data_info(job->train);
+    if (job->info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
+    if (job->validation != NULL) {
+        mercer_dataset_info held = cli_data_info(job->validation);
+        if (held.features != job->info.features || held.outputs != job->info.outputs)
+            return cli_error(CLI_DATA,
+                             "validation data: %" PRId64 " features and %" PRId64 " outputs, but the training data "
+                             "have %" PRId64 " and %" PRId64,
+                             held.features, held.outputs, job->info.features, job->info.outputs);
+    }
+    return CLI_OK;
+}
+
+/* ---- Preprocessing and kernel -------------------------------------------------------------------------------------- */
+
+static const char *preprocess_spec(const cli_job *job)
+{
+    const char *spec = cli_text(job->v, "preprocess"), *format = job->info.format;
+    if (strcmp(spec, "auto") != 0) return spec;
+    if (job->info.dtype == MERCER_U8) return "scale";
+    /* Chosen centers should be in the units of the file they were chosen from. */
+    if (strcmp(cli_command_name(job->v), "centers") == 0) return "none";
+    if (strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0) return "standardise";
+    return strcmp(format, "libsvm") == 0 ? "minmax" : "none";
+}
+
+/* The median distance between preprocessed rows, of at most 2000 spread over the data. */
+static int median_distance(cli_job *job, double *out)
+{
+    enum { MOST = 2000 };
+    int64_t n = job->info.rows, m = n < MOST ? n : MOST;
+    int64_t rows[MOST];
+    mercer_dtype dtype = job->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
+    void *memory = cli_allocate(m * job->info.features, (size_t)cli_dtype_size(dtype));
+    mercer_matrix X = mercer_matrix_view(memory, m, job->info.features, dtype);
+    /* A preprocessing turns anything into floats; without one samples keep their type. */
+    mercer_matrix as_is = X;
+    as_is.dtype = mercer_preprocess_dtype(job->preprocess, job->info.dtype);
+    mercer_status status = mercer_dataset_read(job->train, job->preprocess, rows, 0, &as_is, NULL, NULL);
+    if (status == MERCER_OK) status = mercer_median_distance(job->context, out, &as_is, 0);
+    free(memory);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
+}
+
+/* The kernel of --kernel and --bandwidth, in the units of preprocessed samples. */
+static int choose_kernel(cli_job *job)
+{
+    const char *spec = cli_text(job->v, "kernel");
+    double bandwidth = cli_number(job->v, "bandwidth");
+    char *longer = with_bandwidth(spec, 1);
+    int wants_bandwidth = longer != NULL;
+    free(longer);
+    longer = NULL;
+    if (wants_bandwidth && bandwidth == 0) {
+        int code = median_distance(job, &bandwidth);
+        if (code != CLI_OK) return code;
+        /* Four digits are as good as all of them, and can be typed. */
+        char digits[32];
+        snprintf(digits, sizeof digits, "%.4g", bandwidth);
+        bandwidth = strtod(digits, NULL);
+        snprintf(job->bandwidth_note, sizeof job->bandwidth_note,
+                 "bandwidth %.4g (median distance; set --bandwidth to change)", bandwidth);
+    }
+    if (wants_bandwidth) longer = with_bandwidth(spec, bandwidth);
+    mercer_status status = mercer_kernel_parse(job->context, &job->kernel, longer != NULL ? longer : spec);
+    free(longer);
+    if (status == MERCER_OK)
+        status = mercer_kernel_print(job->context, &job->kernel, job->kernel_text, sizeof job->kernel_text, NULL);
+    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+}
+
+int cli_job_prepare(cli_job *job)
+{
+    mercer_status status = mercer_preprocess_fit(&job->preprocess, job->context, preprocess_spec(job), job->train);
+    if (status != MERCER_OK) return cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
+    int code = choose_kernel(job);
+    if (code != CLI_OK) return code;
+    status = mercer_preprocess_fold(job->preprocess, &job->kernel, &job->folded);
+    if (status != MERCER_OK) return cli_fail(job->context, status);
+    job->applied = job->preprocess;
+    job->dtype = mercer_preprocess_dtype(job->preprocess, job->info.dtype);
+    return CLI_OK;
+}
+
+int cli_job_load(cli_job *job, const char *checkpoint)
+{
+    mercer_status status = mercer_model_load(&job->model, job->context, checkpoint);
+    if (status != MERCER_OK) return cli_fail(job->context, status);
+    job->applied = mercer_model_preprocess(job->model);
+    job->kernel = *mercer_model_kernel(job->model);
+    const mercer_kernel *shown = job->applied != NULL ? mercer_preprocess_kernel(job->applied) : NULL;
+    job->folded = shown != NULL;
+    if (shown == NULL) shown = &job->kernel;
+    status = mercer_kernel_print(job->context, shown, job->kernel_text, sizeof job->kernel_text, NULL);
+    if (status != MERCER_OK) return cli_fail(job->context, status);
+    job->dtype = mercer_preprocess_dtype(job->applied, job->info.dtype);
+    snprintf(job->center_method, sizeof job->center_method, "checkpoint");
+    mercer_matrix centers = mercer_model_centers(job->model);
+    if (centers.cols != job->info.features)
+        return cli_error(CLI_DATA, "%s: belongs to other data: %" PRId64 " features, but the data have %" PRId64,
+                         checkpoint, centers.cols, job->info.features);
+    if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && centers.rows != cli_job_center_count(job))
+        return cli_error(CLI_DATA, "%s: belongs to other options: %" PRId64 " centers, but --centers is %" PRId64,
+                         checkpoint, centers.rows, cli_job_center_count(job));
+    return CLI_OK;
+}
+
+void cli_job_free(cli_job *job)
+{
+    mercer_source_release(&job->source);
+    mercer_model_free(job->model);
+    mercer_preprocess_free(job->preprocess);
+    mercer_dataset_free(job->validation);
+    mercer_dataset_free(job->train);
+    free(job->centers.data);
+    free(job->validation_x.data);
+    free(job->validation_y.data);
+    mercer_context_free(job->context);
+    *job = (cli_job){0};
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory and texts. A program that cannot get a few bytes has nothing better to do than to end. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void *cli_allocate(int64_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+    if (memory == NULL)
+        exit(cli_error(CLI_FAILURE, "out of memory: %" PRId64 " x %zu bytes are not there", count, size));
+    return memory;
+}
+
+char *cli_copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    return memcpy(cli_allocate((int64_t)size, 1), text, size);
+}
+
+char *cli_format(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) exit(cli_error(CLI_INTERNAL, "internal error: a text cannot be formatted"));
+    char *text = cli_allocate((int64_t)length + 1, 1);
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 999.5 && unit < 5) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(text, CLI_SHORT, unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return text;
+}
+
+const char *cli_count_text(char text[CLI_SHORT], int64_t count)
+{
+    char digits[CLI_SHORT];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, count);
+    int out = 0;
+    for (int i = 0; i < length && out < CLI_SHORT - 2; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-') text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = '\0';
+    return text;
+}
+
+const char *cli_seconds_text(char text[CLI_SHORT], double seconds)
+{
+    if (!(seconds >= 0) || seconds > 1e9)
+        snprintf(text, CLI_SHORT, "-");
+    else if (seconds < 9.995)
+        snprintf(text, CLI_SHORT, "%.2f s", seconds);
+    else if (seconds < 59.95)
+        snprintf(text, CLI_SHORT, "%.1f s", seconds);
+    else if (seconds < 3599.5)
+        snprintf(text, CLI_SHORT, "%d min %02d s", (int)lround(seconds) / 60, (int)lround(seconds) % 60);
+    else
+        snprintf(text, CLI_SHORT, "%ld h %02ld min", lround(seconds) / 3600, lround(seconds) % 3600 / 60);
+    return text;
+}
+
+int cli_ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+double cli_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}

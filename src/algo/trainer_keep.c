@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keeping the state of a training, going on with it, and progress between steps.
+ *
+ * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the place in
+ * the samples, the watchdog. What is computed from the data at set-up (eigensystems, factors, the sample) is computed
+ * again: it is a function of the data, the options and the plan, to the last bit. So the plan must be the same one, and
+ * its text, with the threads and the budget it was made for, goes into the state.
+ */
+#include "algo/trainer.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEEP_SECONDS 600.0
+
+/* ---- The list ------------------------------------------------------------------------------------------------ */
+
+static void describe_plan(const mrc_trainer *self, char *text, size_t size)
+{
+    const mercer_plan *plan = &self->plan.shown;
+    const mercer_train_options *options = &self->options;
+    snprintf(text, size,
+             "threads %" PRId64 " budget %" PRId64 ": n %" PRId64 " p %" PRId64 " d %" PRId64 " c %" PRId64
+             " type %d ranks %d solver %s projector %s epochs %" PRId64 " m %" PRId64 " s %" PRId64 " q %" PRId64
+             " T %" PRId64 " projection %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+             " carry %d average %d decay %d cache %d %d step %.17g lambda %.17g polish %" PRId64 " patience %" PRId64
+             " seed %" PRIu64,
+             self->planned_threads, self->planned_budget, self->n, self->target.z->rows, self->target.z->cols,
+             self->target.weights->cols, (int)self->target.weights->dtype, self->comm->ranks, plan->solver,
+             plan->projector, plan->epochs, plan->batch, plan->nystrom, plan->eigenpairs, plan->period,
+             plan->projector_nystrom, plan->projector_eigenpairs, plan->projector_passes, plan->projector_block,
+             plan->carry, plan->average, plan->decay, plan->cache_data, plan->cache_centers, plan->step_factor,
+             plan->lambda, options->polish, options->patience, options->seed);
+}
+
+static void list_trainer(mrc_trainer *self, mrc_state *state)
+{
+    mercer_report *report = &self->report;
+    int64_t *const whole[] = {&self->epoch,       &self->pass_rows,    &self->samples,    &self->since_best,
+                              &self->totals.rows, &self->totals.right, &report->halvings, &report->epochs};
+    double *const real[] = {
+        &self->kept_seconds,         &self->best_score,    &self->watchdog.loss,        &self->watchdog.target,
+        &self->watchdog.best,        &self->watchdog.seen, &self->totals.squared_error, &self->totals.squared_target,
+        &self->stream.heaviest,      &report->train_loss,  &report->train_accuracy,     &report->validation_loss,
+        &report->validation_accuracy};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    mrc_state_add_flag(state, &self->have_best);
+    mercer_matrix none = mrc_view(NULL, 0, self->target.weights->cols, self->target.weights->dtype);
+    mrc_state_add_matrix(state, "state.best", self->have_best && self->best.data ? &self->best : &none);
+    describe_plan(self, state->plan, sizeof state->plan);
+}
+
+static void list_iteration(mrc_trainer *self, mrc_state *state)
+{
+    mrc_iteration *iteration = &self->iteration;
+    int64_t *const whole[] = {&iteration->steps,    &iteration->pending,     &iteration->temporary,
+                              &iteration->averaged, &iteration->projections, &self->projector_calls};
+    double *const real[] = {&iteration->halving,           &iteration->residual_sum, &iteration->projection.residual,
+                            &iteration->projection.passes, &iteration->last_step,    &iteration->decay};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    mrc_state_add_flag(state, &iteration->averaging);
+    mercer_matrix points = mrc_rows(&iteration->points, 0, iteration->temporary);
+    mercer_matrix weights = mrc_rows(&iteration->weights, 0, iteration->temporary);
+    mrc_state_add_matrix(state, "state.alpha", &iteration->alpha);
+    mrc_state_add_matrix(state, "state.good", &self->good);
+    mrc_state_add_matrix(state, "state.sum", &iteration->sum);
+    mrc_state_add_matrix(state, "state.left", &iteration->left);
+    mrc_state_add_matrix(state, "state.average", &iteration->average);
+    mrc_state_add_matrix(state, "state.points", &points);
+    mrc_state_add_matrix(state, "state.weights", &weights);
+    mrc_state_add_matrix(state, "state.sample_weights", &iteration->sample_weights);
+    mrc_state_add_matrix(state, "state.values", &iteration->values);
+}
+
+/* The trainer's list, then the solver's: `own`, or the iteration's if it is NULL. */
+static void list_all(mrc_trainer *self, const mrc_state *own, mrc_state *state)
+{
+    memset(state, 0, sizeof *state);
+    list_trainer(self, state);
+    if (!own) {
+        list_iteration(self, state);
+        return;
+    }
+    for (int i = 0; i < own->matrix_count; i++)
+        mrc_state_add_matrix(state, own->matrices[i].name, &own->matrices[i].value);
+    for (int i = 0; i < own->number_count; i++) {
+        const mrc_state_number *number = &own->numbers[i];
+        if (number->whole)
+            mrc_state_add_whole(state, number->whole);
+        else if (number->real)
+            mrc_state_add_real(state, number->real);
+        else
+            mrc_state_add_flag(state, number->flag);
+    }
+}
+
+/* ---- Saving -------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const mercer_matrix *weights, bool now)
+{
+    double seconds = self->options.checkpoint_seconds > 0 ? self->options.checkpoint_seconds : KEEP_SECONDS;
+    if (!self->keeper.save || (!now && mrc_seconds() - self->last_keep < seconds)) return MERCER_OK;
+    mrc_state state;
+    self->kept_seconds = self->earlier_seconds + mrc_seconds() - self->start;
+    if (self->projector) self->projector_calls = self->projector->calls;
+    list_all(self, own, &state);
+    if (state.overflow) return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "the state of training is too long");
+    mercer_status status = self->keeper.save(self->keeper.user, &state, weights);
+    self->last_keep = mrc_seconds();
+    if (status == MERCER_OK || now) return status;
+    mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint written, training goes on: %s",
+            mrc_error_text(self->context));
+    return MERCER_OK;
+}
+
+/* ---- Going on ------------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
+{
+    char text[MRC_STATE_PLAN];
+    MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
+    if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
+        self->planned_threads > 0 && self->planned_budget > 0)
+        return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %.80s", text);
+}
+
+static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
+{
+    char text[MRC_STATE_PLAN];
+    MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
+    if (strcmp(text, state->plan) == 0) return MERCER_OK;
+    size_t same = 0;
+    while (text[same] && text[same] == state->plan[same]) same++;
+    for (int word = 0; word < 2; word++) { /* back to the value, then to the word that names it */
+        while (same > 0 && text[same - 1] == ' ') same--;
+        while (same > 0 && text[same - 1] != ' ') same--;
+    }
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                    "the checkpoint belongs to a training with other data or options: it has \"%.40s\", this one "
+                    "\"%.40s\"",
+                    text + same, state->plan + same);
+}
+
+/* What was read may come from anywhere: no count may lead outside a matrix. */
+static mercer_status check_numbers(const mrc_trainer *self, bool iterating)
+{
+    const mrc_iteration *iteration = &self->iteration;
+    bool good = self->epoch >= 0 && self->epoch <= self->plan.shown.epochs && self->pass_rows >= 0 &&
+                self->pass_rows <= self->n && self->samples >= 0 && self->kept_seconds >= 0;
+    if (iterating)
+        good = good && iteration->temporary >= 0 && iteration->temporary <= iteration->points.rows &&
+               iteration->pending >= 0 && iteration->pending <= iteration->options.period && iteration->averaged >= 0 &&
+               iteration->halving > 0 && iteration->halving <= 1;
+    if (good) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's numbers are out of range");
+}
+
+mercer_status mrc_trainer_recall(mrc_trainer *self, mrc_state *own)
+{
+    mrc_state state;
+    list_all(self, own, &state);
+    MRC_TRY(check_plan(self, &state));
+    MRC_TRY(self->keeper.load_numbers(self->keeper.user, &state));
+    MRC_TRY(check_numbers(self, own == NULL));
+    if (self->have_best && !self->best.data)
+        MRC_TRY(mrc_field_create(&self->centers, &self->best, self->target.weights->cols, self->centers.real,
+                                 "the best weights"));
+    list_all(self, own, &state); /* sizes are known now */
+    MRC_TRY(self->keeper.load_matrices(self->keeper.user, &state));
+    self->earlier_seconds = self->kept_seconds;
+    self->last_keep = mrc_seconds();
+    if (self->projector) self->projector->calls = self->projector_calls;
+    return MERCER_OK;
+}
+
+/* ---- Progress between steps ---------------------------------------------------------------------------------- */
+
+bool mrc_trainer_poll(mrc_trainer *self)
+{
+    const mercer_train_options *options = &self->options;
+    double now = mrc_seconds();
+    if (!options->progress || !(options->progress_seconds > 0) || now - self->last_shown < options->progress_seconds)
+        return false;
+    bool iterating = self->totals.rows > 0;
+    mercer_progress progress = {.struct_size = sizeof progress,
+                                .epoch = self->epoch,
+                                .epochs = self->plan.shown.epochs,
+                                .samples = self->samples,
+                                .seconds = self->earlier_seconds + now - self->start,
+                                .train_loss = iterating ? self->totals.squared_error /
+                                                              (double)(self->totals.rows * self->target.weights->cols)
+                                                        : self->report.train_loss,
+                                .train_accuracy = iterating && options->classification == MERCER_ON
+                                                      ? (double)self->totals.right / (double)self->totals.rows
+                                                      : (double)NAN,
+                                .validation_loss = NAN,
+                                .validation_accuracy = NAN,
+                                .projection_residual = self->iteration.projection.residual,
+                                .step = self->iteration.last_step,
+                                .pass_samples = self->stream.in_pass,
+                                .pass_total = self->n,
+                                .steps = self->iteration.steps,
+                                .projections = self->iteration.projections};
+    self->last_shown = now;
+    return options->progress(options->progress_user, &progress) != 0;
+}

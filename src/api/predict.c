@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public: prediction, F = K(P(X), Z) W with P the model's preprocessing.
+ *
+ * X (m, d) is preprocessed block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
+ * blocks change no bit of it. P may overflow the range of float: X is gone through once before, so that nothing is
+ * written if it does; that costs O(m d) beside the O(m p d) of the product.
+ */
+#include "backend/backend.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "model/model.h"
+
+#include <stdio.h>
+
+enum {
+    BLOCK_ROWS = 4096,
+    ROWS_A_THREAD = 512,    /* the backend's own blocks: fewer would leave threads idle */
+    BLOCK_BYTES = 64 << 20, /* of preprocessed rows, at most (but one row at least) */
+    PART_ROWS = 256,        /* preprocessed by a thread at a time */
+};
+
+/* Rows that are preprocessed together, and room for them; no memory if they go as they are. */
+typedef struct input_block {
+    mercer_dtype dtype;
+    int64_t rows;
+    void *memory;
+} input_block;
+
+static mercer_status open_block(mercer_model *model, const mercer_matrix *X, input_block *out)
+{
+    int64_t d = X->cols;
+    *out = (input_block){.dtype = mrc_preprocess_dtype(model->preprocess, X->dtype)};
+    int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
+    out->rows = mrc_max(1, mrc_min(rows, X->rows));
+    if (mrc_preprocess_is_identity(model->preprocess)) return MERCER_OK;
+    int64_t size = mrc_dtype_size(out->dtype);
+    out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
+    return mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples");
+}
+
+typedef struct rows_task {
+    const mercer_preprocess *preprocess;
+    const mercer_matrix *to, *from;
+} rows_task;
+
+static void preprocess_part(void *argument, int64_t part, int worker)
+{
+    (void)worker;
+    const rows_task *task = argument;
+    int64_t first = part * PART_ROWS, rows = mrc_min(PART_ROWS, task->from->rows - first);
+    mercer_matrix to = mrc_rows(task->to, first, rows), from = mrc_rows(task->from, first, rows);
+    mrc_preprocess_rows(task->preprocess, &to, &from);
+}
+
+/* At most block->rows rows of X as the kernel sees them. */
+static mercer_matrix preprocessed(const mercer_model *model, const input_block *block, const mercer_matrix *X)
+{
+    if (!block->memory) return *X;
+    mercer_matrix out = mrc_view(block->memory, X->rows, X->cols, block->dtype);
+    rows_task task = {model->preprocess, &out, X};
+    int64_t parts = (X->rows + PART_ROWS - 1) / PART_ROWS;
+    mrc_parallel_for(parts > 1 ? model->context->threads : 1, parts, preprocess_part, &task);
+    return out;
+}
+
+static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X)
+{
+    for (int64_t first = 0; block->memory && first < X->rows; first += block->rows) {
+        mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
+        mercer_matrix x = preprocessed(model, block, &part);
+        char name[80];
+        snprintf(name, sizeof name, "X preprocessed (%s), from row %lld on",
+                 mrc_preprocess_name(model->preprocess->kind), (long long)first);
+        MRC_TRY(mrc_check_finite(model->context, name, &x, NULL));
+    }
+    return MERCER_OK;
+}
+
+static mercer_status check_input(mercer_model *model, const mercer_matrix *X)
+{
+    mercer_context *context = model->context;
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    if (X->cols != model->centers.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
+                        (long long)X->cols, (long long)model->centers.cols);
+    return mrc_check_finite(context, "X", X, NULL);
+}
+
+static mercer_status predict_block(mercer_model *model, const input_block *block, const mercer_matrix *F,
+                                   const mercer_matrix *X)
+{
+    mrc_backend *backend = model->context->backend;
+    mercer_matrix x = preprocessed(model, block, X);
+    mrc_pair pair = {.kernel = &model->kernel, .x = &x, .z = &model->centers, .origin = model->origin};
+    return backend->ops->kernel_matmul(backend, &pair, &model->weights, F, false);
+}
+
+static mercer_status predict(mercer_model *model, const input_block *block, const mercer_matrix *F,
+                             const mercer_matrix *X)
+{
+    if (!block->memory) return predict_block(model, block, F, X);
+    for (int64_t first = 0; first < X->rows; first += block->rows) {
+        int64_t some = mrc_min(block->rows, X->rows - first);
+        mercer_matrix x = mrc_rows(X, first, some), f = mrc_rows(F, first, some);
+        MRC_TRY(predict_block(model, block, &f, &x));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    input_block block;
+    MRC_TRY(check_input(model, X));
+    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
+    MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
+    MRC_TRY(open_block(model, X, &block));
+    mercer_status status = check_preprocessed(model, &block, X);
+    if (status == MERCER_OK) status = predict(model, &block, F, X);
+    mrc_free(context, block.memory);
+    return status;
+}
+
+/* The first of equals. */
+static int32_t largest_output(const mercer_matrix *f, int64_t i)
+{
+    int32_t best = 0;
+    for (int32_t j = 1; j < f->cols; j++)
+        if (mrc_load(f, i, j) > mrc_load(f, i, best)) best = j;
+    return best;
+}
+
+static mercer_status classify(mercer_model *model, const input_block *block, int32_t *labels, const mercer_matrix *X)
+{
+    void *memory;
+    int64_t c = model->weights.cols;
+    mercer_dtype dtype = model->weights.dtype;
+    MRC_TRY(mrc_alloc(model->context, &memory, block->rows * c, mrc_dtype_size(dtype), "predictions"));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < X->rows && status == MERCER_OK; first += block->rows) {
+        mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
+        mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
+        status = predict_block(model, block, &f, &part);
+        for (int64_t i = 0; i < part.rows && status == MERCER_OK; i++) labels[first + i] = largest_output(&f, i);
+    }
+    mrc_free(model->context, memory);
+    return status;
+}
+
+mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    input_block block;
+    MRC_TRY(check_input(model, X));
+    if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    MRC_TRY(open_block(model, X, &block));
+    mercer_status status = check_preprocessed(model, &block, X);
+    if (status == MERCER_OK) status = classify(model, &block, labels, X);
+    mrc_free(context, block.memory);
+    return status;
+}

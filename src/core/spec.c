@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Texts of the form "name:parameter=value,...": reading them, with errors that say what is valid. */
+#include "core/spec.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_CHARS = 512, WORD_CHARS = MRC_SPEC_WORD };
+
+/* ---- Numbers ------------------------------------------------------------------------------------------------- */
+
+bool mrc_parse_number(const char *word, double *value)
+{
+    size_t length = strlen(word);
+    if (length == 0 || length >= WORD_CHARS || strspn(word, "0123456789+-.eE") != length) return false;
+    char local[WORD_CHARS];
+    snprintf(local, sizeof local, "%s", word);
+    char *point = strchr(local, '.');
+    if (point) *point = localeconv()->decimal_point[0];
+    char *end;
+    *value = strtod(local, &end);
+    return *end == 0 && isfinite(*value);
+}
+
+void mrc_print_number(double value, char *text, size_t size)
+{
+    int fewest = fabs(value) >= 1 && fabs(value) < 1e15 ? 1 + (int)log10(fabs(value)) : 1;
+    for (int digits = fewest; digits <= 17; digits++) {
+        snprintf(text, size, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    char *point = strchr(text, localeconv()->decimal_point[0]);
+    if (point) *point = '.';
+}
+
+/* ---- Parameters ---------------------------------------------------------------------------------------------- */
+
+double mrc_parameter_get(const void *object, const mrc_parameter *parameter)
+{
+    const char *field = (const char *)object + parameter->offset;
+    if (parameter->kind == MRC_REAL) {
+        double value;
+        memcpy(&value, field, sizeof value);
+        return value;
+    }
+    int32_t value;
+    memcpy(&value, field, sizeof value);
+    return value;
+}
+
+void mrc_parameter_set(void *object, const mrc_parameter *parameter, double value)
+{
+    char *field = (char *)object + parameter->offset;
+    if (parameter->kind == MRC_REAL) {
+        memcpy(field, &value, sizeof value);
+        return;
+    }
+    int32_t whole = (int32_t)value;
+    memcpy(field, &whole, sizeof whole);
+}
+
+bool mrc_parameter_valid(const mrc_parameter *parameter, double value)
+{
+    if (!(value <= parameter->high)) return false; /* NaN fails too */
+    if (parameter->low_included ? value < parameter->low : value <= parameter->low) return false;
+    return parameter->kind == MRC_REAL || value == floor(value);
+}
+
+void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size)
+{
+    if (parameter->kind == MRC_WORD) {
+        snprintf(text, size, "a name");
+        return;
+    }
+    char upper[48] = "";
+    if (parameter->high < 1e100) snprintf(upper, sizeof upper, " and <= %g", parameter->high);
+    snprintf(text, size, "%s %g%s%s", parameter->low_included ? ">=" : ">", parameter->low, upper,
+             parameter->kind == MRC_WHOLE ? ", whole" : "");
+}
+
+static bool has_parameter(const mrc_spec_form *form, int i)
+{
+    return i < MRC_SPEC_PARAMETERS && form->parameters[i].name;
+}
+
+/* ---- Messages ------------------------------------------------------------------------------------------------ */
+
+const mrc_spec_form *mrc_spec_form_at(const mrc_spec_grammar *grammar, int index)
+{
+    return (const mrc_spec_form *)((const char *)grammar->forms + (size_t)index * grammar->stride);
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", more);
+}
+
+/* Letters to change, insert or leave out to make one word of the other (Levenshtein). */
+static int edits(const char *a, const char *b)
+{
+    int row[WORD_CHARS + 1], length = (int)strlen(b);
+    if (length > WORD_CHARS) return WORD_CHARS;
+    for (int j = 0; j <= length; j++) row[j] = j;
+    for (int i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = i + 1;
+        for (int j = 0; j < length; j++) {
+            int change = diagonal + (a[i] != b[j]), other = 1 + (row[j] < row[j + 1] ? row[j] : row[j + 1]);
+            diagonal = row[j + 1];
+            row[j + 1] = change < other ? change : other;
+        }
+    }
+    return row[length];
+}
+
+/* Keeps the name if it is nearer to the word than the best so far and not too far off to be meant. */
+static void consider(const char *word, const char *name, const char **best, int *fewest)
+{
+    int count = edits(word, name);
+    if (count < *fewest && 2 * count <= (int)strlen(name)) {
+        *fewest = count;
+        *best = name;
+    }
+}
+
+static void suggest(const char *name, char *text, size_t size)
+{
+    text[0] = 0;
+    if (name) snprintf(text, size, " (did you mean '%s'?)", name);
+}
+
+static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *grammar, const char *name)
+{
+    char names[TEXT_CHARS] = "", hint[2 * WORD_CHARS];
+    const char *best = NULL;
+    int fewest = WORD_CHARS;
+    for (int i = 0; i < grammar->count; i++) {
+        const char *known = mrc_spec_form_at(grammar, i)->name;
+        if (i > 0) append(names, sizeof names, ", ");
+        append(names, sizeof names, known);
+        consider(name, known, &best, &fewest);
+    }
+    suggest(best, hint, sizeof hint);
+    if (!name[0])
+        return mrc_fail(context, grammar->status, "%s specification has no name; valid names: %s (for example %s)",
+                        grammar->what, names, mrc_spec_form_at(grammar, 0)->example);
+    return mrc_fail(context, grammar->status, "unknown %s '%s'%s; valid names: %s", grammar->what, name, hint, names);
+}
+
+/* "bandwidth (> 0), gamma (> 0 and <= 2)" */
+static void list_parameters(const mrc_spec_form *form, char *text, size_t size)
+{
+    text[0] = 0;
+    for (int i = 0; has_parameter(form, i); i++) {
+        const mrc_parameter *parameter = &form->parameters[i];
+        char range[96], item[192];
+        mrc_parameter_range(parameter, range, sizeof range);
+        snprintf(item, sizeof item, "%s%s (%s%s)", i ? ", " : "", parameter->name, range,
+                 parameter->required ? ", required" : "");
+        append(text, size, item);
+    }
+    if (!text[0]) append(text, size, "none");
+}
+
+static mercer_status fail_parameter(mercer_context *context, const mrc_spec_grammar *grammar, const mrc_spec_form *form,
+                                    const char *what, const char *word)
+{
+    char valid[TEXT_CHARS], hint[2 * WORD_CHARS];
+    const char *best = NULL;
+    int fewest = WORD_CHARS;
+    list_parameters(form, valid, sizeof valid);
+    for (int i = 0; has_parameter(form, i); i++) consider(word, form->parameters[i].name, &best, &fewest);
+    suggest(fewest > 0 ? best : NULL, hint, sizeof hint);
+    return mrc_fail(context, grammar->status, "%s %s: %s '%s'%s; parameters of %s: %s (for example %s)", grammar->what,
+                    form->name, what, word, hint, form->name, valid, form->example);
+}
+
+/* ---- Parsing ------------------------------------------------------------------------------------------------- */
+
+/* Copies up to a delimiter into word and returns what follows. No valid word fills the buffer: one that would is cut
+   and ends in "..", which no name and no number does. */
+static const char *take_word(const char *text, const char *delimiters, char word[WORD_CHARS])
+{
+    size_t length = strcspn(text, delimiters);
+    if (length < WORD_CHARS)
+        snprintf(word, WORD_CHARS, "%.*s", (int)length, text);
+    else
+        snprintf(word, WORD_CHARS, "%.*s..", WORD_CHARS - 3, text);
+    return text + length;
+}
+
+static const mrc_parameter *find_parameter(const mrc_spec_form *form, const char *name, int *index)
+{
+    for (*index = 0; has_parameter(form, *index); ++*index)
+        if (strcmp(form->parameters[*index].name, name) == 0) return &form->parameters[*index];
+    return NULL;
+}
+
+static mercer_status set_value(mercer_context *context, const mrc_spec_grammar *grammar, const mrc_spec_form *form,
+                               const mrc_parameter *parameter, const char *word, void *object)
+{
+    if (parameter->kind == MRC_WORD) {
+        if (!word[0]) return fail_parameter(context, grammar, form, "no value given for", parameter->name);
+        snprintf((char *)object + parameter->offset, WORD_CHARS, "%s", word);
+        return MERCER_OK;
+    }
+    double value;
+    if (!mrc_parse_number(word, &value)) return fail_parameter(context, grammar, form, "not a number:", word);
+    if (!mrc_parameter_valid(parameter, value)) {
+        char range[96];
+        mrc_parameter_range(parameter, range, sizeof range);
+        return mrc_fail(context, grammar->status, "%s %s: %s=%s is out of range; it must be %s", grammar->what,
+                        form->name, parameter->name, word, range);
+    }
+    mrc_parameter_set(object, parameter, value);
+    return MERCER_OK;
+}
+
+/* One "name=value". Marks it in *given; a second mention is an error. */
+static mercer_status parse_parameter(mercer_context *context, const mrc_spec_grammar *grammar,
+                                     const mrc_spec_form *form, const char **text, void *object, unsigned *given)
+{
+    char name[WORD_CHARS], word[WORD_CHARS];
+    *text = take_word(*text, "=,", name);
+    int index;
+    const mrc_parameter *parameter = find_parameter(form, name, &index);
+    if (!parameter) return fail_parameter(context, grammar, form, "unknown parameter", name);
+    if (**text != '=') return fail_parameter(context, grammar, form, "no value given for", name);
+    *text = take_word(*text + 1, ",", word);
+    if (*given & 1u << index) return fail_parameter(context, grammar, form, "given twice:", name);
+    *given |= 1u << index;
+    return set_value(context, grammar, form, parameter, word, object);
+}
+
+static mercer_status parse_parameters(mercer_context *context, const mrc_spec_grammar *grammar,
+                                      const mrc_spec_form *form, const char *text, void *object)
+{
+    unsigned given = 0;
+    while (*text) {
+        MRC_TRY(parse_parameter(context, grammar, form, &text, object, &given));
+        if (*text != ',') break;
+        text++;
+        if (!*text) return fail_parameter(context, grammar, form, "nothing follows the last", ",");
+    }
+    for (int i = 0; has_parameter(form, i); i++) {
+        const mrc_parameter *parameter = &form->parameters[i];
+        if (given & 1u << i) continue;
+        if (parameter->required) return fail_parameter(context, grammar, form, "missing parameter", parameter->name);
+        if (parameter->kind == MRC_WORD)
+            ((char *)object)[parameter->offset] = 0;
+        else
+            mrc_parameter_set(object, parameter, parameter->fallback);
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
+                            int *index)
+{
+    char name[WORD_CHARS];
+    const char *rest = take_word(text, ":", name);
+    for (int i = 0; i < grammar->count; i++) {
+        const mrc_spec_form *form = mrc_spec_form_at(grammar, i);
+        if (strcmp(form->name, name) != 0) continue;
+        *index = i;
+        return parse_parameters(context, grammar, form, *rest == ':' ? rest + 1 : rest, object);
+    }
+    return fail_name(context, grammar, name);
+}

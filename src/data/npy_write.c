@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NPY files written, atomically, a block of rows at a time: the data may be larger than memory, or computed. */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/dataset.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 1 << 20, HEADER_UNIT = 64 };
+
+static const char *descr_of(mercer_dtype dtype)
+{
+    const uint16_t one = 1;
+    bool little = *(const uint8_t *)&one == 1;
+    switch (dtype) {
+        case MERCER_F64: return little ? "<f8" : ">f8";
+        case MERCER_F32: return little ? "<f4" : ">f4";
+        case MERCER_F16: return little ? "<f2" : ">f2";
+        case MERCER_U8: return "|u1";
+    }
+    return "";
+}
+
+/* Version 1.0; spaces before the final newline bring the data to a multiple of 64 bytes, where they can be mapped. */
+static mercer_status write_header(mrc_writer *writer, const char *descr, const char *shape)
+{
+    char header[4 * HEADER_UNIT];
+    int length = snprintf(header + 10, sizeof header - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                          descr, shape);
+    int64_t total = mrc_round_up(10 + length + 1, HEADER_UNIT);
+    memcpy(header, "\x93NUMPY\1\0", 8);
+    header[8] = (char)((total - 10) & 0xff);
+    header[9] = (char)((total - 10) >> 8);
+    memset(header + 10 + length, ' ', (size_t)(total - 10 - length));
+    header[total - 1] = '\n';
+    return mrc_writer_write(writer, header, total);
+}
+
+static mercer_status write_rows(mrc_writer *writer, const mercer_matrix *matrix)
+{
+    int64_t row = matrix->cols * mrc_dtype_size(matrix->dtype);
+    if (matrix->ld == matrix->cols) return mrc_writer_write(writer, matrix->data, matrix->rows * row);
+    for (int64_t i = 0; i < matrix->rows; i++) MRC_TRY(mrc_writer_write(writer, mrc_row(matrix, i), row));
+    return MERCER_OK;
+}
+
+/* Ends what `status` tells: a file that is complete takes its name, any other leaves no trace. */
+static mercer_status finish(mrc_writer *writer, mercer_status status)
+{
+    if (status == MERCER_OK) return mrc_writer_commit(writer);
+    mrc_writer_cancel(writer);
+    return status;
+}
+
+mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path)
+{
+    char shape[64];
+    mrc_writer writer;
+    snprintf(shape, sizeof shape, "%lld, %lld", (long long)matrix->rows, (long long)matrix->cols);
+    MRC_TRY(mrc_writer_open(&writer, context, path));
+    mercer_status status = write_header(&writer, descr_of(matrix->dtype), shape);
+    if (status == MERCER_OK) status = write_rows(&writer, matrix);
+    return finish(&writer, status);
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+/* Images keep their shape, so that whoever reads them knows it. */
+static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
+{
+    long long n = dataset->rows, h = dataset->height, w = dataset->width, c = dataset->channels;
+    if (h * w * c != dataset->features || h == 0)
+        snprintf(out, size, "%lld, %lld", n, (long long)dataset->features);
+    else if (c == 1)
+        snprintf(out, size, "%lld, %lld, %lld", n, h, w);
+    else
+        snprintf(out, size, "%lld, %lld, %lld, %lld", n, h, w, c);
+}
+
+/* How the targets of a dataset are stored: values; or the names of classes, as integers where all are, else as texts. */
+typedef struct target_form {
+    const char *descr;
+    char text_descr[32];
+    int64_t bytes; /* of an element */
+    bool integers;
+    const uint8_t *names; /* (outputs, bytes) what is written for each class; NULL for values */
+    void *memory;
+} target_form;
+
+/* A name that an integer has when it is read back: no sign but a minus, no leading zeros, at most 15 digits. */
+static bool is_integer_name(const char *name, int64_t *value)
+{
+    const char *digits = name + (*name == '-');
+    size_t length = strlen(digits);
+    if (length == 0 || length > 15 || strspn(digits, "0123456789") != length) return false;
+    if (digits[0] == '0' && (length > 1 || digits != name)) return false;
+    for (*value = 0; *digits; digits++) *value = *value * 10 + (*digits - '0');
+    if (*name == '-') *value = -*value;
+    return true;
+}
+
+/* UTF-8 to 32-bit characters; the number of them, or -1 if the text is not UTF-8. out may be NULL. */
+static int64_t decode(const char *text, uint32_t *out)
+{
+    int64_t count = 0;
+    for (const uint8_t *at = (const uint8_t *)text; *at; count++) {
+        int extra = *at < 0x80                  ? 0
+                    : *at >= 0xc2 && *at < 0xe0 ? 1
+                    : *at >= 0xe0 && *at < 0xf0 ? 2
+                    : *at >= 0xf0 && *at < 0xf5 ? 3
+                                                : -1;
+        static const uint8_t mask[] = {0x7f, 0x1f, 0x0f, 0x07};
+        if (extra < 0) return -1;
+        uint32_t character = *at++ & mask[extra];
+        for (int i = 0; i < extra; i++, at++) {
+            if ((*at & 0xc0) != 0x80) return -1;
+            character = character << 6 | (*at & 0x3f);
+        }
+        if (out) out[count] = character;
+    }
+    return count;
+}
+
+static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
+{
+    const uint16_t one = 1;
+    bool little = *(const uint8_t *)&one == 1;
+    int64_t longest = 1;
+    int64_t value;
+    out->integers = true;
+    for (int64_t i = 0; i < dataset->outputs; i++) {
+        int64_t length = decode(dataset->label_names[i], NULL);
+        if (length < 0)
+            return mrc_fail(dataset->context, MERCER_ERROR_DATA, "class %lld: its name is not UTF-8 text",
+                            (long long)i);
+        longest = mrc_max(longest, length);
+        out->integers = out->integers && is_integer_name(dataset->label_names[i], &value);
+    }
+    out->bytes = out->integers ? (int64_t)sizeof(int64_t) : longest * (int64_t)sizeof(uint32_t);
+    MRC_TRY(mrc_alloc_zero(dataset->context, &out->memory, dataset->outputs, out->bytes, "names of classes"));
+    for (int64_t i = 0; i < dataset->outputs; i++) {
+        uint8_t *to = (uint8_t *)out->memory + i * out->bytes;
+        if (!out->integers) {
+            decode(dataset->label_names[i], (uint32_t *)(void *)to);
+        } else {
+            is_integer_name(dataset->label_names[i], &value);
+            *(int64_t *)(void *)to = value;
+        }
+    }
+    out->names = out->memory;
+    snprintf(out->text_descr, sizeof out->text_descr, "%c%c%lld", little ? '<' : '>', out->integers ? 'i' : 'U',
+             (long long)(out->integers ? 8 : longest));
+    return MERCER_OK;
+}
+
+/* Scratch for a block of rows as they are computed or gathered. */
+typedef struct block {
+    int64_t rows;
+    mercer_matrix x, y;
+    int32_t *labels;
+    uint8_t *names;
+    void *memory;
+} block;
+
+static mercer_status open_block(const mercer_dataset *dataset, const target_form *form, mercer_dtype values, block *out)
+{
+    int64_t x = mrc_round_up(dataset->features * mrc_dtype_size(dataset->dtype), 8);
+    int64_t y = mrc_round_up(dataset->outputs * mrc_dtype_size(values), 8), names = mrc_round_up(form->bytes, 8);
+    out->rows = mrc_max(1, mrc_min(dataset->rows, BLOCK_BYTES / (x + y + names + 8)));
+    MRC_TRY(mrc_alloc(dataset->context, &out->memory, out->rows, x + y + names + 8, "a block of samples"));
+    char *at = out->memory;
+    out->x = mrc_view(at, out->rows, dataset->features, dataset->dtype);
+    at += out->rows * x;
+    out->y = mrc_view(at, out->rows, dataset->outputs, values);
+    at += out->rows * y;
+    out->names = (uint8_t *)at;
+    at += out->rows * names;
+    out->labels = (int32_t *)(void *)at;
+    return MERCER_OK;
+}
+
+/* Targets of rows first .. first + rows - 1. */
+static mercer_status write_targets(mrc_writer *writer, const target_form *form, const block *part)
+{
+    if (!form->names) return write_rows(writer, &part->y);
+    for (int64_t i = 0; i < part->x.rows; i++)
+        memcpy(part->names + i * form->bytes, form->names + part->labels[i] * form->bytes, (size_t)form->bytes);
+    return mrc_writer_write(writer, part->names, part->x.rows * form->bytes);
+}
+
+static mercer_status write_blocks(const mercer_dataset *dataset, const target_form *form, block *part,
+                                  mrc_writer *samples, mrc_writer *targets)
+{
+    for (int64_t first = 0; first < dataset->rows; first += part->rows) {
+        part->x.rows = part->y.rows = mrc_min(part->rows, dataset->rows - first);
+        bool classes = dataset->task == MERCER_TASK_CLASSIFICATION;
+        mrc_dataset_fetch(dataset, NULL, first, &part->x, targets && !classes ? &part->y : NULL,
+                          targets && classes ? part->labels : NULL);
+        MRC_TRY(write_rows(samples, &part->x));
+        if (targets) MRC_TRY(write_targets(targets, form, part));
+    }
+    return MERCER_OK;
+}
+
+static mercer_status write_both(const mercer_dataset *dataset, const target_form *form, block *part,
+                                mrc_writer *samples, mrc_writer *targets)
+{
+    char shape[128];
+    sample_shape(dataset, shape, sizeof shape);
+    MRC_TRY(write_header(samples, descr_of(dataset->dtype), shape));
+    if (targets) {
+        long long rows = dataset->rows, cols = dataset->outputs;
+        if (form->names || cols == 1)
+            snprintf(shape, sizeof shape, "%lld,", rows);
+        else
+            snprintf(shape, sizeof shape, "%lld, %lld", rows, cols);
+        MRC_TRY(write_header(targets, form->names ? form->text_descr : descr_of(part->y.dtype), shape));
+    }
+    return write_blocks(dataset, form, part, samples, targets);
+}
+
+mercer_status mrc_dataset_write_npy(const mercer_dataset *dataset, const char *samples, const char *targets)
+{
+    mercer_context *context = dataset->context;
+    mercer_dtype values = dataset->y.data ? dataset->y.dtype : dataset->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    target_form form = {0};
+    block part = {0};
+    mrc_writer to = {.descriptor = -1}, targets_to = {.descriptor = -1};
+    mercer_status status = MERCER_OK;
+    if (targets && dataset->task == MERCER_TASK_CLASSIFICATION) status = name_form(dataset, &form);
+    if (status == MERCER_OK) status = open_block(dataset, &form, values, &part);
+    if (status == MERCER_OK) status = mrc_writer_open(&to, context, samples);
+    if (status == MERCER_OK && targets) status = mrc_writer_open(&targets_to, context, targets);
+    if (status == MERCER_OK) status = write_both(dataset, &form, &part, &to, targets ? &targets_to : NULL);
+    /* The targets first: a file of samples without them is less use than the other way round, and neither is there
+       before both are complete. */
+    if (status == MERCER_OK && targets) status = mrc_writer_commit(&targets_to);
+    if (status == MERCER_OK) status = mrc_writer_commit(&to);
+    mrc_writer_cancel(&targets_to);
+    mrc_writer_cancel(&to);
+    mrc_free(context, part.memory);
+    mrc_free(context, form.memory);
+    return status;
+}

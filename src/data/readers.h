@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Readers of text: they fill a dataset with samples made dense in memory, and collect the targets beside them. */
+#ifndef MRC_DATA_READERS_H
+#define MRC_DATA_READERS_H
+
+#include "data/input.h"
+#include "data/targets.h"
+
+/* Which rows of a file are wanted. */
+typedef struct mrc_slice {
+    int64_t first, rows; /* rows 0: all of the rest */
+    int64_t total;       /* rows of the file; set by the reader */
+} mrc_slice;
+
+/* The file turns out to have `total` rows: checks the range and settles how many are meant. */
+mercer_status mrc_slice_settle(mrc_slice *slice, const mrc_input *input, int64_t total);
+
+typedef struct mrc_reading {
+    const mrc_input *input;
+    const mercer_dataset_options *options;
+    mrc_format format;
+    mrc_slice slice;
+    bool want_targets;   /* of the file of samples: they are in it */
+    mrc_targets targets; /* opened by the reader if it found any */
+    bool have_targets;
+} mrc_reading;
+
+mercer_status mrc_csv_samples(mrc_reading *reading, mercer_dataset *dataset);
+/* A file of targets alone for `expected` samples: one column, or the one named by the options. */
+mercer_status mrc_csv_targets(mrc_reading *reading, int64_t expected);
+mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Some rows of a dataset as a dataset of its own, copied into memory. */
+#include "data/dataset.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/targets.h"
+
+static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
+{
+    if (from->label_names) {
+        MRC_TRY(mrc_copy_texts(to->context, &to->label_text, from->label_names, from->outputs));
+        to->label_names = to->label_text;
+    }
+    if (from->feature_names) {
+        MRC_TRY(mrc_copy_texts(to->context, &to->feature_text, from->feature_names, from->features));
+        to->feature_names = to->feature_text;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, const int64_t *rows)
+{
+    int64_t row;
+    mercer_dtype real = from->y.data ? from->y.dtype : MERCER_F32;
+    if (!mrc_multiply(from->features, mrc_dtype_size(from->dtype), &row))
+        return mrc_fail(to->context, MERCER_ERROR_SHAPE, "a sample of %lld features is too large",
+                        (long long)from->features);
+    MRC_TRY(mrc_alloc(to->context, &to->x_memory, to->rows, row, "samples of a part"));
+    to->x = mrc_view(to->x_memory, to->rows, to->features, to->dtype);
+    if (to->task == MERCER_TASK_CLASSIFICATION) {
+        MRC_TRY(mrc_alloc(to->context, &to->label_memory, to->rows, sizeof *to->labels, "labels of a part"));
+        to->labels = to->label_memory;
+    } else if (to->task == MERCER_TASK_REGRESSION) {
+        MRC_TRY(mrc_alloc(to->context, &to->y_memory, to->rows, to->outputs * mrc_dtype_size(real),
+                          "targets of a part"));
+        to->y = mrc_view(to->y_memory, to->rows, to->outputs, real);
+    }
+    mrc_dataset_fetch(from, rows, 0, &to->x, to->y.data ? &to->y : NULL, to->labels);
+    return MERCER_OK;
+}
+
+mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(from->context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
+    mercer_dataset *to = memory;
+    *to = (mercer_dataset){.context = from->context,
+                           .format = from->format,
+                           .task = from->task,
+                           .rows = count,
+                           .features = from->features,
+                           .outputs = from->outputs,
+                           .dtype = from->dtype,
+                           .height = from->height,
+                           .width = from->width,
+                           .channels = from->channels};
+    mercer_status status = copy_names(from, to);
+    if (status == MERCER_OK) status = copy_rows(from, to, rows);
+    if (status == MERCER_OK)
+        *out = to;
+    else
+        mrc_dataset_free(to);
+    return status;
+}

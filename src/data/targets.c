@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Targets: which different ones there are, found with a hash table while they are read. */
+#include "data/targets.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+#include "data/input.h"
+#include "data/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xxhash.h>
+
+enum { SLOTS = 1 << 15, AUTO_CLASSES = 100, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
+
+/* ---- Collecting ---------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
+                               int64_t room)
+{
+    *out = (mrc_targets){
+        .context = context, .path = path, .origin = origin, .room = room, .whole = true, .text_place = -1};
+    void *values, *classes = NULL, *found = NULL, *slots = NULL, *texts = NULL;
+    mercer_status status = mrc_alloc(context, &values, room, sizeof(double), "targets");
+    if (status == MERCER_OK) status = mrc_alloc(context, &classes, room, sizeof(int32_t), "targets");
+    if (status == MERCER_OK) status = mrc_alloc(context, &found, MRC_MOST_CLASSES, sizeof(mrc_target_class), "classes");
+    if (status == MERCER_OK) status = mrc_alloc(context, &slots, SLOTS, sizeof(int32_t), "classes");
+    out->texts_room = 4096;
+    if (status == MERCER_OK) status = mrc_alloc(context, &texts, out->texts_room, 1, "names of classes");
+    out->values = values;
+    out->classes = classes;
+    out->found = found;
+    out->slots = slots;
+    out->texts = texts;
+    if (status != MERCER_OK)
+        mrc_targets_close(out);
+    else
+        memset(slots, 0xff, SLOTS * sizeof(int32_t));
+    return status;
+}
+
+void mrc_targets_close(mrc_targets *self)
+{
+    mrc_free(self->context, self->values);
+    mrc_free(self->context, self->classes);
+    mrc_free(self->context, self->found);
+    mrc_free(self->context, self->slots);
+    mrc_free(self->context, self->texts);
+    *self = (mrc_targets){.context = self->context};
+}
+
+/* "line 3" or "element 2 (from 0)". */
+static const char *place_text(const mrc_targets *self, int64_t place, char out[64])
+{
+    bool lines = self->origin == MRC_TARGETS_TEXT;
+    snprintf(out, 64, lines ? "line %lld" : "element %lld (from 0)", (long long)place);
+    return out;
+}
+
+static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
+{
+    if (self->texts_used + length + 1 > self->texts_room) {
+        void *memory;
+        int64_t room = 2 * self->texts_room + length + 1;
+        MRC_TRY(mrc_alloc(self->context, &memory, room, 1, "names of classes"));
+        memcpy(memory, self->texts, (size_t)self->texts_used);
+        mrc_free(self->context, self->texts);
+        self->texts = memory;
+        self->texts_room = room;
+    }
+    *at = self->texts_used;
+    memcpy(self->texts + *at, text, (size_t)length);
+    self->texts[*at + length] = 0;
+    self->texts_used += length + 1;
+    return MERCER_OK;
+}
+
+static bool is_class(const mrc_targets *self, const mrc_target_class *entry, const char *text, int64_t length,
+                     double value)
+{
+    if (!text) return entry->text < 0 && entry->value == value;
+    return entry->text >= 0 && strncmp(self->texts + entry->text, text, (size_t)length) == 0 &&
+           self->texts[entry->text + length] == 0;
+}
+
+/* The slot of a class: a name if text is not NULL, else a number. An empty slot if it is not there. */
+static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t length, double value)
+{
+    value += 0.0; /* -0 is 0 */
+    uint64_t hash = text ? XXH3_64bits(text, (size_t)length) : XXH3_64bits(&value, sizeof value);
+    for (uint64_t i = hash;; i++) {
+        int32_t *slot = &self->slots[i % SLOTS];
+        if (*slot < 0 || is_class(self, &self->found[*slot], text, length, value)) return slot;
+    }
+}
+
+static mercer_status add(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
+{
+    if (self->rows == self->room)
+        return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: more targets than were counted", self->path);
+    self->values[self->rows] = value;
+    if (!self->too_many) {
+        int32_t *slot = find_slot(self, text, length, value);
+        if (*slot < 0 && self->count == MRC_MOST_CLASSES) {
+            self->too_many = true;
+        } else if (*slot < 0) {
+            mrc_target_class *entry = &self->found[self->count];
+            *entry = (mrc_target_class){.value = value, .text = -1, .place = place};
+            if (text) MRC_TRY(keep_text(self, text, length, &entry->text));
+            *slot = (int32_t)self->count++;
+        }
+        if (!self->too_many) self->classes[self->rows] = *slot;
+    }
+    self->rows++;
+    return MERCER_OK;
+}
+
+mercer_status mrc_targets_number(mrc_targets *self, double value, int64_t place)
+{
+    char where[64];
+    if (!isfinite(value))
+        return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: the target is %s", self->path,
+                        place_text(self, place, where), isnan(value) ? "NaN" : "infinite");
+    value += 0.0; /* -0 is 0 */
+    if (value != floor(value)) self->whole = false;
+    return add(self, NULL, 0, value, place);
+}
+
+static mercer_status add_name(mrc_targets *self, const char *text, int64_t length, int64_t place)
+{
+    char where[64];
+    if (length >= MRC_LABEL_CHARS)
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "%s: %s: the target has %lld characters; a name of a class "
+                        "has at most %d",
+                        self->path, place_text(self, place, where), (long long)length, MRC_LABEL_CHARS - 1);
+    if (memchr(text, 0, (size_t)length))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s: a zero byte in a target; is the file text?",
+                        self->path, place_text(self, place, where));
+    if (self->text_place < 0) {
+        self->text_place = place;
+        MRC_TRY(keep_text(self, text, length, &self->text_first));
+    }
+    self->whole = false;
+    return add(self, text, length, NAN, place);
+}
+
+mercer_status mrc_targets_text(mrc_targets *self, const char *text, int64_t length, int64_t place)
+{
+    char where[64];
+    double value = 0;
+    while (length > 0 && (*text == ' ' || *text == '\t')) text++, length--;
+    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t')) length--;
+    mrc_number kind = mrc_read_number(text, text + length, &value);
+    if (kind == MRC_NUMBER) return mrc_targets_number(self, value, place);
+    if (kind == MRC_NUMBER_INFINITE) return mrc_targets_number(self, INFINITY, place);
+    if (length == 0)
+        return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: the target is missing", self->path,
+                        place_text(self, place, where));
+    if (length == 3 && strncasecmp(text, "nan", 3) == 0) return mrc_targets_number(self, (double)NAN, place);
+    return add_name(self, text, length, place);
+}
+
+/* The name of a class that is a number: whole ones without point and exponent. */
+static void print_number(char out[NUMBER_CHARS], double value)
+{
+    if (value == floor(value) && fabs(value) < 0x1p53)
+        snprintf(out, NUMBER_CHARS, "%lld", (long long)value);
+    else
+        mrc_print_number(value, out, NUMBER_CHARS);
+}
+
+/* ---- Settling ------------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count)
+{
+    int64_t bytes = count * (int64_t)sizeof(char *);
+    for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(texts[i]) + 1;
+    MRC_TRY(mrc_alloc(context, out, bytes, 1, "names"));
+    char **list = *out, *at = (char *)(list + count);
+    for (int64_t i = 0; i < count; i++) {
+        size_t size = strlen(texts[i]) + 1;
+        list[i] = memcpy(at, texts[i], size);
+        at += size;
+    }
+    return MERCER_OK;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    double x = (*(const mrc_target_class *const *)a)->value, y = (*(const mrc_target_class *const *)b)->value;
+    return x < y ? -1 : x > y;
+}
+
+typedef struct named {
+    const char *name;
+    mrc_target_class *entry;
+} named;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+/* Scratch for the names of all classes found: their texts, where they are numbers. */
+typedef struct naming {
+    named *list;                   /* (count) */
+    char (*printed)[NUMBER_CHARS]; /* (count) */
+    const char **names;            /* (count) */
+    mrc_target_class **sorted;     /* (count) */
+} naming;
+
+static mercer_status open_naming(mrc_targets *self, naming *out, void **memory)
+{
+    int64_t n = self->count;
+    int64_t each = sizeof(named) + NUMBER_CHARS + sizeof(char *) + sizeof(mrc_target_class *);
+    MRC_TRY(mrc_alloc(self->context, memory, n, each, "names of classes"));
+    out->list = *memory;
+    out->names = (const char **)(out->list + n);
+    out->sorted = (mrc_target_class **)(out->names + n);
+    out->printed = (char(*)[NUMBER_CHARS])(out->sorted + n);
+    for (int64_t i = 0; i < n; i++) {
+        mrc_target_class *entry = &self->found[i];
+        if (entry->text < 0) print_number(out->printed[i], entry->value);
+        out->list[i] = (named){entry->text < 0 ? out->printed[i] : self->texts + entry->text, entry};
+        out->sorted[i] = entry;
+    }
+    return MERCER_OK;
+}
+
+/* Class numbers in the order of values or names; the names into the dataset. */
+static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
+{
+    void *memory;
+    naming work;
+    MRC_TRY(open_naming(self, &work, &memory));
+    int64_t n = self->count;
+    if (self->text_place < 0) {
+        qsort(work.sorted, (size_t)n, sizeof *work.sorted, compare_values);
+        for (int64_t i = 0; i < n; i++) work.names[i] = work.list[work.sorted[i] - self->found].name;
+        for (int64_t i = 0; i < n; i++) work.sorted[i]->number = (int32_t)i;
+    } else {
+        qsort(work.list, (size_t)n, sizeof *work.list, compare_names);
+        for (int64_t i = 0; i < n; i++) work.names[i] = work.list[i].name;
+        for (int64_t i = 0; i < n; i++) work.list[i].entry->number = (int32_t)i;
+    }
+    mercer_status status = mrc_copy_texts(self->context, &dataset->label_text, work.names, n);
+    mrc_free(self->context, memory);
+    dataset->outputs = n;
+    return status;
+}
+
+/* Class numbers as the caller listed them. A class that is not in his list is an error, one that does not occur is
+   fine. */
+static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
+{
+    for (int64_t i = 0; i < self->count; i++) self->found[i].number = -1;
+    for (int64_t i = 0; i < wish->label_count; i++) {
+        const char *label = wish->labels[i];
+        int64_t length = (int64_t)strlen(label);
+        double value = 0;
+        bool number = mrc_read_number(label, label + length, &value) == MRC_NUMBER;
+        int32_t *slot = find_slot(self, number ? NULL : label, length, value);
+        if (*slot < 0) continue;
+        if (self->found[*slot].number >= 0)
+            return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "labels: '%s' is listed twice", label);
+        self->found[*slot].number = (int32_t)i;
+    }
+    for (int64_t i = 0; i < self->count; i++) {
+        const mrc_target_class *entry = &self->found[i];
+        if (entry->number >= 0) continue;
+        char where[64], excerpt[MRC_EXCERPT_CHARS], printed[NUMBER_CHARS];
+        if (entry->text < 0) print_number(printed, entry->value);
+        const char *name = entry->text < 0 ? printed : self->texts + entry->text;
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "%s: %s: label '%s' is not one of the %lld known classes ('%s', ...)", self->path,
+                        place_text(self, entry->place, where), mrc_excerpt(excerpt, name, (int64_t)strlen(name)),
+                        (long long)wish->label_count, wish->labels[0]);
+    }
+    dataset->outputs = wish->label_count;
+    return mrc_copy_texts(self->context, &dataset->label_text, wish->labels, wish->label_count);
+}
+
+static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
+{
+    if (self->too_many)
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "%s: more than %d different targets; if they are values, not classes, ask for regression",
+                        self->path, MRC_MOST_CLASSES);
+    if (wish->labels)
+        MRC_TRY(number_listed(self, wish, dataset));
+    else
+        MRC_TRY(number_found(self, dataset));
+    for (int64_t i = 0; i < self->rows; i++) self->classes[i] = self->found[self->classes[i]].number;
+    dataset->task = MERCER_TASK_CLASSIFICATION;
+    dataset->label_names = dataset->label_text;
+    dataset->labels = self->classes;
+    dataset->label_memory = self->classes;
+    self->classes = NULL;
+    return MERCER_OK;
+}
+
+static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
+{
+    char where[64], excerpt[MRC_EXCERPT_CHARS];
+    if (self->text_place >= 0) {
+        const char *text = self->texts + self->text_first;
+        return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: target '%s' is not a number, as regression needs",
+                        self->path, place_text(self, self->text_place, where),
+                        mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
+    }
+    dataset->task = MERCER_TASK_REGRESSION;
+    dataset->outputs = 1;
+    dataset->y = mrc_view(self->values, self->rows, 1, MERCER_F64);
+    dataset->y_memory = self->values;
+    self->values = NULL;
+    return MERCER_OK;
+}
+
+mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
+{
+    bool classes = wish->task == MERCER_TASK_CLASSIFICATION || wish->labels;
+    if (wish->task == MERCER_TASK_AUTO && !wish->labels) {
+        bool few = self->whole && !self->too_many && self->count <= AUTO_CLASSES &&
+                   self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
+        classes =
+            self->text_place >= 0 || self->origin == MRC_TARGETS_INTEGER || (self->origin == MRC_TARGETS_TEXT && few);
+        mrc_log(self->context, MERCER_LOG_INFO, "%s: the targets are taken for %s", self->path,
+                classes ? "classes" : "values");
+    }
+    return classes ? settle_classes(self, wish, dataset) : settle_values(self, dataset);
+}

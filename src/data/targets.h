@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Targets as they come from files, one after the other, numbers or names, turned into classes or values.
+ *
+ * What they are, if the caller leaves it open: classes, if one is a name, if they are of an integer type, or if they are
+ * text with at most 100 different whole numbers that occur three times on average (or 2 different ones); values
+ * otherwise. Numbers that are equal are the same class, however they are written; names of classes that are all numbers
+ * are sorted by value, others by their bytes.
+ */
+#ifndef MRC_DATA_TARGETS_H
+#define MRC_DATA_TARGETS_H
+
+#include "data/dataset.h"
+
+#include <stdbool.h>
+
+enum { MRC_MOST_CLASSES = 10000, MRC_LABEL_CHARS = 256 };
+
+typedef enum mrc_target_origin {
+    MRC_TARGETS_TEXT,    /* whole numbers may be classes */
+    MRC_TARGETS_INTEGER, /* are classes */
+    MRC_TARGETS_REAL     /* are values */
+} mrc_target_origin;
+
+typedef struct mrc_target_class {
+    double value;   /* if it is a number */
+    int64_t text;   /* place of its name in `texts`; -1 for a number */
+    int64_t place;  /* where it was seen first */
+    int32_t number; /* its final class number */
+} mrc_target_class;
+
+typedef struct mrc_targets {
+    mercer_context *context;
+    const char *path; /* borrowed, for messages */
+    mrc_target_origin origin;
+    int64_t rows, room;
+    double *values;          /* (room) meaningful while there are only numbers */
+    int32_t *classes;        /* (room) entries of `found`; meaningful while they are not too many */
+    mrc_target_class *found; /* (count) */
+    int64_t count;
+    int32_t *slots; /* hash table of entries of `found`; -1 is empty */
+    char *texts;
+    int64_t texts_used, texts_room;
+    bool whole, too_many; /* all are whole numbers; there are more than MRC_MOST_CLASSES different ones */
+    int64_t text_place;   /* of the first name; -1: only numbers */
+    int64_t text_first;   /* that name's place in `texts` */
+} mrc_targets;
+
+/* What the caller asked for. */
+typedef struct mrc_target_wish {
+    mercer_task task;
+    const char *const *labels; /* (label_count), or NULL */
+    int64_t label_count;
+} mrc_target_wish;
+
+/* For `room` targets. Place numbers are lines from 1 for TEXT, elements from 0 otherwise. */
+mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
+                               int64_t room);
+void mrc_targets_close(mrc_targets *targets);
+mercer_status mrc_targets_number(mrc_targets *targets, double value, int64_t place);
+/* A number or a name. */
+mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t length, int64_t place);
+/* Settles what they are: sets task, outputs and labels with their names, or y, of the dataset. */
+mercer_status mrc_targets_settle(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);
+
+/* Bytes that targets take for each row, for the limit on memory. */
+enum { MRC_TARGET_BYTES = sizeof(double) + sizeof(int32_t) };
+
+/* Texts as a list in one block of memory: pointers first, then the texts. */
+mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count);
+
+#endif

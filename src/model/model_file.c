@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing model files. */
+#include "model/model_file.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "kernels/kernel.h"
+
+#include <jansson.h>
+#include <string.h>
+
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 5 };
+
+/* What a model file consists of; texts that were made for it. */
+typedef struct contents {
+    mrc_tensor *tensors; /* (OWN_TENSORS + extras) */
+    int64_t count;
+    char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
+    char *labels; /* JSON, or NULL */
+} contents;
+
+static mercer_status check_model(const mercer_model *model, const mercer_save_options *options)
+{
+    mercer_context *context = model->context;
+    if (options->centers && mrc_dtype_size(options->centers) == 0)
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "options: centers: dtype %d is not one of f64, f32, f16, u8",
+                        (int)options->centers);
+    if (options->weights && options->weights != MERCER_F64 && options->weights != MERCER_F32)
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "options: weights: dtype %s is not accepted here; use f32 or f64",
+                        mrc_dtype_name(options->weights));
+    if (mrc_kernel_is_callback(&model->kernel))
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "a kernel given by a callback cannot be stored in a model file; use one that has a name");
+    MRC_TRY(mrc_check_finite(context, "centers", &model->centers, NULL));
+    return mrc_check_finite(context, "weights", &model->weights, NULL);
+}
+
+static mercer_status print_json(mercer_context *context, const json_t *value, char **out)
+{
+    void *memory;
+    size_t length = json_dumpb(value, NULL, 0, JSON_COMPACT);
+    if (length == 0) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+    MRC_TRY(mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the labels"));
+    *out = memory;
+    if (json_dumpb(value, *out, length, JSON_COMPACT) != length)
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+    (*out)[length] = 0;
+    return MERCER_OK;
+}
+
+/* ["cat","dog"], zero-terminated. */
+static mercer_status print_labels(const mercer_model *model, contents *out)
+{
+    json_t *array = json_array();
+    bool fine = array != NULL;
+    for (int64_t i = 0; i < model->label_count && fine; i++)
+        fine = json_array_append_new(array, json_string(model->labels[i])) == 0;
+    mercer_status status = fine ? print_json(model->context, array, &out->labels)
+                                : mrc_fail(model->context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+    json_decref(array);
+    return status;
+}
+
+static mercer_status collect_texts(const mercer_model *model, contents *out)
+{
+    const mercer_preprocess *preprocess = model->preprocess;
+    MRC_TRY(mrc_kernel_print(model->context, &model->kernel, out->kernel, KERNEL_CHARS, NULL));
+    if (preprocess && preprocess->folded)
+        MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, out->kernel_before, KERNEL_CHARS, NULL));
+    return model->label_count > 0 ? print_labels(model, out) : MERCER_OK;
+}
+
+static void add_vector(contents *out, const char *name, double *values, int64_t count)
+{
+    out->tensors[out->count++] =
+        (mrc_tensor){.name = name, .value = mrc_view(values, 1, count, MERCER_F64), .vector = true};
+}
+
+static void collect_tensors(const mercer_model *model, const mercer_save_options *options, contents *out)
+{
+    const mercer_preprocess *preprocess = model->preprocess;
+    out->tensors[out->count++] = (mrc_tensor){.name = "centers", .value = model->centers, .stored = options->centers};
+    out->tensors[out->count++] = (mrc_tensor){.name = "weights", .value = model->weights, .stored = options->weights};
+    add_vector(out, "origin", model->origin, model->centers.cols);
+    if (preprocess && preprocess->features > 0) {
+        add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
+        add_vector(out, "preprocess.factor", preprocess->factor, preprocess->features);
+    }
+}
+
+static mercer_status write_contents(const mercer_model *model, const char *path, const contents *of)
+{
+    const mercer_preprocess *preprocess = model->preprocess;
+    bool folded = preprocess && preprocess->folded;
+    const mrc_metadata metadata[] = {
+        {"format", MRC_MODEL_FORMAT},
+        {"format_version", MRC_MODEL_FORMAT_VERSION},
+        {"mercer_version", mercer_version()},
+        {"kernel", of->kernel},
+        {"preprocess", preprocess ? preprocess->spec : NULL},
+        {"preprocess_folded", preprocess ? (folded ? "true" : "false") : NULL},
+        {"kernel_before_preprocess", folded ? of->kernel_before : NULL},
+        {"labels", of->labels},
+        {"note", model->note},
+    };
+    return mrc_tensor_file_write(model->context, path, of->tensors, of->count, metadata,
+                                 sizeof metadata / sizeof metadata[0]);
+}
+
+mercer_status mrc_model_write(mercer_model *model, const char *path, const mercer_save_options *options,
+                              const mrc_tensor *extra, int64_t extras)
+{
+    const mercer_save_options as_it_is = {.struct_size = sizeof as_it_is};
+    if (!options) options = &as_it_is;
+    void *memory;
+    contents of = {.count = 0};
+    MRC_TRY(check_model(model, options));
+    MRC_TRY(mrc_alloc(model->context, &memory, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
+    of.tensors = memory;
+    collect_tensors(model, options, &of);
+    if (extras > 0) memcpy(of.tensors + of.count, extra, (size_t)extras * sizeof *extra);
+    of.count += extras;
+    mercer_status status = collect_texts(model, &of);
+    if (status == MERCER_OK) status = write_contents(model, path, &of);
+    mrc_free(model->context, of.labels);
+    mrc_free(model->context, of.tensors);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Model files: a model as a tensor file (docs/model-file.md). */
+#ifndef MRC_MODEL_MODEL_FILE_H
+#define MRC_MODEL_MODEL_FILE_H
+
+#include "model/model.h"
+#include "model/tensor_file.h"
+
+#define MRC_MODEL_FORMAT         "mercer-model"
+#define MRC_MODEL_FORMAT_VERSION "1"
+
+/*
+ * Writes the model to path, atomically, and `extras` more tensors with names of the caller's ("state.alpha"), which
+ * mrc_model_read passes over. options may be NULL: types as they are in the model.
+ */
+mercer_status mrc_model_write(mercer_model *model, const char *path, const mercer_save_options *options,
+                              const mrc_tensor *extra, int64_t extras);
+
+/* The model in a file, checked; its centers, weights and origin lie in the private mapping of the file. */
+mercer_status mrc_model_read(mercer_model **out, mercer_context *context, const char *path);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading model files: the tensor file has been checked as such; here it must make a model. */
+#include "model/model_file.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "kernels/kernel.h"
+#include "model/tensor_format.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct model_reader {
+    mercer_context *context;
+    const char *path;
+    mrc_tensor_file *file;
+    mercer_model *model;
+} model_reader;
+
+/* ---- Messages ------------------------------------------------------------------------------------------------ */
+
+static mercer_status wrong(const model_reader *self, const char *what)
+{
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; make the file again with Mercer", self->path, what);
+}
+
+/* Says in which file and which part of it something failed. The message may quote the file: it stays one line. */
+static mercer_status inside(const model_reader *self, const char *part, mercer_status status)
+{
+    char text[MRC_ERROR_CHARS];
+    if (status == MERCER_OK) return status;
+    snprintf(text, sizeof text, "%s", mrc_error_text(self->context));
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    return mrc_fail(self->context, status == MERCER_ERROR_MEMORY ? status : MERCER_ERROR_FORMAT, "%s: %s: %s",
+                    self->path, part, text);
+}
+
+/* ---- Parts --------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_format(const model_reader *self)
+{
+    const char *format = mrc_tensor_file_metadata(self->file, "format");
+    const char *version = mrc_tensor_file_metadata(self->file, "format_version");
+    if (!format || strcmp(format, MRC_MODEL_FORMAT) != 0)
+        return wrong(self, "its metadata do not say \"format\": \"" MRC_MODEL_FORMAT "\", it is no model");
+    if (version && strcmp(version, MRC_MODEL_FORMAT_VERSION) == 0) return MERCER_OK;
+    if (!version || strlen(version) > 9 || strspn(version, "0123456789") != strlen(version) || atol(version) < 1)
+        return wrong(self, "its metadata have no valid format_version");
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                    "%s: written by a newer Mercer (model format %s, version %s reads %s); update Mercer", self->path,
+                    version, mercer_version(), MRC_MODEL_FORMAT_VERSION);
+}
+
+static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
+{
+    const char *text = mrc_tensor_file_metadata(self->file, key);
+    if (!text) return wrong(self, "its metadata name no kernel");
+    return inside(self, key, mrc_kernel_parse(self->context, out, text));
+}
+
+/* A tensor with these sizes (-1: any), of one of the types `accept`, all finite. */
+static mercer_status read_tensor(const model_reader *self, const char *name, int64_t rows, int64_t cols, int accept,
+                                 mercer_matrix *out)
+{
+    if (!mrc_tensor_file_find(self->file, name, out))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no tensor \"%s\"; it is no model", self->path,
+                        name);
+    if (!(accept & 1 << out->dtype) || (rows >= 0 && out->rows != rows) || (cols >= 0 && out->cols != cols))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: tensor \"%s\" is %lld x %lld of %s, which does not fit the others; make the file again",
+                        self->path, name, (long long)out->rows, (long long)out->cols, mrc_dtype_name(out->dtype));
+    return inside(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
+}
+
+static mercer_status read_tensors(const model_reader *self)
+{
+    mercer_model *model = self->model;
+    mercer_matrix origin;
+    MRC_TRY(read_tensor(self, "centers", -1, -1, MRC_ACCEPT_ANY, &model->centers));
+    MRC_TRY(read_tensor(self, "weights", model->centers.rows, -1, MRC_ACCEPT_REAL, &model->weights));
+    if (model->centers.rows < 1 || model->weights.cols < 1) return wrong(self, "it has no centers or no outputs");
+    MRC_TRY(read_tensor(self, "origin", 1, model->centers.cols, MRC_ACCEPT_F64, &origin));
+    model->origin = origin.data;
+    return MERCER_OK;
+}
+
+/* Those whose numbers are tensors are made of them, the others of their text. */
+static mercer_status make_preprocess(const model_reader *self, const char *spec)
+{
+    mrc_preprocess_kind kind;
+    mercer_preprocess **out = &self->model->preprocess;
+    int64_t d = self->model->centers.cols;
+    if (!mrc_preprocess_find(spec, &kind) || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX))
+        return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
+    mercer_matrix shift = {0}, factor = {0};
+    if (d > 0) MRC_TRY(read_tensor(self, "preprocess.shift", 1, d, MRC_ACCEPT_F64, &shift));
+    if (d > 0) MRC_TRY(read_tensor(self, "preprocess.factor", 1, d, MRC_ACCEPT_F64, &factor));
+    return mrc_preprocess_create(out, self->context, kind, 0, d, shift.data, factor.data);
+}
+
+static mercer_status read_preprocess(const model_reader *self)
+{
+    const char *spec = mrc_tensor_file_metadata(self->file, "preprocess");
+    const char *folded = mrc_tensor_file_metadata(self->file, "preprocess_folded");
+    if (!spec) return MERCER_OK;
+    MRC_TRY(make_preprocess(self, spec));
+    mercer_preprocess *made = self->model->preprocess;
+    if (!folded || strcmp(folded, "true") != 0) return MERCER_OK;
+    if (made->kind != MRC_PREPROCESS_SCALE) return wrong(self, "its preprocessing cannot be a part of the kernel");
+    made->folded = true;
+    return read_kernel(self, "kernel_before_preprocess", &made->kernel);
+}
+
+static mercer_status set_labels(const model_reader *self, const json_t *array)
+{
+    void *memory;
+    int64_t count = (int64_t)json_array_size(array);
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(char *), "the labels"));
+    const char **labels = memory;
+    bool fine = true;
+    for (int64_t i = 0; i < count; i++) {
+        labels[i] = json_string_value(json_array_get(array, (size_t)i));
+        fine = fine && labels[i];
+    }
+    mercer_status status = fine ? inside(self, "labels", mrc_model_set_labels(self->model, labels, count))
+                                : wrong(self, "its labels are not all texts");
+    mrc_free(self->context, memory);
+    return status;
+}
+
+static mercer_status read_labels(const model_reader *self)
+{
+    const char *text = mrc_tensor_file_metadata(self->file, "labels");
+    if (!text) return MERCER_OK;
+    int64_t most = mrc_max(2, self->model->weights.cols);
+    if (!mrc_json_is_bounded(text, (int64_t)strlen(text), 1, most - 1)) return wrong(self, "it has too many labels");
+    json_error_t error = {0};
+    json_t *array = json_loads(text, 0, &error);
+    if (!array) array = json_loads(text, 0, &error); /* a failed allocation looks like a bad token: bad twice is bad */
+    if (!array && mrc_json_no_memory(&error))
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the labels", self->path);
+    mercer_status status = json_is_array(array) ? set_labels(self, array) : wrong(self, "its labels are no JSON array");
+    json_decref(array);
+    return status;
+}
+
+/* ---- Models -------------------------------------------------------------------------------------------------- */
+
+static mercer_status read_parts(const model_reader *self)
+{
+    const char *note = mrc_tensor_file_metadata(self->file, "note");
+    MRC_TRY(check_format(self));
+    MRC_TRY(read_kernel(self, "kernel", &self->model->kernel));
+    MRC_TRY(read_tensors(self));
+    MRC_TRY(read_preprocess(self));
+    MRC_TRY(read_labels(self));
+    return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
+}
+
+mercer_status mrc_model_read(mercer_model **out, mercer_context *context, const char *path)
+{
+    model_reader self = {.context = context, .path = path};
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_tensor_file_open(&self.file, context, path));
+    mercer_status status = mrc_alloc_zero(context, &memory, 1, sizeof(mercer_model), "the model");
+    if (status == MERCER_OK) {
+        self.model = memory;
+        self.model->context = context;
+        status = read_parts(&self);
+        self.model->map = mrc_tensor_file_take_mapping(self.file);
+    }
+    mrc_tensor_file_close(self.file);
+    if (status != MERCER_OK) {
+        mrc_model_free(self.model);
+        return status;
+    }
+    *out = self.model;
+    return MERCER_OK;
+}

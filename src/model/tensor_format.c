@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tensor files: names, types and checksums as they stand in a header. */
+#include "model/tensor_format.h"
+
+#include "model/tensor_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "files hold little-endian numbers and are mapped as they are");
+
+static const struct {
+    mercer_dtype dtype;
+    const char *name;
+} types[] = {{MERCER_F64, "F64"}, {MERCER_F32, "F32"}, {MERCER_F16, "F16"}, {MERCER_U8, "U8"}};
+
+enum { TYPES = sizeof types / sizeof types[0] };
+
+const char *mrc_tensor_dtype_name(mercer_dtype dtype)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (types[i].dtype == dtype) return types[i].name;
+    return "?";
+}
+
+mercer_dtype mrc_tensor_dtype(const char *name)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (strcmp(types[i].name, name) == 0) return types[i].dtype;
+    return (mercer_dtype)0;
+}
+
+/* Names stand in messages: nothing that could break a line or a terminal. */
+bool mrc_tensor_name_valid(const char *name)
+{
+    static const char valid[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strlen(name);
+    return length > 0 && length < MRC_TENSOR_NAME_CHARS && strspn(name, valid) == length;
+}
+
+void mrc_tensor_digits(uint64_t checksum, char digits[MRC_TENSOR_DIGITS + 1])
+{
+    snprintf(digits, MRC_TENSOR_DIGITS + 1, "%016" PRIx64, checksum);
+}
+
+bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *out)
+{
+    const size_t start = sizeof MRC_TENSOR_HEADER_START - 1, rest = start + MRC_TENSOR_DIGITS;
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) return false;
+    bool fine = XXH3_64bits_reset(state) == XXH_OK && XXH3_64bits_update(state, header, start) == XXH_OK &&
+                XXH3_64bits_update(state, "0000000000000000", MRC_TENSOR_DIGITS) == XXH_OK &&
+                XXH3_64bits_update(state, header + rest, (size_t)length - rest) == XXH_OK;
+    *out = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return fine;
+}
+
+/* Bytes of the UTF-8 character at text; 0 if there is none: cut short, overlong, a surrogate, beyond U+10FFFF. */
+static int utf8_length(const unsigned char *text)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int length = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
+    if (length < 2) return length;
+    uint32_t code = text[0] & (0x7fu >> length);
+    for (int i = 1; i < length; i++) {
+        if (text[i] >> 6 != 2) return 0; /* the zero at the end is no continuation */
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
+}
+
+mercer_status mrc_check_text(mercer_context *context, const char *name, const char *text)
+{
+    const unsigned char *next = (const unsigned char *)text;
+    for (int length; *next; next += length) {
+        length = utf8_length(next);
+        if (length == 0)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: byte %lld (from 0) is not UTF-8 text; convert it",
+                            name, (long long)(next - (const unsigned char *)text));
+    }
+    return MERCER_OK;
+}
+
+bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t commas)
+{
+    bool in_string = false;
+    int open = 0;
+    for (int64_t i = 0; i < length; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            in_string = c != '"';
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++open > depth) return false;
+        } else if (c == '}' || c == ']') {
+            open--;
+        } else if (c == ',' && --commas < 0) {
+            return false;
+        }
+    }
+    return true;
+}

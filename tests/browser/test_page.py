@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_page.py MERCER: reports of many logs, good and bad, read by a parser; no browser is needed."""
+import copy
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import fixture  # noqa: E402 (the line above must come first)
+import page  # noqa: E402
+
+MERCER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "build/mercer"
+SECTIONS = {"curves", "plan", "spectrum", "residuals", "phases", "confusion", "options"}
+
+
+class Reports(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.log, self.html = os.path.join(folder.name, "run.jsonl"), os.path.join(folder.name, "report.html")
+
+    def report(self, log, code=0):
+        """The text of the page made of a log (events, or raw bytes); with a code, what stderr says."""
+        data = log if isinstance(log, bytes) else fixture.text(log).encode()
+        with open(self.log, "wb") as file:
+            file.write(data)
+        run = subprocess.run([MERCER, "report", self.log, "-o", self.html], capture_output=True, text=True)
+        self.assertEqual(run.returncode, code, run.stderr)
+        if code:
+            self.assertEqual(run.stderr.count("\n"), 1, "an error is one line")
+            return run.stderr
+        with open(self.html, encoding="utf-8") as file:
+            return file.read()
+
+    def good(self, log):
+        """The page, after all that must hold for every page was checked."""
+        text = self.report(log)
+        read = page.Page(text)
+        self.assertEqual(read.problems, [])
+        self.assertEqual(page.foreign(text), [])
+        self.assertIn("default-src 'none'", text)
+        self.assertEqual(read.counts.get("script", 0), 0)
+        return read
+
+    def test_whole(self):
+        read = self.good(fixture.whole_run())
+        self.assertLessEqual(SECTIONS, read.ids)
+        self.assertGreaterEqual(read.counts["svg"], 8)
+        self.assertEqual(read.counts["img"], 2)
+        words = read.text()
+        for part in ["97.74", "60,000", "10,000", "1.79", "26.4", "kmeans", "critical batch", "Eigenpairs q",
+                     "Everything else", "recall", "874 times", "More data, same centers"]:
+            self.assertIn(part, words)
+        self.assertNotIn("no summary", words)
+
+    def test_every_event_may_be_missing(self):
+        events = fixture.whole_run()
+        for kind in {event["event"] for event in events}:
+            self.good([event for event in events if event["event"] != kind])
+            self.good([event for event in events if event["event"] == kind])
+
+    def test_sections_without_events_are_left_out(self):
+        read = self.good([fixture.start_event()])
+        self.assertEqual({name for name in read.ids if not name.endswith("-title")}, {"options"})
+        self.assertIn("no summary", self.good([fixture.start_event()] + fixture.epoch_events()).text())
+
+    def test_nothing_of_the_log_becomes_markup(self):
+        def poison(value):
+            if isinstance(value, str):
+                return fixture.EVIL
+            if isinstance(value, list):
+                return [poison(item) for item in value]
+            if isinstance(value, dict):
+                return {key if key != "seed" else fixture.EVIL: item if key in ("event", "task") else poison(item)
+                        for key, item in value.items()}
+            return value
+
+        read = self.good([poison(event) for event in fixture.whole_run()])
+        self.assertIn(fixture.EVIL.replace("  ", " "), read.text())
+        self.assertEqual(read.counts["img"], 2)
+
+    def test_torn_last_line(self):
+        whole = fixture.text(fixture.whole_run()[:40]).encode()
+        for tail in [b'{"event":"progress","epo', b'{"event":"progress","epo\n', b"\xc3", b"\0\0\0"]:
+            self.assertIn("cut off there", self.good(whole + tail).text())
+        # A line without its end that is whole counts.
+        self.assertNotIn("cut off", self.good(whole.rstrip(b"\n")).text())
+
+    def test_torn_line_in_the_middle(self):
+        lines = fixture.text(fixture.whole_run()).encode().split(b"\n")
+        lines[4] = lines[4][:20]
+        message = self.report(b"\n".join(lines), 65)
+        self.assertIn("run.jsonl: line 5: ", message)
+        self.assertFalse(os.path.exists(self.html))
+        # A killed run that was resumed leaves one behind: known, and no error.
+        resumed = b"\n".join(lines[:5]) + b"\n" + fixture.text([{"event": "resume"}]).encode() + b"\n".join(lines[5:])
+        self.assertNotIn("cut off", self.good(resumed).text())
+
+    def test_resumed_run_goes_on(self):
+        events = fixture.epoch_events(4, 1)
+        again = dict(fixture.start_event(), resumed=True)
+        log = [fixture.start_event()] + events[:3] + [again] + events[1:]
+        read = self.good(log)
+        row = '<th scope="row">training</th><td class="n">3</td>'
+        self.assertEqual(self.report(log).count(row), 2, "epoch 3 once in the tables of loss and of accuracy")
+        self.assertNotIn("holds 2 runs", read.text())
+
+    def test_last_of_several_runs(self):
+        first = fixture.whole_run()
+        second = [dict(fixture.start_event(), kernel="gaussian:bandwidth=3")] + fixture.epoch_events(2, 1)
+        read = self.good(first + second)
+        self.assertIn("holds 2 runs", read.text())
+        self.assertIn(f"begins at line {len(first) + 1}", read.text())
+        self.assertIn("gaussian:bandwidth=3", read.text())
+        self.assertNotIn("confusion", read.ids)
+
+    def test_values_that_are_not_there(self):
+        names = ["train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "projection_residual"]
+        for missing in [names, names[1:], names[:1], ["seconds"], ["epoch"], ["epoch", "seconds"]]:
+            events = [{key: None if key in missing else value for key, value in event.items()}
+                      for event in fixture.epoch_events()]
+            read = self.good([fixture.start_event()] + events)
+            self.assertEqual("curves" in read.ids, missing not in (names, ["epoch", "seconds"]))
+        self.good([{"event": "spectrum", "values": [None, 0, -1], "eigenpairs": None, "tail": None}])
+
+    def test_points_that_are_not_there_are_not_drawn(self):
+        chart = {"event": "chart", "title": "t", "series": [{"name": "s", "x": [0, 1, 2, 3], "y": [1, None, 3, 2]}]}
+        lines = [path for path in self.good([chart]).paths if "L" in path]
+        self.assertEqual([path.count("L") for path in lines], [2], "one line over three points")
+        chart.update(log_x=True)
+        lines = [path for path in self.good([chart]).paths if "L" in path]
+        self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
+
+    def test_one_epoch(self):
+        read = self.good([fixture.start_event()] + fixture.epoch_events(1, 1))
+        self.assertIn("curves", read.ids)
+        self.assertGreaterEqual(read.counts["circle"], 4)
+
+    def test_many_lines_are_thinned_out(self):
+        text = self.report([fixture.start_event()] + fixture.epoch_events(100, 100))
+        read = page.Page(text)
+        self.assertEqual(read.problems, [])
+        self.assertLess(len(text), 400000)
+        most = max(path.count("L") + 1 for path in read.paths)
+        self.assertLessEqual(most, 500)
+        self.assertGreater(most, 400, "thinned out, not cut off")
+
+    def test_many_classes(self):
+        labels = [f"class <{i}>" for i in range(40)]
+        read = self.good([fixture.confusion_event(labels)])
+        self.assertIn("40 classes; the pairs that are confused most", read.text())
+        self.assertIn("class <", read.text())
+
+    def test_extreme_numbers(self):
+        for value in [1e308, -1e308, 5e-324, 0, -0.0, 1e15, 123456789, 1e-9]:
+            events = copy.deepcopy(fixture.epoch_events(2, 2))
+            for event in events:
+                event["train_loss"] = value
+            events[-1]["validation_loss"] = -value
+            events[-1]["train_accuracy"] = value
+            self.good([fixture.start_event()] + events + [
+                {"event": "summary", "seconds": value, "peak_bytes": value, "flops": value, "accuracy": value,
+                 "phases": {"setup": value, "other": 1}},
+                {"event": "spectrum", "values": [value, 1, 1e-300], "tail": 1e-300, "eigenpairs": 2},
+                {"event": "chart", "title": "t", "log_x": value > 0, "series": [
+                    {"name": "s", "x": [value, 1], "y": [1, value]}]}])
+
+    def test_fields_of_the_wrong_type(self):
+        """Any value anywhere: a page or one line of error, never anything else."""
+        draw = random.Random(7)
+        wrong = [None, True, "x", "", -1, 1e300, [], {}, [[]], [1, "2"], {"a": [None]}]
+        for _ in range(60):
+            events = fixture.whole_run()
+            for event in draw.sample(events, 6):
+                for key in list(event):
+                    if key != "event" and draw.random() < 0.5:
+                        event[key] = draw.choice(wrong)
+            self.good(events)
+
+    def test_bad_logs(self):
+        self.assertIn("has no events", self.report(b"", 65))
+        self.assertIn("has no events", self.report(b"\n\n{\"event\":\"other\"}\n", 65))
+        self.assertIn("line 2", self.report(b'{"event":"start"}\n{"epoch":1}\n', 65))
+        self.assertIn("line 1", self.report(b'[1, 2]\n{"event":"start"}\n', 65))
+        self.assertIn("line 1", self.report(b'PNG\r\n\n{"event":"epoch"}\n', 65))
+
+    def test_files(self):
+        def run(*arguments):
+            done = subprocess.run([MERCER, "report", *arguments], capture_output=True, text=True)
+            return done.returncode, done.stderr
+
+        code, words = run(self.log, "-o", self.html)
+        self.assertEqual((code, "run.jsonl" in words), (66, True))
+        code, _ = run(os.path.dirname(self.log), "-o", self.html)
+        self.assertEqual(code, 74)
+        self.report(fixture.whole_run())
+        with open(self.html, encoding="utf-8") as file:
+            before = file.read()
+        self.report(b"torn\n\n{\"event\":\"epoch\"}\n", 65)
+        with open(self.html, encoding="utf-8") as file:
+            self.assertEqual(before, file.read(), "a failure leaves the old page")
+        self.assertEqual(sorted(os.listdir(os.path.dirname(self.log))), ["report.html", "run.jsonl"])
+        with open(self.log, "w") as file:
+            file.write(fixture.text(fixture.whole_run()))
+        code, _ = run(self.log, "-o", os.path.join(os.path.dirname(self.log), "none", "report.html"))
+        self.assertEqual(code, 74)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of the program share: running it, and files to feed it with. Standard library only."""
+import ast
+import gzip
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "mercer"
+
+TYPES = {"<f8": "d", "<f4": "f", "|u1": "B", "<i8": "q", "<i4": "i"}
+
+
+def npy_bytes(kind, shape, values):
+    """An NPY file (version 1.0) as bytes."""
+    text = repr({"descr": kind, "fortran_order": False, "shape": tuple(shape)})
+    text += " " * (-(10 + len(text) + 1) % 64) + "\n"
+    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("latin1")
+    return head + struct.pack("<%d%s" % (len(values), TYPES[kind]), *values)
+
+
+def read_npy(path):
+    """(kind, shape, values) of an NPY file; text as strings."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
+    size = struct.unpack("<H", data[8:10])[0]
+    head = ast.literal_eval(data[10 : 10 + size].decode("latin1"))
+    body = data[10 + size :]
+    assert (10 + size) % 64 == 0
+    if head["descr"].startswith("<U"):
+        width = int(head["descr"][2:])
+        count = head["shape"][0]
+        assert len(body) == 4 * width * count
+        texts = [body[4 * width * i : 4 * width * (i + 1)].decode("utf-32-le").rstrip("\0") for i in range(count)]
+        return head["descr"], head["shape"], texts
+    code = TYPES[head["descr"]]
+    return head["descr"], head["shape"], list(struct.unpack("<%d%s" % (len(body) // struct.calcsize(code), code), body))
+
+
+def idx_bytes(shape, values):
+    """An IDX file of bytes."""
+    return struct.pack(">BBBB", 0, 0, 8, len(shape)) + struct.pack(">%dI" % len(shape), *shape) + bytes(values)
+
+
+def blobs(n, d=4, classes=3, seed=0):
+    """Rows around one corner for each class, and their classes: easy to learn."""
+    rng = random.Random(seed)
+    rows, labels = [], []
+    for i in range(n):
+        label = i % classes
+        rows.append([rng.gauss(3.0 if j % classes == label else 0.0, 0.5) for j in range(d)])
+        labels.append(label)
+    return rows, labels
+
+
+class Case(unittest.TestCase):
+    """A test in a folder of its own."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mercer-cli-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, data):
+        mode = "wb" if isinstance(data, bytes) else "w"
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), mode, **({} if mode == "wb" else {"encoding": "utf-8", "newline": ""})) as file:
+            file.write(data)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def run_program(self, *arguments, **options):
+        environment = dict(os.environ, OMP_WAIT_POLICY="passive", **options.pop("environment", {}))
+        return subprocess.run(
+            [PROGRAM, *arguments],
+            cwd=options.pop("cwd", self.folder),
+            env=environment,
+            stdout=options.pop("stdout", subprocess.PIPE),
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            check=False,
+            **options,
+        )
+
+    def good(self, *arguments, **options):
+        """Runs it, expects success, gives stdout as text."""
+        result = self.run_program(*arguments, **options)
+        self.assertEqual(result.returncode, 0, (arguments, result.stderr))
+        return result.stdout.decode() if result.stdout is not None else ""
+
+    def answer(self, *arguments, **options):
+        """The one JSON object that --json puts on stdout."""
+        out = self.good(*arguments, "--json", **options)
+        self.assertEqual(out.count("\n"), 1, out)
+        return json.loads(out)
+
+    def bad(self, code, pattern, *arguments, **options):
+        """Runs it, expects this exit code and one line on stderr that fits the pattern."""
+        result = self.run_program(*arguments, **options)
+        text = result.stderr.decode(errors="replace")
+        self.assertEqual(result.returncode, code, (arguments, text))
+        lines = [line for line in text.splitlines() if line.startswith("mercer: ") and not line.startswith("mercer: warning: ")]
+        self.assertEqual(len(lines), 1, (arguments, text))
+        self.assertEqual(text.splitlines()[-1], lines[0], (arguments, text))
+        self.assertRegex(lines[0], pattern)
+        return result
+
+    # Files that most tests want.
+
+    def make_npy(self, n=60, d=4, classes=3, seed=0, prefix=""):
+        rows, labels = blobs(n, d, classes, seed)
+        self.write(prefix + "x.npy", npy_bytes("<f4", (n, d), [v for row in rows for v in row]))
+        self.write(prefix + "y.npy", npy_bytes("<i8", (n,), labels))
+
+    def make_csv(self, name="data.csv", n=60, names=("red", "green", "blue"), seed=0):
+        rows, labels = blobs(n, 4, len(names), seed)
+        lines = ["a,b,c,d,colour"]
+        lines += [",".join("%.6f" % v for v in row) + "," + names[label] for row, label in zip(rows, labels)]
+        return self.write(name, "\n".join(lines) + "\n")
+
+    def make_folder(self, name="images", n=40, zipped=True, side=4):
+        rng = random.Random(1)
+        for part, count in (("train", n), ("t10k", n // 2)):
+            labels = [i % 2 for i in range(count)]
+            pixels = [min(255, 180 * (label == (j % side < side // 2)) + rng.randrange(60)) for label in labels for j in range(side * side)]
+            for what, data in (
+                ("images-idx3-ubyte", idx_bytes((count, side, side), pixels)),
+                ("labels-idx1-ubyte", idx_bytes((count,), labels)),
+            ):
+                file = "%s/%s-%s%s" % (name, part, what, ".gz" if zipped else "")
+                self.write(file, gzip.compress(data) if zipped else data)
+        return self.path(name)
+
+    def make_model(self, name="model.safetensors", *arguments):
+        self.make_npy()
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "--centers", "20", "-o", name, "-q", *arguments)
+        return self.path(name)
+
+
+def main():
+    unittest.main(verbosity=1)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every command on small data: what it writes, what it says, and where."""
+import gzip
+import json
+import os
+import struct
+import unittest
+
+from support import Case, blobs, main, npy_bytes, read_npy
+
+
+def header(path):
+    """The JSON header of a safetensors file."""
+    with open(path, "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        return json.loads(file.read(size))
+
+
+class Train(Case):
+    def test_files_to_model(self):
+        self.make_npy(90)
+        self.make_npy(30, seed=5, prefix="val-")
+        arguments = ["--x", "x.npy", "--y", "y.npy", "--x-val", "val-x.npy", "--y-val", "val-y.npy", "--centers", "30"]
+        result = self.run_program("train", *arguments, "-o", "m.safetensors", "--log", "run.jsonl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, b"")
+        text = result.stderr.decode()
+        self.assertRegex(text, r"data +90 x 4 f32, 3 classes \(npy\)")
+        self.assertRegex(text, r"bandwidth [\d.]+ \(median distance; set --bandwidth to change\)")
+        self.assertRegex(text, r"accuracy +100.00 % of 30 validation samples")
+        self.assertNotIn("\033", text)
+        self.assertNotIn("\r", text)
+        shapes = header(self.path("m.safetensors"))
+        self.assertEqual(shapes["centers"]["shape"], [30, 4])
+        self.assertEqual(shapes["weights"]["shape"], [30, 3])
+
+    def test_log(self):
+        self.make_npy(90)
+        arguments = ["--x", "x.npy", "--y", "y.npy", "--validation-fraction", "0.2", "--centers", "30", "--epochs", "3"]
+        self.good("train", *arguments, "--solver", "ep4", "-o", "m.safetensors", "--log", "run.jsonl", "-q")
+        events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
+        names = [event["event"] for event in events]
+        self.assertEqual(names[:2], ["start", "plan"])
+        self.assertEqual(names.count("epoch"), 3)
+        self.assertEqual(names[-2:], ["confusion", "summary"])
+        start, plan, summary = events[0], events[1], events[-1]
+        self.assertEqual(start["data"], {"rows": 72, "features": 4, "outputs": 3, "dtype": "f32", "task": "classification", "format": "npy"})
+        self.assertEqual((start["centers"]["count"], start["centers"]["method"]), (30, "random"))
+        self.assertEqual(start["config"]["solver"], "ep4")
+        self.assertEqual((plan["solver"], plan["epochs"]), ("ep4", 3))
+        epochs = [event for event in events if event["event"] == "epoch"]
+        self.assertEqual([event["epoch"] for event in epochs], [1, 2, 3])
+        for key in "epochs samples seconds train_loss train_accuracy validation_loss validation_accuracy".split():
+            self.assertIsInstance(epochs[0][key], (int, float))
+        for key in "projection_residual step steps projections".split():
+            self.assertIn(key, epochs[0])
+        self.assertEqual(sum(map(sum, events[-2]["matrix"])), 18)
+        self.assertEqual(events[-2]["labels"], ["0", "1", "2"])
+        self.assertEqual(set(summary["phases"]), {"setup", "forward", "gradient", "projection", "validation"})
+        for key in "accuracy mse train_loss seconds peak_bytes flops stopped".split():
+            self.assertIn(key, summary)
+        spectrum = [event for event in events if event["event"] == "spectrum"]
+        self.assertEqual(len(spectrum), 1)
+        self.assertEqual(len(spectrum[0]["values"]), spectrum[0]["eigenpairs"] + 1)
+
+    def test_json_and_nothing_else(self):
+        self.make_npy()
+        found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--validation-fraction", "0.2", "-o", "m.safetensors")
+        self.assertGreater(found["accuracy"], 0.9)
+        self.assertEqual(found["centers"], 48)
+        self.assertEqual(found["output"], "m.safetensors")
+
+    def test_same_bytes_again_and_with_other_threads(self):
+        self.make_npy(200)
+        for name, threads in (("a", "1"), ("b", "2"), ("c", "1")):
+            self.good("train", "--x", "x.npy", "--y", "y.npy", "--centers", "50", "--solver", "ep4", "--memory", "1G", "-t", threads, "-q", "-o", name)
+        self.assertEqual(self.read("a"), self.read("b"))
+        self.assertEqual(self.read("a"), self.read("c"))
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "--centers", "50", "--solver", "ep4", "--seed", "1", "-q", "-o", "d")
+        self.assertNotEqual(self.read("a"), self.read("d"))
+
+    def test_csv_with_names(self):
+        self.make_csv()
+        self.make_csv("test.csv", seed=9)
+        self.good("train", "--x", "data.csv", "--target", "colour", "--centers", "20", "-o", "m.safetensors", "-q")
+        found = self.answer("inspect", "m.safetensors")
+        self.assertEqual(found["labels"], ["blue", "green", "red"])
+        self.assertEqual(found["preprocess"], "standardise")
+        found = self.answer("eval", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour")
+        self.assertGreater(found["accuracy"], 0.95)
+        self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour", "-o", "p.npy")
+        kind, shape, values = read_npy(self.path("p.npy"))
+        self.assertEqual((kind, shape, values[:3]), ("<U5", (60,), ["red", "green", "blue"]))
+        out = self.good("predict", "-m", "m.safetensors", "--x", "test.csv", "--target", "colour", "-o", "-")
+        self.assertEqual(out.split()[:3], ["red", "green", "blue"])
+
+    def test_regression(self):
+        rows, _ = blobs(80, 2, 1)
+        text = "\n".join("%.6f,%.6f,%.6f" % (a, b, 2 * a - b + 0.25) for a, b in rows) + "\n"
+        self.write("r.csv", text)
+        self.good("train", "--x", "r.csv", "--target", "-1", "--task", "regression", "--kernel", "gaussian", "-o", "m", "-q")
+        found = self.answer("eval", "-m", "m", "--x", "r.csv", "--target", "-1")
+        self.assertNotIn("accuracy", found)
+        self.assertGreater(found["r2"], 0.99)
+        self.assertEqual(found["rows"], 80)
+        self.good("predict", "-m", "m", "--x", "r.csv", "--target", "-1", "-o", "p.npy")
+        kind, shape, _ = read_npy(self.path("p.npy"))
+        self.assertEqual(shape, (80,))
+        self.assertIn(kind, ("<f4", "<f8"))
+
+    def test_libsvm(self):
+        rows, labels = blobs(60)
+        lines = ["%+d %s" % (1 if label else -1, " ".join("%d:%.5f" % (j + 1, v) for j, v in enumerate(row))) for row, label in zip(rows, labels)]
+        self.write("d.svm.gz", gzip.compress(("\n".join(lines) + "\n").encode()))
+        self.good("train", "--x", "d.svm.gz", "--format", "libsvm", "-o", "m", "-q")
+        self.assertEqual(self.answer("inspect", "m")["preprocess"], "minmax")
+        self.assertGreater(self.answer("eval", "-m", "m", "--x", "d.svm.gz", "--format", "libsvm")["accuracy"], 0.95)
+
+    def test_folder(self):
+        for zipped in (True, False):
+            folder = self.make_folder("zipped" if zipped else "plain", zipped=zipped)
+            found = self.answer("train", "--data", folder, "--centers", "20", "--kernel", "laplace:bandwidth=2", "-o", "m")
+            self.assertEqual(found["data"]["rows"], 40)
+            self.assertEqual(found["accuracy"], 1)
+            self.assertEqual(self.answer("eval", "-m", "m", "--data", folder)["rows"], 20)
+            self.assertEqual(self.answer("eval", "-m", "m", "--data", folder, "--part", "train")["rows"], 40)
+        found = self.answer("inspect", "m")
+        self.assertEqual(found["kernel"], "laplace:bandwidth=2")
+        self.assertEqual(found["centers_dtype"], "u8")
+        self.assertTrue(found["preprocess"].startswith("scale"))
+
+    def test_raw(self):
+        self.make_npy()
+        with open(self.path("x.bin"), "wb") as file:
+            file.write(b"?" * 16 + struct.pack("<240f", *read_npy(self.path("x.npy"))[2]))
+        found = self.answer("train", "--x", "x.bin", "--format", "raw", "--raw", "f32:4@16", "--y", "y.npy", "-o", "m")
+        self.assertEqual(found["data"]["rows"], 60)
+        self.assertGreater(self.answer("eval", "-m", "m", "--x", "x.npy", "--y", "y.npy")["accuracy"], 0.95)
+
+    def test_synthetic_and_augmentation(self):
+        found = self.answer(
+            "train", "--synth", "digits", "--rows", "300", "--validation-fraction", "0.2", "--centers", "60", "--solver", "ep4",
+            "--epochs", "2", "--augment", "noise:sigma=10+shift:pixels=1", "--samples", "600", "-o", "m",
+        )  # fmt: skip
+        self.assertEqual(found["samples"], 1200)
+        found = self.answer("eval", "-m", "m", "--synth", "digits", "--first", "1000", "--rows", "100")
+        self.assertEqual(found["rows"], 100)
+        self.assertGreater(found["accuracy"], 0.3)
+
+    def test_all_rows_as_centers_and_centers_from_a_file(self):
+        self.make_npy()
+        found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--centers", "all", "-o", "m")
+        self.assertEqual(found["centers"], 60)
+        for method in ("random", "kmeans", "rpcholesky", "balanced"):
+            found = self.answer("centers", "--x", "x.npy", "--y", "y.npy", "-p", "12", "--center-method", method, "-o", "c.npy")
+            self.assertEqual((found["centers"], found["method"]), (12, method))
+            self.assertEqual(read_npy(self.path("c.npy"))[1], (12, 4))
+        found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--center-method", "file:c.npy", "-o", "m")
+        self.assertEqual(found["centers"], 12)
+
+    def test_patience_and_types(self):
+        self.make_npy(200)
+        found = self.answer(
+            "train", "--x", "x.npy", "--y", "y.npy", "--validation-fraction", "0.2", "--solver", "ep4", "--epochs", "50",
+            "--patience", "2", "--centers", "40", "--precision", "f64", "--save-centers-as", "f16", "-o", "m",
+        )  # fmt: skip
+        self.assertEqual(found["stopped"], "early")
+        self.assertLess(found["epochs"], 50)
+        shapes = header(self.path("m"))
+        self.assertEqual((shapes["centers"]["dtype"], shapes["weights"]["dtype"]), ("F16", "F64"))
+
+
+class Others(Case):
+    def test_predict(self):
+        self.make_model()
+        found = self.answer("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "p.npy")
+        self.assertEqual((found["rows"], found["kind"]), (60, "labels"))
+        kind, shape, labels = read_npy(self.path("p.npy"))
+        self.assertEqual((kind, shape), ("<i8", (60,)))
+        truth = read_npy(self.path("y.npy"))[2]
+        self.assertGreater(sum(a == b for a, b in zip(labels, truth)), 55)
+        self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "s.npy", "--scores")
+        kind, shape, scores = read_npy(self.path("s.npy"))
+        self.assertEqual((kind, shape), ("<f4", (60, 3)))
+        best = [max(range(3), key=lambda j, i=i: scores[3 * i + j]) for i in range(60)]
+        self.assertEqual(best, labels)
+        self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "s.csv", "--scores")
+        lines = self.read("s.csv").decode().splitlines()
+        self.assertEqual([struct.pack("<f", float(v)) for v in lines[7].split(",")], [struct.pack("<f", v) for v in scores[21:24]])
+        self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "p.txt", "--rows", "5", "--first", "3")
+        self.assertEqual([int(v) for v in self.read("p.txt").split()], labels[3:8])
+
+    def test_eval(self):
+        self.make_model()
+        found = self.answer("eval", "-m", "model.safetensors", "--x", "x.npy", "--y", "y.npy", "--confusion")
+        self.assertEqual(sum(found["confusion"][i][i] for i in range(3)) / 60, found["accuracy"])
+        # The mean over rows and outputs of (f - onehot)^2, from what predict says.
+        self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "s.npy", "--scores")
+        scores, truth = read_npy(self.path("s.npy"))[2], read_npy(self.path("y.npy"))[2]
+        error = sum((scores[3 * i + j] - (truth[i] == j)) ** 2 for i in range(60) for j in range(3)) / 180
+        self.assertAlmostEqual(found["mse"], error, delta=1e-6 * error)
+        text = self.good("eval", "-m", "model.safetensors", "--x", "x.npy", "--y", "y.npy", "--confusion")
+        self.assertRegex(text, r"accuracy +\d+\.\d\d %\nmse +0\.\d+")
+        self.assertIn("true \\ predicted", text)
+
+    def test_plan(self):
+        sizes = ["--rows", "5M", "--features", "784", "--outputs", "10", "--data-type", "u8"]
+        found = self.answer("plan", *sizes, "--centers", "2000", "--memory", "4G")
+        self.assertTrue(found["fits"])
+        self.assertLessEqual(found["bytes"], 4 << 30)
+        result = self.run_program("plan", *sizes, "--centers", "1M", "--memory", "1G", "--json", "--solver", "ep4")
+        self.assertEqual(result.returncode, 1)
+        refused = json.loads(result.stdout)
+        self.assertFalse(refused["fits"])
+        largest = refused["largest_centers"]
+        self.assertTrue(1000 < largest < 1000000, largest)
+        self.assertTrue(self.answer("plan", *sizes, "--centers", str(largest), "--memory", "1G", "--solver", "ep4")["fits"])
+        self.bad(1, r"1,000,000 centers do not fit the memory of 1.1 GB: at most about %d do; give --centers %d" % (largest, largest),
+                 "plan", *sizes, "--centers", "1M", "--memory", "1G", "--solver", "ep4")  # fmt: skip
+        self.make_npy()
+        text = self.good("plan", "--x", "x.npy", "--y", "y.npy", "--centers", "10")
+        self.assertRegex(text, r"centers +10, ")
+        self.assertRegex(text, r"memory budget")
+        self.bad(2, r"plan: give data .* or sizes", "plan", "--rows", "10")
+
+    def test_inspect(self):
+        self.make_model()
+        text = self.good("inspect", "model.safetensors")
+        self.assertRegex(text, r"checksums ok")
+        self.assertRegex(text, r"classes +3: 0, 1, 2")
+        found = self.answer("inspect", "model.safetensors")
+        self.assertEqual((found["centers"], found["features"], found["outputs"]), (20, 4, 3))
+        self.assertEqual(found["training"]["rows"], 60)
+        self.assertIn("centers", found["header"])
+
+    def test_synth(self):
+        self.good("synth", "digits", "--rows", "20", "--seed", "1", "-o", "d.npy", "--y-output", "l.npy", "-q")
+        kind, shape, pixels = read_npy(self.path("d.npy"))
+        self.assertEqual((kind, shape[0], len(pixels)), ("|u1", 20, 20 * 784))
+        self.good("synth", "digits", "--rows", "5", "--first", "10", "--seed", "1", "-o", "e.npy", "-q")
+        self.assertEqual(read_npy(self.path("e.npy"))[2], pixels[10 * 784 : 15 * 784])
+        found = self.answer("synth", "teacher:d=3,c=2,centers=5,noise=0.1", "--rows", "7", "-o", "t.npy", "--y-output", "u.npy")
+        self.assertEqual((found["features"], found["outputs"], found["task"]), (3, 2, "regression"))
+        self.assertEqual(read_npy(self.path("u.npy"))[1], (7, 2))
+        self.assertEqual(self.answer("synth", "spirals:classes=4", "--rows", "8", "-o", "s.npy")["outputs"], 4)
+
+    def test_convert(self):
+        self.make_csv()
+        found = self.answer("convert", "--x", "data.csv", "--target", "colour", "-o", "x.npy", "--y-output", "y.npy")
+        self.assertEqual((found["rows"], found["features"], found["labels"]), (60, 4, ["blue", "green", "red"]))
+        self.assertEqual(read_npy(self.path("x.npy"))[1], (60, 4))
+        self.assertEqual(read_npy(self.path("y.npy"))[2][:3], ["red", "green", "blue"])
+        found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "-o", "m")
+        self.assertEqual(found["data"]["task"], "classification")
+
+    def test_bench(self):
+        found = self.answer("bench", "--quick")
+        self.assertEqual({result["what"] for result in found["results"]}, {"product", "training"})
+        self.assertTrue(all(result["seconds"] > 0 for result in found["results"]))
+
+    def test_odd_names(self):
+        self.make_npy()
+        for folder in ("with space", "line\nbreak", "-dash", "é€"):
+            os.makedirs(self.path(folder))
+            x = self.write(os.path.join(folder, "x.npy"), self.read("x.npy"))
+            model = self.path(folder, "m.safetensors")
+            arguments = ["--x=" + x, "--y", "y.npy", "--centers", "10", "-o", model, "--checkpoint", self.path(folder, "run")]
+            self.assertEqual(self.answer("train", *arguments)["output"], model)
+            self.assertEqual(self.answer("eval", "-m", model, "--x", x, "--y", "y.npy")["rows"], 60)
+            self.good("resume", self.path(folder, "run"))
+        name = os.path.join(os.fsencode(self.folder), b"\xff\xfe.npy")
+        with open(name, "wb") as file:
+            file.write(self.read("x.npy"))
+        run = os.path.join(os.fsencode(self.folder), b"\xfd-run")
+        self.good("train", "--x", name, "--y", "y.npy", "--centers", "10", "-o", "m", "--log", "l", "--checkpoint", run)
+        os.remove(self.path("m"))
+        self.good("resume", run)
+        self.assertTrue(os.path.exists(self.path("m")))
+        self.bad(66, r"line\\nbreak/none.npy", "convert", "--x", self.path("line\nbreak", "none.npy"), "-o", "c.npy")
+
+    def test_numpy_reads_what_is_written(self):
+        try:
+            import numpy
+        except ImportError:
+            raise unittest.SkipTest("numpy is not here")
+        self.make_model()
+        self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")
+        self.assertEqual(numpy.load(self.path("p.npy")).dtype, numpy.int64)
+        self.write("z.npy", npy_bytes("<f8", (2, 2), [1, 2, 3, 4]))
+        self.assertEqual(numpy.load(self.path("z.npy")).shape, (2, 2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is made from the table of options: help, manual pages, completions, suggestions, configuration."""
+import json
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import PROGRAM, Case, main
+
+COMMANDS = ["train", "resume", "predict", "eval", "plan", "inspect", "centers", "synth", "convert", "bench", "demo"]
+COMMANDS += ["report", "completions", "help"]
+
+
+class Help(Case):
+    def options(self, command):
+        """Long names in the help of a command, in order."""
+        return re.findall(r"^(?:  -\w, |      )--([a-z-]+)", self.good(command, "--help"), re.M)
+
+    def test_overview_names_every_command_and_code(self):
+        text = self.good("--help")
+        for command in COMMANDS:
+            self.assertRegex(text, r"(?m)^  %s +\w" % command)
+        for code in ("0", "1", "2", "65", "66", "70", "74", "75", "130, 143"):
+            self.assertRegex(text, r"(?m)^  %s +\w" % code)
+        self.assertEqual(text, self.good("help"))
+
+    def test_no_command_is_usage(self):
+        result = self.run_program()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"usage: mercer COMMAND", result.stderr)
+
+    def test_names_people_type(self):
+        train = self.options("train")
+        for name in "x y x-val y-val data kernel bandwidth centers center-method solver epochs seed threads".split():
+            self.assertIn(name, train)
+        for name in "device precision memory output log config checkpoint checkpoint-every json quiet".split():
+            self.assertIn(name, train)
+        self.assertLess({"model", "x", "y", "data", "json"}, set(self.options("eval")))
+        self.assertLess({"model", "x", "output", "scores"}, set(self.options("predict")))
+
+    def test_man_pages_and_completions_have_the_same_options(self):
+        bash, fish, zsh = (self.good("completions", shell) for shell in ("bash", "fish", "zsh"))
+        for command in COMMANDS:
+            names = self.options(command)
+            self.assertEqual(len(names), len(set(names)))
+            page = self.good("man", command).replace("\\-", "-")
+            self.assertEqual(sorted(set(re.findall(r"(?m)^\.B (?:-\w, )?--([a-z-]+)", page))), sorted(names), command)
+            block = re.search(r"(?ms)^    %s\)$(.*?)esac ;;" % command, bash).group(1)
+            words = re.search(r"\*\) words='([^']*)'", block).group(1).split()
+            self.assertEqual([word[2:] for word in words], names)
+            found = re.findall(r"(?m)^complete -c mercer -n '__fish_seen_subcommand_from %s' -l ([a-z-]+)" % command, fish)
+            self.assertEqual(found, names)
+            block = re.search(r"(?ms)^    %s\)$(.*?);;" % command, zsh).group(1)
+            self.assertEqual(re.findall(r"(?m)^ +'(?:\([^)]*\)'\{-\w,)?--([a-z-]+)", block), names)
+
+    def test_bash_completes(self):
+        script = self.write("complete.bash", self.good("completions", "bash"))
+
+        def complete(*words):
+            line = "source %s; COMP_WORDS=(mercer %s); COMP_CWORD=%d; _mercer; echo ${COMPREPLY[@]}"
+            quoted = " ".join("'%s'" % word for word in words)
+            out = subprocess.run(
+                ["bash", "-c", line % (script, quoted, len(words))], stdout=subprocess.PIPE, check=True, cwd=self.folder
+            )
+            return out.stdout.decode().split()
+
+        self.assertEqual(complete("tr"), ["train"])
+        self.assertEqual(complete("train", "--center-m"), ["--center-method"])
+        self.assertEqual(complete("train", "--solver", "ep3"), ["ep3", "ep3-exact"])
+        self.assertEqual(complete("train", "--x", "comp"), ["complete.bash"])
+        self.assertEqual(complete("synth", "di"), ["digits"])
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not here")
+    def test_zsh_reads_its_completions(self):
+        script = self.write("_mercer", self.good("completions", "zsh"))
+        subprocess.run(["zsh", "-n", script], check=True)
+
+    @unittest.skipUnless(shutil.which("man"), "man is not here")
+    def test_man_reads_its_pages(self):
+        for command in COMMANDS:
+            page = self.write("page.1", self.good("man", command))
+            out = subprocess.run(["man", "--warnings", "-l", page], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+            self.assertEqual(out.stderr, b"")
+            self.assertIn(b"EXIT STATUS", out.stdout)
+
+    def test_all_pages_into_a_folder(self):
+        self.write("man/keep", "")
+        self.good("man", "--directory", "man")
+        self.assertIn(b"mercer\\-train", self.read("man/mercer.1"))
+        for command in COMMANDS:
+            self.assertIn(command.encode(), self.read("man/mercer-%s.1" % command))
+
+
+class Mistakes(Case):
+    def test_suggestions(self):
+        self.bad(2, r"no command 'tarin'; did you mean 'train'\?", "tarin")
+        self.bad(2, r"no command 'zebra'; see mercer --help", "zebra")
+        self.bad(2, r"no option --epoch; did you mean --epochs\?", "train", "--epoch", "3")
+        self.bad(2, r"no option --center-methd; did you mean --center-method\?", "train", "--center-methd=kmeans")
+        self.bad(2, r"no option --zzz; see mercer train --help", "train", "--zzz")
+        self.bad(2, r"no option -z; see mercer train --help", "train", "-z")
+        self.bad(2, r"options stand behind a command", "--x", "file")
+
+    def test_values(self):
+        self.bad(2, r"--epochs: 'x' is not a whole number such as", "train", "--epochs", "x")
+        self.bad(2, r"--epochs: '-3' is not a whole number", "train", "--epochs", "-3")
+        self.bad(2, r"--memory: '8X' is not a size such as", "train", "--memory", "8X")
+        self.bad(2, r"--solver: 'magic' is none of auto, direct", "train", "--solver=magic")
+        self.bad(2, r"--average: 'maybe' is none of on, off, auto", "train", "--average", "maybe")
+        self.bad(2, r"--checkpoint-every: '5 days' is not a time", "train", "--checkpoint-every", "5 days")
+        self.bad(2, r"--lambda: 'nan' is not a number", "train", "--lambda", "nan")
+        self.bad(2, r"--ridge: '-1' is not a number >= 0", "train", "--ridge", "-1")
+        self.bad(2, r"--json: takes no value, but '1' was given", "train", "--json=1")
+        self.bad(2, r"train: --epochs needs a value", "train", "--epochs")
+        self.bad(2, r"--x: the value is empty", "train", "--x", "")
+
+    def test_numbers_with_suffixes(self):
+        values = json.loads(
+            self.good("train", "--print-config", "--centers", "20k", "--rows", "1.5M", "--memory", "8GiB", "--epochs=3")
+        )
+        self.assertEqual((values["centers"], values["rows"], values["epochs"]), (20000, 1500000, 3))
+        self.bad(2, "is not a whole number", "train", "--centers", "1.5")
+        self.bad(2, "is not a whole number", "train", "--centers", "1e400")
+        self.bad(2, "is not a whole number", "train", "--centers", "99999999999999999999")
+
+    def test_positional(self):
+        self.bad(2, r"inspect: FILE is missing: mercer inspect FILE", "inspect")
+        self.bad(2, r"train: 'data.csv' is too much here", "train", "data.csv")
+        self.bad(2, r"completions: 'tcsh' is none of bash, zsh, fish", "completions", "tcsh")
+        self.bad(66, r"--x: does not exist|--x", "inspect", "--", "--x")
+
+    def test_missing_options_before_data_are_read(self):
+        # The files do not exist either, but that is not what is wrong first.
+        self.bad(2, r"train: -o, --output FILE is missing", "train", "--x", "none.npy")
+        self.bad(2, r"no data: give --x FILE, --data DIR or --synth SPEC", "train", "-o", "m")
+        self.bad(2, r"eval: -m, --model FILE is missing", "eval", "--x", "none.npy")
+        self.bad(2, r"only one can be given", "train", "--x", "a", "--data", "b", "-o", "m")
+        self.bad(2, r"--y needs --x", "train", "--data", "a", "--y", "b", "-o", "m")
+        self.bad(2, r"--y-val needs --x-val", "train", "--x", "a", "--y-val", "b", "-o", "m")
+        self.bad(2, r"--patience needs a validation set", "train", "--x", "a", "--patience", "2", "-o", "m")
+        self.bad(2, r"--validation-fraction: 1 is not below 1", "train", "--x", "a", "--validation-fraction=1", "-o", "m")
+        self.bad(2, r"--kernel: .*laplac", "train", "--x", "a", "--kernel", "laplac", "-o", "m")
+        self.bad(2, r"--bandwidth: .* give it once", "train", "--x", "a", "--kernel", "laplace:bandwidth=1", "--bandwidth", "2", "-o", "m")
+        self.bad(2, r"--bandwidth: the kernel linear has no bandwidth", "train", "--x", "a", "--kernel", "linear", "--bandwidth", "2", "-o", "m")
+        self.bad(2, r"--center-method: 'x' is none of random", "train", "--x", "a", "--center-method", "x", "-o", "m")
+        self.bad(2, r"--format raw needs --raw", "train", "--x", "a", "--format", "raw", "-o", "m")
+        self.bad(2, r"must end in .npy, .csv", "predict", "-m", "m", "--x", "a", "-o", "out.xls")
+        self.bad(2, r"both want stdout", "predict", "-m", "m", "--x", "a", "-o", "-", "--json")
+
+
+class Configuration(Case):
+    def show(self, *arguments, **options):
+        return json.loads(self.good("train", "--print-config", *arguments, **options))
+
+    def test_precedence(self):
+        config = self.write("c.json", json.dumps({"epochs": 7, "center_method": "kmeans", "threads": 1, "average": True}))
+        environment = {"MERCER_THREADS": "3"}
+        self.assertEqual(self.show()["epochs"], "auto")
+        found = self.show("--config", config)
+        self.assertEqual((found["epochs"], found["center-method"], found["threads"], found["average"]), (7, "kmeans", 1, "on"))
+        found = self.show("--config", config, "--epochs", "2", environment=environment)
+        self.assertEqual((found["epochs"], found["threads"]), (2, 3))
+        self.assertEqual(found["_sources"]["epochs"], "command line")
+        self.assertEqual(found["_sources"]["threads"], "environment")
+        self.assertEqual(found["_sources"]["center-method"], "config")
+        self.assertEqual(found["_sources"]["batch"], "default")
+        self.assertEqual(self.show("--threads", "2", environment=environment)["threads"], 2)
+
+    def test_what_is_printed_can_be_read(self):
+        first = self.good("train", "--print-config", "--centers", "5", "--lambda", "1e-3", "--x", "a b.npy", "-q")
+        path = self.write("c.json", first)
+        second, first = json.loads(self.good("train", "--print-config", "--config", path)), json.loads(first)
+        del first["_sources"], second["_sources"]
+        self.assertEqual(first, second)
+
+    def test_mistakes(self):
+        def expect(pattern, text, code=2):
+            self.bad(code, pattern, "train", "--config", self.write("c.json", text), "--print-config")
+
+        expect(r"c.json: train has no option 'epoch'; did you mean 'epochs'\?", '{"epoch": 3}')
+        expect(r"c.json: 'zzzz' is no key for train", '{"zzzz": 3}')
+        expect(r"c.json: 'config' is no key", '{"config": "d.json"}')
+        expect(r"c.json: epochs: 'x' is not a whole number", '{"epochs": "x"}')
+        expect(r"c.json: epochs: must be a string, a number", '{"epochs": [1]}')
+        expect(r"c.json: line 1: ", '{"epochs": ')
+        expect(r"c.json: is no JSON object", "[]")
+        expect(r"c.json: line 1: duplicate", '{"epochs": 1, "epochs": 2}')
+        self.bad(66, r"none.json: cannot be opened", "train", "--config", "none.json")
+        self.bad(2, r"MERCER_THREADS: 'many' is not", "train", "--print-config", environment={"MERCER_THREADS": "many"})
+
+    def test_version(self):
+        self.assertRegex(self.good("--version"), r"^mercer \d+\.\d+\.\d+\n$")
+        self.assertTrue(PROGRAM)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fuzz target: any bytes as separated text. The first byte chooses format, header, target, task and part. */
+#include "fuzz/fuzz.h"
+
+static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
+{
+    mrc_target_wish wish = {.task = reading->options->task};
+    MRC_TRY(mrc_csv_samples(reading, dataset));
+    return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
+}
+
+static mercer_status read_targets(mrc_reading *reading, mercer_dataset *dataset)
+{
+    mrc_target_wish wish = {.task = reading->options->task};
+    MRC_TRY(mrc_csv_targets(reading, 3));
+    return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const targets[] = {NULL, "label", "-1", "0"};
+    static const mercer_task tasks[] = {MERCER_TASK_AUTO, MERCER_TASK_CLASSIFICATION, MERCER_TASK_REGRESSION,
+                                        MERCER_TASK_UNLABELLED};
+    mrc_budget budget;
+    if (size < 2) return 0;
+    unsigned choice = data[0];
+    mrc_input input = fuzz_input(data + 1, size - 1, &budget);
+    bool alone = choice >= 0xc0;
+    mercer_dataset_options options = {.target = targets[choice & 3],
+                                      .task = tasks[choice >> 2 & 3],
+                                      .header = choice & 0x10 ? MERCER_AUTO : MERCER_ON};
+    mrc_reading reading = {.input = &input,
+                           .options = &options,
+                           .format = choice & 0x20 ? MRC_FORMAT_CSV
+                                     : alone       ? MRC_FORMAT_TEXT
+                                                   : MRC_FORMAT_TSV,
+                           .slice = {.first = choice & 0x40 ? 1 : 0, .rows = alone ? 2 : 0},
+                           .want_targets = options.task != MERCER_TASK_UNLABELLED};
+    mercer_dataset *dataset = fuzz_dataset();
+    mercer_status status = alone ? read_targets(&reading, dataset) : read_samples(&reading, dataset);
+    if (status == MERCER_OK)
+        fuzz_touch(dataset);
+    else
+        fuzz_refused(status);
+    if (reading.have_targets) mrc_targets_close(&reading.targets);
+    mrc_dataset_free(dataset);
+    return 0;
+}

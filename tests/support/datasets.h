@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datasets made of texts and bytes that stand in a test; what is not released shows at the end. */
+#ifndef MRC_TESTS_DATASETS_H
+#define MRC_TESTS_DATASETS_H
+
+#include "support/check.h"
+
+#include "core/matrix.h"
+#include "support/allocator.h"
+#include "support/folder.h"
+
+#include <zlib.h>
+
+static mercer_context *context;
+static test_allocator allocator;
+
+static inline int open_datasets(void **state)
+{
+    (void)state;
+    folder_open();
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    options.threads = 1;
+    options.allocator = test_allocator_table(&allocator);
+    return mercer_context_create(&context, &options) != MERCER_OK;
+}
+
+static inline int close_datasets(void **state)
+{
+    (void)state;
+    mercer_context_free(context);
+    folder_close();
+    return allocator.live != 0 || allocator.misused != 0;
+}
+
+/* A file of the test's folder with that text or those bytes; its path. */
+static inline const char *text_file(const char *name, const char *text)
+{
+    const char *path = in_folder(name);
+    write_bytes(path, text, strlen(text));
+    return path;
+}
+
+static inline const char *byte_file(const char *name, const void *data, size_t count)
+{
+    const char *path = in_folder(name);
+    write_bytes(path, data, count);
+    return path;
+}
+
+static inline const char *gzip_file(const char *name, const void *data, size_t count)
+{
+    const char *path = in_folder(name);
+    gzFile file = gzopen(path, "wb");
+    assert_non_null(file);
+    assert_true(count == 0 || gzwrite(file, data, (unsigned)count) == (int)count);
+    assert_int_equal(gzclose(file), Z_OK);
+    return path;
+}
+
+static inline mercer_dataset_options data_options(const char *x, const char *y)
+{
+    mercer_dataset_options options;
+    assert_int_equal(mercer_dataset_options_init(&options, sizeof options), MERCER_OK);
+    options.x = x;
+    options.y = y;
+    return options;
+}
+
+static inline mercer_dataset *open_with(const mercer_dataset_options *options)
+{
+    mercer_dataset *dataset = NULL;
+    assert_succeeds(context, mercer_dataset_open(&dataset, context, options));
+    return dataset;
+}
+
+static inline mercer_dataset *open_data(const char *x, const char *y)
+{
+    mercer_dataset_options options = data_options(x, y);
+    return open_with(&options);
+}
+
+/* Opening fails with that status and a message that contains `part`, and leaves nothing behind. */
+#define assert_refused(options, status, part) check_refused((options), (status), (part), __FILE__, __LINE__)
+
+static inline void check_refused(const mercer_dataset_options *options, mercer_status status, const char *part,
+                                 const char *file, int line)
+{
+    mercer_dataset *dataset = (mercer_dataset *)&allocator; /* not NULL: the failure must set it */
+    int64_t live = allocator.live;
+    mercer_status got = mercer_dataset_open(&dataset, context, options);
+    check_fails(context, got, status, part, "mercer_dataset_open", file, line);
+    if (got == MERCER_OK || dataset || allocator.live != live || strchr(mrc_error_text(context), '\n')) {
+        print_error("a refused dataset left something behind, or its message has several lines: '%s'\n",
+                    mrc_error_text(context));
+        _fail(file, line);
+    }
+}
+
+static inline mercer_dataset_info about(const mercer_dataset *dataset)
+{
+    mercer_dataset_info info = {.struct_size = sizeof info};
+    assert_succeeds(context, mercer_dataset_query(dataset, &info));
+    return info;
+}
+
+/* The samples are these numbers, row by row. */
+static inline void assert_samples(const mercer_dataset *dataset, int64_t rows, int64_t cols, const double *expected)
+{
+    mercer_matrix x = mercer_dataset_samples(dataset);
+    assert_int_equal(x.rows, rows);
+    assert_int_equal(x.cols, cols);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            assert_that(mrc_load(&x, i, j) == expected[i * cols + j], "(%lld, %lld) is %.9g, not %.9g", (long long)i,
+                        (long long)j, mrc_load(&x, i, j), expected[i * cols + j]);
+}
+
+/* Classes with these names, separated by spaces, and these class numbers. */
+static inline void assert_classes(const mercer_dataset *dataset, const char *names, const int32_t *labels)
+{
+    mercer_dataset_info info = about(dataset);
+    assert_int_equal(info.task, MERCER_TASK_CLASSIFICATION);
+    char joined[1024] = "";
+    for (int64_t i = 0; i < info.outputs; i++) {
+        if (i) strcat(joined, " ");
+        strcat(joined, info.labels[i]);
+    }
+    assert_string_equal(joined, names);
+    for (int64_t i = 0; i < info.rows; i++) assert_int_equal(mercer_dataset_labels(dataset)[i], labels[i]);
+}
+
+/* Targets of regression, read in double. */
+static inline void assert_values(const mercer_dataset *dataset, int64_t cols, const double *expected)
+{
+    mercer_dataset_info info = about(dataset);
+    assert_int_equal(info.task, MERCER_TASK_REGRESSION);
+    assert_int_equal(info.outputs, cols);
+    assert_null(mercer_dataset_labels(dataset));
+    mercer_matrix x = mrc_view(malloc((size_t)(info.rows * info.features * 8)), info.rows, info.features, info.dtype);
+    mercer_matrix y = mrc_view(malloc((size_t)(info.rows * cols * 8)), info.rows, cols, MERCER_F64);
+    assert_succeeds(context, mercer_dataset_read(dataset, NULL, NULL, 0, &x, &y, NULL));
+    for (int64_t i = 0; i < info.rows * cols; i++)
+        assert_that(((double *)y.data)[i] == expected[i], "target %lld is %.17g", (long long)i, ((double *)y.data)[i]);
+    free(x.data), free(y.data);
+}
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checkpoints: a training that was stopped anywhere and goes on ends in the weights of one that never was, to the bit. */
+#include "support/training.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static char path[64];
+
+static int open_folder(void **state)
+{
+    snprintf(path, sizeof path, "checkpoint-%ld.safetensors", (long)getpid());
+    return open_all(state);
+}
+
+static int close_folder(void **state)
+{
+    remove(path);
+    return close_all(state);
+}
+
+typedef struct stopper {
+    int64_t calls, stop_at; /* stops at this call; 0: never */
+} stopper;
+
+static int count_calls(void *user, const mercer_progress *progress)
+{
+    stopper *self = user;
+    (void)progress;
+    return ++self->calls == self->stop_at;
+}
+
+typedef struct run_result {
+    dense weights;
+    int stopped;
+    int64_t calls;
+    mercer_report report;
+} run_result;
+
+/* Trains from nothing, or from the checkpoint if `resume`, until call number `stop_at` of the progress callback. */
+static run_result run_until(const task *self, mercer_train_options options, int threads, bool resume, int64_t stop_at,
+                            bool keep)
+{
+    mercer_context *with = open_context(threads);
+    stopper watch = {.stop_at = stop_at};
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer;
+    run_result out = {.report = {.struct_size = sizeof out.report}};
+    options.progress = count_calls, options.progress_user = &watch;
+    options.progress_seconds = 1e-9; /* at every step */
+    options.checkpoint = keep ? path : NULL;
+    options.checkpoint_note = "note";
+    if (resume)
+        assert_succeeds(with, mercer_model_load(&model, with, path));
+    else
+        assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, self->x.dtype));
+    assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
+    assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
+    if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
+    assert_succeeds(with, mercer_trainer_fit(trainer, &out.report, &source));
+    mercer_matrix weights = mercer_model_weights(model);
+    out.weights = dense_of(&weights);
+    out.stopped = out.report.stopped;
+    out.calls = watch.calls;
+    mercer_trainer_free(trainer);
+    mercer_source_release(&source);
+    mercer_model_free(model);
+    mercer_context_free(with);
+    return out;
+}
+
+static void assert_same(dense a, dense b, const char *what, int64_t where)
+{
+    assert_true(a.rows == b.rows && a.cols == b.cols);
+    if (memcmp(a.a, b.a, (size_t)(a.rows * a.cols) * sizeof(double)) != 0)
+        fail_msg("%s stopped at %lld: other weights", what, (long long)where);
+}
+
+/* Stopped once at each of some places, and in a chain: stopped again and again after `chain_calls` calls, so many that
+   something is done in between; 0: no chain. */
+static void check_solver(const task *self, mercer_train_options options, int64_t chain_calls, const char *what)
+{
+    run_result whole = run_until(self, options, 2, false, 0, false);
+    assert_int_equal(whole.stopped, 0);
+    int64_t stride = whole.calls / 7 + 1;
+    for (int64_t at = 1; at < whole.calls; at += stride) {
+        run_result part = run_until(self, options, 2, false, at, true);
+        assert_int_equal(part.stopped, 2);
+        run_result rest = run_until(self, options, 1, true, 0, false);
+        assert_int_equal(rest.stopped, 0);
+        assert_same(whole.weights, rest.weights, what, at);
+        assert_int_equal(rest.report.epochs, whole.report.epochs);
+        assert_int_equal(rest.report.steps, whole.report.steps);
+        assert_int_equal(rest.report.samples, whole.report.samples);
+        free(part.weights.a), free(rest.weights.a);
+    }
+    run_result chain = run_until(self, options, 2, false, chain_calls, true);
+    for (int64_t at = 1; chain.stopped == 2; at++) {
+        assert_true(at < 1000);
+        free(chain.weights.a);
+        chain = run_until(self, options, 1 + (int)(at % 3), true, chain_calls, true);
+    }
+    assert_same(whole.weights, chain.weights, what, -1);
+    free(whole.weights.a), free(chain.weights.a);
+}
+
+static void test_iterative_solvers(void **state)
+{
+    (void)state;
+    static const char *const solvers[] = {"ep4", "ep3", "ep3-exact", "gd"};
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++)
+        for (int ridge = 0; ridge < 2; ridge++) {
+            task self =
+                task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
+            mercer_train_options options = options_for(solvers[i]);
+            options.epochs = 3, options.batch = 40, options.nystrom = 50, options.eigenpairs = 8;
+            options.lambda = ridge ? 0.1 : 0;
+            if (i == 0) options.period = 3, options.projector = ridge ? "pcg" : "bgs";
+            check_solver(&self, options, 2, solvers[i]);
+            task_close(&self);
+        }
+}
+
+static void test_centers_are_samples(void **state)
+{
+    (void)state;
+    static const char *const solvers[] = {"ep2", "pegasos", "richardson"};
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
+        task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 120, .d = 3, .c = 2}, 1, MERCER_F64);
+        mercer_train_options options = options_for(solvers[i]);
+        options.epochs = 4;
+        check_solver(&self, options, 2, solvers[i]);
+        task_close(&self);
+    }
+}
+
+static void test_projectors_and_caches(void **state)
+{
+    (void)state;
+    static const char *const projectors[] = {"exact", "ep2", "pcg", "bgs"};
+    for (int i = 0; i < 8; i++) {
+        task self =
+            task_open(context, "laplace:bandwidth=3", (sizes){.n = 200, .p = 50, .d = 4, .c = 2}, 1, MERCER_F32);
+        mercer_train_options options = options_for("ep4");
+        options.projector = projectors[i % 4];
+        options.epochs = 3, options.batch = 32, options.period = 1 + i % 3;
+        options.cache = i < 4 ? MERCER_ON : MERCER_OFF;
+        options.polish = i == 1 ? 3 : 0;
+        check_solver(&self, options, options.polish ? 0 : 2, projectors[i % 4]);
+        task_close(&self);
+    }
+}
+
+static void test_judges(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 3000, .p = 80, .d = 4, .c = 2}, 1,
+                              i % 2 ? MERCER_F64 : MERCER_F32);
+        mercer_train_options options = options_for("cg");
+        options.epochs = 9, options.lambda = i > 1 ? 0.5 : 0;
+        options.cache = i == 2 ? MERCER_ON : MERCER_AUTO;
+        check_solver(&self, options, 7, "cg");
+        options.solver = "direct";
+        check_solver(&self, options, 0, "direct");
+        task_close(&self);
+    }
+}
+
+/* Early stopping: the best weights, and how long ago they were, are part of the state. */
+static void test_validation(void **state)
+{
+    (void)state;
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
+    mercer_matrix x = mrc_rows(&self.x, 0, 50), y = mrc_rows(&self.y, 0, 50);
+    self.x = mrc_rows(&self.x, 0, 250), self.y = mrc_rows(&self.y, 0, 250);
+    mercer_train_options options = options_for("ep4");
+    options.epochs = 12, options.batch = 50, options.patience = 2;
+    options.validation_X = &x, options.validation_Y = &y;
+    run_result whole = run_until(&self, options, 2, false, 0, false);
+    for (int64_t at = 1; at < whole.calls; at += 5) {
+        run_result part = run_until(&self, options, 2, false, at, true);
+        run_result rest = run_until(&self, options, 2, true, 0, false);
+        assert_same(whole.weights, rest.weights, "early stopping", at);
+        assert_int_equal(rest.stopped, whole.stopped);
+        free(part.weights.a), free(rest.weights.a);
+    }
+    free(whole.weights.a);
+    task_close(&self);
+}
+
+/* The note is carried, the file is a model, and others are refused. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
+    mercer_train_options options = options_for("ep4");
+    options.epochs = 3, options.batch = 40;
+    run_result part = run_until(&self, options, 2, false, 5, true);
+    free(part.weights.a);
+    mercer_model *model, *other;
+    mercer_trainer *trainer;
+    mercer_source source;
+    assert_succeeds(context, mercer_model_load(&model, context, path));
+    assert_string_equal(mercer_model_note(model), "note");
+    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
+
+    options.epochs = 4; /* another schedule */
+    assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
+    assert_succeeds(context, mercer_trainer_resume(trainer, path));
+    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_MISMATCH, "epochs 3");
+    mercer_trainer_free(trainer);
+
+    self.z.rows--; /* other centers */
+    assert_succeeds(context, mercer_model_create(&other, context, &self.kernel, &self.z, 2, MERCER_F32));
+    assert_succeeds(context, mercer_trainer_create(&trainer, other, NULL, &options));
+    assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH, "centers");
+    assert_fails(context, mercer_trainer_resume(trainer, "no such file"), MERCER_ERROR_MISSING, "no such file");
+    assert_succeeds(context, mercer_model_save(other, path, NULL));
+    assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_FORMAT, "not a checkpoint");
+    mercer_trainer_free(trainer);
+    mercer_model_free(other);
+
+    options.checkpoint = "/no/such/folder/checkpoint"; /* found out before the work, not after */
+    assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
+    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_IO, "/no/such/folder");
+    mercer_trainer_free(trainer);
+    mercer_source_release(&source);
+    mercer_model_free(model);
+    self.z.rows++;
+    task_close(&self);
+}
+
+static void test_spectrum(void **state)
+{
+    (void)state;
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
+    mercer_train_options options = options_for("ep4");
+    options.epochs = 1, options.nystrom = 100, options.eigenpairs = 10;
+    mercer_model *model;
+    mercer_trainer *trainer;
+    mercer_source source;
+    double values[32];
+    int64_t count = -1;
+    assert_succeeds(context, mercer_model_create(&model, context, &self.kernel, &self.z, 2, MERCER_F32));
+    assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, self.seed));
+    assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
+    assert_succeeds(context, mercer_trainer_spectrum(trainer, NULL, 0, &count));
+    assert_int_equal(count, 0);
+    assert_succeeds(context, mercer_trainer_fit(trainer, NULL, &source));
+    assert_succeeds(context, mercer_trainer_spectrum(trainer, values, 32, &count));
+    assert_int_equal(count, 11);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        assert_true(values[i] > 0 && (i == 0 || values[i] <= values[i - 1]));
+        sum += values[i];
+    }
+    assert_true(sum <= 1 + 1e-6); /* the trace of K / s of a kernel with K(x, x) = 1 */
+    mercer_trainer_free(trainer);
+    mercer_source_release(&source);
+    mercer_model_free(model);
+    task_close(&self);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_iterative_solvers),
+        cmocka_unit_test(test_centers_are_samples),
+        cmocka_unit_test(test_projectors_and_caches),
+        cmocka_unit_test(test_judges),
+        cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_spectrum),
+    };
+    return cmocka_run_group_tests(tests, open_folder, close_folder);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datasets: options, formats, raw files, reading of rows with preprocessing, fingerprints, failing allocations. */
+#include "support/datasets.h"
+
+#include "core/random.h"
+
+#include <math.h>
+
+/* ---- Options and formats ------------------------------------------------------------------------------------- */
+
+static void test_options(void **state)
+{
+    (void)state;
+    mercer_dataset *data;
+    mercer_dataset_options options = data_options(NULL, NULL);
+    assert_fails(NULL, mercer_dataset_options_init(NULL, sizeof options), MERCER_ERROR_ARGUMENT, "options");
+    assert_fails(NULL, mercer_dataset_options_init(&options, 4), MERCER_ERROR_ARGUMENT, "struct_size");
+    assert_fails(context, mercer_dataset_open(NULL, context, &options), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(NULL, mercer_dataset_open(&data, NULL, &options), MERCER_ERROR_ARGUMENT, "context");
+    assert_refused(NULL, MERCER_ERROR_ARGUMENT, "x is missing");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "x is missing");
+    options.x = text_file("x.csv", "1,2\n3,4\n");
+    options.y = "";
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "y is empty");
+    options.y = NULL;
+    options.header = (mercer_switch)7;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "header is 7");
+    options.header = MERCER_AUTO;
+    options.task = (mercer_task)9;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "task is 9");
+    options.task = MERCER_TASK_UNLABELLED;
+    options.first = -1;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "first");
+    options.first = 0;
+    options.format = "parquet";
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'parquet' is not a format of samples");
+    options.format = "auto";
+    mercer_dataset_free(open_with(&options));
+    options.format = "npy";
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.csv: is not an NPY file");
+    options.format = NULL;
+    options.struct_size = offsetof(mercer_dataset_options, memory); /* of a caller built with an older header */
+    mercer_dataset_free(open_with(&options));
+    mercer_dataset_free(NULL);
+    assert_null(mercer_dataset_samples(NULL).data);
+    assert_null(mercer_dataset_labels(NULL));
+}
+
+static void test_formats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes, *part;
+        size_t count;
+    } foreign[] = {{"PK\3\4....", "zip archive", 8},
+                   {"\x89HDF\r\n....", "HDF5", 10},
+                   {"PAR1....", "Parquet", 8},
+                   {"BZh91AY", "bzip2", 7},
+                   {"\xfd"
+                    "7zXZ\0.",
+                    "xz", 7},
+                   {"\x28\xb5\x2f\xfd...", "zstd", 7},
+                   {"\1\2\3\0\5", "not recognised", 5}};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        mercer_dataset_options options = data_options(byte_file("thing", foreign[i].bytes, foreign[i].count), NULL);
+        assert_refused(&options, MERCER_ERROR_FORMAT, foreign[i].part);
+    }
+    mercer_dataset_options options = data_options(text_file("x.csv", "1,2\n3,4\n"), text_file("y.txt", "1\n0\n"));
+    options.y_format = "libsvm";
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "y.txt: 'libsvm' is not a format of targets");
+    options.y_format = "text";
+    mercer_dataset_free(open_with(&options));
+    options.y = in_folder("missing");
+    assert_refused(&options, MERCER_ERROR_MISSING, "missing");
+    options.y = NULL;
+    options.x = byte_file("x.npy", "", 0);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.npy: the file is empty");
+}
+
+static void test_targets_missing(void **state)
+{
+    (void)state;
+    mercer_dataset_options options = data_options(byte_file("x.raw", "abcd", 4), NULL);
+    options.raw = "u8:2";
+    options.task = MERCER_TASK_CLASSIFICATION;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "x.raw: holds no targets; give the file of targets (y)");
+    options.task = MERCER_TASK_REGRESSION;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "holds no targets");
+}
+
+static void test_raw(void **state)
+{
+    (void)state;
+    float values[7] = {-1, 1, 2, 3, 4, 5, 6};
+    const double expected[] = {1, 2, 3, 4, 5, 6};
+    mercer_dataset_options options = data_options(byte_file("x.raw", values, sizeof values), NULL);
+    static const char *const good[] = {"f32:2x3@4", "f32:3@4"};
+    for (int i = 0; i < 2; i++) {
+        options.raw = good[i];
+        mercer_dataset *data = open_with(&options);
+        assert_samples(data, 2, 3, expected);
+        assert_int_equal(about(data).mapped, 1);
+        assert_string_equal(about(data).format, "raw");
+        mercer_dataset_free(data);
+    }
+    options.raw = "u8:28";
+    mercer_dataset *data = open_with(&options);
+    assert_int_equal(about(data).rows, 1);
+    mercer_dataset_free(data);
+    char moved[sizeof values + 1] = {0};
+    memcpy(moved + 1, values, sizeof values); /* at an odd place: copied */
+    options.x = byte_file("odd.bin", moved, sizeof moved);
+    options.raw = "f32:2x3@5";
+    data = open_with(&options);
+    assert_samples(data, 2, 3, expected);
+    assert_int_equal(about(data).mapped, 0);
+    mercer_dataset_free(data);
+    options.memory = 23;
+    assert_refused(&options, MERCER_ERROR_MEMORY, "needs 24 more bytes");
+    options.memory = 0;
+    static const char *const bad[] = {NULL,
+                                      "",
+                                      "f32",
+                                      "f32:",
+                                      "i32:3",
+                                      "f32:0",
+                                      "f32:0x3",
+                                      "f32:3x0",
+                                      "f32:3x",
+                                      "f32:3@",
+                                      "f32:3@1x",
+                                      "f32:x3",
+                                      "f32:-3",
+                                      "f32:3x3x3",
+                                      "f32:99999999999999999999",
+                                      "f64:2305843009213693952",
+                                      "f32:3 "};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        options.raw = bad[i];
+        assert_refused(&options, MERCER_ERROR_ARGUMENT, "odd.bin: raw: ");
+    }
+    options.raw = "f32:3@2";
+    assert_refused(&options, MERCER_ERROR_FORMAT, "not whole rows");
+    options.raw = "f32:3@30";
+    assert_refused(&options, MERCER_ERROR_FORMAT, "to be skipped");
+    options.raw = "f32:3@29"; /* nothing is left */
+    assert_refused(&options, MERCER_ERROR_FORMAT, "no elements");
+    options.raw = "f32:2x4@1";
+    assert_refused(&options, MERCER_ERROR_FORMAT, "truncated");
+    options.raw = "u8:4611686018427387904x4";
+    assert_refused(&options, MERCER_ERROR_FORMAT, "larger than any file");
+}
+
+static void test_counts_disagree(void **state)
+{
+    (void)state;
+    static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 9, 0, 9};
+    mercer_dataset_options options =
+        data_options(text_file("x.csv", "1,2\n3,4\n"), byte_file("y", labels, sizeof labels));
+    assert_refused(&options, MERCER_ERROR_SHAPE, "y has 3 targets, ");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv has 2 samples; they must agree");
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------- */
+
+static mercer_dataset *open_classes(void)
+{
+    mercer_dataset_options options = data_options(text_file("t.csv", "1,2,b\n3,4,a\n5,6,b\n7,8,c\n"), NULL);
+    options.target = "-1";
+    return open_with(&options);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    mercer_dataset *data = open_classes();
+    float x[8];
+    double wide[8], y[12];
+    int32_t labels[4];
+    mercer_matrix X = mrc_view(x, 3, 2, MERCER_F32), Y = mrc_view(y, 3, 3, MERCER_F64);
+    const int64_t rows[] = {3, 0, 3};
+    assert_succeeds(context, mercer_dataset_read(data, NULL, rows, 0, &X, &Y, labels));
+    assert_true(x[0] == 7 && x[1] == 8 && x[2] == 1 && x[5] == 8);
+    assert_true(y[0] == 0 && y[2] == 1 && y[4] == 1 && y[3] == 0 && y[8] == 1);
+    assert_true(labels[0] == 2 && labels[1] == 1 && labels[2] == 2);
+    X = mrc_view(wide, 2, 2, MERCER_F64); /* in another type, from a place on */
+    assert_succeeds(context, mercer_dataset_read(data, NULL, NULL, 1, &X, NULL, labels));
+    assert_true(wide[0] == 3 && wide[3] == 6 && labels[0] == 0 && labels[1] == 1);
+    mercer_preprocess *scale;
+    assert_succeeds(context, mercer_preprocess_fit(&scale, context, "scale:factor=2", data));
+    assert_succeeds(context, mercer_dataset_read(data, scale, rows, 0, &X, NULL, NULL));
+    assert_true(wide[0] == 14 && wide[1] == 16 && wide[2] == 2 && wide[3] == 4);
+    mercer_preprocess_free(scale);
+    mercer_dataset_free(data);
+}
+
+static void test_read_refusals(void **state)
+{
+    (void)state;
+    mercer_dataset *data = open_classes();
+    float x[12];
+    float y[12];
+    int32_t labels[4];
+    mercer_matrix X = mrc_view(x, 3, 2, MERCER_F32), Y = mrc_view(y, 3, 3, MERCER_F32), bad;
+    const int64_t rows[] = {3, 4, 0}, negative[] = {0, -1, 0};
+    assert_fails(context, mercer_dataset_read(data, NULL, rows, 0, &X, NULL, NULL), MERCER_ERROR_SHAPE, "rows[1] is 4");
+    assert_fails(context, mercer_dataset_read(data, NULL, negative, 0, &X, NULL, NULL), MERCER_ERROR_SHAPE, "rows[1]");
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 2, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+                 "3 rows from 2 on");
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, -1, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+                 "rows from -1");
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, INT64_MAX - 1, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+                 "the dataset has 4");
+    bad = X, bad.cols = 1;
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &bad, NULL, NULL), MERCER_ERROR_SHAPE, "X");
+    bad = X, bad.dtype = MERCER_U8;
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &bad, NULL, NULL), MERCER_ERROR_DTYPE, "X");
+    bad = Y, bad.cols = 2;
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &bad, NULL), MERCER_ERROR_SHAPE, "Y");
+    bad = Y, bad.dtype = MERCER_F16;
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &bad, NULL), MERCER_ERROR_DTYPE, "Y");
+    bad = Y, bad.data = x;
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &bad, NULL), MERCER_ERROR_OVERLAP, "Y");
+    assert_fails(NULL, mercer_dataset_read(NULL, NULL, NULL, 0, &X, NULL, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    mercer_preprocess *fitted;
+    mercer_matrix other = mrc_view(x, 3, 3, MERCER_F32);
+    for (int i = 0; i < 9; i++) x[i] = (float)(i * i);
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&fitted, context, "standardise", &other));
+    assert_fails(context, mercer_dataset_read(data, fitted, NULL, 0, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+                 "preprocess is for 3 features");
+    mercer_preprocess_free(fitted);
+    mercer_dataset_free(data);
+    mercer_dataset_options options = data_options(in_folder("t.csv"), NULL);
+    options.target = "-1", options.task = MERCER_TASK_UNLABELLED;
+    data = open_with(&options);
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &Y, NULL), MERCER_ERROR_ARGUMENT, "no targets");
+    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, NULL, labels), MERCER_ERROR_ARGUMENT,
+                 "no classes");
+    mercer_dataset_info info = {0};
+    assert_fails(context, mercer_dataset_query(data, &info), MERCER_ERROR_ARGUMENT, "info");
+    assert_fails(context, mercer_dataset_query(data, NULL), MERCER_ERROR_ARGUMENT, "info");
+    mercer_dataset_free(data);
+}
+
+/* Synthetic samples go through the same functions: read, written, recognised. */
+static void test_synthetic(void **state)
+{
+    (void)state;
+    mercer_dataset *data, *later;
+    assert_succeeds(context, mercer_dataset_synthesize(&data, context, "digits", 0, 300, 1));
+    assert_succeeds(context, mercer_dataset_synthesize(&later, context, "digits", 1, 300, 1));
+    const char *x = in_folder("x.npy"), *y = in_folder("y.npy");
+    assert_succeeds(context, mercer_dataset_write_npy(data, x, y));
+    mercer_dataset *stored = open_data(x, y);
+    mercer_dataset_info info = about(stored);
+    assert_int_equal(info.rows, 300);
+    assert_int_equal(info.height, 28);
+    assert_int_equal(info.outputs, 10);
+    unsigned char *made = malloc(300 * 784);
+    mercer_matrix X = mrc_view(made, 300, 784, MERCER_U8);
+    int32_t labels[300];
+    assert_succeeds(context, mercer_dataset_read(data, NULL, NULL, 0, &X, NULL, labels));
+    assert_memory_equal(made, mercer_dataset_samples(stored).data, 300 * 784);
+    assert_memory_equal(labels, mercer_dataset_labels(stored), sizeof labels);
+    uint64_t one, two, again;
+    assert_succeeds(context, mercer_dataset_fingerprint(data, &one));
+    assert_succeeds(context, mercer_dataset_fingerprint(later, &two));
+    assert_succeeds(context, mercer_dataset_fingerprint(data, &again));
+    assert_true(one == again && one != two);
+    free(made);
+    mercer_dataset_free(stored), mercer_dataset_free(data), mercer_dataset_free(later);
+}
+
+/* ---- Fingerprint --------------------------------------------------------------------------------------------- */
+
+static uint64_t fingerprint_of(const char *x, const char *spec, const char *y)
+{
+    mercer_dataset_options options = data_options(x, y);
+    options.raw = spec;
+    mercer_dataset *data = open_with(&options);
+    uint64_t out = 0;
+    assert_succeeds(context, mercer_dataset_fingerprint(data, &out));
+    mercer_dataset_free(data);
+    return out;
+}
+
+static void test_fingerprint(void **state)
+{
+    (void)state;
+    enum { SIZE = 5 << 20 }; /* larger than what is looked at in full */
+    unsigned char *content = calloc(SIZE, 1);
+    for (int i = 0; i < SIZE; i++) content[i] = (unsigned char)(i * 7 + i / 251);
+    char path[FOLDER_CHARS + 128];
+    snprintf(path, sizeof path, "%s", byte_file("x.raw", content, SIZE));
+    uint64_t base = fingerprint_of(path, "u8:1024", NULL);
+    assert_true(base == fingerprint_of(path, "u8:1024", NULL));
+    assert_true(base != fingerprint_of(path, "u8:512", NULL));
+    assert_true(base != fingerprint_of(path, "f16:512", NULL));
+    content[0] ^= 1;
+    byte_file("x.raw", content, SIZE);
+    assert_true(base != fingerprint_of(path, "u8:1024", NULL)); /* the first byte and the last are looked at */
+    content[0] ^= 1, content[SIZE - 1] ^= 1;
+    byte_file("x.raw", content, SIZE);
+    assert_true(base != fingerprint_of(path, "u8:1024", NULL));
+    byte_file("x.raw", content, 4);
+    uint64_t labelled = fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n"));
+    assert_true(labelled != fingerprint_of(path, "u8:1", NULL));
+    assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\nb\nb\n")));
+    assert_true(labelled != fingerprint_of(path, "u8:1", text_file("y.txt", "a\nc\na\nc\n"))); /* other names */
+    assert_true(labelled == fingerprint_of(path, "u8:1", text_file("y.txt", "a\nb\na\nb\n")));
+    free(content);
+    assert_fails(NULL, mercer_dataset_fingerprint(NULL, &base), MERCER_ERROR_ARGUMENT, "dataset");
+}
+
+/* ---- Failing allocations ------------------------------------------------------------------------------------- */
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    struct {
+        const char *x, *y, *target;
+    } cases[] = {{text_file("a.csv", "p,q,label\n1,2,\"a \"\"b\"\"\"\n3,4,c\n"), NULL, "label"},
+                 {text_file("b.svm", "1 1:1\n2 2:2\n"), NULL, NULL},
+                 {text_file("c.csv", "1,2\n3,4\n"), text_file("d.txt", "cat\ndog\n"), NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_dataset_options options = data_options(cases[i].x, cases[i].y);
+        options.target = cases[i].target;
+        for (int64_t fail_at = 1;; fail_at++) {
+            mercer_dataset *data = NULL;
+            int64_t live = allocator.live;
+            allocator.requests = 0, allocator.fail_at = fail_at;
+            mercer_status status = mercer_dataset_open(&data, context, &options);
+            allocator.fail_at = 0;
+            if (status == MERCER_OK) {
+                assert_true(fail_at > 5);
+                mercer_dataset_free(data);
+                break;
+            }
+            assert_int_equal(status, MERCER_ERROR_MEMORY);
+            assert_null(data);
+            assert_int_equal(allocator.live, live);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),         cmocka_unit_test(test_formats),
+                                       cmocka_unit_test(test_targets_missing), cmocka_unit_test(test_raw),
+                                       cmocka_unit_test(test_counts_disagree), cmocka_unit_test(test_read),
+                                       cmocka_unit_test(test_read_refusals),   cmocka_unit_test(test_synthetic),
+                                       cmocka_unit_test(test_fingerprint),     cmocka_unit_test(test_out_of_memory)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}

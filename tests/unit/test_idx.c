@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IDX files, plain and gzip'ed: read as they are, refused when truncated, damaged or lying about their sizes. */
+#include "support/datasets.h"
+
+/* Three images of 2 x 2 and their labels. */
+static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2,  0,  0,
+                                       0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255};
+static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 9, 0, 9};
+static const double pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255};
+
+static void check_images(mercer_dataset *data, bool mapped)
+{
+    mercer_dataset_info info = about(data);
+    assert_samples(data, 3, 4, pixels);
+    assert_classes(data, "0 9", (int32_t[]){1, 0, 1});
+    assert_string_equal(info.format, "idx");
+    assert_int_equal(info.dtype, MERCER_U8);
+    assert_int_equal(info.mapped, mapped);
+    assert_int_equal(info.height, 2);
+    assert_int_equal(info.width, 2);
+    assert_int_equal(info.channels, 1);
+    assert_int_equal(info.bytes, 12);
+    mercer_dataset_free(data);
+}
+
+static void test_plain_and_packed(void **state)
+{
+    (void)state;
+    const char *x = byte_file("images", images, sizeof images), *y = byte_file("labels", labels, sizeof labels);
+    check_images(open_data(x, y), true);
+    const char *xz = gzip_file("images.gz", images, sizeof images), *yz = gzip_file("labels.gz", labels, sizeof labels);
+    check_images(open_data(xz, yz), false);
+    check_images(open_data(x, yz), true);
+}
+
+static void test_slices(void **state)
+{
+    (void)state;
+    mercer_dataset_options options =
+        data_options(byte_file("x", images, sizeof images), byte_file("y", labels, sizeof labels));
+    options.first = 1;
+    options.rows = 1;
+    mercer_dataset *data = open_with(&options);
+    assert_samples(data, 1, 4, pixels + 4);
+    assert_classes(data, "0", (int32_t[]){0});
+    mercer_dataset_free(data);
+    options.rows = 0;
+    data = open_with(&options);
+    assert_samples(data, 2, 4, pixels + 4);
+    mercer_dataset_free(data);
+    options.rows = 3;
+    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    options.first = 3, options.rows = 0;
+    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    options.first = INT64_MAX, options.rows = INT64_MAX;
+    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+}
+
+static void test_other_elements(void **state)
+{
+    (void)state;
+    static const unsigned char i1[] = {0, 0, 9, 1, 0, 0, 0, 2, 0xff, 127};
+    static const unsigned char i2[] = {0, 0, 11, 1, 0, 0, 0, 2, 0xff, 0xfe, 1, 0};
+    static const unsigned char i4[] = {0, 0, 12, 1, 0, 0, 0, 2, 0xff, 0xff, 0xff, 0xfd, 0, 1, 0, 0};
+    static const unsigned char f4[] = {0, 0, 13, 1, 0, 0, 0, 2, 0x3f, 0xc0, 0, 0, 0xc0, 0, 0, 0};
+    static const unsigned char f8[] = {0, 0, 14, 1, 0,    0, 0, 2, 0x3f, 0xf8, 0, 0,
+                                       0, 0, 0,  0, 0xc0, 0, 0, 0, 0,    0,    0, 0};
+    struct {
+        const void *data;
+        size_t count;
+        double expected[2];
+        mercer_dtype dtype;
+    } cases[] = {{i1, sizeof i1, {-1, 127}, MERCER_F32},
+                 {i2, sizeof i2, {-2, 256}, MERCER_F32},
+                 {i4, sizeof i4, {-3, 65536}, MERCER_F32},
+                 {f4, sizeof f4, {1.5, -2}, MERCER_F32},
+                 {f8, sizeof f8, {1.5, -2}, MERCER_F64}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_dataset *data = open_data(byte_file("x", cases[i].data, cases[i].count), NULL);
+        assert_samples(data, 2, 1, cases[i].expected);
+        assert_int_equal(about(data).dtype, cases[i].dtype);
+        assert_int_equal(about(data).mapped, 0);
+        mercer_dataset_free(data);
+    }
+}
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    for (size_t count = 0; count < sizeof images; count++) {
+        mercer_dataset_options options = data_options(byte_file("cut", images, count), NULL);
+        options.format = "idx";
+        assert_refused(&options, MERCER_ERROR_FORMAT, "cut: ");
+    }
+    unsigned char more[sizeof images + 1] = {0};
+    memcpy(more, images, sizeof images);
+    mercer_dataset_options options = data_options(byte_file("more", more, sizeof more), NULL);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "promises 12 bytes from offset 16 on, 13 are there");
+}
+
+static void test_lying_headers(void **state)
+{
+    (void)state;
+    unsigned char file[64] = {0, 0, 8, 3};
+    mercer_dataset_options options = data_options(in_folder("lie"), NULL);
+    options.format = "idx";
+    memset(file + 4, 0xff, 12); /* 2^96 elements */
+    byte_file("lie", file, sizeof file);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "larger than any file");
+    file[4] = 0x7f; /* would fit an int64_t, no file */
+    memset(file + 12, 0, 4), file[15] = 1;
+    byte_file("lie", file, sizeof file);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "truncated");
+    memset(file + 4, 0, 12);
+    byte_file("lie", file, sizeof file);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "no elements");
+    file[3] = 9;
+    byte_file("lie", file, sizeof file);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "9 dimensions");
+    file[3] = 0;
+    byte_file("lie", file, sizeof file);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "0 dimensions");
+    file[2] = 10; /* no type has that number */
+    byte_file("lie", file, sizeof file);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "not an IDX file");
+}
+
+/* ---- gzip ---------------------------------------------------------------------------------------------------- */
+
+static void test_damaged_gzip(void **state)
+{
+    (void)state;
+    file_bytes packed = read_bytes(gzip_file("x.gz", images, sizeof images));
+    for (size_t count = 2; count < packed.count; count++) {
+        mercer_dataset_options options = data_options(byte_file("cut.gz", packed.data, count), NULL);
+        assert_refused(&options, MERCER_ERROR_FORMAT, "cut.gz: gzip data end too early at offset");
+    }
+    for (size_t i = 2; i < packed.count; i++) { /* wherever a bit flips, it is noticed or harmless */
+        packed.data[i] ^= 0x10;
+        mercer_dataset_options options = data_options(byte_file("odd.gz", packed.data, packed.count), NULL);
+        mercer_dataset *data;
+        mercer_status status = mercer_dataset_open(&data, context, &options);
+        if (status == MERCER_OK) {
+            assert_samples(data, 3, 4, pixels);
+            mercer_dataset_free(data);
+        } else {
+            assert_true(status == MERCER_ERROR_FORMAT && strstr(mrc_error_text(context), "odd.gz"));
+        }
+        packed.data[i] ^= 0x10;
+    }
+    mercer_dataset_options options = data_options(gzip_file("none.gz", "", 0), NULL);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "none.gz: the gzip'ed file is empty");
+    free(packed.data);
+}
+
+/* Members one after the other are one file; zeros behind the last are padding, anything else is damage. */
+static void test_gzip_members(void **state)
+{
+    (void)state;
+    file_bytes one = read_bytes(gzip_file("a.gz", images, 10)),
+               two = read_bytes(gzip_file("b.gz", images + 10, sizeof images - 10));
+    unsigned char all[512] = {0};
+    memcpy(all, one.data, one.count), memcpy(all + one.count, two.data, two.count);
+    mercer_dataset *data = open_data(byte_file("x.gz", all, one.count + two.count), NULL);
+    assert_samples(data, 3, 4, pixels);
+    mercer_dataset_free(data);
+    data = open_data(byte_file("x.gz", all, one.count + two.count + 100), NULL);
+    assert_samples(data, 3, 4, pixels);
+    mercer_dataset_free(data);
+    all[one.count + two.count + 3] = 'x';
+    mercer_dataset_options options = data_options(byte_file("x.gz", all, one.count + two.count + 100), NULL);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.gz: gzip data are damaged");
+    free(one.data), free(two.data);
+}
+
+/* Ten million zeros in ten thousand bytes, whatever the size at the end of the file says. */
+static void test_gzip_bomb(void **state)
+{
+    (void)state;
+    enum { SIZE = 10000000 };
+    unsigned char *zeros = calloc(SIZE, 1);
+    static const unsigned char header[] = {0, 0, 8, 2, 0, 0, 0, 1, 0, 0x98, 0x96, 0x80 - 12};
+    memcpy(zeros, header, sizeof header);
+    file_bytes packed = read_bytes(gzip_file("x.gz", zeros, SIZE));
+    for (int lie = 0; lie < 3; lie++) {
+        mercer_dataset_options options = data_options(byte_file("x.gz", packed.data, packed.count), NULL);
+        options.memory = SIZE / 4;
+        assert_refused(&options, MERCER_ERROR_MEMORY, "x.gz: needs");
+        assert_refused(&options, MERCER_ERROR_MEMORY, "2500000 are allowed");
+        options.memory = SIZE + 1; /* just enough, if the room does not have to grow */
+        if (lie == 0) mercer_dataset_free(open_with(&options));
+        memset(packed.data + packed.count - 4, lie ? 0xff : 0, 4);
+    }
+    free(packed.data), free(zeros);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    mercer_dataset_options options =
+        data_options(gzip_file("x.gz", images, sizeof images), gzip_file("y.gz", labels, sizeof labels));
+    for (int64_t fail_at = 1;; fail_at++) {
+        mercer_dataset *data = NULL;
+        int64_t live = allocator.live;
+        allocator.requests = 0, allocator.fail_at = fail_at;
+        mercer_status status = mercer_dataset_open(&data, context, &options);
+        int64_t requests = allocator.requests;
+        allocator.fail_at = 0;
+        if (status == MERCER_OK) {
+            assert_true(fail_at > 5 && requests < fail_at);
+            mercer_dataset_free(data);
+            break;
+        }
+        assert_int_equal(status, MERCER_ERROR_MEMORY);
+        assert_null(data);
+        assert_int_equal(allocator.live, live);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain_and_packed), cmocka_unit_test(test_slices),
+                                       cmocka_unit_test(test_other_elements),   cmocka_unit_test(test_truncated),
+                                       cmocka_unit_test(test_lying_headers),    cmocka_unit_test(test_damaged_gzip),
+                                       cmocka_unit_test(test_gzip_members),     cmocka_unit_test(test_gzip_bomb),
+                                       cmocka_unit_test(test_out_of_memory)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* LIBSVM text: made dense; bad words are named with their lines. */
+#include "support/datasets.h"
+
+static void refuse(const char *text, mercer_status status, const char *part)
+{
+    mercer_dataset_options options = data_options(text_file("bad.svm", text), NULL);
+    assert_refused(&options, status, part);
+    assert_refused(&options, status, "bad.svm: ");
+}
+
+static void test_dense(void **state)
+{
+    (void)state;
+    mercer_dataset *data =
+        open_data(text_file("x.svm", "+1 1:0.5 3:-2 # a remark: 4:4\n\n# 9:9\n-1 2:1e1\r\n1\n-1\t3:7 \n"), NULL);
+    assert_samples(data, 4, 3, (double[]){0.5, 0, -2, 0, 10, 0, 0, 0, 0, 0, 0, 7});
+    assert_classes(data, "-1 1", (int32_t[]){1, 0, 1, 0});
+    assert_string_equal(about(data).format, "libsvm");
+    assert_int_equal(about(data).dtype, MERCER_F32);
+    mercer_dataset_free(data);
+    data = open_data(text_file("x.svm", "a 0:1 2:3\nb 1:2"), NULL); /* a 0 occurs: indices count from 0 */
+    assert_samples(data, 2, 3, (double[]){1, 0, 3, 0, 2, 0});
+    assert_classes(data, "a b", (int32_t[]){0, 1});
+    mercer_dataset_free(data);
+    data = open_data(text_file("nameless", "0.5 1:1\n0.25 1:2\n"), NULL); /* recognised by what it holds */
+    assert_samples(data, 2, 1, (double[]){1, 2});
+    assert_values(data, 1, (double[]){0.5, 0.25});
+    mercer_dataset_free(data);
+    static const char text[] = "1 1:1 2:2\n2 1:3 2:4\n";
+    data = open_data(gzip_file("x.libsvm.gz", text, sizeof text - 1), NULL);
+    assert_samples(data, 2, 2, (double[]){1, 2, 3, 4});
+    mercer_dataset_free(data);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    mercer_dataset_options options = data_options(text_file("x.svm", "1 1:1 2:2\n2 1:3\n3 2:4\n"), NULL);
+    options.features = 4;
+    mercer_dataset *data = open_with(&options);
+    assert_samples(data, 3, 4, (double[]){1, 2, 0, 0, 3, 0, 0, 0, 0, 4, 0, 0});
+    mercer_dataset_free(data);
+    options.features = 1;
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "x.svm: index 2 is beyond the 1 features asked for");
+    options.features = 0;
+    options.first = 1, options.rows = 1;
+    data = open_with(&options);
+    assert_samples(data, 1, 2, (double[]){3, 0});
+    mercer_dataset_free(data);
+    options.rows = 3;
+    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    options.first = options.rows = 0;
+    options.task = MERCER_TASK_UNLABELLED;
+    data = open_with(&options);
+    assert_int_equal(about(data).outputs, 0);
+    mercer_dataset_free(data);
+    options.task = MERCER_TASK_REGRESSION;
+    data = open_with(&options);
+    assert_values(data, 1, (double[]){1, 2, 3});
+    mercer_dataset_free(data);
+    options.y = text_file("y.txt", "p\nq\np\n"); /* other targets than its own */
+    options.task = MERCER_TASK_AUTO;
+    data = open_with(&options);
+    assert_classes(data, "p q", (int32_t[]){0, 1, 0});
+    mercer_dataset_free(data);
+    options.features = -1;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "features");
+    options = data_options(text_file("x.svm", "1\n2\n"), NULL);
+    assert_refused(&options, MERCER_ERROR_FORMAT, "no row has an index:value");
+    options.features = 2;
+    data = open_with(&options);
+    assert_samples(data, 2, 2, (double[]){0, 0, 0, 0});
+    mercer_dataset_free(data);
+}
+
+/* Few bytes that would be a large matrix. */
+static void test_memory(void **state)
+{
+    (void)state;
+    mercer_dataset_options options = data_options(text_file("x.svm", "1 1:1 2147483647:2\n2 1:3\n"), NULL);
+    options.memory = 1000000000;
+    assert_refused(&options, MERCER_ERROR_MEMORY,
+                   "x.svm: needs 17179869200 more bytes of memory, 1000000000 are allowed");
+    options.memory = 0;
+    options.features = INT64_MAX;
+    assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: needs");
+}
+
+static void test_bad_text(void **state)
+{
+    (void)state;
+    const mercer_status format = MERCER_ERROR_FORMAT;
+    refuse("1 1:1\n1:2 2:3\n", format, "line 2: '1:2' stands where the label should");
+    refuse("1 1:1\n2 2\n", format, "line 2: '2' is not index:value");
+    refuse("1 1:1\n2 x:2\n", format, "line 2: 'x:2' does not begin with an index");
+    refuse("1 1:1\n2 :2\n", format, "line 2: ':2' does not begin with an index");
+    refuse("1 1:1\n2 -1:2\n", format, "does not begin with an index");
+    refuse("1 1:1\n2 2147483648:2\n", format, "does not begin with an index");
+    refuse("1 1:1\n2 99999999999999999999:2\n", format, "does not begin with an index");
+    refuse("1 2:1 2:2\n", format, "line 1: '2:2' has an index that is not larger");
+    refuse("1 2:1 1:2\n", format, "line 1: '1:2' has an index that is not larger");
+    refuse("1 1:\n", format, "line 1: '1:' has no number");
+    refuse("1 1:abc\n", format, "line 1: '1:abc' has no number");
+    refuse("1 1:nan\n", format, "has no number");
+    refuse("1 1:1e40\n", format, "outside the range of f32");
+    refuse("1 1:inf\n", format, "outside the range of f32");
+    refuse("1 qid:3 1:1\n", format, "ranking");
+    refuse("1,2 1:1\n", format, "several labels");
+    refuse("# nothing\n\n", format, "holds no samples");
+    refuse("inf 1:1\n", MERCER_ERROR_DATA, "line 1: the target is infinite");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_memory), cmocka_unit_test(test_bad_text)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}

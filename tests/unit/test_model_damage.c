@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Model files: with any byte changed or missing, or contents that make no model, they are refused; writing that fails
+   leaves what was there. */
+#include "support/stored_models.h"
+
+/* ---- Damage -------------------------------------------------------------------------------------------------- */
+
+static void must_refuse(const char *path, const char *what, size_t place)
+{
+    mercer_model *loaded = NULL;
+    mercer_status status = mercer_model_load(&loaded, context, path);
+    assert_that(status == MERCER_ERROR_FORMAT && !loaded, "%s %zu: %s", what, place, mrc_status_text(status));
+    assert_true(strncmp(mercer_last_error(context), path, strlen(path)) == 0);
+}
+
+static void test_every_byte(void **state)
+{
+    (void)state;
+    static const unsigned char masks[] = {0x01, 0x20, 0x80};
+    const char *path = in_folder("damaged");
+    file_bytes good = rich_file(path);
+    int file = open(path, O_RDWR);
+    assert_true(file >= 0);
+    for (size_t i = 0; i < good.count; i++)
+        for (size_t m = 0; m < sizeof masks; m++) {
+            unsigned char bad = good.data[i] ^ masks[m];
+            assert_int_equal(pwrite(file, &bad, 1, (off_t)i), 1);
+            must_refuse(path, "byte", i);
+            assert_int_equal(pwrite(file, &good.data[i], 1, (off_t)i), 1);
+        }
+    mercer_model_free(load(path)); /* undamaged again */
+    close(file);
+    free(good.data);
+}
+
+static void test_every_length(void **state)
+{
+    (void)state;
+    const char *path = in_folder("damaged");
+    file_bytes good = rich_file(path);
+    for (size_t length = good.count; length-- > 0;) {
+        assert_int_equal(truncate(path, (off_t)length), 0);
+        must_refuse(path, "length", length);
+    }
+    write_bytes(path, good.data, good.count);
+    assert_int_equal(truncate(path, (off_t)good.count + 1), 0);
+    must_refuse(path, "length", good.count + 1);
+    free(good.data);
+}
+
+/* ---- Files that are sound, but no model ---------------------------------------------------------------------- */
+
+/* A model's file but for one text or tensor. */
+typedef struct forgery {
+    const char *key, *value; /* a text; value NULL: without it */
+    mrc_tensor tensor;       /* a tensor instead of the one of that name; data NULL: without it */
+    const char *part;        /* of the message */
+} forgery;
+
+static void check_forgery(const forgery *lie, mercer_status expected)
+{
+    float centers[2 * 3] = {1, 2, 3, 4, 5, 6}, weights[2 * 1] = {1, -1};
+    double origin[3] = {0}, shift[3] = {0}, factor[3] = {1, 1, 1};
+    mrc_tensor tensors[] = {{.name = "centers", .value = mrc_view(centers, 2, 3, MERCER_F32)},
+                            {.name = "weights", .value = mrc_view(weights, 2, 1, MERCER_F32)},
+                            {.name = "origin", .value = mrc_view(origin, 1, 3, MERCER_F64), .vector = true},
+                            {.name = "preprocess.shift", .value = mrc_view(shift, 1, 3, MERCER_F64), .vector = true},
+                            {.name = "preprocess.factor", .value = mrc_view(factor, 1, 3, MERCER_F64), .vector = true}};
+    mrc_metadata texts[] = {{"format", "mercer-model"},
+                            {"format_version", "1"},
+                            {"kernel", "laplace:bandwidth=2"},
+                            {"labels", "[\"a\"]"},
+                            {"preprocess", "standardise"},
+                            {"preprocess_folded", "false"},
+                            {"kernel_before_preprocess", "laplace:bandwidth=2"}};
+    int64_t count = 0, entries = sizeof texts / sizeof *texts;
+    for (int64_t i = 0; lie->key && i < entries; i++)
+        if (strcmp(texts[i].key, lie->key) == 0) texts[i].value = lie->value;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        bool same = lie->tensor.name && strcmp(tensors[i].name, lie->tensor.name) == 0;
+        if (same && !lie->tensor.value.data) continue;
+        tensors[count++] = same ? lie->tensor : tensors[i];
+    }
+    const char *path = in_folder("forged");
+    mercer_model *model;
+    assert_succeeds(context, mrc_tensor_file_write(context, path, tensors, count, texts, entries));
+    mercer_status status = mercer_model_load(&model, context, path);
+    if (expected == MERCER_OK) {
+        assert_succeeds(context, status);
+    } else {
+        assert_fails(context, status, expected, lie->part);
+        assert_true(strncmp(mercer_last_error(context), path, strlen(path)) == 0);
+        assert_null(model);
+    }
+    mercer_model_free(model);
+}
+
+static void test_no_model(void **state)
+{
+    (void)state;
+    static double many[64];
+    static double column[2] = {1, NAN}, nans[3] = {0, 0, NAN};
+#define VIEW(rows, cols, dtype) mrc_view(many, rows, cols, dtype)
+    const forgery texts[] = {
+        {"format", "pt", {0}, "it is no model"},
+        {"format", NULL, {0}, "it is no model"},
+        {"format_version", NULL, {0}, "format_version"},
+        {"format_version", "0", {0}, "format_version"},
+        {"format_version", "1.5", {0}, "format_version"},
+        {"format_version", "", {0}, "format_version"},
+        {"format_version", "99999999999999999999", {0}, "format_version"},
+        {"format_version", "2", {0}, "written by a newer Mercer"},
+        {"kernel", NULL, {0}, "kernel"},
+        {"kernel", "", {0}, "kernel"},
+        {"kernel", "la\nplace\x1b[1m", {0}, "la?place?[1m"},
+        {"kernel", "laplace", {0}, "bandwidth"},
+        {"kernel", "laplace:bandwidth=0", {0}, "bandwidth"},
+        {"kernel", "laplace:bandwidth=1e999", {0}, "bandwidth"},
+        {"labels", "", {0}, "labels"},
+        {"labels", "[]]", {0}, "labels"},
+        {"labels", "{\"a\":1}", {0}, "labels"},
+        {"labels", "[1]", {0}, "label"},
+        {"labels", "[\"a\",\"b\",\"c\"]", {0}, "labels"},
+        {"labels", "[[[\"a\"]]]", {0}, "labels"},
+        {"preprocess", "", {0}, "preprocess"},
+        {"preprocess", "wash", {0}, "preprocess"},
+        {"preprocess", "standardise:", {0}, "preprocess"},
+        {"preprocess", "standardize", {0}, "preprocess"},
+        {"preprocess", "scale:factor=nan", {0}, "preprocess"},
+        {"preprocess_folded", "true", {0}, "cannot be a part of the kernel"},
+    };
+    const forgery tensors[] = {
+        {NULL, NULL, {.name = "centers"}, "\"centers\""},
+        {NULL, NULL, {.name = "weights"}, "\"weights\""},
+        {NULL, NULL, {.name = "origin"}, "\"origin\""},
+        {NULL, NULL, {.name = "preprocess.shift"}, "\"preprocess.shift\""},
+        {NULL, NULL, {.name = "preprocess.factor"}, "\"preprocess.factor\""},
+        {NULL, NULL, {.name = "centers", .value = VIEW(0, 3, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "centers", .value = VIEW(3, 3, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "centers", .value = VIEW(2, 4, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(2, 0, MERCER_F32)}, "no outputs"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(2, 1, MERCER_U8)}, "does not fit"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(2, 1, MERCER_F16)}, "does not fit"},
+        {NULL, NULL, {.name = "weights", .value = VIEW(1, 2, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "origin", .value = VIEW(1, 3, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "origin", .value = VIEW(3, 1, MERCER_F64)}, "does not fit"},
+        {NULL, NULL, {.name = "preprocess.shift", .value = VIEW(1, 2, MERCER_F64)}, "does not fit"},
+        {NULL, NULL, {.name = "weights", .value = mrc_view(column, 2, 1, MERCER_F64)}, "weights: element at row 1"},
+        {NULL, NULL, {.name = "origin", .value = mrc_view(nans, 1, 3, MERCER_F64)}, "origin"},
+    };
+#undef VIEW
+    check_forgery(&(forgery){0}, MERCER_OK);
+    check_forgery(&(forgery){.key = "labels", .value = "[\"a\",\"b\"]"}, MERCER_OK);
+    check_forgery(&(forgery){.key = "preprocess_folded"}, MERCER_OK);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_forgery(&texts[i], MERCER_ERROR_FORMAT);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) check_forgery(&tensors[i], MERCER_ERROR_FORMAT);
+}
+
+/* ---- Files that cannot be read or written -------------------------------------------------------------------- */
+
+static void test_reading_fails(void **state)
+{
+    (void)state;
+    mercer_model *model = (mercer_model *)folder;
+    assert_fails(context, mercer_model_load(&model, context, in_folder("none")), MERCER_ERROR_MISSING, "none");
+    assert_null(model);
+    assert_fails(context, mercer_model_load(&model, context, folder), MERCER_ERROR_IO, "folder");
+    assert_fails(context, mercer_model_load(&model, context, "/dev/null"), MERCER_ERROR_IO, "regular");
+    assert_fails(context, mercer_model_load(&model, context, NULL), MERCER_ERROR_ARGUMENT, "path");
+    assert_fails(context, mercer_model_load(NULL, context, "x"), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(NULL, mercer_model_load(&model, NULL, "x"), MERCER_ERROR_ARGUMENT, "context");
+}
+
+static int keep(void *user, const mercer_kernel_block *block)
+{
+    (void)user, (void)block;
+    return 0;
+}
+
+/* Whatever goes wrong, the old file stays and nothing else is left behind. */
+static void test_writing_fails(void **state)
+{
+    (void)state;
+    folder_clear();
+    const char *path = in_folder("model");
+    mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32), *other;
+    mercer_kernel kernel;
+    mercer_matrix z = mercer_model_centers(model);
+    write_bytes(path, "old", 3);
+    if (access("/dev/full", W_OK) == 0)
+        assert_fails(context, mercer_model_save(model, "/dev/full", NULL), MERCER_ERROR_IO, "/dev/full");
+    assert_fails(context, mercer_model_save(model, in_folder("none/model"), NULL), MERCER_ERROR_IO, "none/model");
+    assert_fails(context, mercer_model_save(model, folder, NULL), MERCER_ERROR_IO, "folder");
+    assert_fails(context, mercer_model_save(model, "", NULL), MERCER_ERROR_ARGUMENT, "empty");
+    assert_fails(context, mercer_model_save(model, NULL, NULL), MERCER_ERROR_ARGUMENT, "path");
+    assert_fails(NULL, mercer_model_save(NULL, path, NULL), MERCER_ERROR_ARGUMENT, "model");
+    assert_succeeds(context, mercer_kernel_from_callback(context, &kernel, MERCER_KERNEL_CALLBACK_INNER, keep, NULL));
+    assert_succeeds(context, mercer_model_create(&other, context, &kernel, &z, C, 0));
+    assert_fails(context, mercer_model_save(other, path, NULL), MERCER_ERROR_UNSUPPORTED, "callback");
+    mercer_model_free(other);
+    if (geteuid() != 0) { /* root may write anywhere */
+        assert_int_equal(chmod(folder, 0500), 0);
+        mercer_status status = mercer_model_save(model, path, NULL);
+        assert_int_equal(chmod(folder, 0700), 0);
+        assert_fails(context, status, MERCER_ERROR_IO, path);
+    }
+    file_bytes kept = read_bytes(path);
+    assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
+    assert_int_equal(folder_count(), 1);
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    assert_int_equal(folder_count(), 1);
+    mercer_model_free(model);
+    free(kept.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_byte),    cmocka_unit_test(test_every_length),  cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_reading_fails), cmocka_unit_test(test_writing_fails),
+    };
+    return cmocka_run_group_tests(tests, open_files, close_files);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Preprocessing: each kind against plain formulas in long double, fitting, folding, bad input. */
+#include "support/check.h"
+
+#include "support/allocator.h"
+#include "support/data.h"
+
+#include "data/preprocess.h"
+#include "kernels/kernel.h"
+
+#include <float.h>
+
+static const mrc_stream numbers = {42, 7};
+
+typedef struct fixture {
+    mercer_context *context;
+    test_allocator memory;
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture self;
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    options.threads = 2;
+    options.allocator = test_allocator_table(&self.memory);
+    *state = &self;
+    return mercer_context_create(&self.context, &options) != MERCER_OK;
+}
+
+static int tear_down(void **state)
+{
+    fixture *self = *state;
+    mercer_context_free(self->context);
+    return self->memory.live != 0 || self->memory.misused != 0;
+}
+
+static mercer_preprocess *fit(mercer_context *context, const char *spec, const mercer_matrix *x)
+{
+    mercer_preprocess *out = NULL;
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&out, context, spec, x));
+    assert_non_null(out);
+    return out;
+}
+
+/* ---- Formulas ------------------------------------------------------------------------------------------------ */
+
+/* The value that row i, feature j should get. */
+static long double expected(const char *spec, const mercer_matrix *x, int64_t i, int64_t j)
+{
+    long double value = mrc_load(x, i, j), mean = 0, squares = 0, low = value, high = value, norm = 0;
+    for (int64_t k = 0; k < x->cols; k++) norm += (long double)mrc_load(x, i, k) * mrc_load(x, i, k);
+    for (int64_t k = 0; k < x->rows; k++) {
+        long double other = mrc_load(x, k, j);
+        mean += other / x->rows;
+        low = other < low ? other : low;
+        high = other > high ? other : high;
+    }
+    for (int64_t k = 0; k < x->rows; k++) squares += (mrc_load(x, k, j) - mean) * (mrc_load(x, k, j) - mean) / x->rows;
+    if (strcmp(spec, "scale") == 0) return value / 255;
+    if (strcmp(spec, "scale:factor=0.5") == 0) return value / 2;
+    if (strcmp(spec, "standardise") == 0) return squares > 0 ? (value - mean) / sqrtl(squares) : 0;
+    if (strcmp(spec, "minmax") == 0) return high > low ? (value - low) / (high - low) : 0;
+    if (strcmp(spec, "unit") == 0) return norm > 0 ? value / sqrtl(norm) : 0;
+    return value;
+}
+
+/*
+ * One rounding to the type of the result on top of double arithmetic. Of that, a mean of n values is good to n eps of the
+ * largest value, and a deviation to n eps of itself: with |x| <= 20 and deviations >= 1, 100 n eps covers both.
+ */
+static void check_values(mercer_context *context, const char *spec, mercer_dtype in, mercer_dtype out_type)
+{
+    enum { N = 60, D = 150, CONSTANT = 3, ZERO_ROW = 5 };
+    mercer_matrix x = data_matrix(N, D, D + 3, in), out = data_matrix(N, D, D + 1, out_type);
+    data_fill_normal(&x, numbers, in == MERCER_U8 ? 100 : 2, in == MERCER_U8 ? 40 : 3);
+    for (int64_t i = 0; i < N; i++) data_store(&x, i, CONSTANT, 7);
+    mercer_preprocess *fitted = fit(context, spec, &x);
+    for (int64_t j = 0; j < D; j++) data_store(&x, ZERO_ROW, j, 0);
+    mrc_preprocess_free(fitted);
+    fitted = fit(context, spec, &x);
+    assert_succeeds(context, mercer_preprocess_apply(fitted, &out, &x));
+    double eps = out_type == MERCER_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = 0; j < D; j++) {
+            long double wanted = expected(spec, &x, i, j), got = mrc_load(&out, i, j);
+            long double bound = fabsl(wanted) * eps + 100 * N * DBL_EPSILON * (1 + fabsl(wanted));
+            assert_that(fabsl(wanted - got) <= bound, "%s %s to %s, (%d, %d): %.17Lg, wanted %.17Lg", spec,
+                        mrc_dtype_name(in), mrc_dtype_name(out_type), (int)i, (int)j, got, wanted);
+        }
+    mercer_preprocess_free(fitted);
+    free(x.data), free(out.data);
+}
+
+static void test_formulas(void **state)
+{
+    fixture *self = *state;
+    const char *specs[] = {"none", "scale", "scale:factor=0.5", "standardise", "minmax", "unit"};
+    const mercer_dtype in[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
+        for (size_t i = 0; i < 4; i++)
+            for (int out = 0; out < 2; out++)
+                check_values(self->context, specs[s], in[i], out ? MERCER_F32 : MERCER_F64);
+}
+
+/* A row has the same bits whatever it comes with, and whatever the number of threads that fitted. */
+static void test_rows_are_independent(void **state)
+{
+    fixture *self = *state;
+    enum { N = 41, D = 300 };
+    mercer_matrix x = data_matrix(N, D, D, MERCER_F32), all = data_matrix(N, D, D, MERCER_F32);
+    mercer_matrix one = data_matrix(1, D, D, MERCER_F32);
+    data_fill_normal(&x, numbers, 1, 2);
+    const char *specs[] = {"scale", "standardise", "minmax", "unit"};
+    for (int s = 0; s < 4; s++) {
+        mercer_preprocess *fitted = fit(self->context, specs[s], &x);
+        int threads = self->context->threads;
+        self->context->threads = 1;
+        mercer_preprocess *alone = fit(self->context, specs[s], &x);
+        self->context->threads = threads;
+        assert_succeeds(self->context, mercer_preprocess_apply(fitted, &all, &x));
+        for (int64_t i = 0; i < N; i++) {
+            mercer_matrix row = mrc_rows(&x, i, 1);
+            assert_succeeds(self->context, mercer_preprocess_apply(alone, &one, &row));
+            assert_memory_equal(one.data, mrc_row(&all, i), D * sizeof(float));
+        }
+        mercer_preprocess_free(fitted), mercer_preprocess_free(alone);
+    }
+    free(x.data), free(all.data), free(one.data);
+}
+
+/* Data far from 0 keep their deviation (a sum of squares would lose all of it), constants are exactly constant. */
+static void test_large_means(void **state)
+{
+    fixture *self = *state;
+    enum { N = 1000 };
+    mercer_matrix x = data_matrix(N, 3, 3, MERCER_F64);
+    for (int64_t i = 0; i < N; i++) {
+        data_store(&x, i, 0, 1e9 + (i % 2));
+        data_store(&x, i, 1, 0.1);
+        data_store(&x, i, 2, 1e-200 * (double)(i % 2));
+    }
+    mercer_preprocess *fitted = fit(self->context, "standardise", &x);
+    assert_that(fabs(fitted->shift[0] - (1e9 + 0.5)) < 1e-6, "mean %.9f", fitted->shift[0]);
+    assert_that(fabs(fitted->factor[0] - 2) < 1e-6, "factor %.9f", fitted->factor[0]);
+    assert_true(fitted->factor[1] == 0);
+    mercer_preprocess_free(fitted);
+    fitted = fit(self->context, "minmax", &x);
+    assert_that(fabs(fitted->factor[2] * 1e-200 - 1) < 1e-12, "factor %g", fitted->factor[2]);
+    mercer_preprocess_free(fitted);
+    free(x.data);
+}
+
+static void test_unit_of_extreme_rows(void **state)
+{
+    fixture *self = *state;
+    double rows[3][2] = {{3e300, 4e300}, {3e-300, 4e-300}, {5e-324, 0}}, out[3][2];
+    mercer_matrix x = mrc_view(rows, 3, 2, MERCER_F64), y = mrc_view(out, 3, 2, MERCER_F64);
+    mercer_preprocess *unit = fit(self->context, "unit", &x);
+    assert_succeeds(self->context, mercer_preprocess_apply(unit, &y, &x));
+    for (int i = 0; i < 2; i++) assert_true(fabs(out[i][0] - 0.6) < 1e-15 && fabs(out[i][1] - 0.8) < 1e-15);
+    assert_true(out[2][0] == 1 && out[2][1] == 0);
+    mercer_preprocess_free(unit);
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+/* A dataset that is computed gives what the same samples in memory give, to the bit, over many blocks. */
+static void test_fit_dataset(void **state)
+{
+    fixture *self = *state;
+    enum { N = 12000 };
+    mercer_dataset *data;
+    assert_succeeds(self->context, mercer_dataset_synthesize(&data, self->context, "digits", 5, N, 3));
+    mercer_matrix x = data_matrix(N, 784, 784, MERCER_U8);
+    assert_succeeds(self->context, mercer_dataset_read(data, NULL, NULL, 0, &x, NULL, NULL));
+    mercer_preprocess *a, *b = fit(self->context, "standardise", &x);
+    assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "standardize", data));
+    assert_int_equal(a->features, 784);
+    assert_string_equal(mercer_preprocess_spec(a), "standardise");
+    assert_memory_equal(a->shift, b->shift, 2 * 784 * sizeof(double));
+    mercer_preprocess_free(a), mercer_preprocess_free(b);
+    assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "unit", NULL));
+    mercer_preprocess_free(a);
+    mercer_dataset_free(data);
+    free(x.data);
+}
+
+/* ---- Folding ------------------------------------------------------------------------------------------------- */
+
+/* K(v x, v z) of the kernel before equals K(x, z) of the kernel after, for every function of the distance. */
+static void test_fold(void **state)
+{
+    fixture *self = *state;
+    int folds = 0;
+    for (int k = 0; k < mrc_kernel_count(); k++) {
+        mercer_kernel kernel, before;
+        mercer_preprocess *scale;
+        assert_succeeds(self->context, mercer_kernel_parse(self->context, &kernel, mrc_kernel_example_at(k)));
+        assert_succeeds(self->context, mercer_preprocess_fit(&scale, self->context, "scale", NULL));
+        before = kernel;
+        int folded = -1;
+        assert_succeeds(self->context, mercer_preprocess_fold(scale, &kernel, &folded));
+        assert_int_equal(folded, mrc_kernel_argument(&before) == MRC_ON_DISTANCE);
+        folds += folded;
+        if (folded) {
+            assert_memory_equal(mercer_preprocess_kernel(scale), &before, sizeof before);
+            assert_int_equal(mercer_preprocess_dtype(scale, MERCER_U8), MERCER_U8);
+            double x[2] = {30, 200}, z[2] = {100, 17}, u[2], w[2], a, b;
+            for (int i = 0; i < 2; i++) u[i] = x[i] / 255, w[i] = z[i] / 255;
+            assert_true(mrc_kernel_reference(&kernel, 2, x, z, &a) && mrc_kernel_reference(&before, 2, u, w, &b));
+            assert_that(fabs(a - b) <= 1e-13 * fabs(b), "%s: %.17g, %.17g", mrc_kernel_example_at(k), a, b);
+            assert_fails(self->context, mercer_preprocess_fold(scale, &kernel, NULL), MERCER_ERROR_ARGUMENT, "already");
+        } else {
+            assert_memory_equal(&kernel, &before, sizeof before);
+            assert_null(mercer_preprocess_kernel(scale));
+            assert_int_equal(mercer_preprocess_dtype(scale, MERCER_U8), MERCER_F32);
+        }
+        mercer_preprocess_free(scale);
+    }
+    assert_int_equal(folds, 7);
+}
+
+/* Folded, samples pass as they are; a copy is folded too. */
+static void test_folded_passes_bytes(void **state)
+{
+    fixture *self = *state;
+    uint8_t bytes[4] = {0, 1, 128, 255}, out[4];
+    mercer_matrix x = mrc_view(bytes, 2, 2, MERCER_U8), y = mrc_view(out, 2, 2, MERCER_U8);
+    mercer_preprocess *scale = fit(self->context, "scale", &x), *copy;
+    mercer_kernel kernel;
+    assert_fails(self->context, mercer_preprocess_apply(scale, &y, &x), MERCER_ERROR_DTYPE, "u8");
+    assert_succeeds(self->context, mercer_kernel_parse(self->context, &kernel, "laplace:bandwidth=10"));
+    assert_succeeds(self->context, mercer_preprocess_fold(scale, &kernel, NULL));
+    assert_that(fabs(kernel.bandwidth - 2550) < 1e-9, "%.17g", kernel.bandwidth);
+    assert_succeeds(self->context, mrc_preprocess_copy(&copy, self->context, scale));
+    assert_succeeds(self->context, mercer_preprocess_apply(copy, &y, &x));
+    assert_memory_equal(out, bytes, sizeof bytes);
+    assert_true(mercer_preprocess_kernel(copy)->bandwidth == 10);
+    mercer_preprocess_free(scale), mercer_preprocess_free(copy);
+}
+
+/* ---- Specs and bad input ------------------------------------------------------------------------------------- */
+
+static void test_specs(void **state)
+{
+    fixture *self = *state;
+    mercer_preprocess *a, *b;
+    assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "scale", NULL));
+    assert_true(a->scale == 1.0 / 255);
+    assert_succeeds(self->context, mercer_preprocess_fit(&b, self->context, mercer_preprocess_spec(a), NULL));
+    assert_true(b->scale == a->scale); /* the text holds all digits */
+    assert_string_equal(mercer_preprocess_spec(b), mercer_preprocess_spec(a));
+    mercer_preprocess_free(a), mercer_preprocess_free(b);
+    assert_string_equal(mercer_preprocess_spec(NULL), "none");
+    assert_int_equal(mercer_preprocess_dtype(NULL, MERCER_F16), MERCER_F16);
+    mrc_preprocess_kind kind;
+    for (int i = MRC_PREPROCESS_NONE; i <= MRC_PREPROCESS_UNIT; i++)
+        assert_true(mrc_preprocess_find(mrc_preprocess_name((mrc_preprocess_kind)i), &kind) && (int)kind == i);
+    assert_false(mrc_preprocess_find("nothing", &kind));
+}
+
+static void test_bad_specs(void **state)
+{
+    fixture *self = *state;
+    const struct {
+        const char *spec, *part;
+    } bad[] = {{"", "no name"},
+               {"standarise", "did you mean 'standardise'?"},
+               {"scal", "did you mean 'scale'?"},
+               {"log", "valid names: none, scale"},
+               {"scale:facter=2", "did you mean 'factor'?"},
+               {"scale:factor=0", "> 0"},
+               {"scale:factor=x", "not a number"},
+               {"unit:factor=1", "parameters of unit: none"},
+               {"standardise", "needs data"},
+               {"minmax", "dataset is NULL"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        mercer_preprocess *out = (mercer_preprocess *)1;
+        assert_fails(self->context, mercer_preprocess_fit(&out, self->context, bad[i].spec, NULL),
+                     MERCER_ERROR_ARGUMENT, bad[i].part);
+        assert_null(out);
+    }
+}
+
+static void test_bad_values(void **state)
+{
+    fixture *self = *state;
+    enum { N = 2000, D = 200 };
+    mercer_matrix x = data_matrix(N, D, D, MERCER_F64);
+    mercer_preprocess *out;
+    const double odd[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        data_store(&x, 1234, 177, odd[i]);
+        assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "minmax", &x), MERCER_ERROR_DATA,
+                     "sample 1234, feature 177");
+        assert_null(out);
+    }
+    data_store(&x, 1234, 177, 1e308);
+    data_store(&x, 12, 177, -1e308);
+    assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "minmax", &x), MERCER_ERROR_DATA,
+                 "feature 177");
+    assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "standardise", &x), MERCER_ERROR_DATA,
+                 "feature 177");
+    mercer_matrix none = mrc_rows(&x, 0, 0);
+    assert_fails(self->context, mercer_preprocess_fit_matrix(&out, self->context, "minmax", &none), MERCER_ERROR_SHAPE,
+                 "no samples");
+    free(x.data);
+}
+
+static void test_bad_arguments(void **state)
+{
+    fixture *self = *state;
+    mercer_context *context = self->context;
+    mercer_matrix x = data_matrix(4, 3, 3, MERCER_F32), y = data_matrix(4, 3, 3, MERCER_F32);
+    data_fill_normal(&x, numbers, 0, 1);
+    mercer_preprocess *out, *fitted = fit(context, "minmax", &x);
+    assert_fails(NULL, mercer_preprocess_fit(&out, NULL, "none", NULL), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_preprocess_fit(NULL, context, "none", NULL), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(context, mercer_preprocess_fit(&out, context, NULL, NULL), MERCER_ERROR_ARGUMENT, "spec");
+    assert_fails(context, mercer_preprocess_fit_matrix(&out, context, "none", NULL), MERCER_ERROR_ARGUMENT, "X");
+    mercer_matrix narrow = mrc_columns(&x, 0, 2), narrow_out = mrc_columns(&y, 0, 2), few = mrc_rows(&y, 0, 3);
+    assert_fails(context, mercer_preprocess_apply(fitted, &narrow_out, &narrow), MERCER_ERROR_SHAPE, "fitted to 3");
+    assert_fails(context, mercer_preprocess_apply(fitted, &few, &x), MERCER_ERROR_SHAPE, "out");
+    assert_fails(context, mercer_preprocess_apply(fitted, &x, &x), MERCER_ERROR_OVERLAP, "out");
+    assert_fails(NULL, mercer_preprocess_apply(NULL, &y, &x), MERCER_ERROR_ARGUMENT, "preprocess");
+    mercer_preprocess_free(fitted);
+    mercer_preprocess_free(NULL);
+    free(x.data), free(y.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_rows_are_independent),
+        cmocka_unit_test(test_large_means),
+        cmocka_unit_test(test_unit_of_extreme_rows),
+        cmocka_unit_test(test_fit_dataset),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_folded_passes_bytes),
+        cmocka_unit_test(test_specs),
+        cmocka_unit_test(test_bad_specs),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_bad_arguments),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
