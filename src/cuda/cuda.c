@@ -119,6 +119,7 @@ const mrc_backend_ops mrc_cuda_backend = {
     .kernel_diagonal = mrc_cuda_kernel_diagonal,
     .row_sqnorms = mrc_cuda_row_sqnorms,
     .column_mean = mrc_cuda_column_mean,
+    .nearest_rows = mrc_cuda_nearest_rows,
     .eigen_top = mrc_cuda_eigen_top,
     .cholesky = mrc_cuda_cholesky,
     .triangular_solve = mrc_cuda_triangular_solve,

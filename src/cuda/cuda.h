@@ -126,6 +126,8 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
                                       const mercer_matrix *f, mrc_kept *kept);
 mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                         const mercer_matrix *h, const mrc_kept *kept);
+mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                    double *sqdistances);
 mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                        const mercer_matrix *diagonal);
 

@@ -51,13 +51,10 @@ cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic,
 
 /* ---- profile.cu: kernel values from products ----------------------------------------------------------------- */
 
-typedef enum mrc_cuda_map { MRC_CUDA_VALUES, MRC_CUDA_ARGUMENTS } mrc_cuda_map;
-
 typedef struct mrc_profile_job {
     mercer_kernel kernel;
     int on_distance, angular;
     mrc_cuda_arithmetic arithmetic;
-    mrc_cuda_map map;          /* values of the kernel, or what a user's function gets: distances or inner products */
     mercer_matrix x, z;        /* (rows, d), (cols, d): the points as they were given, for nearly equal pairs */
     const double *x_norms, *z_norms, *x_sums, *z_sums; /* of the packed rows */
     const void *dots;          /* (rows, dots_ld) products of the packed rows */
@@ -66,6 +63,10 @@ typedef struct mrc_profile_job {
 } mrc_profile_job;
 
 cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job);
+/* For each row the nearest of the job's centers, whose first has number `first`, if it is nearer than best says;
+   start: there is none yet. */
+cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, int64_t first, int start,
+                               int32_t *nearest, double *best);
 /* values (m, 1) = K(x_i, x_i), or the argument of a user's function and squared norms. */
 cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel, int on_distance, mercer_matrix x,
                                 mercer_matrix values);

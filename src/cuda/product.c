@@ -192,36 +192,40 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
     return mrc_cuda_copy(self->backend, values, &host);
 }
 
+/* The products of the packed rows, and what the kernels that follow need to know of them. */
+static mercer_status multiply_points(job *self, mrc_profile_job *out)
+{
+    const mercer_kernel *kernel = self->pair->kernel;
+    int64_t rows = self->px.points.rows, cols = self->pz.points.rows, ld = mrc_round_up(cols, LANES);
+    bool bytes = self->arithmetic == MRC_CUDA_BYTES;
+    *out = (mrc_profile_job){.kernel = *kernel,
+                             .on_distance = mrc_kernel_argument(kernel) == MRC_ON_DISTANCE,
+                             .angular = mrc_kernel_is_angular(kernel),
+                             .arithmetic = self->arithmetic,
+                             .x = self->px.points,
+                             .z = self->pz.points,
+                             .x_norms = self->px.norms,
+                             .z_norms = self->pz.norms,
+                             .x_sums = self->px.sums,
+                             .z_sums = self->pz.sums,
+                             .dots = self->dots,
+                             .dots_ld = ld};
+    return mrc_cuda_dots(self->backend, self->arithmetic, bytes ? mrc_round_up(rows, LANES) : rows, bytes ? ld : cols,
+                         self->width, self->px.rows, self->pz.rows, self->dots, ld);
+}
+
 /* The values of the packed rows of X with the packed centers; *values: where they are. */
 static mercer_status evaluate(job *self, mercer_matrix *values)
 {
-    int64_t rows = self->px.points.rows, cols = self->pz.points.rows;
-    bool bytes = self->arithmetic == MRC_CUDA_BYTES, callback = mrc_kernel_is_callback(self->pair->kernel);
-    int64_t dots_rows = bytes ? mrc_round_up(rows, LANES) : rows, ld = mrc_round_up(cols, LANES);
-    MRC_TRY(mrc_cuda_dots(self->backend, self->arithmetic, dots_rows, bytes ? ld : cols, self->width, self->px.rows,
-                          self->pz.rows, self->dots, ld));
-    if (!values->data) {
-        *values = mrc_view(self->dots, rows, cols, self->real);
-        if (self->space.data) values->data = self->space.data, values->dtype = self->space.dtype;
-        values->ld = ld;
-        values->memory = MERCER_CUDA;
-    }
-    mrc_profile_job profile = {.kernel = *self->pair->kernel,
-                               .on_distance = mrc_kernel_argument(self->pair->kernel) == MRC_ON_DISTANCE,
-                               .angular = mrc_kernel_is_angular(self->pair->kernel),
-                               .arithmetic = self->arithmetic,
-                               .map = callback ? MRC_CUDA_ARGUMENTS : MRC_CUDA_VALUES,
-                               .x = self->px.points,
-                               .z = self->pz.points,
-                               .x_norms = self->px.norms,
-                               .z_norms = self->pz.norms,
-                               .x_sums = self->px.sums,
-                               .z_sums = self->pz.sums,
-                               .dots = self->dots,
-                               .dots_ld = ld,
-                               .values = *values};
+    mrc_profile_job profile;
+    MRC_TRY(multiply_points(self, &profile));
+    *values = mrc_view(self->dots, self->px.points.rows, self->pz.points.rows, self->real);
+    if (self->space.data) values->data = self->space.data, values->dtype = self->space.dtype;
+    values->ld = profile.dots_ld;
+    values->memory = MERCER_CUDA;
+    profile.values = *values;
     MRC_CUDA_TRY(self->backend, mrc_launch_profile(mrc_cuda_of(self->backend)->stream, &profile));
-    return callback ? call_back(self, values) : MERCER_OK;
+    return mrc_kernel_is_callback(self->pair->kernel) ? call_back(self, values) : MERCER_OK;
 }
 
 /* sums += K W. Many columns are a matrix product, summed in the type of K inside a block. */
@@ -255,7 +259,7 @@ static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix 
         if (y) MRC_TRY(mrc_cuda_clear(backend, &sums));
         for (int64_t j = 0; j < self->z.rows; j += self->block) {
             int64_t cols = mrc_min(self->block, self->z.rows - j), stored = mrc_max(0, mrc_min(cols, k->cols - j));
-            mercer_matrix values = {0};
+            mercer_matrix values;
             MRC_TRY(pack(self, &self->pz, &self->z, j, cols));
             MRC_TRY(evaluate(self, &values));
             if (stored > 0) {
@@ -314,6 +318,41 @@ mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, c
     if (k->rows == 0 || k->cols == 0) return MERCER_OK;
     mrc_cuda_mark mark = mrc_cuda_begin(backend);
     return mrc_cuda_end(backend, mark, eval(backend, pair, k));
+}
+
+static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistances)
+{
+    mrc_backend *backend = self->backend;
+    void *numbers, *best;
+    MRC_TRY(mrc_cuda_push(backend, &numbers, self->block * (int64_t)sizeof *nearest));
+    MRC_TRY(mrc_cuda_push(backend, &best, self->block * (int64_t)sizeof *sqdistances));
+    for (int64_t i = 0; i < self->x.rows; i += self->block) {
+        int64_t rows = mrc_min(self->block, self->x.rows - i);
+        MRC_TRY(pack(self, &self->px, &self->x, i, rows));
+        for (int64_t j = 0; j < self->z.rows; j += self->block) {
+            mrc_profile_job profile;
+            MRC_TRY(pack(self, &self->pz, &self->z, j, mrc_min(self->block, self->z.rows - j)));
+            MRC_TRY(multiply_points(self, &profile));
+            MRC_CUDA_TRY(backend, mrc_launch_nearest(mrc_cuda_of(backend)->stream, &profile, j, j == 0, numbers, best));
+        }
+        MRC_TRY(mrc_cuda_download(backend, nearest + i, numbers, rows * (int64_t)sizeof *nearest));
+        MRC_TRY(mrc_cuda_download(backend, sqdistances + i, best, rows * (int64_t)sizeof *sqdistances));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                    double *sqdistances)
+{
+    static const mercer_kernel any = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 1}; /* a function of the distance */
+    static const mercer_matrix in_double = {.dtype = MERCER_F64};
+    mrc_pair pair = {.kernel = &any, .x = search->x, .z = search->z, .origin = search->origin};
+    if (search->x->rows == 0) return MERCER_OK;
+    job self;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    mercer_status status = make(&self, backend, &pair, NULL, search->wide ? &in_double : NULL);
+    if (status == MERCER_OK) status = search_rows(&self, nearest, sqdistances);
+    return mrc_cuda_end(backend, mark, status);
 }
 
 /* A view of the kept columns, of the type of the weights they will be multiplied with. */

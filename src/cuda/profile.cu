@@ -16,7 +16,7 @@
 /* What one thread needs to know, by value. */
 struct profile {
     mercer_kernel kernel;
-    bool on_distance, angular, wide, bytes, arguments, in_float;
+    bool on_distance, angular, wide, bytes, in_float;
     float scale; /* of the float forms: argument of exp2 or exp over r or s */
     mercer_matrix x, z, values;
     const double *x_norms, *z_norms, *x_sums, *z_sums;
@@ -99,10 +99,15 @@ static __device__ double exact_inner(const profile &p, int64_t i, int64_t j)
     return of_inner(p.kernel, dot, xx, zz);
 }
 
-static __device__ void distance_value(const profile &p, int64_t i, int64_t j, double dot)
+static __device__ double sqdist(const profile &p, int64_t i, int64_t j, double dot)
 {
     double all = p.x_norms[i] + p.z_norms[j], s = all - 2 * dot;
-    if (!p.bytes && s <= (p.wide ? 0x1p-20 : 0x1p-10) * all) s = exact_sqdist(p, i, j);
+    return !p.bytes && s <= (p.wide ? 0x1p-20 : 0x1p-10) * all ? exact_sqdist(p, i, j) : s;
+}
+
+static __device__ void distance_value(const profile &p, int64_t i, int64_t j, double dot)
+{
+    double s = sqdist(p, i, j, dot);
     if (p.in_float)
         ((float *)p.values.data)[i * p.values.ld + j] = of_distance_float(p.kernel.id, (float)s, p.scale);
     else
@@ -157,7 +162,7 @@ static float float_scale(const mercer_kernel *kernel)
     }
 }
 
-cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job)
+static profile profile_for(const mrc_profile_job *job)
 {
     bool wide = job->arithmetic == MRC_CUDA_F64, bytes = job->arithmetic == MRC_CUDA_BYTES;
     float scale = float_scale(&job->kernel);
@@ -166,7 +171,6 @@ cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job)
                  job->angular != 0,
                  wide,
                  bytes,
-                 job->map == MRC_CUDA_ARGUMENTS,
                  job->values.dtype == MERCER_F32 && !wide && scale > 0 && moderate(job->kernel.bandwidth),
                  scale,
                  job->x,
@@ -178,13 +182,58 @@ cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job)
                  job->z_sums,
                  job->dots,
                  job->dots_ld};
+    return p;
+}
+
+cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job)
+{
+    profile p = profile_for(job);
     unsigned blocks = mrc_blocks(job->values.rows * job->values.cols, MRC_CUDA_GRID);
-    if (wide)
+    if (p.wide)
         fill<double><<<blocks, 256, 0, stream>>>(p);
-    else if (bytes)
+    else if (p.bytes)
         fill<int32_t><<<blocks, 256, 0, stream>>>(p);
     else
         fill<float><<<blocks, 256, 0, stream>>>(p);
+    return cudaGetLastError();
+}
+
+/* A warp for each row; the smaller number wins among equals. */
+template <typename Dot>
+static __global__ void find_nearest(profile p, int64_t rows, int64_t cols, int64_t first, bool start, int32_t *nearest,
+                                    double *best)
+{
+    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    if (i >= rows) return;
+    double top = INFINITY;
+    int64_t at = INT64_MAX;
+    for (int64_t j = lane; j < cols; j += 32) {
+        double s = sqdist(p, i, j, (double)((const Dot *)p.dots)[i * p.dots_ld + j]);
+        if (s < top || at == INT64_MAX) top = s, at = first + j;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        double other = __shfl_xor_sync(0xffffffffu, top, step);
+        int64_t where = __shfl_xor_sync(0xffffffffu, at, step);
+        if (other < top || (other == top && where < at)) top = other, at = where;
+    }
+    if (lane != 0 || (!start && !(top < best[i]))) return;
+    best[i] = top;
+    nearest[i] = (int32_t)at;
+}
+
+cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, int64_t first, int start,
+                               int32_t *nearest, double *best)
+{
+    profile p = profile_for(job);
+    int64_t rows = job->x.rows, cols = job->z.rows;
+    unsigned blocks = mrc_blocks(rows * 32, INT32_MAX);
+    if (p.wide)
+        find_nearest<double><<<blocks, 256, 0, stream>>>(p, rows, cols, first, start != 0, nearest, best);
+    else if (p.bytes)
+        find_nearest<int32_t><<<blocks, 256, 0, stream>>>(p, rows, cols, first, start != 0, nearest, best);
+    else
+        find_nearest<float><<<blocks, 256, 0, stream>>>(p, rows, cols, first, start != 0, nearest, best);
     return cudaGetLastError();
 }
 
