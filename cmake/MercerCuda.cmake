@@ -43,3 +43,18 @@ function(mercer_add_cuda target)
   add_custom_target(mercer_cuda_objects DEPENDS ${objects})
   set(mercer_cuda_object_files ${objects} PARENT_SCOPE)
 endfunction()
+
+# mercer_cuda_program(name source): a program in CUDA C++ that looks inside the library.
+function(mercer_cuda_program name source)
+  set(program "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+  add_custom_command(OUTPUT "${program}"
+    COMMAND "${MERCER_NVCC}" -std=c++17 -O3 -gencode=arch=compute_90,code=sm_90
+      -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
+      "${CMAKE_CURRENT_SOURCE_DIR}/${source}" "${PROJECT_BINARY_DIR}/cuda/fused_pack.cu.o"
+      "${PROJECT_BINARY_DIR}/cuda/fused_half_sm90.cu.o" "${PROJECT_BINARY_DIR}/cuda/fused_bytes_sm90.cu.o"
+      -ldl -o "${program}"
+    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" mercer_cuda_objects
+    COMMENT "Building ${name} with nvcc"
+    VERBATIM)
+  add_custom_target(${name} ALL DEPENDS "${program}")
+endfunction()

@@ -71,7 +71,7 @@ template <typename T>
 static __global__ void reference(mercer_kernel kernel, const T *x, const T *z, const float *w, int64_t p, int64_t d,
                                  int64_t c, const int64_t *rows, double *out)
 {
-    __shared__ double sums[32][256];
+    __shared__ double sums[16][256];
     const T *row = x + rows[blockIdx.x] * d;
     for (int64_t k = 0; k < c; k++) sums[k][threadIdx.x] = 0;
     for (int64_t j = threadIdx.x; j < p; j += 256) {

@@ -51,6 +51,7 @@ typedef struct block_method {
     mercer_matrix t, y;          /* (all, all) */
     mercer_matrix gram, inverse; /* (b, b) */
     double *theta;               /* (all) */
+    double *norms;               /* (all) scratch */
     int64_t columns;             /* of the basis so far */
     uint64_t seed;
 } block_method;
@@ -73,15 +74,10 @@ static mercer_status multiply(block_method *self, bool transpose, double alpha, 
 
 static mercer_status normalise_columns(block_method *self)
 {
-    mercer_matrix w;
-    MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
-    for (int64_t j = 0; j < w.cols; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < w.rows; i++) sum += mrc_load(&w, i, j) * mrc_load(&w, i, j);
-        double factor = sum > 0 ? 1 / sqrt(sum) : 0;
-        for (int64_t i = 0; i < w.rows; i++) mrc_store(&w, i, j, factor * mrc_load(&w, i, j));
-    }
-    return mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK);
+    mrc_backend *backend = self->backend;
+    MRC_TRY(backend->ops->column_dots(backend, &self->w, &self->w, self->norms));
+    for (int64_t j = 0; j < self->b; j++) self->norms[j] = self->norms[j] > 0 ? 1 / sqrt(self->norms[j]) : 0;
+    return backend->ops->scale_columns(backend, &self->w, self->norms);
 }
 
 static mercer_status set_identity(mrc_backend *backend, const mercer_matrix *a)
@@ -170,36 +166,18 @@ static mercer_status grow_basis(block_method *self)
 
 /* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
 
-static mercer_status find_worst_residual(const block_method *self, int64_t r, double *worst)
+/* |A v_i - theta_i v_i| / theta_1, the largest; W serves for the differences. */
+static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
 {
-    mercer_matrix left = mrc_columns(&self->aq, 0, r), right = mrc_columns(&self->q, 0, r), aq = {0}, q = {0};
-    mercer_status status = mrc_host_open(self->backend, &left, &aq);
-    if (status == MERCER_OK) status = mrc_host_open(self->backend, &right, &q);
+    mrc_backend *backend = self->backend;
+    mercer_matrix image = mrc_columns(&self->aq, 0, r), v = mrc_columns(&self->q, 0, r), w = mrc_columns(&self->w, 0, r);
+    MRC_TRY(backend->ops->copy(backend, &w, &v));
+    MRC_TRY(backend->ops->scale_columns(backend, &w, self->theta));
+    MRC_TRY(backend->ops->axpby(backend, 1, &image, -1, &w));
+    MRC_TRY(backend->ops->column_dots(backend, &w, &w, self->norms));
     *worst = 0;
-    for (int64_t j = 0; j < r && status == MERCER_OK; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < self->s; i++) {
-            double error = mrc_load(&aq, i, j) - self->theta[j] * mrc_load(&q, i, j);
-            sum += error * error;
-        }
-        *worst = fmax(*worst, sqrt(sum) / self->theta[0]);
-    }
-    status = mrc_host_close(self->backend, &right, &q, false, status);
-    return mrc_host_close(self->backend, &left, &aq, false, status);
-}
-
-/* Symmetric up to rounding: exactly so. */
-static mercer_status symmetrise(mrc_backend *backend, const mercer_matrix *a)
-{
-    mercer_matrix t;
-    MRC_TRY(mrc_host_open(backend, a, &t));
-    for (int64_t i = 0; i < a->rows; i++)
-        for (int64_t j = 0; j < i; j++) {
-            double mean = (mrc_load(&t, i, j) + mrc_load(&t, j, i)) / 2;
-            mrc_store(&t, i, j, mean);
-            mrc_store(&t, j, i, mean);
-        }
-    return mrc_host_close(backend, a, &t, true, MERCER_OK);
+    for (int64_t j = 0; j < r; j++) *worst = fmax(*worst, sqrt(self->norms[j]) / self->theta[0]);
+    return MERCER_OK;
 }
 
 /* The first b columns of Q and AQ become the Ritz vectors and their images; the basis is these alone. */
@@ -210,7 +188,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
     mercer_matrix t = corner(&self->t, k, k), y = corner(&self->y, k, self->b);
     MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
-    MRC_TRY(symmetrise(backend, &t));
+    MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is, up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
     mercer_matrix *const both[] = {&self->q, &self->aq};
     for (int i = 0; i < 2; i++) {
@@ -258,8 +236,9 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
                      {&self.inverse, b, b}};
     enum { MATRICES = sizeof all / sizeof *all };
     void *theta = NULL;
-    mercer_status status = mrc_alloc(centers->context, &theta, self.all, sizeof(double), "Ritz values");
+    mercer_status status = mrc_alloc(centers->context, &theta, 2 * self.all, sizeof(double), "Ritz values");
     self.theta = theta;
+    self.norms = self.theta + self.all;
     for (int i = 0; i < MATRICES && status == MERCER_OK; i++)
         status = mrc_matrix_create(backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis");
     if (status == MERCER_OK) status = iterate(&self, r, seed);

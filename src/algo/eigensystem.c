@@ -61,23 +61,26 @@ static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, c
                                  const double *values, double *residual)
 {
     mercer_matrix product;
+    void *sums;
     *residual = 0;
-    MRC_TRY(
-        mrc_matrix_create(centers->backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check"));
-    mercer_status status = mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product);
+    MRC_TRY(mrc_alloc_zero(centers->context, &sums, vectors->cols, sizeof(double), "eigenvector check"));
+    mercer_status status =
+        mrc_matrix_create(centers->backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check");
+    if (status == MERCER_OK) status = mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product);
     mercer_matrix image = {0}, v = {0};
     if (status == MERCER_OK) status = mrc_host_open(centers->backend, &product, &image);
     if (status == MERCER_OK) status = mrc_host_open(centers->backend, vectors, &v);
-    for (int64_t j = 0; j < vectors->cols && status == MERCER_OK; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < vectors->rows; i++) {
+    double *squares = sums;
+    for (int64_t i = 0; i < vectors->rows && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < vectors->cols; j++) {
             double error = mrc_load(&image, i, j) - values[j] * mrc_load(&v, i, j);
-            sum += error * error;
+            squares[j] += error * error;
         }
-        *residual = fmax(*residual, sqrt(sum) / fmax(values[0], DBL_MIN));
-    }
+    for (int64_t j = 0; j < vectors->cols; j++)
+        *residual = fmax(*residual, sqrt(squares[j]) / fmax(values[0], DBL_MIN));
     status = mrc_host_close(centers->backend, vectors, &v, false, status);
     status = mrc_host_close(centers->backend, &product, &image, false, status);
+    mrc_free(centers->context, sums);
     mrc_matrix_destroy(centers->backend, &product);
     return status;
 }

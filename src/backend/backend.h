@@ -138,6 +138,8 @@ struct mrc_backend_ops {
        f64. */
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
 };
 

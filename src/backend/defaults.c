@@ -188,6 +188,26 @@ static mercer_status default_scale_rows(mrc_backend *backend, const mercer_matri
     return MERCER_OK;
 }
 
+static mercer_status default_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mrc_store(x, i, j, factors[j] * mrc_load(x, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    (void)backend;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < i; j++) {
+            double mean = (mrc_load(a, i, j) + mrc_load(a, j, i)) / 2;
+            mrc_store(a, i, j, mean);
+            mrc_store(a, j, i, mean);
+        }
+    return MERCER_OK;
+}
+
 static mercer_status default_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y,
                                          double *out)
 {
@@ -214,5 +234,7 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
     if (!ops->axpby) ops->axpby = default_axpby;
     if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
+    if (!ops->scale_columns) ops->scale_columns = default_scale_columns;
+    if (!ops->symmetrise) ops->symmetrise = default_symmetrise;
     if (!ops->column_dots) ops->column_dots = default_column_dots;
 }

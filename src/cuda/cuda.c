@@ -127,5 +127,7 @@ const mrc_backend_ops mrc_cuda_backend = {
     .scatter_add_rows = mrc_cuda_scatter_add_rows,
     .axpby = mrc_cuda_axpby,
     .scale_rows = mrc_cuda_scale_rows,
+    .scale_columns = mrc_cuda_scale_columns,
+    .symmetrise = mrc_cuda_symmetrise,
     .column_dots = mrc_cuda_column_dots,
 };

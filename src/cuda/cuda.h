@@ -92,6 +92,8 @@ mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matri
                                         const int64_t *rows, double factor);
 mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
 mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a);
 mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
 mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
 mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms);

@@ -50,6 +50,22 @@ static __global__ void scale_rows(mercer_matrix x, const double *factors)
         mrc_put(x, i, j, factors[i] * mrc_at(x, i, j));
 }
 
+static __global__ void scale_columns(mercer_matrix x, const double *factors)
+{
+    FOR_EACH (i, j, x.rows, x.cols)
+        mrc_put(x, i, j, factors[j] * mrc_at(x, i, j));
+}
+
+static __global__ void symmetrise(mercer_matrix a)
+{
+    double *data = (double *)a.data;
+    FOR_EACH (i, j, a.rows, a.cols) {
+        if (j >= i) continue;
+        double mean = (data[i * a.ld + j] + data[j * a.ld + i]) / 2;
+        data[i * a.ld + j] = data[j * a.ld + i] = mean;
+    }
+}
+
 static __global__ void clear_upper(mercer_matrix a)
 {
     FOR_EACH (i, j, a.rows, a.cols)
@@ -111,6 +127,18 @@ cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, dou
 cudaError_t mrc_launch_scale_rows(cudaStream_t stream, mercer_matrix x, const double *factors)
 {
     scale_rows<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_scale_columns(cudaStream_t stream, mercer_matrix x, const double *factors)
+{
+    scale_columns<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a)
+{
+    symmetrise<<<mrc_blocks(a.rows * a.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a);
     return cudaGetLastError();
 }
 

@@ -39,6 +39,8 @@ cudaError_t mrc_fused_pack_half(cudaStream_t stream, const mercer_kernel *kernel
 /* rows (count, ld) u8 = x; norms (padded) = |row|^2, exact, as int32. */
 cudaError_t mrc_fused_pack_bytes(cudaStream_t stream, mercer_matrix x, int64_t ld, void *rows, int32_t *norms,
                                  int64_t padded);
+/* factors (c): for each column of w the power of two that brings its largest weight to 2^10 .. 2^11. */
+cudaError_t mrc_fused_find_factors(cudaStream_t stream, mercer_matrix w, float *factors);
 /* parts (columns, padded) f16: w in two parts, w * factors[k] = high + low; factors (c): powers of two. */
 cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int columns, int64_t padded, void *parts,
                                    float *factors);

@@ -230,7 +230,7 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
 /* ---- The kernel ---------------------------------------------------------------------------------------------- */
 
 template <int COLUMNS>
-constexpr int fused_shared_bytes(void)
+static constexpr int fused_shared_bytes(void)
 {
     return 1024 + STAGES * STAGE_BYTES + COLUMNS * MRC_FUSED_CENTERS * 2 + NORM_BYTES + (int)sizeof(barriers);
 }

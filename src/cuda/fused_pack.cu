@@ -105,12 +105,13 @@ static __global__ void find_tops(mercer_matrix w, unsigned *tops)
 
 static __global__ void find_factors(float *factors, int64_t c)
 {
-    if (threadIdx.x >= c) return;
-    float top = factors[threadIdx.x]; /* the tops, in place */
+    int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= c) return;
+    float top = factors[k]; /* the tops, in place */
     int exponent = 0;
     if (top > 0) frexpf(top, &exponent);
     exponent = exponent < -100 ? -100 : exponent;
-    factors[threadIdx.x] = ldexpf(1.0f, 11 - exponent);
+    factors[k] = ldexpf(1.0f, 11 - exponent);
 }
 
 /* Row k: the high parts of column k; row c + k: what they leave. */
@@ -160,13 +161,20 @@ cudaError_t mrc_fused_pack_bytes(cudaStream_t stream, mercer_matrix x, int64_t l
     return cudaGetLastError();
 }
 
-cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int columns, int64_t padded, void *parts,
-                                   float *factors)
+cudaError_t mrc_fused_find_factors(cudaStream_t stream, mercer_matrix w, float *factors)
 {
     cudaError_t error = cudaMemsetAsync(factors, 0, (size_t)w.cols * sizeof *factors, stream);
     if (error != cudaSuccess) return error;
     find_tops<<<256, 256, 0, stream>>>(w, (unsigned *)factors);
-    find_factors<<<1, MRC_FUSED_OUTPUTS, 0, stream>>>(factors, w.cols);
+    find_factors<<<mrc_blocks(w.cols, INT32_MAX), 256, 0, stream>>>(factors, w.cols);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int columns, int64_t padded, void *parts,
+                                   float *factors)
+{
+    cudaError_t error = mrc_fused_find_factors(stream, w, factors);
+    if (error != cudaSuccess) return error;
     pack_weights<<<mrc_blocks(padded, INT32_MAX), 256, 0, stream>>>(w, columns, padded, (__half *)parts, factors);
     return cudaGetLastError();
 }

@@ -23,6 +23,8 @@ cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer
                                    double factor);
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
 cudaError_t mrc_launch_scale_rows(cudaStream_t stream, mercer_matrix x, const double *factors);
+cudaError_t mrc_launch_scale_columns(cudaStream_t stream, mercer_matrix x, const double *factors);
+cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a);
 /* A (n, n) f64: everything above the diagonal becomes 0. */
 cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);
 /* vectors (n, q) f64 from columns (q, n), ascending to descending, with the sign rule of eigen_top. */

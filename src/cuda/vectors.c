@@ -72,13 +72,15 @@ mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix
     return mrc_cuda_end(backend, mark, axpby(backend, a, x, b, y));
 }
 
-static mercer_status scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
 {
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
     mercer_matrix target;
     void *list;
     MRC_TRY(mrc_cuda_write(backend, x, true, &target));
-    MRC_TRY(mrc_cuda_upload(backend, &list, factors, x->rows * (int64_t)sizeof *factors));
-    MRC_CUDA_TRY(backend, mrc_launch_scale_rows(mrc_cuda_of(backend)->stream, target, list));
+    MRC_TRY(mrc_cuda_upload(backend, &list, factors, (columns ? x->cols : x->rows) * (int64_t)sizeof *factors));
+    MRC_CUDA_TRY(backend, columns ? mrc_launch_scale_columns(stream, target, list)
+                                  : mrc_launch_scale_rows(stream, target, list));
     return mrc_cuda_write_back(backend, x, &target);
 }
 
@@ -86,7 +88,29 @@ mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, 
 {
     if (is_empty(x)) return MERCER_OK;
     mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, scale_rows(backend, x, factors));
+    return mrc_cuda_end(backend, mark, scale(backend, x, factors, false));
+}
+
+mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    if (is_empty(x)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, scale(backend, x, factors, true));
+}
+
+static mercer_status symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    mercer_matrix target;
+    MRC_TRY(mrc_cuda_write(backend, a, true, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_symmetrise(mrc_cuda_of(backend)->stream, target));
+    return mrc_cuda_write_back(backend, a, &target);
+}
+
+mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    if (is_empty(a)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, symmetrise(backend, a));
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
