@@ -55,6 +55,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     MRC_CUDA_TRY(backend, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->device));
     uint64_t keep = UINT64_MAX; /* what is freed stays with the pool: no call to the driver in the loop */
     MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    MRC_TRY(mrc_cuda_make_room(backend));
     MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
     if (cuda->libraries.cublasCreate_v2(&cuda->blas) != CUBLAS_STATUS_SUCCESS ||
         cuda->libraries.cublasSetStream_v2(cuda->blas, cuda->stream) != CUBLAS_STATUS_SUCCESS)

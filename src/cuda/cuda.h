@@ -52,6 +52,8 @@ mercer_status mrc_cuda_sync(mrc_backend *backend);
 mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix);
 int64_t mrc_cuda_free_memory(mrc_backend *backend);
 void mrc_cuda_release_all(mrc_backend *backend);
+/* Room in the list of blocks for one more. */
+mercer_status mrc_cuda_make_room(mrc_backend *backend);
 
 /*
  * Scratch: begin an operation, push pieces, end it. Operations nest: what an inner one pushed is given back when it

@@ -39,7 +39,7 @@ static void give(mrc_backend *backend, mrc_cuda_block *block)
     *block = (mrc_cuda_block){0};
 }
 
-static mercer_status make_room(mrc_backend *backend)
+mercer_status mrc_cuda_make_room(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->count < cuda->room) return MERCER_OK;
@@ -57,7 +57,7 @@ mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, co
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     *out = NULL;
-    MRC_TRY(make_room(backend));
+    MRC_TRY(mrc_cuda_make_room(backend));
     MRC_TRY(take(backend, &cuda->blocks[cuda->count], bytes, what));
     *out = cuda->blocks[cuda->count++].memory;
     return MERCER_OK;
