@@ -162,7 +162,7 @@ static int bench_training(const cli_values *v, mercer_context *context, json_t *
                                         (json_int_t)report->epochs, "seconds", cli_json_real(report->seconds), "gflops",
                                         cli_json_real(rate), "train_loss", cli_json_real(report->train_loss)));
         cli_table_cell(table, "training digits, %s", report->plan.solver);
-        cli_table_cell(table, "%" PRId64 " rows, p %" PRId64 ", %" PRId64 " epochs", rows, p, report->epochs);
+        cli_table_cell(table, "%" PRId64 " rows, p %" PRId64, rows, p);
         cli_table_cell(table, "%.4f s", report->seconds);
         cli_table_cell(table, "%s", "");
         cli_table_cell(table, "%.1f GFLOP/s", rate);

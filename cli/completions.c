@@ -138,7 +138,10 @@ static void put_zsh(FILE *file)
             fprintf(file, "            '*:argument:%s' ;;\n", command->words != NULL ? "_files" : "");
         }
     }
-    fputs("    esac\n}\ncompdef _mercer mercer\n", file);
+    /* Loaded by name it is the function's own first call; sourced it only registers itself. */
+    fputs("    esac\n}\nif [[ $funcstack[1] == _mercer ]]; then\n    _mercer \"$@\"\nelse\n"
+          "    compdef _mercer mercer\nfi\n",
+          file);
 }
 
 /* ---- fish ---------------------------------------------------------------------------------------------------------- */

@@ -106,6 +106,9 @@ static int check_validation(const cli_values *v)
         return cli_error(CLI_USAGE, "--x-val and --validation-fraction are both given: one of them is enough");
     if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && cli_text(v, "data") == NULL && fraction == 0)
         return cli_error(CLI_USAGE, "--patience needs a validation set: --x-val FILE or --validation-fraction 0.1");
+    if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && fraction == 0)
+        cli_say(v, "note: --patience lets the test part of %s choose the epoch; --validation-fraction 0.1 would not",
+                cli_text(v, "data"));
     return CLI_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #define SOLVER "ep4"                    /* the same for every model; it shows how it learns */
 #define KERNEL "laplace:bandwidth=2550" /* bytes: bandwidth 10 for pixels from 0 to 1 */
+#define MEMORY ((int64_t)2 << 30)       /* fixed, because plans follow it: everyone sees the same numbers */
 
 static const demo_sizes usual = {{250, 1000, 4000}, {1000, 3000, 10000, 30000}, 3, 4, 5000};
 static const demo_sizes quick = {{100, 400}, {400, 1600, 6400}, 2, 3, 2000};
@@ -59,6 +60,7 @@ static mercer_status fit(demo *self, training *made, const demo_cell *cell, merc
     options.solver = SOLVER;
     options.classification = MERCER_ON;
     options.seed = seed;
+    options.memory = MEMORY;
     if (watched) {
         made->Y = one_hot(self->labels, tests);
         options.validation_X = &T;

@@ -66,15 +66,7 @@ void demo_log_start(demo *self)
 int demo_log_progress(void *user, const mercer_progress *progress)
 {
     demo *self = user;
-    double inside = progress->pass_total > 0 ? (double)progress->pass_samples / (double)progress->pass_total : 0;
-    json_t *event =
-        json_pack("{so, so, so, so, so, so, so, so}", "epoch", cli_json_real((double)progress->epoch + inside),
-                  "epochs", count(progress->epochs), "seconds", cli_json_real(progress->seconds), "train_loss",
-                  cli_json_real(progress->train_loss), "train_accuracy", cli_json_real(progress->train_accuracy),
-                  "validation_loss", cli_json_real(progress->validation_loss), "validation_accuracy",
-                  cli_json_real(progress->validation_accuracy), "projection_residual",
-                  cli_json_real(progress->projection_residual));
-    cli_log_event(self->log, progress->pass_samples > 0 ? "progress" : "epoch", event);
+    cli_log_progress(self->log, progress, progress->pass_samples == 0);
     return 0;
 }
 

@@ -9,7 +9,6 @@
  * n rows, c outputs. The variance is summed by Welford's updates, which do not cancel.
  */
 #include "evaluate.h"
-#include "job.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -61,7 +60,7 @@ static mercer_status add_blocks(mercer_model *model, const mercer_dataset *datas
     void *y = cli_allocate(most * info.outputs, (size_t)cli_dtype_size(real));
     int32_t *labels = out->classifier ? cli_allocate(most, sizeof *labels) : NULL;
     mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < n && status == MERCER_OK && cli_signal() == 0; first += most) {
+    for (int64_t first = 0; first < n && status == MERCER_OK; first += most) {
         int64_t m = n - first < most ? n - first : most;
         mercer_matrix X = mercer_matrix_view(x, m, info.features, info.dtype);
         mercer_matrix F = mercer_matrix_view(f, m, info.outputs, real);

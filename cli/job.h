@@ -50,7 +50,8 @@ void cli_train_options(const cli_values *v, mercer_train_options *options);
 /* The memory that training may use when the data, p centers with their weights, and the rest of the job have theirs.
    It is computed from sizes, so that a training that is resumed gets the same. */
 int64_t cli_job_memory_left(const cli_job *job, int64_t p);
-int64_t cli_job_center_count(const cli_job *job); /* p as --centers says for these rows */
+const char *cli_job_preprocess(const cli_job *job); /* what --preprocess means for these data */
+int64_t cli_job_center_count(const cli_job *job);   /* p as --centers says for these rows */
 /* A plan with p centers in the memory that is left for training. */
 mercer_status cli_job_plan(const cli_job *job, int64_t p, mercer_plan *plan);
 /* The largest number of centers below p that fits, up to 1 %; 0 if none does. */

@@ -114,10 +114,11 @@ void page_number(page *self, double value, int digits)
 {
     if (unknown(self, value)) return;
     double size = fabs(value);
+    bool is_whole = size == floor(size);
     if (value < 0) page_add(self, "−");
-    if (size == floor(size) && size < 1e15) {
+    if (is_whole ? size < 1e15 : size >= 1000 && size < 1e6) {
         page_count(self, size);
-    } else if (size >= 1e-4 && size < 1e6) {
+    } else if (size >= 1e-4 && size < 1000) {
         int whole = (int)floor(log10(size)) + 1;
         fraction(self, size, digits > whole ? digits - whole : 0);
     } else {

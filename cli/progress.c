@@ -15,11 +15,8 @@ static double passes_done(const mercer_progress *p)
     return (double)p->epoch + (part < 1 ? part : 1);
 }
 
-static void log_progress(cli_watch *watch, const mercer_progress *p)
+void cli_log_progress(cli_log *log, const mercer_progress *p, int ended)
 {
-    int between = p->pass_samples > 0;
-    if (between && p->seconds - watch->last_logged < 1) return;
-    watch->last_logged = p->seconds;
     json_t *event =
         json_pack("{sf sI sI so so so so so so so sI sI}", "epoch", passes_done(p), "epochs", (json_int_t)p->epochs,
                   "samples", (json_int_t)p->samples, "seconds", cli_json_real(p->seconds), "train_loss",
@@ -27,7 +24,15 @@ static void log_progress(cli_watch *watch, const mercer_progress *p)
                   cli_json_real(p->validation_loss), "validation_accuracy", cli_json_real(p->validation_accuracy),
                   "projection_residual", cli_json_real(p->projection_residual), "step", cli_json_real(p->step), "steps",
                   (json_int_t)p->steps, "projections", (json_int_t)p->projections);
-    cli_log_event(watch->log, between ? "progress" : "epoch", event);
+    cli_log_event(log, ended ? "epoch" : "progress", event);
+}
+
+/* The same, between epochs at most once a second. */
+static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int ended)
+{
+    if (!ended && p->seconds - watch->last_logged < 1) return;
+    watch->last_logged = p->seconds;
+    cli_log_progress(watch->log, p, ended);
 }
 
 /* Text that grows at its end, as far as it has room. */
@@ -37,34 +42,36 @@ static void append(char *text, size_t size, const char *format, double value)
     if (used + 1 < size) snprintf(text + used, size - used, format, value);
 }
 
-static void draw_progress(cli_watch *watch, const mercer_progress *p)
+static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
 {
     char text[256] = "", eta[CLI_SHORT];
     double done = passes_done(p), share = p->epochs > 0 ? done / (double)p->epochs : -1;
-    double seconds = p->seconds - watch->first_seconds;
+    double seconds = p->seconds - watch->first_seconds, passes = done - watch->first_passes;
     double rate = seconds > 0 ? (double)(p->samples - watch->first_samples) / seconds : 0;
-    double left = (double)p->epochs * (double)p->pass_total - (double)p->samples;
-    int64_t epoch = p->epoch + (p->pass_samples > 0);
-    snprintf(text, sizeof text, "epoch %" PRId64 "/%" PRId64, epoch, p->epochs);
+    int64_t epoch = ended || p->epoch == p->epochs ? p->epoch : p->epoch + 1;
+    snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64, watch->unit, epoch, p->epochs);
     if (isfinite(p->train_loss)) append(text, sizeof text, "  loss %.5f", p->train_loss);
     if (isfinite(watch->validation_accuracy))
         append(text, sizeof text, "  validation %.2f %%", 100 * watch->validation_accuracy);
     else if (isfinite(watch->validation_loss))
         append(text, sizeof text, "  validation %.5f", watch->validation_loss);
-    if (rate > 0)
-        append(text, sizeof text, rate < 10000 ? "  %.0f rows/s" : "  %.0fk rows/s", rate < 10000 ? rate : rate / 1000);
-    if (rate > 0 && left > 0) {
+    if (rate >= 10000)
+        append(text, sizeof text, "  %.0fk rows/s", rate / 1000);
+    else if (rate > 0)
+        append(text, sizeof text, "  %.0f rows/s", rate);
+    if (passes > 0 && done < (double)p->epochs) {
         size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "  ETA %s", cli_seconds_text(eta, left / rate));
+        cli_seconds_text(eta, seconds / passes * ((double)p->epochs - done));
+        snprintf(text + used, sizeof text - used, "  ETA %s", eta);
     }
-    cli_bar_draw(&watch->bar, share, text, p->pass_samples == 0);
+    cli_bar_draw(&watch->bar, share, text, ended);
 }
 
 /* One line for each epoch, where no line can move. */
 static void print_epoch(cli_watch *watch, const mercer_progress *p)
 {
     char text[256] = "", seconds[CLI_SHORT];
-    snprintf(text, sizeof text, "epoch %" PRId64 "/%" PRId64 ": ", p->epoch, p->epochs);
+    snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64 ": ", watch->unit, p->epoch, p->epochs);
     if (isfinite(p->train_loss)) append(text, sizeof text, "loss %.6f, ", p->train_loss);
     if (isfinite(p->train_accuracy)) append(text, sizeof text, "accuracy %.2f %%, ", 100 * p->train_accuracy);
     if (isfinite(p->validation_loss)) append(text, sizeof text, "validation loss %.6f, ", p->validation_loss);
@@ -76,17 +83,21 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
 int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
+    /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
+    int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
         watch->begun = 1;
-        watch->first_samples = p->pass_samples > 0 ? p->samples - p->pass_samples : 0;
-        watch->first_seconds = 0;
+        watch->first_samples = ended ? 0 : p->samples;
+        watch->first_seconds = ended ? 0 : p->seconds;
+        watch->first_passes = ended ? 0 : passes_done(p);
     }
+    if (ended) watch->epoch = p->epoch;
     if (isfinite(p->validation_accuracy)) watch->validation_accuracy = p->validation_accuracy;
     if (isfinite(p->validation_loss)) watch->validation_loss = p->validation_loss;
-    log_progress(watch, p);
+    log_now_and_then(watch, p, ended);
     if (watch->bar.on)
-        draw_progress(watch, p);
-    else if (p->pass_samples == 0)
+        draw_progress(watch, p, ended);
+    else if (ended)
         print_epoch(watch, p);
     return cli_signal() != 0;
 }
@@ -183,14 +194,13 @@ static char *solver_text(const mercer_plan *plan)
     cli_count_text(pairs, plan->eigenpairs);
     if (strcmp(plan->solver, "direct") == 0) return cli_copy("direct");
     if (strcmp(plan->solver, "cg") == 0) return cli_format("cg, at most %" PRId64 " steps", plan->epochs);
-    return cli_format("%s, projector %s, %" PRId64 " epochs, batch %s, preconditioner %s of %s samples", plan->solver,
-                      plan->projector, plan->epochs, batch, pairs, sample);
+    return cli_format("%s, projector %s, %" PRId64 " %s, batch %s, preconditioner %s of %s samples", plan->solver,
+                      plan->projector, plan->epochs, plan->epochs == 1 ? "epoch" : "epochs", batch, pairs, sample);
 }
 
 static char *preprocess_text(const cli_job *job)
 {
-    if (job->applied == NULL && cli_has(job->v, "preprocess") && job->model == NULL)
-        return cli_copy(cli_text(job->v, "preprocess"));
+    if (job->applied == NULL && job->model == NULL) return cli_copy(cli_job_preprocess(job)); /* only planned */
     const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
     double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
     if (factor == 1.0 / 255) spec = "scale: pixels / 255";

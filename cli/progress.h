@@ -10,15 +10,20 @@ typedef struct cli_watch {
     cli_job *job;
     cli_log *log;
     cli_bar bar;
-    int begun;             /* a first call was made: rates count from there */
-    int64_t first_samples; /* a resumed training has seen some before */
-    double first_seconds;
+    const char *unit; /* "epoch", or "step" of cg */
+    int64_t epoch;    /* the last one that was reported as ended */
+    int begun;        /* a first call was made: rates count from there, for a resumed training has a past */
+    int64_t first_samples;
+    double first_seconds, first_passes;
     double last_logged;
     double validation_accuracy, validation_loss; /* the last known */
 } cli_watch;
 
 /* The trainer's progress callback; user is a cli_watch. Non-zero when a signal asked to stop. */
 int cli_watch_progress(void *user, const mercer_progress *progress);
+
+/* One event of the log: "epoch" at the end of one, else "progress". */
+void cli_log_progress(cli_log *log, const mercer_progress *progress, int ended);
 
 void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file);
 json_t *cli_plan_json(const mercer_plan *plan);

@@ -14,6 +14,7 @@
 typedef struct report_point {
     double epoch, seconds;
     double train_loss, train_accuracy, validation_loss, validation_accuracy, projection_residual;
+    bool inside; /* an epoch, not at its end */
 } report_point;
 
 /* The last run of a log. Events that the log does not have are NULL. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE_ROWS = 24 };
+enum { TABLE_ROWS = 24, ENOUGH_EPOCHS = 3 };
 
 /* ---- A chart in the page ------------------------------------------------------------------------------------- */
 
@@ -77,12 +77,22 @@ static double field(const report_point *point, size_t offset)
     return value;
 }
 
+/* Means over the part of a pass that is done jump where the next begins: they serve only where there is little else. */
+static bool has_epochs(const report_run *run)
+{
+    size_t ends = 0;
+    for (size_t i = 0; i < run->count; i++) ends += !run->points[i].inside;
+    return ends >= ENOUGH_EPOCHS;
+}
+
 /* The points of a curve that are known: x (count) and y (count), in one block that the series owns. */
-static svg_series curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset, double x_unit)
+static svg_series curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset, double x_unit,
+                        bool ends_only)
 {
     double *block = cli_allocate(2 * (int64_t)run->count, sizeof *block), *y = block + run->count;
     size_t count = 0;
     for (size_t i = 0; i < run->count; i++) {
+        if (ends_only && run->points[i].inside) continue;
         double at = field(&run->points[i], x_offset) / x_unit, value = field(&run->points[i], y_offset);
         if (isfinite(at) && isfinite(value)) block[count] = at, y[count++] = value;
     }
@@ -123,14 +133,16 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
     size_t train = accuracy ? offsetof(report_point, train_accuracy) : offsetof(report_point, train_loss);
     size_t validation =
         accuracy ? offsetof(report_point, validation_accuracy) : offsetof(report_point, validation_loss);
-    svg_series series[] = {curve(run, "training", x->offset, train, x->unit),
-                           curve(run, "validation", x->offset, validation, x->unit)};
+    bool ends_only = has_epochs(run);
+    svg_series series[] = {curve(run, "training", x->offset, train, x->unit, ends_only),
+                           curve(run, "validation", x->offset, validation, x->unit, ends_only)};
     svg_chart chart = {.title = title,
                        .x_label = x->label,
                        .y_label = accuracy ? "accuracy" : "mean squared error",
                        .percent = accuracy,
                        .log_y = !accuracy && wants_log(series, 2),
-                       .from_zero = !accuracy,
+                       .x_from_zero = true,
+                       .y_from_zero = !accuracy,
                        .series = series,
                        .count = 2};
     report_chart(out, &chart, true);
@@ -156,7 +168,7 @@ void report_curves(report_page *self, const report_run *run)
     curve_chart(&charts, run, "Accuracy over time", &seconds, true);
     if (charts.used > 0) {
         report_open(self, "curves", "Learning curves",
-                    "Training values are means over the samples of the pass so far, of the model as it was then.");
+                    "Training values are means over the samples of a pass, each of the model as it was then.");
         page_add(&self->body, "<div class=\"grid2\">\n");
         page_add(&self->body, charts.text);
         page_add(&self->body, "</div>\n");
@@ -218,11 +230,12 @@ void report_spectrum(report_page *self, const report_run *run)
 void report_residuals(report_page *self, const report_run *run)
 {
     time_axis epochs = epochs_axis(run);
-    svg_series series = curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1);
+    svg_series series = curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1, false);
     svg_chart chart = {.title = "Relative residual of the last projection",
                        .x_label = epochs.label,
                        .y_label = "|h − K(Z, Z) θ| / |h|",
                        .log_y = true,
+                       .x_from_zero = true,
                        .series = &series,
                        .count = 1};
     if (svg_points(&chart) > 0) {

@@ -149,7 +149,7 @@ static void cost_cards(page *out, const report_run *run)
     if (isfinite(seconds)) {
         open_card(out, "Time");
         page_seconds(out, seconds);
-        close_card(out, "training");
+        close_card(out, "in all");
     }
     if (isfinite(bytes)) {
         open_card(out, "Peak memory");

@@ -51,7 +51,7 @@ void report_free(report_run *run)
     *run = (report_run){0};
 }
 
-static void add_point(report_run *run, const json_t *event)
+static void add_point(report_run *run, const json_t *event, bool inside)
 {
     if (run->count == run->room) {
         size_t room = run->room ? 2 * run->room : 256;
@@ -70,7 +70,8 @@ static void add_point(report_run *run, const json_t *event)
                                                .train_accuracy = report_number(event, "train_accuracy"),
                                                .validation_loss = report_number(event, "validation_loss"),
                                                .validation_accuracy = report_number(event, "validation_accuracy"),
-                                               .projection_residual = report_number(event, "projection_residual")};
+                                               .projection_residual = report_number(event, "projection_residual"),
+                                               .inside = inside};
 }
 
 typedef enum beginning { NEITHER, STARTS, RESUMES } beginning;
@@ -101,7 +102,7 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
         run->first = line;
     }
     run->resumed = run->resumed || resumes;
-    if (strcmp(name, "progress") == 0 || strcmp(name, "epoch") == 0) add_point(run, event);
+    if (strcmp(name, "progress") == 0 || strcmp(name, "epoch") == 0) add_point(run, event, *name == 'p');
     for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
         if (strcmp(name, single[i].name) != 0) continue;
         json_decref(*single[i].place);

@@ -40,9 +40,13 @@ static const plan_row plan_rows[] = {{"solver", "Solver", TEXT},
                                      {"flops", "Estimated work", FLOPS},
                                      {"seconds", "Estimated time", SECONDS}};
 
-/* Sizes that are 0 belong to parts that this plan does not have. */
-static bool worth_showing(const plan_row *row, const json_t *value)
+/* Sizes that are 0 belong to parts that this plan does not have; an exact projector has none. */
+static bool worth_showing(const plan_row *row, const json_t *plan)
 {
+    const json_t *value = json_object_get(plan, row->field);
+    const char *projector = report_text(plan, "projector");
+    bool sized = projector && strcmp(projector, "exact") != 0 && strcmp(projector, "none") != 0;
+    if (strncmp(row->field, "projector_", 10) == 0 && !sized) return false;
     if (!value || json_is_null(value)) return false;
     if (row->kind == COUNT || row->kind == NUMBER) return json_number_value(value) != 0;
     return row->kind == TEXT || row->kind == YES || json_is_number(value);
@@ -67,10 +71,9 @@ static void plan_table(page *out, const json_t *plan)
     page_add(out, "<div><table class=\"full\"><thead><tr><th scope=\"col\">Choice</th><th scope=\"col\" class=\"n\">"
                   "Value</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < sizeof plan_rows / sizeof *plan_rows; i++) {
-        const json_t *value = json_object_get(plan, plan_rows[i].field);
-        if (!worth_showing(&plan_rows[i], value)) continue;
+        if (!worth_showing(&plan_rows[i], plan)) continue;
         page_print(out, "<tr><th scope=\"row\">%s</th><td class=\"n\">", plan_rows[i].name);
-        plan_value(out, &plan_rows[i], value);
+        plan_value(out, &plan_rows[i], json_object_get(plan, plan_rows[i].field));
         page_add(out, "</td></tr>\n");
     }
     page_add(out, "</tbody></table></div>\n");

@@ -51,6 +51,8 @@ int cli_job_open(cli_job *job, const cli_values *v)
     *job = (cli_job){.v = v, .memory = cli_memory(v)};
     int code = cli_context(v, &job->context);
     cli_request request = {.training = 1};
+    /* Centers need targets only to be balanced over classes. */
+    if (strcmp(cli_command_name(v), "centers") == 0) request.unlabelled = !cli_is(v, "center-method", "balanced");
     if (code == CLI_OK) code = cli_open_data(v, job->context, &request, &job->train);
     if (code != CLI_OK) return code;
     if (strcmp(cli_command_name(v), "train") == 0) {
@@ -76,7 +78,7 @@ int cli_job_open(cli_job *job, const cli_values *v)
 
 /* ---- Preprocessing and kernel -------------------------------------------------------------------------------------- */
 
-static const char *preprocess_spec(const cli_job *job)
+const char *cli_job_preprocess(const cli_job *job)
 {
     const char *spec = cli_text(job->v, "preprocess"), *format = job->info.format;
     if (strcmp(spec, "auto") != 0) return spec;
@@ -135,7 +137,7 @@ static int choose_kernel(cli_job *job)
 
 int cli_job_prepare(cli_job *job)
 {
-    mercer_status status = mercer_preprocess_fit(&job->preprocess, job->context, preprocess_spec(job), job->train);
+    mercer_status status = mercer_preprocess_fit(&job->preprocess, job->context, cli_job_preprocess(job), job->train);
     if (status != MERCER_OK) return cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
     int code = choose_kernel(job);
     if (code != CLI_OK) return code;

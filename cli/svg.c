@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { WIDTH = 520, HEIGHT = 290, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 46, MOST_TICKS = 24 };
+enum { WIDTH = 520, HEIGHT = 290, LEFT = 64, RIGHT = 14, TOP = 12, BOTTOM = 46, MOST_TICKS = 24 };
 
 typedef struct axis {
     bool log;
@@ -119,7 +119,7 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares)
         log_ticks(self);
         return;
     }
-    if (self->low > 0 && (of_y ? from_zero : self->low < 0.25 * self->high)) self->low = 0;
+    if (from_zero && self->low > 0) self->low = 0;
     double least = fmax(1e-6 * fmax(fabs(self->low), fabs(self->high)), 1e-12);
     double wanting = self->high - self->low < least ? fmax(fabs(self->low) * 0.1, least) : 0;
     bool at_zero = self->low == 0;
@@ -135,11 +135,12 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares)
 
 /* ---- Labels -------------------------------------------------------------------------------------------------- */
 
-/* A whole power of ten far from 1 as 10 with a raised exponent. */
+/* On a log axis, far from 1: 10 with a raised exponent, 2 or 5 times that. */
 static bool power_label(page *out, const axis *self, double value)
 {
-    double power = round(log10(value));
-    if (!self->log || (value > 0.0009 && value < 1.1e9) || fabs(value / pow(10, power) - 1) > 1e-6) return false;
+    if (!self->log || (value > 0.0009 && value < 1.1e9)) return false;
+    double power = floor(log10(value) + 1e-9), times = round(value / pow(10, power));
+    if (times > 1) page_print(out, "%.0f·", times);
     page_print(out, "10<tspan dy=\"-4\" font-size=\"8\">%s%.0f</tspan>", power < 0 ? "−" : "", fabs(power));
     return true;
 }
@@ -308,8 +309,8 @@ void svg_line_chart(page *out, const svg_chart *chart)
     axis x = {.log = chart->log_x, .begin = LEFT, .extent = WIDTH - RIGHT - LEFT};
     axis y = {.log = chart->log_y, .begin = HEIGHT - BOTTOM, .extent = -(HEIGHT - BOTTOM - TOP)};
     if (!find_range(chart, false, &x) || !find_range(chart, true, &y)) return;
-    finish_axis(&x, false, false, false);
-    finish_axis(&y, true, chart->from_zero, chart->percent);
+    finish_axis(&x, false, chart->x_from_zero, false);
+    finish_axis(&y, true, chart->y_from_zero, chart->percent);
     open_svg(out, chart->title, WIDTH, HEIGHT);
     page_add(out, "<desc>");
     describe(out, chart);

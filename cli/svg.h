@@ -25,7 +25,7 @@ typedef struct svg_chart {
     const char *x_label, *y_label; /* with their units */
     bool log_x, log_y;             /* a log axis without a positive value shows an empty chart */
     bool percent;                  /* y are shares: ticks in percent */
-    bool from_zero;                /* a linear y axis begins at 0 */
+    bool x_from_zero, y_from_zero; /* a linear axis of positive values begins at 0 */
     const svg_series *series;
     size_t count;
 } svg_chart;

@@ -61,7 +61,7 @@ static int check_fingerprints(run *r)
 
 static int build_model(run *r)
 {
-    int from_checkpoint = r->resumed && cli_folder_has_checkpoint(r->folder);
+    int from_checkpoint = r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder);
     int code = CLI_OK;
     if (from_checkpoint) {
         code = cli_job_load(&r->job, r->folder->checkpoint);
@@ -110,10 +110,11 @@ static int fit(run *r)
         if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, centers.rows, centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
+        r->watch.unit = strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
         status = mercer_trainer_create(&r->trainer, r->job.model, NULL, &options);
     }
     free(plan);
-    if (status == MERCER_OK && r->resumed && cli_folder_has_checkpoint(r->folder))
+    if (status == MERCER_OK && r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder))
         status = mercer_trainer_resume(r->trainer, r->folder->checkpoint);
     r->report = (mercer_report){.struct_size = sizeof r->report};
     if (status == MERCER_OK) status = mercer_trainer_fit(r->trainer, &r->report, &r->job.source);
@@ -183,6 +184,7 @@ static int finish(run *r)
     if (code != CLI_OK) return code;
     const cli_metrics *metrics = job->validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
+    cli_log_event(r->log, "plan", cli_plan_json(&r->report.plan)); /* with the numbers as they were used */
     cli_log_spectrum(r->log, r->trainer, &r->report);
     if (metrics != NULL) log_confusion(r);
     cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));

@@ -19,6 +19,7 @@ def load(paths):
             for line in lines:
                 run = json.loads(line)
                 key = tuple(run[name] for name in KEY if not (name == "epochs" and run["solver"] == "cg"))
+                key += (run.get("centers", "random"),)
                 groups.setdefault(key, []).append(run)
     return groups.values()
 
@@ -27,6 +28,8 @@ def describe(runs):
     """The solver with what sets it apart; T follows from the data and may differ between seeds."""
     run = runs[0]
     parts = [run["solver"]]
+    if run.get("centers", "random") != "random":
+        parts.insert(0, run["centers"] + " centers")
     if run["projector"] != "none":
         parts.append(run["projector"] + (" carried" if run["carry"] else ""))
         parts.append("T = " + "/".join(sorted({str(other["T"]) for other in runs})))

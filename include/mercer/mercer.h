@@ -465,8 +465,9 @@ typedef enum mercer_task {
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
  *
- * npy, idx and raw files are mapped and may be larger than memory; gz files and text are read into it. Whole numbers in
- * text are classes if at most 100 differ and they occur three times on average, or if only two differ.
+ * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz files
+ * and text are read. Whole numbers in text are classes if at most 100 differ and they occur three times on average, or
+ * if only two differ.
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;

@@ -67,7 +67,7 @@ static mercer_dtype real_type(const mrc_choice *choice)
 static int64_t fixed_bytes(const mrc_kmeans_state *self)
 {
     int64_t real = mrc_dtype_size(real_type(self->choice)), bytes = self->choice->x->dtype == MERCER_U8;
-    return self->p * (self->d * (real + bytes) + 3 * 8) + self->context->threads * 2 * self->d * 8 +
+    return self->p * (self->d * (real + bytes) + 3 * 8) + self->context->threads * 3 * self->d * 8 +
            mrc_kmeans_seed_bytes(self->choice);
 }
 
@@ -86,12 +86,12 @@ static mercer_status choose_batch(mrc_kmeans_state *self)
         self->capacity = mrc_min(self->capacity, mrc_max(self->p, room / row));
         self->batch = mrc_min(self->batch, self->capacity);
     }
-    int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row);
-    if (needed <= room) return MERCER_OK;
+    int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row) + fixed_bytes(self);
+    if (needed <= options->memory) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_MEMORY,
         "k-means of %lld centers takes %lld bytes, options: memory allows %lld; allow more or take fewer centers",
-        (long long)self->p, (long long)(needed + fixed_bytes(self)), (long long)options->memory);
+        (long long)self->p, (long long)needed, (long long)options->memory);
 }
 
 static int64_t chosen_rounds(const mrc_kmeans_state *self)
@@ -121,7 +121,7 @@ static mercer_status allocate(mrc_kmeans_state *self)
         {(void **)&self->weights, p, 8, true},
         {(void **)&self->starts, p + 1, 8, true},
         {(void **)&self->seeds, p, 8, true},
-        {(void **)&self->scratch, context->threads * 2 * d, 8, true},
+        {(void **)&self->scratch, context->threads * 3 * d, 8, true},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].wanted) MRC_TRY(mrc_alloc(context, all[i].out, all[i].count, all[i].size, "k-means"));
@@ -197,6 +197,7 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
         if (!(self->distances[row] > 0)) return; /* nor are there others */
         counts[self->nearest[row]]--;
         counts[j]++;
+        self->weights[j] = 0; /* what is left of the past was elsewhere */
         self->nearest[row] = (int32_t)j;
         self->distances[row] = 0;
         self->choice->report.reseeded++;
@@ -206,26 +207,30 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
 
 /* ---- Means --------------------------------------------------------------------------------------------------- */
 
+/* z <- mean of the rows, or z + sum of (row - z) / (N + how many), which leaves z alone if all rows equal it. */
 static void update_center(void *argument, int64_t j, int worker)
 {
     mrc_kmeans_state *self = argument;
     int64_t d = self->d, first = self->starts[j], end = self->starts[j + 1];
-    double *sum = self->scratch + 2 * d * worker, *row = sum + d, old = self->weights[j];
+    double *sum = self->scratch + 3 * d * worker, *row = sum + d, *center = row + d;
     if (first == end) return;
-    mrc_load_row_f64(&self->z, j, sum);
-    for (int64_t k = 0; k < d; k++) sum[k] = old > 0 ? sum[k] * old : 0;
+    bool fresh = !(self->weights[j] > 0);
+    self->weights[j] += (double)(end - first);
+    mrc_load_row_f64(&self->z, j, center);
+    for (int64_t k = 0; k < d; k++) {
+        center[k] = fresh ? 0 : center[k];
+        sum[k] = 0;
+    }
     for (int64_t i = first; i < end; i++) {
         mrc_load_row_f64(&self->x, self->order[i], row);
-        for (int64_t k = 0; k < d; k++) sum[k] += row[k];
+        for (int64_t k = 0; k < d; k++) sum[k] += row[k] - center[k];
     }
-    self->weights[j] = old + (double)(end - first);
-    for (int64_t k = 0; k < d; k++) sum[k] /= self->weights[j];
-    mrc_store_row_f64(&self->z, j, sum);
-    if (self->z_u8.data) mrc_store_row_f64(&self->z_u8, j, sum);
+    for (int64_t k = 0; k < d; k++) center[k] += sum[k] / self->weights[j];
+    mrc_store_row_f64(&self->z, j, center);
+    if (self->z_u8.data) mrc_store_row_f64(&self->z_u8, j, center);
 }
 
-/* Centers become means of their rows; the past counts `keep` times what it did. */
-static void update_centers(mrc_kmeans_state *self, double keep)
+void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
 {
     int64_t p = self->p, *starts = self->starts, *counts = starts + 1;
     for (int64_t j = 0; j < p; j++) self->weights[j] *= keep;
@@ -271,11 +276,11 @@ static mercer_status begin(mrc_kmeans_state *self, double *error)
 static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
 {
     MRC_TRY(begin(self, error));
-    mrc_kmeans_tell(self, 1, *error);
+    if (!self->stopped) mrc_kmeans_tell(self, 1, *error);
     for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
         double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
         self->rounded = rounding_is_harmless(self, before);
-        update_centers(self, self->lloyd ? 0 : old * old * old);
+        mrc_kmeans_update(self, self->lloyd ? 0 : old * old * old);
         MRC_TRY(take_rows(self, self->batch));
         MRC_TRY(assign(self, error));
         self->choice->report.iterations = t;

@@ -32,13 +32,17 @@ typedef struct mrc_kmeans_state {
     double *weights; /* (p) rows that each center is the mean of; older rounds count less */
     int64_t *starts; /* (p + 1) where the rows of a center begin in `order` */
     int64_t *seeds;  /* (p) rows that the first centers are */
-    double *scratch; /* (threads, 2, d) */
+    double *scratch; /* (threads, 3, d) */
 } mrc_kmeans_state;
 
 /* Draws p rows of self->x as first centers (kmeans_seed.c): seeds, nearest and distances are set. */
 mercer_status mrc_kmeans_seed(mrc_kmeans_state *self);
 /* Bytes that takes, beyond the state's own. */
 int64_t mrc_kmeans_seed_bytes(const mrc_choice *choice);
+
+/* Centers become means of the rows assigned to them; the past counts `keep` times what it did. Those without rows get the
+   farthest ones. */
+void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
 
 /* Tells the caller how far we are; sets stopped if he has had enough. */
 void mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);

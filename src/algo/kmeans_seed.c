@@ -31,7 +31,8 @@ typedef struct seeding {
 
 int64_t mrc_kmeans_seed_bytes(const mrc_choice *choice)
 {
-    return MOST_CANDIDATES * (choice->x->cols * mrc_dtype_size(choice->x->dtype) + MOST_CANDIDATES * 8);
+    int64_t most = mrc_min(MOST_CANDIDATES, choice->p);
+    return most * (choice->x->cols * mrc_dtype_size(choice->x->dtype) + most * 8);
 }
 
 /* D and the nearest seed after seeds first .. have - 1, whose rows lie in `points`, have joined. */
@@ -52,7 +53,7 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
 static int64_t accept(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
-    int64_t accepted[MOST_CANDIDATES], taken = 0;
+    int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
     mrc_stream stream = {all->choice->options->seed, MRC_STREAM_ACCEPT};
     for (int64_t i = 0; i < count && self->have + taken < all->p; i++) {
         double before = all->distances[self->rows[i]], now = before;
@@ -112,12 +113,12 @@ mercer_status mrc_kmeans_seed(mrc_kmeans_state *all)
 {
     mercer_context *context = all->context;
     void *points, *pairs = NULL;
+    int64_t most = mrc_min(MOST_CANDIDATES, all->p);
     mercer_dtype dtype = all->x.dtype;
-    MRC_TRY(mrc_alloc(context, &points, MOST_CANDIDATES * all->d, mrc_dtype_size(dtype), "candidates for centers"));
-    mercer_status status =
-        mrc_alloc(context, &pairs, (int64_t)MOST_CANDIDATES * MOST_CANDIDATES, sizeof(double), "distances");
+    MRC_TRY(mrc_alloc(context, &points, most * all->d, mrc_dtype_size(dtype), "candidates for centers"));
+    mercer_status status = mrc_alloc(context, &pairs, most * most, sizeof(double), "distances");
     if (status == MERCER_OK) {
-        seeding self = {.all = all, .pairs = pairs, .candidates = mrc_view(points, MOST_CANDIDATES, all->d, dtype)};
+        seeding self = {.all = all, .pairs = pairs, .candidates = mrc_view(points, most, all->d, dtype)};
         status = draw_seeds(&self);
     }
     mrc_free(context, pairs);

@@ -31,12 +31,14 @@ typedef struct pivoting {
     mercer_context *context;
     const mercer_kernel *kernel;
     int64_t n, d, p; /* rows under work */
-    int64_t have;    /* pivots so far */
+    int64_t b;       /* candidates at a time, at most */
+    int64_t strip_rows;
+    int64_t have; /* pivots so far */
     uint64_t draws;
     double noise;
     mercer_matrix x;                /* (n, d) */
     mercer_matrix f;                /* (n, p) real */
-    mercer_matrix strip;            /* (4096, b) real */
+    mercer_matrix strip;            /* (at most 4096, b) real */
     mercer_matrix points;           /* (b, d) rows of X */
     mercer_matrix f_real, f_f64;    /* (b, p) rows of F, as they are and in double */
     mercer_matrix h, l, inverse;    /* (b, b) f64 */
@@ -58,10 +60,12 @@ static mercer_dtype real_type(const mrc_choice *choice)
 static mercer_status choose_part(pivoting *self)
 {
     const mercer_matrix *x = self->choice->x;
-    int64_t real = mrc_dtype_size(real_type(self->choice)), b = MOST_CANDIDATES, memory = self->choice->options->memory;
+    int64_t real = mrc_dtype_size(real_type(self->choice)), memory = self->choice->options->memory;
+    int64_t b = self->b = mrc_min(MOST_CANDIDATES, self->p);
+    self->strip_rows = mrc_min(STRIP, x->rows);
     int64_t point = x->cols * mrc_dtype_size(x->dtype);
-    int64_t fixed = b * (point + self->p * (real + 8)) + b * b * (3 * 8 + real) + STRIP * b * real;
-    int64_t row = self->p * real + BYTES_PER_ROW;
+    int64_t fixed = b * (point + self->p * (real + 8)) + b * b * (3 * 8 + real) + self->strip_rows * b * real;
+    int64_t row = self->p * real + BYTES_PER_ROW, least = fixed + self->p * (row + point + 8);
     self->n = x->rows;
     if ((memory - fixed) / row >= x->rows) return MERCER_OK;
     self->n = mrc_max(0, memory - fixed) / (row + point + 8);
@@ -70,7 +74,7 @@ static mercer_status choose_part(pivoting *self)
             self->context, MERCER_ERROR_MEMORY,
             "rpcholesky of %lld centers takes %lld bytes at least, options: memory allows %lld; allow more or "
             "take fewer centers",
-            (long long)self->p, (long long)(fixed + self->p * (row + point + 8)), (long long)memory);
+            (long long)self->p, (long long)least, (long long)memory);
     mrc_log(self->context, MERCER_LOG_INFO, "rpcholesky: %lld random rows of %lld serve, as many as the memory holds",
             (long long)self->n, (long long)x->rows);
     return MERCER_OK;
@@ -80,14 +84,14 @@ static mercer_status allocate(pivoting *self)
 {
     const mercer_matrix *x = self->choice->x;
     mercer_dtype real = real_type(self->choice);
-    int64_t n = self->n, p = self->p, d = self->d, b = MOST_CANDIDATES;
+    int64_t n = self->n, p = self->p, d = self->d, b = self->b;
     bool part = n < x->rows;
     struct {
         mercer_matrix *out;
         int64_t rows, cols;
         mercer_dtype dtype;
     } const matrices[] = {{&self->f, n, p, real},
-                          {&self->strip, STRIP, b, real},
+                          {&self->strip, self->strip_rows, b, real},
                           {&self->points, b, d, x->dtype},
                           {&self->f_real, b, p, real},
                           {&self->f_f64, b, p, MERCER_F64},
@@ -155,8 +159,8 @@ static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t
 static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
 {
     double *h = self->h.data, *l = self->l.data;
-    const int64_t b = MOST_CANDIDATES;
-    int64_t accepted[MOST_CANDIDATES], taken = 0;
+    const int64_t b = self->b;
+    int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
     mrc_stream stream = {self->choice->options->seed, MRC_STREAM_ACCEPT};
     for (int64_t i = 0; i < count && self->have + taken < self->p; i++) {
         double now = h[i * b + i], before = self->left[rows[i]];
@@ -189,8 +193,8 @@ static mercer_status finish_columns(pivoting *self, int64_t count)
     MRC_TRY(backend->ops->triangular_solve(backend, &l, false, &inverse));
     MRC_TRY(backend->ops->copy(backend, &factor, &inverse));
     mercer_matrix columns = mrc_columns(&self->f, self->have, count);
-    for (int64_t first = 0; first < self->n; first += STRIP) {
-        mercer_matrix part = mrc_rows(&columns, first, mrc_min(STRIP, self->n - first));
+    for (int64_t first = 0; first < self->n; first += self->strip_rows) {
+        mercer_matrix part = mrc_rows(&columns, first, mrc_min(self->strip_rows, self->n - first));
         mercer_matrix strip = corner(&self->strip, part.rows, count);
         mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &part, .b = &factor, .c = &strip};
         MRC_TRY(backend->ops->gemm(backend, &job));
@@ -266,7 +270,7 @@ static mercer_status draw_pivots(pivoting *self)
         if (options->progress &&
             options->progress(options->progress_user, self->have, self->p, self->choice->report.error))
             return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "rpcholesky: stopped by the progress callback");
-        int64_t count = mrc_min(mrc_min(MOST_CANDIDATES, self->have / 2 + 1), self->p - self->have);
+        int64_t count = mrc_min(mrc_min(self->b, self->have / 2 + 1), self->p - self->have);
         MRC_TRY(one_round(self, count));
     }
 }

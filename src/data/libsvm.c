@@ -114,8 +114,12 @@ static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mr
         words text = {at, stop ? stop : end};
         int64_t row = self->records - slice->first;
         if (x && row >= slice->rows) break;
-        bool wanted = x && row >= 0, empty;
-        sink to = {wanted ? mrc_row(x, row) : NULL, base, wanted ? targets : NULL};
+        bool empty;
+        sink to = {.base = base};
+        if (x && row >= 0) {
+            to.row = mrc_row(x, row);
+            to.targets = targets;
+        }
         MRC_TRY(read_line(self, line, text, &to, &empty));
         if (!empty) self->records++;
         at = stop ? stop + 1 : end;

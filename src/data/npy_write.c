@@ -25,11 +25,12 @@ static const char *descr_of(mercer_dtype dtype)
 /* Version 1.0; spaces before the final newline bring the data to a multiple of 64 bytes, where they can be mapped. */
 static mercer_status write_header(mrc_writer *writer, const char *descr, const char *shape)
 {
+    static const uint8_t mark[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
     char header[4 * HEADER_UNIT];
     int length = snprintf(header + 10, sizeof header - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
                           descr, shape);
     int64_t total = mrc_round_up(10 + length + 1, HEADER_UNIT);
-    memcpy(header, "\x93NUMPY\1\0", 8);
+    memcpy(header, mark, sizeof mark);
     header[8] = (char)((total - 10) & 0xff);
     header[9] = (char)((total - 10) >> 8);
     memset(header + 10 + length, ' ', (size_t)(total - 10 - length));
@@ -127,7 +128,7 @@ static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
     const uint16_t one = 1;
     bool little = *(const uint8_t *)&one == 1;
     int64_t longest = 1;
-    int64_t value;
+    int64_t value = 0;
     out->integers = true;
     for (int64_t i = 0; i < dataset->outputs; i++) {
         int64_t length = decode(dataset->label_names[i], NULL);

@@ -25,7 +25,7 @@
 enum { COLUMNS = 128, BLOCK_BYTES = 8 << 20 };
 
 typedef struct pass {
-    const mercer_matrix *block;
+    mercer_matrix block;
     int64_t before;                 /* rows before the block */
     double *mean, *m2, *low, *high; /* (features) one allocation */
     int *bad;                       /* for each piece of columns: 1 if a value of it is not finite */
@@ -35,8 +35,8 @@ static void add_rows(void *argument, int64_t index, int worker)
 {
     (void)worker;
     pass *self = argument;
-    int64_t first = index * COLUMNS, count = mrc_min(COLUMNS, self->block->cols - first);
-    mercer_matrix columns = mrc_columns(self->block, first, count);
+    int64_t first = index * COLUMNS, count = mrc_min(COLUMNS, self->block.cols - first);
+    mercer_matrix columns = mrc_columns(&self->block, first, count);
     double row[COLUMNS] = {0}, mean[COLUMNS] = {0}, m2[COLUMNS] = {0}, low[COLUMNS] = {0}, high[COLUMNS] = {0};
     double odd = 0; /* x - x is 0 unless x is infinite or no number */
     size_t bytes = (size_t)count * sizeof(double);
@@ -62,11 +62,14 @@ static void add_rows(void *argument, int64_t index, int worker)
 static mercer_status fail_odd(mercer_context *context, const mercer_matrix *block, int64_t before)
 {
     for (int64_t i = 0; i < block->rows; i++)
-        for (int64_t j = 0; j < block->cols; j++)
-            if (!isfinite(mrc_load(block, i, j)))
+        for (int64_t j = 0; j < block->cols; j++) {
+            double value = mrc_load(block, i, j);
+            int64_t row = before + i;
+            if (!isfinite(value))
                 return mrc_fail(context, MERCER_ERROR_DATA,
                                 "sample %lld, feature %lld (from 0) is %g: a preprocessing needs finite values",
-                                (long long)(before + i), (long long)j, mrc_load(block, i, j));
+                                (long long)row, (long long)j, value);
+        }
     return mrc_fail(context, MERCER_ERROR_INTERNAL, "a value that is not finite was seen and cannot be found again");
 }
 
@@ -96,7 +99,7 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
             mrc_load_row_f64(&block, 0, self->low);
             mrc_load_row_f64(&block, 0, self->high);
         }
-        self->block = &block;
+        self->block = block;
         self->before = first;
         mrc_parallel_for(context->threads, pieces, add_rows, self);
         for (int64_t i = 0; i < pieces; i++)

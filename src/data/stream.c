@@ -239,7 +239,6 @@ static void release(void *user)
 {
     data_stream *self = user;
     mrc_background_stop(self->background);
-    mrc_order_restart(&self->order, 0); /* gives back what it has in memory */
     for (int i = 0; i < RING; i++) release_chunk(self, &self->ring[i]);
     for (int i = 0; i < 2; i++) release_chunk(self, &self->raw[i]);
     release_chunk(self, &self->batch);
@@ -303,7 +302,7 @@ static mercer_status make_scratch(data_stream *self)
 static mercer_status build(data_stream *self, const mrc_data_stream_options *options)
 {
     const mercer_dataset *data = &self->data;
-    mrc_order_init(&self->order, data, options->block, options->seed); /* first: it is ready to be released */
+    mrc_order_init(&self->order, data, options->block, options->seed);
     if (options->augment) MRC_TRY(make_augment(self, options));
     int64_t row = data->features * mrc_dtype_size(data->dtype) + data->outputs * mrc_dtype_size(self->y_dtype);
     self->chunk_rows = mrc_max(CHUNK_LEAST, mrc_min(CHUNK_MOST, CHUNK_BYTES / mrc_max(1, row)));

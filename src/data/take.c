@@ -32,8 +32,8 @@ static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, c
         MRC_TRY(mrc_alloc(to->context, &to->label_memory, to->rows, sizeof *to->labels, "labels of a part"));
         to->labels = to->label_memory;
     } else if (to->task == MERCER_TASK_REGRESSION) {
-        MRC_TRY(mrc_alloc(to->context, &to->y_memory, to->rows, to->outputs * mrc_dtype_size(real),
-                          "targets of a part"));
+        MRC_TRY(
+            mrc_alloc(to->context, &to->y_memory, to->rows, to->outputs * mrc_dtype_size(real), "targets of a part"));
         to->y = mrc_view(to->y_memory, to->rows, to->outputs, real);
     }
     mrc_dataset_fetch(from, rows, 0, &to->x, to->y.data ? &to->y : NULL, to->labels);

@@ -141,13 +141,20 @@ class Reports(unittest.TestCase):
         self.assertGreaterEqual(read.counts["circle"], 4)
 
     def test_many_lines_are_thinned_out(self):
-        text = self.report([fixture.start_event()] + fixture.epoch_events(100, 100))
-        read = page.Page(text)
-        self.assertEqual(read.problems, [])
-        self.assertLess(len(text), 400000)
-        most = max(path.count("L") + 1 for path in read.paths)
-        self.assertLessEqual(most, 500)
-        self.assertGreater(most, 400, "thinned out, not cut off")
+        for epochs, inside in [(2, 5000), (10000, 1)]:
+            text = self.report([fixture.start_event()] + fixture.epoch_events(epochs, inside))
+            read = page.Page(text)
+            self.assertEqual(read.problems, [])
+            self.assertLess(len(text), 400000)
+            most = max(path.count("L") + 1 for path in read.paths)
+            self.assertEqual(most, 500, "thinned out, not cut off")
+
+    def test_curves_have_a_point_for_each_epoch(self):
+        """Inside an epoch the mean of a part of it would jump; it is shown where there is little else."""
+        for epochs, lengths in [(8, {8}), (2, {2, 20})]:
+            events = [dict(event, projection_residual=None) for event in fixture.epoch_events(epochs, 10)]
+            lines = [path for path in self.good([fixture.start_event()] + events).paths if "L" in path]
+            self.assertEqual({path.count("L") + 1 for path in lines}, lengths)
 
     def test_many_classes(self):
         labels = [f"class <{i}>" for i in range(40)]

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-import unittest
 
 from support import PROGRAM, Case, main, npy_bytes
 
@@ -48,7 +47,8 @@ class Resume(Case):
         whole, seconds = self.whole()
         rng = random.Random(7)
         resumed = with_checkpoint = 0
-        for number in range(20):
+        kills = 20 if seconds < 3 else 6  # a build with sanitizers takes several times as long
+        for number in range(kills):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             if os.path.exists(self.path("m.safetensors")):
                 os.remove(self.path("m.safetensors"))
@@ -69,8 +69,8 @@ class Resume(Case):
                     process.communicate()
                 self.good("resume", "run", "-q", "-t", str(1 + number % 2))
             self.assertEqual(self.read("m.safetensors"), whole, "killed for the %d. time" % (number + 1))
-        self.assertGreater(resumed, 10)
-        self.assertGreater(with_checkpoint, 5)
+        self.assertGreater(resumed, kills // 2)
+        self.assertGreater(with_checkpoint, kills // 5)
 
     def wait_for(self, process, *names):
         """Until a file is there, or the process has ended."""
@@ -193,5 +193,4 @@ class Folder(Case):
 
 
 if __name__ == "__main__":
-    unittest.installHandler()
     main()

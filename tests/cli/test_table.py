@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is made from the table of options: help, manual pages, completions, suggestions, configuration."""
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 
 from support import PROGRAM, Case, main
@@ -83,6 +85,16 @@ class Help(Case):
             out = subprocess.run(["man", "--warnings", "-l", page], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
             self.assertEqual(out.stderr, b"")
             self.assertIn(b"EXIT STATUS", out.stdout)
+
+    def test_docs_are_up_to_date(self):
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        subprocess.run([sys.executable, os.path.join(root, "tools", "make-cli-docs"), PROGRAM, "--check"], check=True)
+        with open(os.path.join(root, "docs", "cli.md"), encoding="utf-8") as file:
+            page = file.read().replace("`", "")
+        codes = re.findall(r"(?m)^  (\d[\d, ]*\d|\d) +(.*)$", self.good("--help").split("Exit codes:")[1])
+        self.assertEqual(len(codes), 9)
+        for code, meaning in codes:
+            self.assertIn("| %s | %s |" % (code, meaning), page)
 
     def test_all_pages_into_a_folder(self):
         self.write("man/keep", "")

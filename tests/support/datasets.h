@@ -57,6 +57,30 @@ static inline const char *gzip_file(const char *name, const void *data, size_t c
     return path;
 }
 
+/* An NPY file of the folder: version, header text, data. */
+static inline const char *npy_file(const char *name, int version, const char *header, const void *data, size_t count)
+{
+    unsigned char all[4096] = "\x93NUMPY";
+    size_t begin = version == 1 ? 10 : 12, length = strlen(header);
+    assert_true(begin + length + count <= sizeof all);
+    all[6] = (unsigned char)version;
+    all[8] = (unsigned char)(length & 0xff), all[9] = (unsigned char)(length >> 8);
+    memcpy(all + begin, header, length);
+    if (count) memcpy(all + begin + length, data, count);
+    return byte_file(name, all, begin + length + count);
+}
+
+/* The same with a header as numpy writes it, so that the data begin at a multiple of 64. */
+static inline const char *plain_file(const char *name, const char *descr, bool fortran, const char *shape,
+                                     const void *data, size_t count)
+{
+    char header[128];
+    int length = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }", descr,
+                          fortran ? "True" : "False", shape);
+    snprintf(header + length, sizeof header - (size_t)length, "%*s\n", 117 - length, "");
+    return npy_file(name, 1, header, data, count);
+}
+
 static inline mercer_dataset_options data_options(const char *x, const char *y)
 {
     mercer_dataset_options options;

@@ -355,6 +355,12 @@ static void test_target_files(void **state)
     assert_samples(data, 3, 2, (double[]){1, 2, 3, 4, 5, 6});
     assert_classes(data, "a b", (int32_t[]){0, 1, 0});
     mercer_dataset_free(data);
+    options = data_options(in_folder("x.csv"), text_file("y.txt", "a\nb\nc\n"));
+    options.first = 1;
+    data = open_with(&options); /* the same rows of both files */
+    assert_samples(data, 2, 2, (double[]){3, 4, 5, 6});
+    assert_classes(data, "b c", (int32_t[]){0, 1});
+    mercer_dataset_free(data);
     x = in_folder("x.csv");
     options = data_options(x, text_file("y.txt", "1\n0\n"));
     assert_refused(&options, MERCER_ERROR_SHAPE, "y.txt has 2 targets, ");

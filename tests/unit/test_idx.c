@@ -56,6 +56,21 @@ static void test_slices(void **state)
     assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
 }
 
+static void test_known_classes(void **state)
+{
+    (void)state;
+    static const char *const known[] = {"0", "5", "9"};
+    mercer_dataset_options options =
+        data_options(byte_file("x", images, sizeof images), byte_file("y", labels, sizeof labels));
+    options.labels = known;
+    options.label_count = 3;
+    mercer_dataset *data = open_with(&options);
+    assert_classes(data, "0 5 9", (int32_t[]){2, 0, 2});
+    mercer_dataset_free(data);
+    options.label_count = 2;
+    assert_refused(&options, MERCER_ERROR_DATA, "y: element 0 (from 0): label '9' is not one of the 2 known classes");
+}
+
 static void test_other_elements(void **state)
 {
     (void)state;
@@ -194,6 +209,19 @@ static void test_gzip_bomb(void **state)
     free(packed.data), free(zeros);
 }
 
+/* A small file that claims to hold four gigabytes gets no room for them. */
+static void test_lying_gzip(void **state)
+{
+    (void)state;
+    file_bytes packed = read_bytes(gzip_file("x.gz", images, sizeof images));
+    memset(packed.data + packed.count - 4, 0xff, 4);
+    mercer_dataset_options options = data_options(byte_file("x.gz", packed.data, packed.count), NULL);
+    int64_t before = context->bytes_high = context->bytes_now;
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.gz: gzip data are damaged");
+    assert_that(context->bytes_high - before < 1 << 20, "%lld bytes", (long long)(context->bytes_high - before));
+    free(packed.data);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -220,9 +248,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain_and_packed), cmocka_unit_test(test_slices),
-                                       cmocka_unit_test(test_other_elements),   cmocka_unit_test(test_truncated),
-                                       cmocka_unit_test(test_lying_headers),    cmocka_unit_test(test_damaged_gzip),
-                                       cmocka_unit_test(test_gzip_members),     cmocka_unit_test(test_gzip_bomb),
+                                       cmocka_unit_test(test_known_classes),    cmocka_unit_test(test_other_elements),
+                                       cmocka_unit_test(test_truncated),        cmocka_unit_test(test_lying_headers),
+                                       cmocka_unit_test(test_damaged_gzip),     cmocka_unit_test(test_gzip_members),
+                                       cmocka_unit_test(test_gzip_bomb),        cmocka_unit_test(test_lying_gzip),
                                        cmocka_unit_test(test_out_of_memory)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

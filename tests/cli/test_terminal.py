@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a person sees on a terminal: a line that moves, no wider than the terminal; plain lines where it cannot."""
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+from support import PROGRAM, Case, main
+
+RUN = ["train", "--synth", "digits", "--rows", "2000", "--validation-fraction", "0.1", "--centers", "200", "--solver", "ep4"]
+RUN += ["--epochs", "8", "--kernel", "laplace:bandwidth=10", "-o", "m.safetensors"]
+
+
+class Terminal(Case):
+    def see(self, *more, columns=100, **environment):
+        """What the program writes to a terminal of that width as stderr."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        settings = {**os.environ, "TERM": "xterm", "OMP_WAIT_POLICY": "passive", **environment}
+        for name in ("COLUMNS", "NO_COLOR"):
+            if name not in environment:
+                settings.pop(name, None)
+        process = subprocess.Popen([PROGRAM, *RUN, *more], cwd=self.folder, env=settings, stderr=slave, stdout=subprocess.PIPE)
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:  # Linux: the other side is closed
+                break
+            if not part:
+                break
+            seen += part
+        os.close(master)
+        self.assertEqual(process.stdout.read(), b"")
+        process.stdout.close()
+        self.assertEqual(process.wait(), 0, seen)
+        return seen.decode().replace("\r\n", "\n")
+
+    def lines(self, text):
+        """The states of the moving line, without the sequences that colour it."""
+        return [re.sub(r"\033\[[0-9;]*[mK]", "", part) for part in re.findall(r"\r(\[[^\r\n]*)", text)]
+
+    def test_bar(self):
+        text = self.see()
+        states = self.lines(text)
+        self.assertGreater(len(states), 3)
+        self.assertTrue(any(re.search(r"\d+% epoch \d/8  loss [\d.]+  validation [\d.]+ %  \d+k? rows/s  ETA ", state) for state in states), states)
+        self.assertLess(max(len(state) for state in states), 100)
+        self.assertIn("\033[32m", text)
+        self.assertNotRegex(text, r"(?m)^epoch \d/8: ")
+        # The line is gone at the end, and the summary stands in its place.
+        self.assertRegex(text, r"\r\033\[Kaccuracy +\d")
+
+    def test_narrow(self):
+        states = self.lines(self.see(columns=40))
+        self.assertLess(max(len(state) for state in states), 40)
+        self.assertLess(max(len(state) for state in self.lines(self.see(columns=200, COLUMNS="50"))), 50)
+
+    def test_colours(self):
+        self.assertNotIn("\033[3", self.see(NO_COLOR="1"))
+        self.assertNotIn("\033[3", self.see("--color", "never"))
+        self.assertIn("\033[3", self.see("--color", "always", NO_COLOR="1"))
+
+    def test_dumb_and_quiet(self):
+        text = self.see(TERM="dumb")
+        self.assertNotIn("\033", text)
+        self.assertNotIn("\r", text)
+        self.assertEqual(len(re.findall(r"(?m)^epoch \d/8: ", text)), 8)
+        self.assertEqual(self.see("--quiet"), "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Centers from datasets: stored, mapped, computed; preprocessed; within a memory bound. */
+#include "support/centers.h"
+
+#include "support/folder.h"
+
+enum { N = 1500, D = 12, P = 30, CLASSES = 4 };
+
+static mercer_matrix points; /* f32, as in the files */
+static mercer_dataset *stored;
+static mercer_context *bed;
+
+static int open_data(void **state)
+{
+    (void)state;
+    folder_open();
+    bed = open_threads(2);
+    points = cluster_rows(N, D, P, MERCER_F32, 2);
+    points.ld = D; /* without gaps, as NPY is written */
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = 0; j < D; j++)
+            data_store(&points, i, j,
+                       10 * (double)(i % P) + mrc_random_normal((mrc_stream){31, (uint64_t)i}, (uint64_t)j));
+    mercer_matrix labels = data_matrix(N, 1, 0, MERCER_U8);
+    for (int64_t i = 0; i < N; i++) data_store(&labels, i, 0, i < 30 ? 0 : 1 + (double)(i % (CLASSES - 1)));
+    const char *x = in_folder("x.npy"), *y = in_folder("y.npy");
+    assert_succeeds(bed, mercer_matrix_write_npy(bed, &points, x));
+    assert_succeeds(bed, mercer_matrix_write_npy(bed, &labels, y));
+    mercer_dataset_options options;
+    mercer_dataset_options_init(&options, sizeof options);
+    options.x = x, options.y = y, options.task = MERCER_TASK_CLASSIFICATION;
+    assert_succeeds(bed, mercer_dataset_open(&stored, bed, &options));
+    free(labels.data);
+    return 0;
+}
+
+static int close_data(void **state)
+{
+    (void)state;
+    mercer_dataset_free(stored);
+    mercer_context_free(bed);
+    free(points.data);
+    folder_close();
+    return 0;
+}
+
+static mercer_kernel laplace(void)
+{
+    return (mercer_kernel){.id = MERCER_KERNEL_LAPLACE, .bandwidth = 20};
+}
+
+/* A file that is mapped and not preprocessed gives what a matrix gives. */
+static void test_same_as_matrix(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"random", "kmeans", "rpcholesky", "balanced"};
+    mercer_kernel kernel = laplace();
+    for (int m = 0; m < 4; m++) {
+        mercer_matrix one = data_matrix(P, D, 0, MERCER_F32), two = data_matrix(P, D, 0, MERCER_F32);
+        mercer_center_options options = center_options(methods[m], 6);
+        options.kernel = &kernel;
+        mercer_center_report report = {.struct_size = sizeof report};
+        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &one, &options, &report));
+        assert_true(report.seconds > 0);
+        options.labels = mercer_dataset_labels(stored);
+        choose(bed, &two, &points, &options);
+        assert_memory_equal(one.data, two.data, P * D * sizeof(float));
+        free(one.data), free(two.data);
+    }
+}
+
+static void test_preprocessed(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"random", "kmeans", "rpcholesky", "balanced"};
+    mercer_kernel kernel = laplace();
+    mercer_preprocess *scale = NULL;
+    assert_succeeds(bed, mercer_preprocess_fit(&scale, bed, "scale:factor=0.5", stored));
+    for (int m = 0; m < 4; m++) {
+        mercer_matrix one = data_matrix(P, D, 0, MERCER_F32), two = data_matrix(P, D, 0, MERCER_F32);
+        mercer_center_options options = center_options(methods[m], 6);
+        options.kernel = &kernel;
+        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &two, &options, NULL));
+        kernel.bandwidth = 10; /* the same kernel matrix on scaled samples: the same draws */
+        assert_succeeds(bed, mercer_choose_centers_from(stored, scale, &one, &options, NULL));
+        kernel.bandwidth = 20;
+        for (int64_t j = 0; j < P; j++)
+            for (int64_t k = 0; k < D; k++)
+                assert_that(fabs(2 * mrc_load(&one, j, k) - mrc_load(&two, j, k)) < 1e-3, "%s: center %d", methods[m],
+                            (int)j);
+        free(one.data), free(two.data);
+    }
+    mercer_preprocess_free(scale);
+}
+
+/* A file larger than the memory: a random part of it serves, and the bound is kept. */
+static void test_larger_than_memory(void **state)
+{
+    (void)state;
+    mercer_kernel kernel = laplace();
+    for (int m = 0; m < 2; m++) {
+        mercer_matrix Z = data_matrix(P, D, 0, MERCER_F32);
+        mercer_center_options options = center_options(m ? "rpcholesky" : "kmeans", 6);
+        options.kernel = &kernel;
+        mercer_center_report all = {.struct_size = sizeof all}, part = all;
+        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, &all));
+        options.memory = m ? 270000 : 100000; /* the file has 72,000 bytes, K(X,Z) 180,000 */
+        bed->bytes_high = bed->bytes_now;
+        int64_t before = bed->bytes_now;
+        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, &part));
+        assert_that(bed->bytes_high - before <= options.memory + 8192, "%lld bytes of %lld",
+                    (long long)(bed->bytes_high - before), (long long)options.memory);
+        assert_that(part.error < 1.5 * all.error + 1e-3, "error %g, with all %g", part.error, all.error);
+        options.memory = 2500;
+        assert_fails(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, &part), MERCER_ERROR_MEMORY,
+                     "fewer centers");
+        free(Z.data);
+    }
+}
+
+static void test_computed(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"random", "kmeans", "rpcholesky", "balanced"};
+    mercer_kernel kernel = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 2550};
+    mercer_dataset *digits = NULL;
+    assert_succeeds(bed, mercer_dataset_synthesize(&digits, bed, "digits", 100, 400, 3));
+    mercer_matrix all = data_matrix(400, 784, 0, MERCER_U8), Z = data_matrix(P, 784, 0, MERCER_U8);
+    int32_t labels[400];
+    assert_succeeds(bed, mercer_dataset_read(digits, NULL, NULL, 0, &all, NULL, labels));
+    for (int m = 0; m < 4; m++) {
+        mercer_center_options options = center_options(methods[m], 6);
+        options.kernel = &kernel;
+        assert_succeeds(bed, mercer_choose_centers_from(digits, NULL, &Z, &options, NULL));
+        if (m != 1) assert_different_rows(&all, &Z);
+        int counts[10] = {0};
+        for (int64_t j = 0; j < P && m == 3; j++) counts[labels[find_row(&all, &Z, j)]]++;
+        for (int c = 0; c < 10 && m == 3; c++) assert_int_equal(counts[c], P / 10);
+    }
+    mercer_dataset_free(digits);
+    free(all.data), free(Z.data);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    mercer_matrix Z = data_matrix(N + 1, D, 0, MERCER_F32);
+    mercer_center_options options = center_options("balanced", 1);
+    assert_fails(NULL, mercer_choose_centers_from(NULL, NULL, &Z, NULL, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_fails(bed, mercer_choose_centers_from(stored, NULL, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "centers");
+    assert_fails(bed, mercer_choose_centers_from(stored, NULL, &Z, NULL, NULL), MERCER_ERROR_SHAPE,
+                 "1501 centers are asked for, but there are only 1500 samples");
+    Z.rows = P;
+    options.labels = mercer_dataset_labels(stored);
+    assert_fails(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, NULL), MERCER_ERROR_ARGUMENT, "labels");
+    options.labels = NULL;
+    mercer_dataset_options open;
+    mercer_dataset_options_init(&open, sizeof open);
+    open.x = in_folder("x.npy"), open.task = MERCER_TASK_UNLABELLED;
+    mercer_dataset *plain = NULL;
+    assert_succeeds(bed, mercer_dataset_open(&plain, bed, &open));
+    assert_fails(bed, mercer_choose_centers_from(plain, NULL, &Z, &options, NULL), MERCER_ERROR_ARGUMENT,
+                 "the dataset has none");
+    mercer_preprocess *narrow = NULL;
+    mercer_matrix few = mrc_columns(&points, 0, 3);
+    assert_succeeds(bed, mercer_preprocess_fit_matrix(&narrow, bed, "standardise", &few));
+    assert_fails(bed, mercer_choose_centers_from(plain, narrow, &Z, NULL, NULL), MERCER_ERROR_SHAPE, "3 features");
+    Z.dtype = MERCER_U8; /* the data reach up to 300 */
+    assert_fails(bed, mercer_choose_centers_from(plain, NULL, &Z, NULL, NULL), MERCER_ERROR_DATA, "u8");
+    mercer_preprocess_free(narrow);
+    mercer_dataset_free(plain);
+    free(Z.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_matrix),
+        cmocka_unit_test(test_preprocessed),
+        cmocka_unit_test(test_larger_than_memory),
+        cmocka_unit_test(test_computed),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, open_data, close_data);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NPY files that are written are read back, to the bit; what cannot be written leaves no trace. */
+#include "support/datasets.h"
+
+static const double numbers[6] = {1, 2, 3, 4, 5, 250};
+
+static void test_write_matrix(void **state)
+{
+    (void)state;
+    double store[8] = {1, 2, 3, -1, 4, 5, 250, -1};
+    mercer_matrix matrix = mrc_view(store, 2, 3, MERCER_F64);
+    matrix.ld = 4;
+    const char *path = in_folder("out.npy");
+    assert_succeeds(context, mercer_matrix_write_npy(context, &matrix, path));
+    file_bytes file = read_bytes(path);
+    static const char header[] = "\x93NUMPY\1\0v\0{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
+    assert_int_equal(file.count, 128 + 48);
+    assert_memory_equal(file.data, header, sizeof header - 1);
+    assert_int_equal(file.data[127], '\n');
+    free(file.data);
+    mercer_dataset *data = open_data(path, NULL);
+    assert_samples(data, 2, 3, numbers);
+    assert_int_equal(about(data).mapped, 1);
+    mercer_dataset_free(data);
+    assert_fails(context, mercer_matrix_write_npy(context, &matrix, in_folder("no/out.npy")), MERCER_ERROR_IO,
+                 "no/out.npy");
+    if (access("/dev/full", W_OK) == 0)
+        assert_fails(context, mercer_matrix_write_npy(context, &matrix, "/dev/full"), MERCER_ERROR_IO, "/dev/full");
+    assert_fails(context, mercer_matrix_write_npy(context, &matrix, NULL), MERCER_ERROR_ARGUMENT, "path");
+    matrix.cols = 5;
+    assert_fails(context, mercer_matrix_write_npy(context, &matrix, path), MERCER_ERROR_SHAPE, "matrix");
+    matrix.cols = 3;
+    static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
+    for (int i = 0; i < 4; i++) {
+        uint8_t raw[48] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+        mercer_matrix typed = mrc_view(raw, 3, 2, types[i]);
+        assert_succeeds(context, mercer_matrix_write_npy(context, &typed, path));
+        data = open_data(path, NULL);
+        mercer_matrix back = mercer_dataset_samples(data);
+        assert_int_equal(back.dtype, types[i]);
+        assert_memory_equal(back.data, raw, (size_t)(6 * mrc_dtype_size(types[i])));
+        mercer_dataset_free(data);
+    }
+}
+
+static void test_write_dataset(void **state)
+{
+    (void)state;
+    const char *x = in_folder("x.npy"), *y = in_folder("y.npy"), *z = in_folder("z.npy"), *w = in_folder("w.npy");
+    static const char *const texts[] = {"1,2,b\n3,4,a\n5,6,b\n", "1,2,7\n3,4,-3\n5,6,7\n", "1,2,0.5\n3,4,2.25\n5,6,8\n",
+                                        "1,2,\xc3\xa4\n3,4,\xf0\x9f\x98\x80 x\n5,6,1\n"};
+    for (int i = 0; i < 4; i++) {
+        mercer_dataset_options options = data_options(text_file("t.csv", texts[i]), NULL);
+        options.target = "2";
+        mercer_dataset *data = open_with(&options);
+        uint64_t before, after;
+        assert_succeeds(context, mercer_dataset_fingerprint(data, &before));
+        assert_succeeds(context, mercer_dataset_write_npy(data, x, y));
+        mercer_dataset *again = open_data(x, y);
+        assert_int_equal(about(again).task, about(data).task);
+        assert_int_equal(about(again).outputs, about(data).outputs);
+        assert_samples(again, 3, 2, (double[]){1, 2, 3, 4, 5, 6});
+        for (int64_t k = 0; about(data).labels && k < about(data).outputs; k++)
+            assert_string_equal(about(data).labels[k], about(again).labels[k]);
+        assert_succeeds(context, mercer_dataset_fingerprint(again, &after));
+        assert_true(before == after);
+        assert_succeeds(context, mercer_dataset_write_npy(again, z, w)); /* the same bytes again */
+        assert_same_bytes(x, z);
+        assert_same_bytes(y, w);
+        mercer_dataset_free(again);
+        mercer_dataset_free(data);
+    }
+}
+
+static void test_write_refusals(void **state)
+{
+    (void)state;
+    folder_clear();
+    mercer_dataset *data = open_data(plain_file("x.npy", "<f8", false, "3, 2", numbers, 48), NULL);
+    const char *x = in_folder("out.npy");
+    assert_fails(context, mercer_dataset_write_npy(data, x, in_folder("y.npy")), MERCER_ERROR_ARGUMENT, "no targets");
+    assert_fails(context, mercer_dataset_write_npy(data, NULL, NULL), MERCER_ERROR_ARGUMENT, "x_path");
+    assert_fails(context, mercer_dataset_write_npy(data, folder, NULL), MERCER_ERROR_IO, "folder");
+    assert_fails(NULL, mercer_dataset_write_npy(NULL, x, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    mercer_dataset_free(data);
+    data = open_data(in_folder("x.npy"), plain_file("y.npy", "|u1", false, "3", "\1\2\1", 3));
+    assert_fails(context, mercer_dataset_write_npy(data, x, x), MERCER_ERROR_ARGUMENT, "same file");
+    assert_fails(context, mercer_dataset_write_npy(data, x, in_folder("none/y.npy")), MERCER_ERROR_IO, "none/y.npy");
+    assert_int_equal(folder_count(), 2); /* neither was written */
+    /* Over its own file: the mapping stays valid, because the new file is another one. */
+    assert_succeeds(context, mercer_dataset_write_npy(data, in_folder("x.npy"), in_folder("y.npy")));
+    assert_samples(data, 3, 2, numbers);
+    mercer_dataset_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_matrix), cmocka_unit_test(test_write_dataset),
+                                       cmocka_unit_test(test_write_refusals)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}
