@@ -2,7 +2,7 @@
 /*
  * One training on clustered data, end to end through the public API, on any backend; one line of JSON.
  *
- *   epoch [--backend NAME] [--precision NAME] [--n N] [--p P] [--d D] [--c C] [--type f32|f16|u8] [--solver NAME]
+ *   epoch [--backend NAME] [--arithmetic NAME] [--n N] [--p P] [--d D] [--c C] [--type f32|f16|u8] [--solver NAME]
  *         [--projector NAME] [--epochs E] [--passes N] [--plan]
  *
  * Samples: 40 clusters for each class, centers N(0, 1) in every coordinate, noise N(0, 1.5^2) on top, scaled to a mean
@@ -19,7 +19,7 @@
 enum { CLUSTERS_PER_CLASS = 40, PIECE = 4096, TEST_ROWS = 10000 };
 
 typedef struct setup {
-    const char *backend, *precision, *solver, *projector, *type;
+    const char *backend, *arithmetic, *solver, *projector, *type;
     int64_t n, p, d, c, epochs, passes;
     bool plan;
 } setup;
@@ -154,7 +154,7 @@ static void run(const setup *s)
     mercer_kernel kernel;
     mercer_model *model;
     mercer_trainer *trainer;
-    options.backend = s->backend, options.precision = s->precision, options.log = log_line;
+    options.backend = s->backend, options.arithmetic = s->arithmetic, options.log = log_line;
     must(NULL, mercer_context_create(&context, &options), "context");
     mercer_dtype dtype = strcmp(s->type, "f16") == 0  ? MERCER_F16
                          : strcmp(s->type, "u8") == 0 ? MERCER_U8
@@ -191,14 +191,14 @@ static void run(const setup *s)
     double start = bench_now(), right = accuracy(context, model, &test), seconds = bench_now() - start;
     if (s->plan) fprintf(stderr, "%s", report->plan.text);
     double loop = report->seconds - report->setup_seconds;
-    printf("{\"bench\": \"epoch\", \"backend\": \"%s\", \"precision\": \"%s\", \"type\": \"%s\", \"n\": %" PRId64
+    printf("{\"bench\": \"epoch\", \"backend\": \"%s\", \"arithmetic\": \"%s\", \"type\": \"%s\", \"n\": %" PRId64
            ", \"p\": %" PRId64 ", \"d\": %" PRId64 ", \"c\": %" PRId64 ", \"solver\": \"%s\", \"projector\": \"%s\", "
            "\"epochs\": %" PRId64 ", \"batch\": %" PRId64 ", \"period\": %" PRId64 ", \"s\": %" PRId64 ", \"q\": %" PRId64
            ", \"setup_s\": %.3f, \"epochs_s\": %.3f, \"forward_s\": %.3f, \"gradient_s\": %.3f, \"projection_s\": %.3f, "
            "\"projections\": %" PRId64 ", \"residual\": %.3g, \"tflop\": %.1f, \"tflops\": %.1f, \"halvings\": %" PRId64
            ", \"train_loss\": %.5f, \"train_accuracy\": %.4f, \"test_accuracy\": %.4f, \"predict_s\": %.3f, "
            "\"peak_gib\": %.2f, \"planned_gib\": %.2f}\n",
-           s->backend, s->precision, s->type, s->n, s->p, s->d, s->c, report->plan.solver, report->plan.projector,
+           s->backend, s->arithmetic, s->type, s->n, s->p, s->d, s->c, report->plan.solver, report->plan.projector,
            report->epochs, report->plan.batch, report->plan.period, report->plan.nystrom, report->plan.eigenpairs,
            report->setup_seconds, loop, report->forward_seconds, report->gradient_seconds, report->projection_seconds,
            report->projections, report->projection_residual_mean, 1e-12 * report->flops,
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
     struct {
         const char *name, **text;
         int64_t *number;
-    } const known[] = {{"--backend", &s.backend, NULL},     {"--precision", &s.precision, NULL},
+    } const known[] = {{"--backend", &s.backend, NULL},     {"--arithmetic", &s.arithmetic, NULL},
                        {"--solver", &s.solver, NULL},       {"--projector", &s.projector, NULL},
                        {"--type", &s.type, NULL},           {"--n", NULL, &s.n},
                        {"--p", NULL, &s.p},                 {"--d", NULL, &s.d},

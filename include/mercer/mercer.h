@@ -113,7 +113,7 @@ typedef struct mercer_context_options {
     mercer_log_sink log;        /* NULL: silent */
     void *log_user;
     mercer_log_level log_level; /* the most talkative level wanted; 0: MERCER_LOG_WARNING */
-    const char *precision;      /* of kernel products in float: "accurate" (default), or "fast": a GPU may round points
+    const char *arithmetic;     /* of kernel products in float: "accurate" (default), or "fast": a GPU may round points
                                    and kernel values to half precision (relative error about 2e-4) */
 } mercer_context_options;
 

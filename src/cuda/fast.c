@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products in half precision, where precision "fast" allows it: functions of the distance, float or half points (rounded
+ * Products in half precision, where arithmetic "fast" allows it: functions of the distance, float or half points (rounded
  * to half once, centred, in units of the bandwidth) or bytes (exact distances), float weights.
  *
  *   Y = K(X, Z) W     for each block of up to 65,536 rows of X, for each 16 columns of W: one fused kernel (fused.h);

@@ -92,8 +92,8 @@ mercer_status mrc_cuda_sync(mrc_backend *backend)
     if (!*cuda->overflow) return MERCER_OK;
     *cuda->overflow = 0;
     return mrc_fail(backend->context, MERCER_ERROR_DATA,
-                    "precision fast: a coordinate is more than 500 bandwidths from the origin, which half precision "
-                    "cannot hold; use a larger bandwidth, other units or precision accurate");
+                    "arithmetic fast: a coordinate is more than 500 bandwidths from the origin, which half precision "
+                    "cannot hold; use a larger bandwidth, other units or arithmetic accurate");
 }
 
 int64_t mrc_cuda_free_memory(mrc_backend *backend)

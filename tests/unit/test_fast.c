@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Precision "fast" on a GPU against the CPU: what half precision may cost, for every kernel that has a fused form, every
+ * Arithmetic "fast" on a GPU against the CPU: what half precision may cost, for every kernel that has a fused form, every
  * type of points, few and many outputs, adding up, and coordinates that do not fit. Skipped where there is no GPU.
  */
 #include "support/check.h"
@@ -10,11 +10,11 @@
 
 #include <math.h>
 
-static mercer_context *open_context(const char *backend, const char *precision)
+static mercer_context *open_context(const char *backend, const char *arithmetic)
 {
     mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
     mercer_context *context = NULL;
-    options.backend = backend, options.precision = precision;
+    options.backend = backend, options.arithmetic = arithmetic;
     mercer_status status = mercer_context_create(&context, &options);
     if (status == MERCER_ERROR_UNSUPPORTED && strcmp(backend, "cpu") != 0) {
         print_message("    %s\n", mercer_last_error(NULL));
@@ -96,10 +96,10 @@ static void test_options(void **state)
     (void)state;
     mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
     mercer_context *context = NULL;
-    options.precision = "quick";
+    options.arithmetic = "quick";
     assert_int_equal(mercer_context_create(&context, &options), MERCER_ERROR_ARGUMENT);
     assert_non_null(strstr(mercer_last_error(NULL), "accurate, fast"));
-    options.precision = NULL, options.backend = "cuda:x";
+    options.arithmetic = NULL, options.backend = "cuda:x";
     assert_true(mercer_context_create(&context, &options) != MERCER_OK);
     assert_null(context);
     options.backend = "cuda:1000";
