@@ -20,13 +20,13 @@
 #include <cstring>
 #include <vector>
 
-#define CHECK(call)                                                                                        \
-    do {                                                                                                   \
-        cudaError_t error_ = (call);                                                                       \
-        if (error_ != cudaSuccess) {                                                                       \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));     \
-            exit(1);                                                                                       \
-        }                                                                                                  \
+#define CHECK(call)                                                                                    \
+    do {                                                                                               \
+        cudaError_t error_ = (call);                                                                   \
+        if (error_ != cudaSuccess) {                                                                   \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_)); \
+            exit(1);                                                                                   \
+        }                                                                                              \
     } while (0)
 
 enum { SAMPLED = 64 };
@@ -90,8 +90,7 @@ static __global__ void reference(mercer_kernel kernel, const T *x, const T *z, c
     out[blockIdx.x * c + threadIdx.x] = sum;
 }
 
-template <typename T>
-static T *device(int64_t count)
+template <typename T> static T *device(int64_t count)
 {
     void *memory;
     CHECK(cudaMalloc(&memory, (size_t)std::max<int64_t>(count, 1) * sizeof(T)));
@@ -111,8 +110,7 @@ static void *cublas_function(const char *name)
     return function;
 }
 
-template <typename F>
-static double milliseconds(cudaStream_t stream, F work, int repeats)
+template <typename F> static double milliseconds(cudaStream_t stream, F work, int repeats)
 {
     std::vector<float> times;
     cudaEvent_t start, stop;
@@ -150,14 +148,17 @@ static double ceiling(cudaStream_t stream, bool bytes, int64_t m, int64_t p, int
     float one = 1, zero = 0;
     int32_t one_int = 1, zero_int = 0;
     int failed = 0;
-    double ms = milliseconds(stream, [&] {
-        for (int64_t j = 0; j + block <= p; j += block)
-            failed |= gemm(handle, CUBLAS_OP_T, CUBLAS_OP_N, (int)block, (int)m, (int)ld,
-                           bytes ? (void *)&one_int : &one, (const char *)z + j * ld * (bytes ? 1 : 2),
-                           bytes ? CUDA_R_8I : CUDA_R_16F, (int)ld, x, bytes ? CUDA_R_8I : CUDA_R_16F, (int)ld,
-                           bytes ? (void *)&zero_int : &zero, out, bytes ? CUDA_R_32I : CUDA_R_16F, (int)block,
-                           bytes ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
-    }, 5);
+    double ms = milliseconds(
+        stream,
+        [&] {
+            for (int64_t j = 0; j + block <= p; j += block)
+                failed |= gemm(handle, CUBLAS_OP_T, CUBLAS_OP_N, (int)block, (int)m, (int)ld,
+                               bytes ? (void *)&one_int : &one, (const char *)z + j * ld * (bytes ? 1 : 2),
+                               bytes ? CUDA_R_8I : CUDA_R_16F, (int)ld, x, bytes ? CUDA_R_8I : CUDA_R_16F, (int)ld,
+                               bytes ? (void *)&zero_int : &zero, out, bytes ? CUDA_R_32I : CUDA_R_16F, (int)block,
+                               bytes ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        },
+        5);
     if (failed) fprintf(stderr, "cuBLAS returned %d\n", failed);
     CHECK(cudaFree(out));
     return 2e-9 * (double)m * (double)(p / block * block) * (double)d / ms;
@@ -203,8 +204,7 @@ static bool run(const shape &s)
         fill_float<<<1024, 256, 0, stream>>>((float *)x, s.m * s.d, 1, 0.3f);
         fill_float<<<1024, 256, 0, stream>>>((float *)z, s.p * s.d, 2, 0.3f);
     }
-    if (s.coincident)
-        CHECK(cudaMemcpyAsync(x, z, std::min(s.m, s.p) * s.d * size, cudaMemcpyDeviceToDevice, stream));
+    if (s.coincident) CHECK(cudaMemcpyAsync(x, z, std::min(s.m, s.p) * s.d * size, cudaMemcpyDeviceToDevice, stream));
     fill_float<<<1024, 256, 0, stream>>>(w, s.p * s.c, 3, 0.01f);
     CHECK(cudaMemsetAsync(y, 0xff, s.m * s.c * 4, stream));
     CHECK(cudaMemsetAsync(sums, 0xff, units * s.m * columns * 4, stream));
@@ -217,8 +217,9 @@ static bool run(const shape &s)
     };
     pack(x, s.m, px, x_norms, m_padded);
     pack(z, s.p, pz, z_norms, padded);
-    mrc_fused_job job = {&kernel, s.bytes, s.m, s.p, s.d, ld, px, pz, x_norms, z_norms, weights, factors, sums,
-                         view(y, s.m, s.c, MERCER_F32), 0};
+    mrc_fused_job job = {&kernel, s.bytes, s.m,     s.p,     s.d,     ld,   px,
+                         pz,      x_norms, z_norms, weights, factors, sums, view(y, s.m, s.c, MERCER_F32),
+                         0};
     auto product = [&] {
         CHECK(mrc_fused_pack_weights(stream, view(w, s.p, s.c, MERCER_F32), columns, padded, weights, factors));
         CHECK(mrc_fused_product(stream, &job));
@@ -227,12 +228,14 @@ static bool run(const shape &s)
     CHECK(cudaStreamSynchronize(stream));
 
     std::vector<int64_t> rows;
-    for (int64_t i = 0; i < SAMPLED; i++) rows.push_back(s.m * i / SAMPLED + (i % 7) * (s.m / 997) % std::max<int64_t>(1, s.m / SAMPLED));
+    for (int64_t i = 0; i < SAMPLED; i++)
+        rows.push_back(s.m * i / SAMPLED + (i % 7) * (s.m / 997) % std::max<int64_t>(1, s.m / SAMPLED));
     int64_t *device_rows = device<int64_t>(SAMPLED);
     double *wanted = device<double>(SAMPLED * s.c);
     CHECK(cudaMemcpy(device_rows, rows.data(), SAMPLED * 8, cudaMemcpyHostToDevice));
     if (s.bytes)
-        reference<<<SAMPLED, 256, 0, stream>>>(kernel, (uint8_t *)x, (uint8_t *)z, w, s.p, s.d, s.c, device_rows, wanted);
+        reference<<<SAMPLED, 256, 0, stream>>>(kernel, (uint8_t *)x, (uint8_t *)z, w, s.p, s.d, s.c, device_rows,
+                                               wanted);
     else
         reference<<<SAMPLED, 256, 0, stream>>>(kernel, (float *)x, (float *)z, w, s.p, s.d, s.c, device_rows, wanted);
     CHECK(cudaStreamSynchronize(stream));

@@ -55,8 +55,7 @@ static void fill_piece(void *argument, int64_t piece, int worker)
         int64_t cluster = (int64_t)(mix(number * 77 + 5) % (uint64_t)(self->classes * CLUSTERS_PER_CLASS));
         self->labels[i] = (int32_t)(cluster % self->classes);
         for (int64_t k = 0; k < d; k++) {
-            float value =
-                0.2773501f * (self->clusters[cluster * d + k] + 1.5f * noise(number + 1000000, (uint64_t)k));
+            float value = 0.2773501f * (self->clusters[cluster * d + k] + 1.5f * noise(number + 1000000, (uint64_t)k));
             if (self->x.dtype == MERCER_F16)
                 ((uint16_t *)self->x.data)[i * d + k] = mrc_half_from_float(value);
             else if (self->x.dtype == MERCER_F32)
@@ -114,8 +113,8 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     for (int64_t i = 0; i < m; i++)
         for (int64_t k = 0; k < self->classes; k++)
             self->targets[i * self->classes + k] = self->all->labels[self->next + i] == k;
-    *batch = (mercer_batch){.X = mercer_matrix_view((char *)self->all->x.data + self->next * self->all->x.cols * size, m,
-                                                    self->all->x.cols, self->all->x.dtype),
+    *batch = (mercer_batch){.X = mercer_matrix_view((char *)self->all->x.data + self->next * self->all->x.cols * size,
+                                                    m, self->all->x.cols, self->all->x.dtype),
                             .Y = mercer_matrix_view(self->targets, m, self->classes, MERCER_F32)};
     self->next += m;
     return 0;
@@ -156,9 +155,7 @@ static void run(const setup *s)
     mercer_trainer *trainer;
     options.backend = s->backend, options.arithmetic = s->arithmetic, options.log = log_line;
     must(NULL, mercer_context_create(&context, &options), "context");
-    mercer_dtype dtype = strcmp(s->type, "f16") == 0  ? MERCER_F16
-                         : strcmp(s->type, "u8") == 0 ? MERCER_U8
-                                                      : MERCER_F32;
+    mercer_dtype dtype = strcmp(s->type, "f16") == 0 ? MERCER_F16 : strcmp(s->type, "u8") == 0 ? MERCER_U8 : MERCER_F32;
     int64_t clusters = s->c * CLUSTERS_PER_CLASS;
     float *means = malloc((size_t)(clusters * s->d) * sizeof *means);
     if (!means) exit(1);
@@ -191,19 +188,20 @@ static void run(const setup *s)
     double start = bench_now(), right = accuracy(context, model, &test), seconds = bench_now() - start;
     if (s->plan) fprintf(stderr, "%s", report->plan.text);
     double loop = report->seconds - report->setup_seconds;
-    printf("{\"bench\": \"epoch\", \"backend\": \"%s\", \"arithmetic\": \"%s\", \"type\": \"%s\", \"n\": %" PRId64
-           ", \"p\": %" PRId64 ", \"d\": %" PRId64 ", \"c\": %" PRId64 ", \"solver\": \"%s\", \"projector\": \"%s\", "
-           "\"epochs\": %" PRId64 ", \"batch\": %" PRId64 ", \"period\": %" PRId64 ", \"s\": %" PRId64 ", \"q\": %" PRId64
-           ", \"setup_s\": %.3f, \"epochs_s\": %.3f, \"forward_s\": %.3f, \"gradient_s\": %.3f, \"projection_s\": %.3f, "
-           "\"projections\": %" PRId64 ", \"residual\": %.3g, \"tflop\": %.1f, \"tflops\": %.1f, \"halvings\": %" PRId64
-           ", \"train_loss\": %.5f, \"train_accuracy\": %.4f, \"test_accuracy\": %.4f, \"predict_s\": %.3f, "
-           "\"peak_gib\": %.2f, \"planned_gib\": %.2f}\n",
-           s->backend, s->arithmetic, s->type, s->n, s->p, s->d, s->c, report->plan.solver, report->plan.projector,
-           report->epochs, report->plan.batch, report->plan.period, report->plan.nystrom, report->plan.eigenpairs,
-           report->setup_seconds, loop, report->forward_seconds, report->gradient_seconds, report->projection_seconds,
-           report->projections, report->projection_residual_mean, 1e-12 * report->flops,
-           1e-12 * report->flops / report->seconds, report->halvings, report->train_loss, report->train_accuracy, right,
-           seconds, (double)report->peak_bytes * 0x1p-30, (double)report->plan.bytes * 0x1p-30);
+    printf(
+        "{\"bench\": \"epoch\", \"backend\": \"%s\", \"arithmetic\": \"%s\", \"type\": \"%s\", \"n\": %" PRId64
+        ", \"p\": %" PRId64 ", \"d\": %" PRId64 ", \"c\": %" PRId64 ", \"solver\": \"%s\", \"projector\": \"%s\", "
+        "\"epochs\": %" PRId64 ", \"batch\": %" PRId64 ", \"period\": %" PRId64 ", \"s\": %" PRId64 ", \"q\": %" PRId64
+        ", \"setup_s\": %.3f, \"epochs_s\": %.3f, \"forward_s\": %.3f, \"gradient_s\": %.3f, \"projection_s\": %.3f, "
+        "\"projections\": %" PRId64 ", \"residual\": %.3g, \"tflop\": %.1f, \"tflops\": %.1f, \"halvings\": %" PRId64
+        ", \"train_loss\": %.5f, \"train_accuracy\": %.4f, \"test_accuracy\": %.4f, \"predict_s\": %.3f, "
+        "\"peak_gib\": %.2f, \"planned_gib\": %.2f}\n",
+        s->backend, s->arithmetic, s->type, s->n, s->p, s->d, s->c, report->plan.solver, report->plan.projector,
+        report->epochs, report->plan.batch, report->plan.period, report->plan.nystrom, report->plan.eigenpairs,
+        report->setup_seconds, loop, report->forward_seconds, report->gradient_seconds, report->projection_seconds,
+        report->projections, report->projection_residual_mean, 1e-12 * report->flops,
+        1e-12 * report->flops / report->seconds, report->halvings, report->train_loss, report->train_accuracy, right,
+        seconds, (double)report->peak_bytes * 0x1p-30, (double)report->plan.bytes * 0x1p-30);
     mercer_trainer_free(trainer);
     mercer_model_free(model);
     mercer_context_free(context);
@@ -218,11 +216,16 @@ int main(int argc, char **argv)
     struct {
         const char *name, **text;
         int64_t *number;
-    } const known[] = {{"--backend", &s.backend, NULL},     {"--arithmetic", &s.arithmetic, NULL},
-                       {"--solver", &s.solver, NULL},       {"--projector", &s.projector, NULL},
-                       {"--type", &s.type, NULL},           {"--n", NULL, &s.n},
-                       {"--p", NULL, &s.p},                 {"--d", NULL, &s.d},
-                       {"--c", NULL, &s.c},                 {"--epochs", NULL, &s.epochs},
+    } const known[] = {{"--backend", &s.backend, NULL},
+                       {"--arithmetic", &s.arithmetic, NULL},
+                       {"--solver", &s.solver, NULL},
+                       {"--projector", &s.projector, NULL},
+                       {"--type", &s.type, NULL},
+                       {"--n", NULL, &s.n},
+                       {"--p", NULL, &s.p},
+                       {"--d", NULL, &s.d},
+                       {"--c", NULL, &s.c},
+                       {"--epochs", NULL, &s.epochs},
                        {"--passes", NULL, &s.passes}};
     for (int i = 1; i < argc; i++) {
         bool found = strcmp(argv[i], "--plan") == 0;

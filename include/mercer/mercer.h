@@ -117,8 +117,8 @@ typedef struct mercer_context_options {
                                    and kernel values to half precision (relative error about 2e-4) */
 } mercer_context_options;
 
-#define MERCER_CONTEXT_OPTIONS_INIT                                                   \
-    {                                                                                 \
+#define MERCER_CONTEXT_OPTIONS_INIT                                                      \
+    {                                                                                    \
         sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0, 0 \
     }
 

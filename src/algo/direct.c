@@ -225,7 +225,8 @@ mercer_status mrc_judge_direct(mrc_judge *judge, const mercer_matrix *alpha)
     if (status == MERCER_OK) status = add_rounding(&self);
     if (status == MERCER_OK) status = solve(&self);
     mercer_matrix own = mrc_rows(&self.beta, centers->first, centers->z.rows);
-    if (status == MERCER_OK) status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);
+    if (status == MERCER_OK)
+        status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);
     if (status == MERCER_OK) status = self.backend->ops->copy(self.backend, alpha, &own);
     release(&self);
     return status;

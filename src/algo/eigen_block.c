@@ -170,7 +170,8 @@ static mercer_status grow_basis(block_method *self)
 static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix image = mrc_columns(&self->aq, 0, r), v = mrc_columns(&self->q, 0, r), w = mrc_columns(&self->w, 0, r);
+    mercer_matrix image = mrc_columns(&self->aq, 0, r), v = mrc_columns(&self->q, 0, r),
+                  w = mrc_columns(&self->w, 0, r);
     MRC_TRY(backend->ops->copy(backend, &w, &v));
     MRC_TRY(backend->ops->scale_columns(backend, &w, self->theta));
     MRC_TRY(backend->ops->axpby(backend, 1, &image, -1, &w));

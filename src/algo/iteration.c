@@ -69,8 +69,7 @@ static mercer_status create_correction(mrc_iteration *self)
         for (int64_t j = 0; j < system->q; j++) mrc_store(&to, i, j, mrc_load(&from, i, j) * system->d[j]);
     status = mrc_host_close(centers->backend, &ed, &to, true, status);
     status = mrc_host_close(centers->backend, &system->vectors, &from, false, status);
-    if (status == MERCER_OK)
-        status = mrc_points_matmul(centers, &centers->z, &system->points, &ed, &self->c, false);
+    if (status == MERCER_OK) status = mrc_points_matmul(centers, &centers->z, &system->points, &ed, &self->c, false);
     mrc_matrix_destroy(centers->backend, &ed);
     return status;
 }

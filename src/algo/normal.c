@@ -160,7 +160,8 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 {
     mrc_judge *judge = self->judge;
     int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, out = kind == PASS_STEP ? c : 2 * c, rows = self->v.rows;
-    mercer_matrix v = mrc_shaped(&self->v, rows, in), h = mrc_shaped(&self->h, rows, out), sum = mrc_shaped(&self->sum, rows, out);
+    mercer_matrix v = mrc_shaped(&self->v, rows, in), h = mrc_shaped(&self->h, rows, out),
+                  sum = mrc_shaped(&self->sum, rows, out);
     bool first = true;
     for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
     if (kind == PASS_BEGIN) self->mass = 0;

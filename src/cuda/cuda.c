@@ -31,8 +31,8 @@ static mercer_status find_device(mrc_backend *backend, int *device)
                         error == cudaSuccess ? "the driver reports none" : cudaGetErrorString(error));
     *device = backend->device;
     if (backend->device < count) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                    "no CUDA device %d: there are %d, numbered from 0", backend->device, count);
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device %d: there are %d, numbered from 0",
+                    backend->device, count);
 }
 
 static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)

@@ -53,14 +53,13 @@ static mercer_status gemm(mrc_backend *backend, const mrc_gemm *job)
     cudaDataType_t type = wide ? CUDA_R_64F : CUDA_R_32F;
     float alpha32 = (float)job->alpha, beta32 = (float)job->beta;
     const void *alpha = wide ? (const void *)&job->alpha : &alpha32, *beta = wide ? (const void *)&job->beta : &beta32;
-    MRC_TRY(check_blas(
-        backend,
-        cuda->libraries.cublasGemmEx_64(cuda->blas, job->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                        job->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, c.cols, c.rows, depth, alpha,
-                                        b.data, type, mrc_max(b.ld, 1), a.data, type, mrc_max(a.ld, 1), beta, c.data,
-                                        type, c.ld, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                        CUBLAS_GEMM_DEFAULT),
-        "gemm"));
+    MRC_TRY(check_blas(backend,
+                       cuda->libraries.cublasGemmEx_64(
+                           cuda->blas, job->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                           job->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, c.cols, c.rows, depth, alpha, b.data, type,
+                           mrc_max(b.ld, 1), a.data, type, mrc_max(a.ld, 1), beta, c.data, type, c.ld,
+                           wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                       "gemm"));
     return mrc_cuda_write_back(backend, job->c, &c);
 }
 
@@ -89,11 +88,10 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
                {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, &one, &zero}};
     mrc_cuda *cuda = mrc_cuda_of(backend);
     return check_blas(backend,
-                      cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, width,
-                                                      how[arithmetic].alpha, b, how[arithmetic].in, width, a,
-                                                      how[arithmetic].in, width, how[arithmetic].beta, dots,
-                                                      how[arithmetic].out, ld, how[arithmetic].compute,
-                                                      CUBLAS_GEMM_DEFAULT),
+                      cuda->libraries.cublasGemmEx_64(
+                          cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, width, how[arithmetic].alpha, b,
+                          how[arithmetic].in, width, a, how[arithmetic].in, width, how[arithmetic].beta, dots,
+                          how[arithmetic].out, ld, how[arithmetic].compute, CUBLAS_GEMM_DEFAULT),
                       "a product of points");
 }
 
@@ -112,8 +110,8 @@ static mercer_status check_pivots(mrc_backend *backend, const mercer_matrix *a, 
         if (!(((double *)memory)[i] > 0) || isinf(((double *)memory)[i])) bad = i;
     mrc_free(backend->context, memory);
     if (status != MERCER_OK || bad < 0) return status;
-    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC,
-                    "Cholesky: the matrix is not positive definite at row %lld", (long long)bad);
+    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
+                    (long long)bad);
 }
 
 static mercer_status cholesky(mrc_backend *backend, const mercer_matrix *a)
@@ -193,10 +191,9 @@ static mercer_status find_pairs(mrc_backend *backend, const mercer_matrix *a, in
     MRC_TRY(mrc_cuda_push(backend, &work, (int64_t)size * 8));
     MRC_TRY(mrc_cuda_push(backend, &info, sizeof(int)));
     MRC_TRY(check_solver(backend,
-                         cuda->libraries.cusolverDnDsyevdx(cuda->solver, CUSOLVER_EIG_MODE_VECTOR,
-                                                           CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_UPPER, n,
-                                                           matrix.data, n, 0, 0, n - q + 1, n, &found, all, work, size,
-                                                           info),
+                         cuda->libraries.cusolverDnDsyevdx(cuda->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
+                                                           CUBLAS_FILL_MODE_UPPER, n, matrix.data, n, 0, 0, n - q + 1,
+                                                           n, &found, all, work, size, info),
                          "syevdx"));
     MRC_TRY(mrc_cuda_download(backend, &failed, info, sizeof failed));
     if (failed != 0 || found < q)

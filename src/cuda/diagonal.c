@@ -27,9 +27,8 @@ static mercer_status device_diagonal(mrc_backend *backend, const mercer_kernel *
     mercer_matrix points, out;
     MRC_TRY(mrc_cuda_read(backend, x, &points));
     MRC_TRY(mrc_cuda_write(backend, diagonal, false, &out));
-    MRC_CUDA_TRY(backend,
-                 mrc_launch_diagonal(mrc_cuda_of(backend)->stream, kernel,
-                                     mrc_kernel_argument(kernel) == MRC_ON_DISTANCE, points, out));
+    MRC_CUDA_TRY(backend, mrc_launch_diagonal(mrc_cuda_of(backend)->stream, kernel,
+                                              mrc_kernel_argument(kernel) == MRC_ON_DISTANCE, points, out));
     return mrc_cuda_write_back(backend, diagonal, &out);
 }
 
@@ -40,8 +39,7 @@ mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel
     if (mrc_kernel_is_callback(kernel)) {
         void *memory;
         MRC_TRY(mrc_alloc(backend->context, &memory, 2 * x->rows, sizeof(double), "the diagonal"));
-        mercer_status status =
-            diagonal_by_callback(backend, kernel, x, diagonal, memory, (double *)memory + x->rows);
+        mercer_status status = diagonal_by_callback(backend, kernel, x, diagonal, memory, (double *)memory + x->rows);
         mrc_free(backend->context, memory);
         return status;
     }

@@ -6,19 +6,20 @@
 #include "cuda/elements.cuh"
 #include "cuda/launch.h"
 
-#define FOR_EACH(i, j, rows, cols)                                                                                  \
-    for (int64_t at_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at_ / (cols), j = at_ % (cols);          \
+#define FOR_EACH(i, j, rows, cols)                                                                         \
+    for (int64_t at_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at_ / (cols), j = at_ % (cols); \
          at_ < (rows) * (cols); at_ += (int64_t)gridDim.x * blockDim.x, i = at_ / (cols), j = at_ % (cols))
 
 static __global__ void convert(mercer_matrix to, mercer_matrix from)
 {
-    FOR_EACH (i, j, to.rows, to.cols)
-        mrc_put(to, i, j, mrc_at(from, i, j));
+    FOR_EACH(i, j, to.rows, to.cols)
+    mrc_put(to, i, j, mrc_at(from, i, j));
 }
 
 static __global__ void gather(mercer_matrix to, mercer_matrix from, const int64_t *rows)
 {
-    FOR_EACH (i, j, to.rows, to.cols) {
+    FOR_EACH(i, j, to.rows, to.cols)
+    {
         int64_t at = i * to.ld + j, source = rows[i] * from.ld + j;
         switch (to.dtype) {
             case MERCER_F64: ((double *)to.data)[at] = ((const double *)from.data)[source]; break;
@@ -31,13 +32,14 @@ static __global__ void gather(mercer_matrix to, mercer_matrix from, const int64_
 
 static __global__ void scatter_add(mercer_matrix to, mercer_matrix from, const int64_t *rows, double factor)
 {
-    FOR_EACH (i, j, from.rows, from.cols)
-        mrc_put(to, rows[i], j, __dadd_rn(mrc_at(to, rows[i], j), __dmul_rn(factor, mrc_at(from, i, j))));
+    FOR_EACH(i, j, from.rows, from.cols)
+    mrc_put(to, rows[i], j, __dadd_rn(mrc_at(to, rows[i], j), __dmul_rn(factor, mrc_at(from, i, j))));
 }
 
 static __global__ void axpby(double a, mercer_matrix x, double b, mercer_matrix y)
 {
-    FOR_EACH (i, j, y.rows, y.cols) {
+    FOR_EACH(i, j, y.rows, y.cols)
+    {
         double value = __dmul_rn(a, mrc_at(x, i, j));
         if (b != 0) value = __dadd_rn(value, __dmul_rn(b, mrc_at(y, i, j)));
         mrc_put(y, i, j, value);
@@ -46,20 +48,21 @@ static __global__ void axpby(double a, mercer_matrix x, double b, mercer_matrix 
 
 static __global__ void scale_rows(mercer_matrix x, const double *factors)
 {
-    FOR_EACH (i, j, x.rows, x.cols)
-        mrc_put(x, i, j, factors[i] * mrc_at(x, i, j));
+    FOR_EACH(i, j, x.rows, x.cols)
+    mrc_put(x, i, j, factors[i] * mrc_at(x, i, j));
 }
 
 static __global__ void scale_columns(mercer_matrix x, const double *factors)
 {
-    FOR_EACH (i, j, x.rows, x.cols)
-        mrc_put(x, i, j, factors[j] * mrc_at(x, i, j));
+    FOR_EACH(i, j, x.rows, x.cols)
+    mrc_put(x, i, j, factors[j] * mrc_at(x, i, j));
 }
 
 static __global__ void symmetrise(mercer_matrix a)
 {
     double *data = (double *)a.data;
-    FOR_EACH (i, j, a.rows, a.cols) {
+    FOR_EACH(i, j, a.rows, a.cols)
+    {
         if (j >= i) continue;
         double mean = (data[i * a.ld + j] + data[j * a.ld + i]) / 2;
         data[i * a.ld + j] = data[j * a.ld + i] = mean;
@@ -68,8 +71,8 @@ static __global__ void symmetrise(mercer_matrix a)
 
 static __global__ void clear_upper(mercer_matrix a)
 {
-    FOR_EACH (i, j, a.rows, a.cols)
-        if (j > i) ((double *)a.data)[i * a.ld + j] = 0;
+    FOR_EACH(i, j, a.rows, a.cols)
+    if (j > i) ((double *)a.data)[i * a.ld + j] = 0;
 }
 
 /* One block for each eigenvector: the first of its largest entries decides the sign. */
@@ -88,8 +91,7 @@ static __global__ void order_vectors(mercer_matrix vectors, const double *column
     for (int half = 128; half > 0; half /= 2) {
         if (threadIdx.x < half) {
             int other = threadIdx.x + half;
-            if (top[other] > top[threadIdx.x] ||
-                (top[other] == top[threadIdx.x] && where[other] < where[threadIdx.x]))
+            if (top[other] > top[threadIdx.x] || (top[other] == top[threadIdx.x] && where[other] < where[threadIdx.x]))
                 top[threadIdx.x] = top[other], where[threadIdx.x] = where[other];
         }
         __syncthreads();

@@ -47,15 +47,15 @@ cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int col
 
 typedef struct mrc_fused_job {
     const mercer_kernel *kernel;
-    int bytes;              /* rows are bytes, not halves */
-    int64_t m, p, d, ld;    /* ld: of x and z, in elements; a row of 16 bytes times something */
-    const void *x, *z;      /* (m, ld), (p, ld) */
-    const void *x_norms;    /* (m rounded up to 256), (p rounded up to 256): float or int32 */
+    int bytes;           /* rows are bytes, not halves */
+    int64_t m, p, d, ld; /* ld: of x and z, in elements; a row of 16 bytes times something */
+    const void *x, *z;   /* (m, ld), (p, ld) */
+    const void *x_norms; /* (m rounded up to 256), (p rounded up to 256): float or int32 */
     const void *z_norms;
-    const void *weights;    /* (columns, padded) f16 */
-    const float *factors;   /* (c) */
-    float *sums;            /* (units, m, columns) scratch */
-    mercer_matrix y;        /* (m, c) f32 or f64 */
+    const void *weights;  /* (columns, padded) f16 */
+    const float *factors; /* (c) */
+    float *sums;          /* (units, m, columns) scratch */
+    mercer_matrix y;      /* (m, c) f32 or f64 */
     int add;
 } mrc_fused_job;
 

@@ -33,8 +33,7 @@ enum {
 };
 
 /* K * 2^15 as a function of t = scale r^2 >= 0. */
-template <int KERNEL>
-static __device__ __forceinline__ float profile_of(float t)
+template <int KERNEL> static __device__ __forceinline__ float profile_of(float t)
 {
     float u, value;
     if (KERNEL == MERCER_KERNEL_CAUCHY) {
@@ -64,9 +63,11 @@ struct half_rows {
     typedef float norm;
     enum { ELEMENTS = ROW_BYTES / 2 };
     float minus_two_scale;
-    __device__ __forceinline__ void set(float scale) { minus_two_scale = -2.0f * scale; }
-    template <int KERNEL>
-    __device__ __forceinline__ float value(float product, float x_norm, float z_norm) const
+    __device__ __forceinline__ void set(float scale)
+    {
+        minus_two_scale = -2.0f * scale;
+    }
+    template <int KERNEL> __device__ __forceinline__ float value(float product, float x_norm, float z_norm) const
     {
         return profile_of<KERNEL>(fmaxf(fmaf(minus_two_scale, product, x_norm + z_norm), 0.0f));
     }
@@ -77,9 +78,11 @@ struct byte_rows {
     typedef int32_t norm;
     enum { ELEMENTS = ROW_BYTES };
     float scale;
-    __device__ __forceinline__ void set(float factor) { scale = factor; }
-    template <int KERNEL>
-    __device__ __forceinline__ float value(int32_t product, int32_t x_norm, int32_t z_norm) const
+    __device__ __forceinline__ void set(float factor)
+    {
+        scale = factor;
+    }
+    template <int KERNEL> __device__ __forceinline__ float value(int32_t product, int32_t x_norm, int32_t z_norm) const
     {
         return profile_of<KERNEL>(scale * (float)(x_norm + z_norm - 2 * product)); /* an exact r^2 */
     }
@@ -229,8 +232,7 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
 
 /* ---- The kernel ---------------------------------------------------------------------------------------------- */
 
-template <int COLUMNS>
-static constexpr int fused_shared_bytes(void)
+template <int COLUMNS> static constexpr int fused_shared_bytes(void)
 {
     return 1024 + STAGES * STAGE_BYTES + COLUMNS * MRC_FUSED_CENTERS * 2 + NORM_BYTES + (int)sizeof(barriers);
 }

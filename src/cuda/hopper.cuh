@@ -114,8 +114,7 @@ static __device__ __forceinline__ void wgmma_commit(void)
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-template <int LEFT>
-static __device__ __forceinline__ void wgmma_wait(void)
+template <int LEFT> static __device__ __forceinline__ void wgmma_wait(void)
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }

@@ -57,11 +57,11 @@ typedef struct mrc_profile_job {
     mercer_kernel kernel;
     int on_distance, angular;
     mrc_cuda_arithmetic arithmetic;
-    mercer_matrix x, z;        /* (rows, d), (cols, d): the points as they were given, for nearly equal pairs */
+    mercer_matrix x, z; /* (rows, d), (cols, d): the points as they were given, for nearly equal pairs */
     const double *x_norms, *z_norms, *x_sums, *z_sums; /* of the packed rows */
-    const void *dots;          /* (rows, dots_ld) products of the packed rows */
+    const void *dots;                                  /* (rows, dots_ld) products of the packed rows */
     int64_t dots_ld;
-    mercer_matrix values;      /* (rows, cols) f32 or f64; may be dots itself if the size of an element is the same */
+    mercer_matrix values; /* (rows, cols) f32 or f64; may be dots itself if the size of an element is the same */
 } mrc_profile_job;
 
 cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job);

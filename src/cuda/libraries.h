@@ -18,13 +18,13 @@
     X(cublasGemmEx_64)          \
     X(cublasDtrsm_v2_64)
 
-#define MRC_CUSOLVER_FUNCTIONS(X)     \
-    X(cusolverDnCreate)               \
-    X(cusolverDnDestroy)              \
-    X(cusolverDnSetStream)            \
-    X(cusolverDnDpotrf)               \
-    X(cusolverDnDpotrf_bufferSize)    \
-    X(cusolverDnDsyevdx)              \
+#define MRC_CUSOLVER_FUNCTIONS(X)  \
+    X(cusolverDnCreate)            \
+    X(cusolverDnDestroy)           \
+    X(cusolverDnSetStream)         \
+    X(cusolverDnDpotrf)            \
+    X(cusolverDnDpotrf_bufferSize) \
+    X(cusolverDnDsyevdx)           \
     X(cusolverDnDsyevdx_bufferSize)
 
 #define MRC_AS_POINTER(name) __typeof__(&name) name;

@@ -15,8 +15,7 @@ mercer_memory mrc_cuda_memory_of(const void *memory)
     return attributes.type == cudaMemoryTypeDevice ? MERCER_CUDA : MERCER_HOST;
 }
 
-mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                               mercer_dtype dtype)
+mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
     *out = mrc_view(NULL, rows, cols, dtype);
     out->memory = MERCER_CUDA;
@@ -67,8 +66,8 @@ mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host
 {
     MRC_TRY(mrc_cuda_push(backend, out, bytes));
     if (bytes == 0) return MERCER_OK;
-    MRC_CUDA_TRY(backend, cudaMemcpyAsync(*out, host, (size_t)bytes, cudaMemcpyHostToDevice,
-                                          mrc_cuda_of(backend)->stream));
+    MRC_CUDA_TRY(backend,
+                 cudaMemcpyAsync(*out, host, (size_t)bytes, cudaMemcpyHostToDevice, mrc_cuda_of(backend)->stream));
     return mrc_cuda_sync(backend);
 }
 

@@ -43,12 +43,12 @@ typedef struct job {
     mercer_matrix x, z, w, sums;
     mercer_matrix staged; /* (block, d): rows of X that lie on the host */
     packed px, pz;
-    void *dots;          /* (block, block) */
-    mercer_matrix space; /* (block, block) of values, where dots cannot hold them */
-    double *parts;       /* of weigh */
+    void *dots;                /* (block, block) */
+    mercer_matrix space;       /* (block, block) of values, where dots cannot hold them */
+    double *parts;             /* of weigh */
     mercer_matrix typed, wide; /* (block, c): weights and products in the type of values, where c is large */
-    double *host;        /* (block, block) for a user's function, else NULL */
-    double *host_norms;  /* (2 block) */
+    double *host;              /* (block, block) for a user's function, else NULL */
+    double *host_norms;        /* (2 block) */
 } job;
 
 static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
@@ -108,15 +108,15 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
     *self = (job){.backend = backend, .pair = pair};
     self->real = mrc_value_dtype(pair->x, pair->z, w, out);
     bool bytes = pair->x->dtype == MERCER_U8 && pair->z->dtype == MERCER_U8;
-    self->arithmetic = bytes && pair->x->cols < MOST_BYTE_FEATURES      ? MRC_CUDA_BYTES
-                       : bytes || self->real == MERCER_F64 ? MRC_CUDA_F64
-                                                                        : MRC_CUDA_F32;
+    self->arithmetic = bytes && pair->x->cols < MOST_BYTE_FEATURES ? MRC_CUDA_BYTES
+                       : bytes || self->real == MERCER_F64         ? MRC_CUDA_F64
+                                                                   : MRC_CUDA_F32;
     self->width = mrc_round_up(mrc_max(pair->x->cols, 1), LANES);
     self->block = mrc_kernel_is_callback(pair->kernel) ? CALLBACK_BLOCK : BLOCK;
     self->x = *pair->x;
     if (self->x.memory == MERCER_HOST)
-        MRC_TRY(mrc_cuda_scratch(backend, &self->staged, mrc_min(self->x.rows, self->block), self->x.cols,
-                                 self->x.dtype));
+        MRC_TRY(
+            mrc_cuda_scratch(backend, &self->staged, mrc_min(self->x.rows, self->block), self->x.cols, self->x.dtype));
     MRC_TRY(mrc_cuda_read(backend, pair->z, &self->z));
     if (w) MRC_TRY(mrc_cuda_read(backend, w, &self->w));
     MRC_TRY(find_origin(self));
@@ -159,9 +159,8 @@ static mercer_status pack(job *self, packed *out, const mercer_matrix *points, i
         out->points = to;
     }
     MRC_TRY(clear_packed(self, out, mrc_round_up(rows, LANES)));
-    MRC_CUDA_TRY(self->backend,
-                 mrc_launch_pack(mrc_cuda_of(self->backend)->stream, self->arithmetic, out->points, self->origin,
-                                 self->width, out->rows, out->norms, out->sums));
+    MRC_CUDA_TRY(self->backend, mrc_launch_pack(mrc_cuda_of(self->backend)->stream, self->arithmetic, out->points,
+                                                self->origin, self->width, out->rows, out->norms, out->sums));
     return MERCER_OK;
 }
 

@@ -30,9 +30,7 @@ static __device__ double of_distance(const mercer_kernel &kernel, double s)
     switch (kernel.id) {
         case MERCER_KERNEL_LAPLACE: return exp(-sqrt(s) / b);
         case MERCER_KERNEL_GAUSSIAN: return exp(-0.5 * (s / b / b));
-        case MERCER_KERNEL_MATERN32:
-            u = sqrt(3 * s) / b, decay = exp(-u);
-            return decay > 0 ? (1 + u) * decay : 0;
+        case MERCER_KERNEL_MATERN32: u = sqrt(3 * s) / b, decay = exp(-u); return decay > 0 ? (1 + u) * decay : 0;
         case MERCER_KERNEL_MATERN52:
             u = sqrt(5 * s) / b, decay = exp(-u);
             return decay > 0 ? (1 + u + u * u / 3) * decay : 0;
@@ -131,8 +129,7 @@ static __device__ void inner_value(const profile &p, int64_t i, int64_t j, doubl
     mrc_put(p.values, i, j, value);
 }
 
-template <typename Dot>
-static __global__ void fill(profile p)
+template <typename Dot> static __global__ void fill(profile p)
 {
     int64_t all = p.values.rows * p.values.cols;
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < all; at += (int64_t)gridDim.x * blockDim.x) {

@@ -123,8 +123,8 @@ static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, c
     MRC_TRY(mrc_cuda_push(backend, &parts, mrc_sum_parts(x->rows) * x->cols * 8));
     MRC_TRY(mrc_cuda_push(backend, &sums, x->cols * 8));
     mercer_matrix nothing = {.data = NULL};
-    MRC_CUDA_TRY(backend, mrc_launch_column_sums(mrc_cuda_of(backend)->stream, *x, y ? *y : nothing, factor, parts,
-                                                 sums));
+    MRC_CUDA_TRY(backend,
+                 mrc_launch_column_sums(mrc_cuda_of(backend)->stream, *x, y ? *y : nothing, factor, parts, sums));
     *out = sums;
     return MERCER_OK;
 }

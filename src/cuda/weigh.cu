@@ -16,8 +16,7 @@ int64_t mrc_weigh_groups(int64_t cols)
     return (cols + GROUP - 1) / GROUP;
 }
 
-template <typename T>
-static __global__ void weigh(mercer_matrix k, mercer_matrix w, double *parts)
+template <typename T> static __global__ void weigh(mercer_matrix k, mercer_matrix w, double *parts)
 {
     __shared__ T values[ROWS][DEPTH + 1];
     __shared__ double weights[DEPTH][COLUMNS];

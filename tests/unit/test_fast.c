@@ -43,7 +43,10 @@ static void test_products(void **state)
                                           "matern52:bandwidth=10", "cauchy:bandwidth=10",   "linear"};
     static const mercer_dtype types[] = {MERCER_F32, MERCER_F16, MERCER_U8};
     static const int64_t shapes[][4] = {/* m, p, d, c */
-                                        {300, 700, 50, 10}, {129, 257, 7, 1}, {64, 1000, 200, 40}, {200, 500, 33, 100}};
+                                        {300, 700, 50, 10},
+                                        {129, 257, 7, 1},
+                                        {64, 1000, 200, 40},
+                                        {200, 500, 33, 100}};
     mercer_context *gpu = open_context("cuda", "fast"), *cpu = open_context("cpu", "fast");
     for (int k = 0; k < 6 && gpu; k++)
         for (int t = 0; t < 3; t++)

@@ -276,16 +276,11 @@ ON_EVERY_BACKEND(memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_gather),
-        cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_axpby),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_symmetrise),
-        cmocka_unit_test(test_column_sums),
-        cmocka_unit_test(test_row_sqnorms),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_defaults_complete_a_table),
+        cmocka_unit_test(test_copy),        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_scatter),     cmocka_unit_test(test_axpby),
+        cmocka_unit_test(test_scale),       cmocka_unit_test(test_symmetrise),
+        cmocka_unit_test(test_column_sums), cmocka_unit_test(test_row_sqnorms),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_defaults_complete_a_table),
         cmocka_unit_test(test_value_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
