@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEVICES = 1024 };
+enum { MOST_DEVICES = 1024, HOST_BACKENDS = 2 };
 
 extern const mrc_backend_ops mrc_cpu_backend;
 extern const mrc_backend_ops mrc_reference_backend;
@@ -87,8 +87,10 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
     *out = NULL;
     if (name && strcmp(name, "auto") == 0) {
         /* Devices stand at the end of the list. That there is none is no failure: there is always a processor. */
-        for (int i = 2; mrc_backend_registry[i]; i++)
-            if (make(out, context, mrc_backend_registry[i], 0) == MERCER_OK) return MERCER_OK;
+        for (int i = 0; mrc_backend_registry[i]; i++) {
+            const mrc_backend_ops *ops = mrc_backend_registry[i];
+            if (i >= HOST_BACKENDS && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
+        }
         context->error[0] = 0;
         name = NULL;
     }
