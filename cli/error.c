@@ -93,6 +93,7 @@ int cli_context(const cli_values *v, mercer_context **out)
         return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
     options.threads = (int)cli_integer(v, "threads");
     options.backend = cli_text(v, "device");
+    options.arithmetic = cli_text(v, "arithmetic");
     mercer_status status = mercer_context_create(out, &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Optional parts: CUDA, MPI and NCCL. Each option is AUTO, ON or OFF; the outcome is left as one line of
-# text in mercer_<part>_text for the summary. Nothing here enables a language.
+# text in mercer_<part>_text for the summary.
 
-# mercer_optional(part what found version): settles one part.
+# mercer_optional(part what found version): settles one part. what: the code that is still missing, or "" where there
+# is some; mercer_<part>_used then says whether it is built.
 function(mercer_optional part what found version)
   string(TOUPPER "${MERCER_${part}}" wish)
   if(NOT wish MATCHES "^(AUTO|ON|OFF|TRUE|FALSE|1|0|YES|NO)$")
@@ -11,9 +12,14 @@ function(mercer_optional part what found version)
   if(wish MATCHES "^(OFF|FALSE|0|NO)$")
     set(text "off")
   elseif(found)
-    set(text "found ${version}; no ${what} code in this version")
-    string(REPLACE "  " " " text "${text}")
-    string(REPLACE " ;" ";" text "${text}")
+    if(what)
+      set(text "found ${version}; no ${what} code in this version")
+      string(REPLACE "  " " " text "${text}")
+      string(REPLACE " ;" ";" text "${text}")
+    else()
+      set(text "${version}")
+      set(mercer_${part}_used TRUE PARENT_SCOPE)
+    endif()
   elseif(wish STREQUAL "AUTO")
     set(text "not found")
   else()
@@ -22,13 +28,27 @@ function(mercer_optional part what found version)
   set(mercer_${part}_text "${text}" PARENT_SCOPE)
 endfunction()
 
-if(MERCER_CUDA)
-  find_package(CUDAToolkit QUIET)
+# The backend needs nvcc, the static runtime, and the headers of cuBLAS and cuSOLVER, which are loaded when it is used.
+# Sanitized builds are for the host's code: they go without.
+set(cuda_found FALSE)
+if(MERCER_CUDA AND NOT MERCER_SANITIZE)
+  find_package(CUDAToolkit 12.3 QUIET)
   if(CUDAToolkit_FOUND)
     set(cuda_version "${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
+    find_path(MERCER_CUSOLVER_INCLUDE_DIR cusolverDn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    find_path(MERCER_CUBLAS_INCLUDE_DIR cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    mark_as_advanced(MERCER_CUSOLVER_INCLUDE_DIR MERCER_CUBLAS_INCLUDE_DIR)
+    find_program(MERCER_NVCC nvcc HINTS "${CUDAToolkit_BIN_DIR}")
+    mark_as_advanced(MERCER_NVCC)
+    if(MERCER_NVCC AND TARGET CUDA::cudart_static AND MERCER_CUSOLVER_INCLUDE_DIR AND MERCER_CUBLAS_INCLUDE_DIR)
+      set(cuda_found TRUE)
+    endif()
   endif()
 endif()
-mercer_optional(CUDA GPU "${CUDAToolkit_FOUND}" "${cuda_version}")
+if(MERCER_SANITIZE AND NOT "${MERCER_CUDA}" STREQUAL "ON")
+  set(MERCER_CUDA OFF)
+endif()
+mercer_optional(CUDA "" "${cuda_found}" "${cuda_version}")
 
 if(MERCER_MPI)
   set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # QUIET does not reach what it asks pkg-config

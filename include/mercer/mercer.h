@@ -106,17 +106,20 @@ typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *
 typedef struct mercer_context_options {
     size_t struct_size;         /* sizeof(mercer_context_options), set by INIT: lets the struct grow later */
     int threads;                /* worker threads; 0: one for each processor this process may run on */
-    const char *backend;        /* "cpu" (default) or "reference" (scalar double, slow, for judging others) */
+    const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one) or
+                                   "reference" (scalar double, slow, for judging others) */
     const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni"; NULL: MERCER_ISA, or the best there is */
     mercer_allocator allocator; /* {0}: the C library's */
     mercer_log_sink log;        /* NULL: silent */
     void *log_user;
     mercer_log_level log_level; /* the most talkative level wanted; 0: MERCER_LOG_WARNING */
+    const char *arithmetic;     /* of kernel products in float: "accurate" (default), or "fast": a GPU may round points
+                                   and kernel values to half precision (relative error about 2e-4) */
 } mercer_context_options;
 
-#define MERCER_CONTEXT_OPTIONS_INIT                                                   \
-    {                                                                                 \
-        sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0 \
+#define MERCER_CONTEXT_OPTIONS_INIT                                                      \
+    {                                                                                    \
+        sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0, 0 \
     }
 
 /* The same as the INIT macro, for languages without it. struct_size is sizeof what the caller compiled. */
@@ -155,7 +158,7 @@ typedef enum mercer_dtype {
     MERCER_U8 = 4   /* unsigned bytes; distances and inner products of two u8 matrices are exact integers */
 } mercer_dtype;
 
-typedef enum mercer_memory { MERCER_HOST = 0 } mercer_memory;
+typedef enum mercer_memory { MERCER_HOST = 0, MERCER_CUDA = 1 } mercer_memory;
 
 /*
  * A view of a row-major matrix that somebody else owns: element (i, j) is data[i * ld + j]. ld >= cols lets a view

@@ -20,19 +20,30 @@ mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_
                                 mercer_dtype dtype, const char *what)
 {
     *out = mrc_view(NULL, rows, cols, dtype);
+    out->memory = backend->ops->capabilities(backend).memory;
     int64_t elements, bytes;
     if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
         return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
                         (long long)rows, (long long)cols);
     MRC_TRY(backend->ops->alloc(backend, &out->data, bytes, what));
-    memset(out->data, 0, (size_t)bytes);
-    return MERCER_OK;
+    mercer_status status = backend->ops->clear(backend, out);
+    if (status != MERCER_OK) mrc_matrix_destroy(backend, out);
+    return status;
 }
 
 void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix)
 {
     backend->ops->free(backend, matrix->data);
     memset(matrix, 0, sizeof *matrix);
+}
+
+mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
+                                      double *largest)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, matrix, &host));
+    mercer_status status = mrc_check_finite(backend->context, name, &host, largest);
+    return mrc_host_close(backend, matrix, &host, false, status);
 }
 
 mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
@@ -62,12 +73,19 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
         out->shard[i] = (mrc_shard){.offset = first - out->first, .rows = rows};
     }
     out->z = mrc_rows(z, out->first, first + rows - out->first);
-    return MERCER_OK;
+    if (backend->ops->capabilities(backend).memory == z->memory) return MERCER_OK;
+    mercer_matrix given = out->z;
+    mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &out->own, &given);
+    if (status != MERCER_OK) mrc_centers_destroy(out);
+    if (status == MERCER_OK) out->z = out->own;
+    return status;
 }
 
 void mrc_centers_destroy(mrc_centers *centers)
 {
     if (centers->shard) mrc_free(centers->context, centers->shard);
+    if (centers->own.data) mrc_matrix_destroy(centers->backend, &centers->own);
     memset(centers, 0, sizeof *centers);
 }
 
@@ -136,18 +154,19 @@ static mercer_status sum_over_ranks(mrc_centers *centers, const mercer_matrix *o
 {
     if (centers->comm->ranks == 1) return work(centers, 0, out, argument);
     void *views;
-    mercer_matrix memory;
+    /* In host memory, which every operation takes: communicators know no backend. */
+    mercer_matrix memory = mrc_view(NULL, centers->shards * out->rows, out->cols, out->dtype);
     MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the ranks' parts"));
     mercer_matrix *parts = views;
-    mercer_status status = mrc_matrix_create(centers->backend, &memory, centers->shards * out->rows, out->cols,
-                                             out->dtype, "the ranks' parts");
+    mercer_status status = mrc_alloc_zero(centers->context, &memory.data, memory.rows * memory.cols,
+                                          mrc_dtype_size(memory.dtype), "the ranks' parts");
     for (int i = 0; i < centers->shards && status == MERCER_OK; i++) {
         parts[i] = mrc_rows(&memory, i * out->rows, out->rows);
         status = work(centers, i, &parts[i], argument);
     }
     if (status == MERCER_OK) status = centers->comm->ops->allreduce(centers->comm, parts);
     if (status == MERCER_OK) status = centers->backend->ops->copy(centers->backend, out, &parts[0]);
-    mrc_matrix_destroy(centers->backend, &memory);
+    mrc_free(centers->context, memory.data);
     mrc_free(centers->context, views);
     return status;
 }

@@ -30,7 +30,8 @@ typedef struct mrc_centers {
     const mercer_kernel *kernel;
     const double *origin; /* (d) subtracted in distances: fixed for the whole training, so that K is one function */
     mercer_dtype real;    /* f32 or f64: weights, fields, kernel values */
-    mercer_matrix z;      /* (rows, d) those of this process; borrowed */
+    mercer_matrix z;      /* (rows, d) those of this process; borrowed, unless they had to be copied to the device */
+    mercer_matrix own;    /* that copy */
     int64_t p;            /* of all processes */
     int64_t first;        /* global index of the first row here */
     int shards;           /* local ranks */
@@ -51,6 +52,10 @@ mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_
                                 mercer_dtype dtype, const char *what);
 /* Releases its data (NULL is fine) and clears the view. */
 void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
+
+/* As mrc_check_finite, wherever the matrix lives. */
+mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
+                                      double *largest);
 
 /* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,

@@ -253,7 +253,7 @@ static mercer_status publish(cg_state *self)
 {
     mrc_centers *centers = self->judge->centers;
     double largest;
-    MRC_TRY(mrc_check_finite(centers->context, "solver cg: alpha", &self->alpha, &largest));
+    MRC_TRY(mrc_matrix_check_finite(centers->backend, "solver cg: alpha", &self->alpha, &largest));
     if (centers->real == MERCER_F32 && largest > (double)FLT_MAX)
         return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
                         "solver cg: weights of %g are out of the range of float", largest);

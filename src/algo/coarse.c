@@ -67,13 +67,17 @@ static mercer_status gram_of(basis *self, const double *scale)
     int64_t k = self->out->u.cols;
     mercer_matrix gram = corner(&self->gram, k, k);
     MRC_TRY(mrc_centers_inner(self->centers, &self->out->u, &self->out->u, &gram));
-    for (int64_t i = 0; i < k; i++)
+    mercer_matrix from = {0}, to = {0};
+    mercer_status status = mrc_host_open(self->backend, &gram, &from);
+    if (status == MERCER_OK) status = mrc_host_open(self->backend, &self->a, &to);
+    for (int64_t i = 0; i < k && status == MERCER_OK; i++)
         for (int64_t j = 0; j <= i; j++) {
-            double value = (mrc_load(&gram, i, j) + mrc_load(&gram, j, i)) / 2 * (scale ? scale[i] * scale[j] : 1);
-            mrc_store(&self->a, i, j, value);
-            mrc_store(&self->a, j, i, value);
+            double value = (mrc_load(&from, i, j) + mrc_load(&from, j, i)) / 2 * (scale ? scale[i] * scale[j] : 1);
+            mrc_store(&to, i, j, value);
+            mrc_store(&to, j, i, value);
         }
-    return MERCER_OK;
+    status = mrc_host_close(self->backend, &self->a, &to, true, status);
+    return mrc_host_close(self->backend, &gram, &from, false, status);
 }
 
 /* U <- U V's leading (columns of U, k) part, in place. */
@@ -103,9 +107,11 @@ static mercer_status diagonalise(basis *self)
     MRC_TRY(self->backend->ops->eigen_top(self->backend, &self->a, q, out->w, &self->v));
     self->centers->flops += 4.0 / 3 * (double)q * (double)q * (double)q;
     while (k < q && out->w[k] > 0 && out->w[k] >= mrc_noise_level(self->centers->real) * out->w[0]) k++;
+    mercer_matrix v;
+    MRC_TRY(mrc_host_open(self->backend, &self->v, &v));
     for (int64_t i = 0; i < q; i++)
-        for (int64_t j = 0; j < k; j++)
-            mrc_store(&self->v, i, j, mrc_load(&self->v, i, j) * self->scale[i] / sqrt(out->w[j]));
+        for (int64_t j = 0; j < k; j++) mrc_store(&v, i, j, mrc_load(&v, i, j) * self->scale[i] / sqrt(out->w[j]));
+    MRC_TRY(mrc_host_close(self->backend, &self->v, &v, true, MERCER_OK));
     return transform(self, k);
 }
 
@@ -123,9 +129,11 @@ static mercer_status straighten(basis *self)
         if (status != MERCER_ERROR_NUMERIC) return status;
     }
     inverse = corner(&self->v, k, k);
+    mercer_matrix v;
+    MRC_TRY(mrc_host_open(self->backend, &self->v, &v));
     for (int64_t i = 0; i < self->out->q; i++)
-        for (int64_t j = 0; j < k; j++)
-            mrc_store(&self->v, i, j, i == j ? 1 : 0); /* rows below k stay 0: left-out columns */
+        for (int64_t j = 0; j < k; j++) mrc_store(&v, i, j, i == j ? 1 : 0); /* rows below k stay 0: left-out columns */
+    MRC_TRY(mrc_host_close(self->backend, &self->v, &v, true, MERCER_OK));
     MRC_TRY(self->backend->ops->triangular_solve(self->backend, &c, true, &inverse));
     return transform(self, k);
 }

@@ -123,7 +123,7 @@ static mercer_status add_batch(direct_state *self, const mercer_batch *batch)
 {
     mrc_centers *centers = self->centers;
     int64_t p = centers->p, m = batch->X.rows;
-    mercer_matrix b = mrc_view(self->block.data, p, m, MERCER_F64), y = mrc_rows(&self->y, 0, m);
+    mercer_matrix b = mrc_shaped(&self->block, p, m), y = mrc_rows(&self->y, 0, m);
     MRC_TRY(mrc_points_eval(centers, &self->z, &batch->X, &b));
     MRC_TRY(self->backend->ops->copy(self->backend, &y, &batch->Y));
     for (int64_t i = 0; i < m; i++) self->mass += batch->weights ? batch->weights[i] : 1;
@@ -154,7 +154,7 @@ static mercer_status add_rounding(direct_state *self)
     mercer_matrix one = mrc_view(&root, 1, 1, MERCER_F64);
     for (int64_t first = 0; first < p && root > 0; first += self->rows) {
         int64_t count = mrc_min(self->rows, p - first);
-        mercer_matrix b = mrc_view(self->block.data, p, count, MERCER_F64);
+        mercer_matrix b = mrc_shaped(&self->block, p, count);
         for (int64_t j = 0; j < count; j++) {
             mercer_matrix column = mrc_column(&b, j), entry = mrc_rows(&column, first + j, 1);
             MRC_TRY(backend->ops->copy(backend, &column, &self->zeros));
@@ -225,7 +225,8 @@ mercer_status mrc_judge_direct(mrc_judge *judge, const mercer_matrix *alpha)
     if (status == MERCER_OK) status = add_rounding(&self);
     if (status == MERCER_OK) status = solve(&self);
     mercer_matrix own = mrc_rows(&self.beta, centers->first, centers->z.rows);
-    if (status == MERCER_OK) status = mrc_check_finite(centers->context, "solver direct: alpha", &self.beta, NULL);
+    if (status == MERCER_OK)
+        status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);
     if (status == MERCER_OK) status = self.backend->ops->copy(self.backend, alpha, &own);
     release(&self);
     return status;

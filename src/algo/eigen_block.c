@@ -51,6 +51,7 @@ typedef struct block_method {
     mercer_matrix t, y;          /* (all, all) */
     mercer_matrix gram, inverse; /* (b, b) */
     double *theta;               /* (all) */
+    double *norms;               /* (all) scratch */
     int64_t columns;             /* of the basis so far */
     uint64_t seed;
 } block_method;
@@ -71,14 +72,21 @@ static mercer_status multiply(block_method *self, bool transpose, double alpha, 
 
 /* ---- Orthonormal columns ------------------------------------------------------------------------------------- */
 
-static void normalise_columns(const mercer_matrix *w)
+static mercer_status normalise_columns(block_method *self)
 {
-    for (int64_t j = 0; j < w->cols; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < w->rows; i++) sum += mrc_load(w, i, j) * mrc_load(w, i, j);
-        double factor = sum > 0 ? 1 / sqrt(sum) : 0;
-        for (int64_t i = 0; i < w->rows; i++) mrc_store(w, i, j, factor * mrc_load(w, i, j));
-    }
+    mrc_backend *backend = self->backend;
+    MRC_TRY(backend->ops->column_dots(backend, &self->w, &self->w, self->norms));
+    for (int64_t j = 0; j < self->b; j++) self->norms[j] = self->norms[j] > 0 ? 1 / sqrt(self->norms[j]) : 0;
+    return backend->ops->scale_columns(backend, &self->w, self->norms);
+}
+
+static mercer_status set_identity(mrc_backend *backend, const mercer_matrix *a)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, a, &host));
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->cols; j++) mrc_store(&host, i, j, i == j ? 1 : 0);
+    return mrc_host_close(backend, a, &host, true, MERCER_OK);
 }
 
 /* out <- W L^-T with W'W = L L'. */
@@ -87,8 +95,7 @@ static mercer_status orthonormalise_once(block_method *self, const mercer_matrix
     mrc_backend *backend = self->backend;
     MRC_TRY(multiply(self, true, 1, w, w, 0, &self->gram));
     MRC_TRY(backend->ops->cholesky(backend, &self->gram));
-    memset(self->inverse.data, 0, (size_t)(self->b * self->b) * sizeof(double));
-    for (int64_t i = 0; i < self->b; i++) mrc_store(&self->inverse, i, i, 1);
+    MRC_TRY(set_identity(backend, &self->inverse));
     MRC_TRY(backend->ops->triangular_solve(backend, &self->gram, true, &self->inverse));
     return multiply(self, false, 1, w, &self->inverse, 0, out);
 }
@@ -101,28 +108,30 @@ static mercer_status clean(block_method *self)
     for (int time = 0; time < 2 && self->columns > 0; time++) {
         MRC_TRY(multiply(self, true, 1, &basis, &self->w, 0, &inner));
         MRC_TRY(multiply(self, false, -1, &basis, &inner, 1, &self->w));
-        normalise_columns(&self->w);
+        MRC_TRY(normalise_columns(self));
     }
     return MERCER_OK;
 }
 
 /* W gets a little of random directions: its own stay the strongest of its span, and its columns become independent. */
-static void stir(block_method *self)
+static mercer_status stir(block_method *self)
 {
     mrc_stream stream = {self->seed, 0x73746972u + (uint64_t)self->columns};
     double size = 1e-3 / sqrt((double)self->s);
-    normalise_columns(&self->w);
+    mercer_matrix w;
+    MRC_TRY(normalise_columns(self));
+    MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
     for (int64_t i = 0; i < self->s; i++)
         for (int64_t j = 0; j < self->b; j++)
-            mrc_store(&self->w, i, j,
-                      mrc_load(&self->w, i, j) + size * mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+            mrc_store(&w, i, j, mrc_load(&w, i, j) + size * mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+    return mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK);
 }
 
 /* W, cleaned of the basis, orthonormal in `next`. MERCER_ERROR_NUMERIC if its columns are dependent. */
 static mercer_status orthonormalise(block_method *self, const mercer_matrix *next)
 {
     MRC_TRY(clean(self));
-    normalise_columns(&self->w);
+    MRC_TRY(normalise_columns(self));
     MRC_TRY(orthonormalise_once(self, &self->w, next));
     MRC_TRY(self->backend->ops->copy(self->backend, &self->w, next));
     MRC_TRY(clean(self));
@@ -137,7 +146,7 @@ static mercer_status append(block_method *self)
     mercer_status status = orthonormalise(self, &next);
     if (status ==
         MERCER_ERROR_NUMERIC) { /* a matrix of low rank, or converged pairs: nothing new but what is stirred in */
-        stir(self);
+        MRC_TRY(stir(self));
         status = orthonormalise(self, &next);
     }
     MRC_TRY(status);
@@ -157,18 +166,19 @@ static mercer_status grow_basis(block_method *self)
 
 /* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
 
-static double worst_residual(const block_method *self, int64_t r)
+/* |A v_i - theta_i v_i| / theta_1, the largest; W serves for the differences. */
+static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
 {
-    double worst = 0;
-    for (int64_t j = 0; j < r; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < self->s; i++) {
-            double error = mrc_load(&self->aq, i, j) - self->theta[j] * mrc_load(&self->q, i, j);
-            sum += error * error;
-        }
-        worst = fmax(worst, sqrt(sum) / self->theta[0]);
-    }
-    return worst;
+    mrc_backend *backend = self->backend;
+    mercer_matrix image = mrc_columns(&self->aq, 0, r), v = mrc_columns(&self->q, 0, r),
+                  w = mrc_columns(&self->w, 0, r);
+    MRC_TRY(backend->ops->copy(backend, &w, &v));
+    MRC_TRY(backend->ops->scale_columns(backend, &w, self->theta));
+    MRC_TRY(backend->ops->axpby(backend, 1, &image, -1, &w));
+    MRC_TRY(backend->ops->column_dots(backend, &w, &w, self->norms));
+    *worst = 0;
+    for (int64_t j = 0; j < r; j++) *worst = fmax(*worst, sqrt(self->norms[j]) / self->theta[0]);
+    return MERCER_OK;
 }
 
 /* The first b columns of Q and AQ become the Ritz vectors and their images; the basis is these alone. */
@@ -179,12 +189,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
     mercer_matrix t = corner(&self->t, k, k), y = corner(&self->y, k, self->b);
     MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
-    for (int64_t i = 0; i < k; i++) /* symmetric up to rounding: make it exactly so */
-        for (int64_t j = 0; j < i; j++) {
-            double mean = (mrc_load(&t, i, j) + mrc_load(&t, j, i)) / 2;
-            mrc_store(&t, i, j, mean);
-            mrc_store(&t, j, i, mean);
-        }
+    MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is, up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
     mercer_matrix *const both[] = {&self->q, &self->aq};
     for (int i = 0; i < 2; i++) {
@@ -199,14 +204,18 @@ static mercer_status rayleigh_ritz(block_method *self)
 static mercer_status iterate(block_method *self, int64_t r, uint64_t seed)
 {
     mrc_stream stream = {seed, 0x6569676eu};
+    mercer_matrix w;
+    MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
     for (int64_t i = 0; i < self->s; i++)
         for (int64_t j = 0; j < self->b; j++)
-            mrc_store(&self->w, i, j, mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+            mrc_store(&w, i, j, mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+    MRC_TRY(mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK));
     MRC_TRY(append(self));
     for (int round = 0; round < ROUNDS; round++) {
         MRC_TRY(grow_basis(self));
         MRC_TRY(rayleigh_ritz(self));
-        double worst = worst_residual(self, r);
+        double worst;
+        MRC_TRY(find_worst_residual(self, r, &worst));
         mrc_log(self->centers->context, MERCER_LOG_DEBUG, "eigensystem: round %d, residual %.1e", round, worst);
         if (worst <= TOLERANCE) break;
     }
@@ -228,16 +237,20 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
                      {&self.inverse, b, b}};
     enum { MATRICES = sizeof all / sizeof *all };
     void *theta = NULL;
-    mercer_status status = mrc_alloc(centers->context, &theta, self.all, sizeof(double), "Ritz values");
+    mercer_status status = mrc_alloc(centers->context, &theta, 2 * self.all, sizeof(double), "Ritz values");
     self.theta = theta;
+    self.norms = self.theta + self.all;
     for (int i = 0; i < MATRICES && status == MERCER_OK; i++)
         status = mrc_matrix_create(backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis");
     if (status == MERCER_OK) status = iterate(&self, r, seed);
     if (status == MERCER_OK) {
         mercer_matrix first = mrc_columns(&self.q, 0, r);
         memcpy(values, self.theta, (size_t)r * sizeof *values);
+        mercer_matrix host = {0};
         status = backend->ops->copy(backend, vectors, &first);
-        mrc_fix_signs(vectors);
+        if (status == MERCER_OK) status = mrc_host_open(backend, vectors, &host);
+        if (status == MERCER_OK) mrc_fix_signs(&host);
+        status = mrc_host_close(backend, vectors, &host, true, status);
     }
     for (int i = 0; i < MATRICES; i++) mrc_matrix_destroy(backend, all[i].matrix);
     mrc_free(centers->context, theta);

@@ -61,18 +61,26 @@ static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, c
                                  const double *values, double *residual)
 {
     mercer_matrix product;
+    void *sums;
     *residual = 0;
-    MRC_TRY(
-        mrc_matrix_create(centers->backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check"));
-    mercer_status status = mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product);
-    for (int64_t j = 0; j < vectors->cols && status == MERCER_OK; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < vectors->rows; i++) {
-            double error = mrc_load(&product, i, j) - values[j] * mrc_load(vectors, i, j);
-            sum += error * error;
+    MRC_TRY(mrc_alloc_zero(centers->context, &sums, vectors->cols, sizeof(double), "eigenvector check"));
+    mercer_status status =
+        mrc_matrix_create(centers->backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check");
+    if (status == MERCER_OK) status = mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product);
+    mercer_matrix image = {0}, v = {0};
+    if (status == MERCER_OK) status = mrc_host_open(centers->backend, &product, &image);
+    if (status == MERCER_OK) status = mrc_host_open(centers->backend, vectors, &v);
+    double *squares = sums;
+    for (int64_t i = 0; i < vectors->rows && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < vectors->cols; j++) {
+            double error = mrc_load(&image, i, j) - values[j] * mrc_load(&v, i, j);
+            squares[j] += error * error;
         }
-        *residual = fmax(*residual, sqrt(sum) / fmax(values[0], DBL_MIN));
-    }
+    for (int64_t j = 0; j < vectors->cols; j++)
+        *residual = fmax(*residual, sqrt(squares[j]) / fmax(values[0], DBL_MIN));
+    status = mrc_host_close(centers->backend, vectors, &v, false, status);
+    status = mrc_host_close(centers->backend, &product, &image, false, status);
+    mrc_free(centers->context, sums);
     mrc_matrix_destroy(centers->backend, &product);
     return status;
 }
@@ -177,12 +185,17 @@ mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *c
     if (status == MERCER_OK) status = mrc_points_matmul(centers, fresh, &system->points, &system->vectors, &phi, false);
     if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, centers->kernel, fresh, &diagonal);
     double top = 0, whole = 0;
+    mercer_matrix own = {0}, f = {0};
+    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &own);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &phi, &f);
     for (int64_t i = 0; i < fresh->rows && status == MERCER_OK; i++) {
-        double value = mrc_load(&diagonal, i, 0);
+        double value = mrc_load(&own, i, 0);
         whole = fmax(whole, value);
-        for (int64_t j = 0; j < system->q; j++) value -= system->d[j] * mrc_load(&phi, i, j) * mrc_load(&phi, i, j);
+        for (int64_t j = 0; j < system->q; j++) value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
         top = fmax(top, value);
     }
+    status = mrc_host_close(backend, &phi, &f, false, status);
+    status = mrc_host_close(backend, &diagonal, &own, false, status);
     /* Never above the plain diagonal, never so small that rounding decides. */
     *beta = fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
     mrc_matrix_destroy(backend, &diagonal);

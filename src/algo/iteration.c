@@ -62,9 +62,14 @@ static mercer_status create_correction(mrc_iteration *self)
     mercer_matrix ed;
     MRC_TRY(mrc_field_create(centers, &self->c, system->q, centers->real, "the preconditioner at the centers"));
     MRC_TRY(mrc_matrix_create(centers->backend, &ed, system->s, system->q, centers->real, "scaled eigenvectors"));
-    for (int64_t i = 0; i < system->s; i++)
-        for (int64_t j = 0; j < system->q; j++) mrc_store(&ed, i, j, mrc_load(&system->vectors, i, j) * system->d[j]);
-    mercer_status status = mrc_points_matmul(centers, &centers->z, &system->points, &ed, &self->c, false);
+    mercer_matrix from = {0}, to = {0};
+    mercer_status status = mrc_host_open(centers->backend, &system->vectors, &from);
+    if (status == MERCER_OK) status = mrc_host_open(centers->backend, &ed, &to);
+    for (int64_t i = 0; i < system->s && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < system->q; j++) mrc_store(&to, i, j, mrc_load(&from, i, j) * system->d[j]);
+    status = mrc_host_close(centers->backend, &ed, &to, true, status);
+    status = mrc_host_close(centers->backend, &system->vectors, &from, false, status);
+    if (status == MERCER_OK) status = mrc_points_matmul(centers, &centers->z, &system->points, &ed, &self->c, false);
     mrc_matrix_destroy(centers->backend, &ed);
     return status;
 }
@@ -132,7 +137,7 @@ void mrc_iteration_destroy(mrc_iteration *self)
     mercer_matrix *const all[] = {&self->alpha,  &self->c,       &self->sum,    &self->left,    &self->h,
                                   &self->theta,  &self->average, &self->points, &self->weights, &self->sample_weights,
                                   &self->values, &self->f,       &self->g,      &self->ks,      &self->u,
-                                  &self->du};
+                                  &self->du,     &self->x};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
     backend->ops->free(backend, self->sample_kept.memory);
     memset(self, 0, sizeof *self);
@@ -140,9 +145,28 @@ void mrc_iteration_destroy(mrc_iteration *self)
 
 /* ---- A step -------------------------------------------------------------------------------------------------- */
 
-static void clear(const mercer_matrix *a)
+static mercer_status clear(mrc_iteration *self, const mercer_matrix *a)
 {
-    if (a->data) memset(a->data, 0, (size_t)(a->rows * a->ld * mrc_dtype_size(a->dtype)));
+    mrc_backend *backend = self->centers->backend;
+    return a->data ? backend->ops->clear(backend, a) : MERCER_OK;
+}
+
+/* The batch where the backend's matrices live: look brings its points there once, for all products of the step. */
+static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *batch)
+{
+    mercer_batch local = *batch;
+    if (self->x.data) local.X = mrc_rows(&self->x, 0, batch->X.rows);
+    return local;
+}
+
+static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
+{
+    mrc_backend *backend = self->centers->backend;
+    if (backend->ops->capabilities(backend).memory == batch->X.memory) return MERCER_OK;
+    if (!self->x.data)
+        MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
+    mercer_matrix to = mrc_rows(&self->x, 0, batch->X.rows);
+    return backend->ops->copy(backend, &to, &batch->X);
 }
 
 /* F = f(X_m): the weights' part, then the temporary parts. */
@@ -168,9 +192,11 @@ mercer_status mrc_iteration_look(mrc_iteration *self, const mercer_batch *batch,
     double start = mrc_seconds();
     mercer_matrix f = mrc_rows(&self->f, 0, batch->X.rows);
     self->sample_kept.columns = 0;
-    MRC_TRY(forward(self, batch, &f));
+    MRC_TRY(take_in(self, batch));
+    mercer_batch local = local_batch(self, batch);
+    MRC_TRY(forward(self, &local, &f));
     *result = (mrc_loss){0};
-    mrc_loss_add(result, &f, &batch->Y);
+    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &batch->Y));
     self->forward_seconds += mrc_seconds() - start;
     return MERCER_OK;
 }
@@ -191,6 +217,46 @@ static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *
     return backend->ops->scale_rows(backend, &self->du, system->d);
 }
 
+/* y += D v, then x = D^-1 y */
+static mercer_status add_values(mrc_iteration *self, const mercer_matrix *y, const mercer_matrix *x)
+{
+    mrc_backend *backend = self->centers->backend;
+    const double *d = self->system->d;
+    mercer_matrix hy = {0}, hx = {0}, v = {0};
+    mercer_status status = mrc_host_open(backend, y, &hy);
+    if (status == MERCER_OK) status = mrc_host_open(backend, x, &hx);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &self->values, &v);
+    for (int64_t i = 0; i < self->system->q && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < y->cols; j++) {
+            double value = mrc_load(&hy, i, j) + d[i] * mrc_load(&v, i, j);
+            mrc_store(&hy, i, j, value);
+            mrc_store(&hx, i, j, d[i] > 0 ? value / d[i] : 0);
+        }
+    status = mrc_host_close(backend, &self->values, &v, false, status);
+    status = mrc_host_close(backend, x, &hx, true, status);
+    return mrc_host_close(backend, y, &hy, true, status);
+}
+
+/* v += -eta u + rate s Lambda D u; D u is in du. */
+static mercer_status follow_values(mrc_iteration *self, double eta, double rate)
+{
+    mrc_backend *backend = self->centers->backend;
+    const mrc_eigensystem *system = self->system;
+    mercer_matrix v = {0}, u = {0}, du = {0};
+    mercer_status status = mrc_host_open(backend, &self->values, &v);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &self->u, &u);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &self->du, &du);
+    for (int64_t i = 0; i < system->q && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < v.cols; j++) {
+            double value = mrc_load(&v, i, j);
+            if (eta != 0) value -= eta * mrc_load(&u, i, j);
+            mrc_store(&v, i, j, value + rate * (double)system->s * system->lambda[i] * mrc_load(&du, i, j));
+        }
+    status = mrc_host_close(backend, &self->du, &du, false, status);
+    status = mrc_host_close(backend, &self->u, &u, false, status);
+    return mrc_host_close(backend, &self->values, &v, true, status);
+}
+
 /* Shrinks f by rho and adds the preconditioner's correction of the ridge term. */
 static mercer_status apply_ridge(mrc_iteration *self, double rho)
 {
@@ -201,12 +267,7 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
         /* y = D E' f(X_s) = C' alpha + D v, then x = D^-1 y */
         mercer_matrix *y = &self->du, *x = &self->u;
         MRC_TRY(mrc_centers_inner(centers, &self->c, &self->alpha, y));
-        for (int64_t i = 0; i < system->q; i++)
-            for (int64_t j = 0; j < y->cols; j++) {
-                double value = mrc_load(y, i, j) + system->d[i] * mrc_load(&self->values, i, j);
-                mrc_store(y, i, j, value);
-                mrc_store(x, i, j, system->d[i] > 0 ? value / system->d[i] : 0);
-            }
+        MRC_TRY(add_values(self, y, x));
     }
     mercer_matrix weights = mrc_rows(&self->weights, 0, self->temporary);
     mercer_matrix *const shrinking[] = {&self->alpha, &self->sum, &weights, &self->sample_weights, &self->values};
@@ -221,12 +282,7 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
     MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &self->c, &self->u, 1, &self->sum));
     if (!uses_temporary(&self->options)) return MERCER_OK;
     MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &system->vectors, &self->du, 1, &self->sample_weights));
-    for (int64_t i = 0; i < system->q; i++)
-        for (int64_t j = 0; j < self->values.cols; j++)
-            mrc_store(&self->values, i, j,
-                      mrc_load(&self->values, i, j) +
-                          rho * (double)system->s * system->lambda[i] * mrc_load(&self->du, i, j));
-    return MERCER_OK;
+    return follow_values(self, 0, rho);
 }
 
 /* The temporary part takes the step: X_m with weights -eta g, the sample with eta E D u. */
@@ -241,12 +297,7 @@ static mercer_status append_temporary(mrc_iteration *self, const mercer_batch *b
     MRC_TRY(backend->ops->axpby(backend, -eta, g, 0, &weights));
     self->temporary += batch->X.rows;
     if (system->q == 0) return MERCER_OK;
-    if (self->options.ridge > 0)
-        for (int64_t i = 0; i < system->q; i++)
-            for (int64_t j = 0; j < g->cols; j++)
-                mrc_store(&self->values, i, j,
-                          mrc_load(&self->values, i, j) - eta * mrc_load(&self->u, i, j) +
-                              eta * (double)system->s * system->lambda[i] * mrc_load(&self->du, i, j));
+    if (self->options.ridge > 0) MRC_TRY(follow_values(self, eta, eta));
     return mrc_counted_gemm(self->centers, false, false, eta, &system->vectors, &self->du, 1, &self->sample_weights);
 }
 
@@ -276,9 +327,10 @@ static double step_size(const mrc_iteration *self, int64_t m)
     return base * self->halving * self->decay / self->heaviest;
 }
 
-mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *batch)
+mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *looked_at)
 {
     mrc_centers *centers = self->centers;
+    mercer_batch local = local_batch(self, looked_at), *batch = &local;
     mrc_backend *backend = centers->backend;
     const mrc_iteration_options *options = &self->options;
     double start = mrc_seconds(), eta = step_size(self, batch->X.rows);
@@ -316,12 +368,12 @@ mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *batch
 
 /* ---- Projection ---------------------------------------------------------------------------------------------- */
 
-static void drop_temporary(mrc_iteration *self)
+static mercer_status drop_temporary(mrc_iteration *self)
 {
-    clear(&self->sum);
-    clear(&self->sample_weights);
-    clear(&self->values);
     self->temporary = self->pending = 0;
+    MRC_TRY(clear(self, &self->sum));
+    MRC_TRY(clear(self, &self->sample_weights));
+    return clear(self, &self->values);
 }
 
 mercer_status mrc_iteration_project(mrc_iteration *self)
@@ -336,16 +388,16 @@ mercer_status mrc_iteration_project(mrc_iteration *self)
     if (self->options.carry) MRC_TRY(backend->ops->copy(backend, &self->left, &self->h));
     self->projections++;
     self->residual_sum += self->projection.residual;
-    drop_temporary(self);
+    MRC_TRY(drop_temporary(self));
+    MRC_TRY(backend->ops->sync(backend));
     self->projection_seconds += mrc_seconds() - start;
     return update_average(self);
 }
 
 mercer_status mrc_iteration_forget(mrc_iteration *self)
 {
-    drop_temporary(self);
-    clear(&self->left);
-    clear(&self->average);
     self->averaged = 0;
-    return MERCER_OK;
+    MRC_TRY(drop_temporary(self));
+    MRC_TRY(clear(self, &self->left));
+    return clear(self, &self->average);
 }

@@ -5,7 +5,7 @@
 
 #include "core/matrix.h"
 
-void mrc_loss_add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y)
+static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y)
 {
     for (int64_t i = 0; i < y->rows; i++) {
         int64_t guess = 0, truth = 0;
@@ -20,4 +20,12 @@ void mrc_loss_add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y
         loss->right += guess == truth;
     }
     loss->rows += y->rows;
+}
+
+mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, f, &host));
+    add(loss, &host, y);
+    return mrc_host_close(backend, f, &host, false, MERCER_OK);
 }

@@ -3,7 +3,7 @@
 #ifndef MRC_ALGO_LOSS_H
 #define MRC_ALGO_LOSS_H
 
-#include "core/context.h"
+#include "backend/backend.h"
 
 typedef struct mrc_loss {
     double squared_error;  /* sum over rows and outputs */
@@ -13,6 +13,6 @@ typedef struct mrc_loss {
 } mrc_loss;
 
 /* Adds the rows of predictions F (m, c) against targets Y (m, c) to the sums. */
-void mrc_loss_add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y);
+mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y);
 
 #endif

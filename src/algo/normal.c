@@ -95,12 +95,6 @@ void mrc_normal_destroy(mrc_normal *self)
 
 /* ---- Views --------------------------------------------------------------------------------------------------- */
 
-/* The same memory as a contiguous (rows, columns). */
-static mercer_matrix shaped(const mercer_matrix *room, int64_t rows, int64_t columns)
-{
-    return mrc_view(room->data, rows, columns, room->dtype);
-}
-
 /* Columns 0 .. c - 1 (half 0) or c .. 2c - 1 (half 1). */
 static mercer_matrix half_of(const mercer_matrix *matrix, int64_t c, int half)
 {
@@ -116,7 +110,7 @@ static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
 
 mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *alpha)
 {
-    mercer_matrix wide = shaped(&self->sum, self->sum.rows, self->c);
+    mercer_matrix wide = mrc_shaped(&self->sum, self->sum.rows, self->c);
     MRC_TRY(self->backend->ops->copy(self->backend, &wide, field));
     return mrc_centers_collect(self->centers, &wide, self->ids, self->p, alpha);
 }
@@ -154,7 +148,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
 static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const mercer_matrix *sum, bool first)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix wide = shaped(&self->both, h->rows, h->cols);
+    mercer_matrix wide = mrc_shaped(&self->both, h->rows, h->cols);
     if (first) return backend->ops->copy(backend, sum, h);
     if (h->dtype == MERCER_F64) return backend->ops->axpby(backend, 1, h, 1, sum);
     MRC_TRY(backend->ops->copy(backend, &wide, h));
@@ -166,7 +160,8 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 {
     mrc_judge *judge = self->judge;
     int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, out = kind == PASS_STEP ? c : 2 * c, rows = self->v.rows;
-    mercer_matrix v = shaped(&self->v, rows, in), h = shaped(&self->h, rows, out), sum = shaped(&self->sum, rows, out);
+    mercer_matrix v = mrc_shaped(&self->v, rows, in), h = mrc_shaped(&self->h, rows, out),
+                  sum = mrc_shaped(&self->sum, rows, out);
     bool first = true;
     for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
     if (kind == PASS_BEGIN) self->mass = 0;
@@ -176,7 +171,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         MRC_TRY(mrc_stream_next(judge->stream, judge->passes->most_rows, &batch));
         int64_t m = batch.X.rows;
         if (m == 0) break;
-        mercer_matrix g = shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
+        mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
         MRC_TRY(mrc_passes_forward(judge->passes, &batch, &v, &f));
         MRC_TRY(residuals(self, kind, &batch, &g, fit));
         MRC_TRY(mrc_passes_transpose(judge->passes, &batch, &g, &h));
@@ -185,7 +180,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         for (int64_t i = 0; i < m && kind == PASS_BEGIN; i++) self->mass += batch.weights ? batch.weights[i] : 1;
     }
     if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
-    mercer_matrix all = shaped(&self->both, self->p, out);
+    mercer_matrix all = mrc_shaped(&self->both, self->p, out);
     return mrc_centers_collect(self->centers, &sum, self->ids, self->p, &all);
 }
 
@@ -266,7 +261,7 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
                                const mercer_matrix *r, double *fit, const mercer_matrix *work)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix own = own_rows(self, alpha), v = shaped(&self->v, self->v.rows, self->c);
+    mercer_matrix own = own_rows(self, alpha), v = mrc_shaped(&self->v, self->v.rows, self->c);
     mercer_matrix left = half_of(&self->both, self->c, 0), right = half_of(&self->both, self->c, 1);
     MRC_TRY(backend->ops->copy(backend, &v, &own));
     MRC_TRY(pass(self, PASS_BEGIN, fit));
@@ -282,8 +277,8 @@ static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer
 {
     mrc_backend *backend = self->backend;
     int64_t columns = alpha ? 2 * self->c : self->c;
-    mercer_matrix all = shaped(&self->both, self->p, columns), own = own_rows(self, &all);
-    mercer_matrix v = shaped(&self->v, self->v.rows, columns);
+    mercer_matrix all = mrc_shaped(&self->both, self->p, columns), own = own_rows(self, &all);
+    mercer_matrix v = mrc_shaped(&self->v, self->v.rows, columns);
     MRC_TRY(backend->ops->column_dots(backend, d, d, self->scale));
     for (int64_t j = 0; j < self->c; j++) {
         bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
@@ -305,7 +300,7 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
     mrc_backend *backend = self->backend;
     MRC_TRY(load(self, d, alpha));
     MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
-    mercer_matrix all = shaped(&self->both, self->p, alpha ? 2 * self->c : self->c);
+    mercer_matrix all = mrc_shaped(&self->both, self->p, alpha ? 2 * self->c : self->c);
     for (int64_t j = 0; j < self->c; j++) {
         mercer_matrix from = mrc_column(&all, j), to = mrc_column(q, j);
         MRC_TRY(backend->ops->axpby(backend, self->scale[j], &from, 0, &to));

@@ -40,7 +40,7 @@ static mercer_status measure_samples(mrc_normal *self, const mercer_matrix *z, c
     MRC_TRY(mrc_stream_restart(self->judge->stream, 0));
     MRC_TRY(mrc_stream_next(self->judge->stream, MRC_SHIFT_SAMPLES, &batch));
     int64_t rows = batch.X.rows;
-    mercer_matrix k = mrc_view(block->data, self->p, rows, MERCER_F64);
+    mercer_matrix k = mrc_shaped(block, self->p, rows);
     MRC_TRY(mrc_points_eval(self->centers, z, &batch.X, &k));
     MRC_TRY(mrc_spd_solve(self->centers, &self->l, &k));
     MRC_TRY(backend->ops->column_dots(backend, &k, &k, sums));
@@ -54,7 +54,7 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
                                    double *mean)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix probes = mrc_view(block->data, self->p, PROBES, MERCER_F64);
+    mercer_matrix probes = mrc_shaped(block, self->p, PROBES);
     mercer_matrix host = mrc_view(signs, self->p, 1, MERCER_F64);
     mrc_stream stream = {0, 0x73686966u};
     for (int64_t j = 0; j < PROBES; j++) {

@@ -91,7 +91,11 @@ static bool all_cached(const mrc_passes *passes, const mercer_batch *batch)
 /* The block of a batch as it lies in the kept room of a rank. */
 static mercer_matrix kept_block(const mrc_passes *passes, int shard, int64_t rows)
 {
-    return mrc_view(passes->kept[shard].memory, rows, passes->centers->shard[shard].rows, passes->centers->real);
+    mrc_backend *backend = passes->centers->backend;
+    mercer_matrix block =
+        mrc_view(passes->kept[shard].memory, rows, passes->centers->shard[shard].rows, passes->centers->real);
+    block.memory = backend->ops->capabilities(backend).memory;
+    return block;
 }
 
 static bool has_room(const mrc_passes *passes, int64_t rows)

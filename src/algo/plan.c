@@ -44,9 +44,11 @@ static void rate_machine(mrc_planner *self)
 {
     static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9}; /* by instruction set, float */
     int threads = self->request->threads;
-    self->rate = per_thread[self->request->context->isa] * threads;
-    self->rate_double = self->rate / 2;
-    self->bandwidth = 6e9 * (threads < 4 ? threads : 4);
+    mrc_backend *backend = self->request->context->backend;
+    mrc_capabilities machine = backend ? backend->ops->capabilities(backend) : (mrc_capabilities){0};
+    self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->context->isa] * threads;
+    self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
+    self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);
     self->real_size = mrc_dtype_size(self->request->real);
     self->point_size = mrc_dtype_size(self->request->points);
     if (self->request->real == MERCER_F64) self->rate = self->rate_double;
@@ -55,7 +57,9 @@ static void rate_machine(mrc_planner *self)
 static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
-    self->plan->budget = self->request->budget > 0 ? self->request->budget : asked > 0 ? asked : mrc_free_memory() / 2;
+    mrc_backend *backend = self->request->context->backend;
+    int64_t available = backend ? backend->ops->free_memory(backend) : mrc_free_memory();
+    self->plan->budget = self->request->budget > 0 ? self->request->budget : asked > 0 ? asked : available / 2;
     say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
         asked > 0 ? "given" : "half of what is free");
 }

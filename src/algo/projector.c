@@ -68,17 +68,9 @@ void mrc_projector_free(mrc_projector *projector)
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
-static mercer_status clear(mrc_centers *centers, const mercer_matrix *field)
-{
-    /* Row by row: a field may be a part of something wider. */
-    for (int64_t i = 0; i < field->rows; i++)
-        memset(mrc_row(field, i), 0, (size_t)(field->cols * mrc_dtype_size(field->dtype)));
-    return centers->backend->ops->sync(centers->backend);
-}
-
 static mercer_status not_finite(mrc_projector *projector, const mercer_matrix *theta, const char *what)
 {
-    MRC_TRY(clear(projector->centers, theta));
+    MRC_TRY(projector->centers->backend->ops->clear(projector->centers->backend, theta));
     return mrc_fail(projector->centers->context, MERCER_ERROR_NUMERIC, "projection (%s): %s is not finite",
                     projector->ops->name, what);
 }
@@ -89,7 +81,7 @@ mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, cons
     mrc_centers *centers = projector->centers;
     double left;
     *report = (mrc_projection){0};
-    MRC_TRY(clear(centers, theta));
+    MRC_TRY(centers->backend->ops->clear(centers->backend, theta));
     MRC_TRY(mrc_centers_norm(centers, h, &projector->h_norm));
     if (projector->h_norm == 0) return MERCER_OK;
     if (!isfinite(projector->h_norm)) return not_finite(projector, theta, "the right-hand side");

@@ -71,6 +71,19 @@ static void destroy(mrc_projector *projector)
     mrc_free(centers->context, self);
 }
 
+/* The upper triangle of a, mirrored: see above. */
+static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
+{
+    mercer_matrix from = {0}, host = {0};
+    mercer_status status = mrc_host_open(backend, a, &from);
+    if (status == MERCER_OK) status = mrc_host_open(backend, to, &host);
+    for (int64_t i = 0; i < to->rows && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < to->cols; j++)
+            mrc_store(&host, i, j, i <= j ? mrc_load(&from, i, j) : mrc_load(&from, j, i));
+    status = mrc_host_close(backend, to, &host, true, status);
+    return mrc_host_close(backend, a, &from, false, status);
+}
+
 /* a (q, q) f64 and its factor in self->factor, whose leading part is used; fewer columns if it must be. */
 static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer_matrix *a)
 {
@@ -79,9 +92,7 @@ static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer
     mercer_status status = MERCER_OK;
     for (; q > 0; q -= mrc_max(1, q / 8)) {
         self->factor.rows = self->factor.cols = q;
-        for (int64_t i = 0; i < q; i++) /* the upper triangle, mirrored: see above */
-            for (int64_t j = 0; j < q; j++)
-                mrc_store(&self->factor, i, j, i <= j ? mrc_load(a, i, j) : mrc_load(a, j, i));
+        MRC_TRY(mirror(backend, a, &self->factor));
         status = backend->ops->cholesky(backend, &self->factor);
         if (status != MERCER_ERROR_NUMERIC) break;
     }

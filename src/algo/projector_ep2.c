@@ -55,16 +55,21 @@ static void destroy(mrc_projector *projector)
 }
 
 /* K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel, in place of K(z,z). */
-static void precondition_diagonal(const ep2 *self, const mercer_matrix *diagonal)
+static mercer_status precondition_diagonal(const ep2 *self, mrc_backend *backend, const mercer_matrix *diagonal)
 {
-    for (int64_t i = 0; i < diagonal->rows; i++) {
-        double value = mrc_load(diagonal, i, 0);
+    mercer_matrix host = {0}, all = {0};
+    mercer_status status = mrc_host_open(backend, diagonal, &host);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &self->g, &all);
+    for (int64_t i = 0; i < diagonal->rows && status == MERCER_OK; i++) {
+        double value = mrc_load(&host, i, 0);
         for (int64_t j = 0; j < self->system.q; j++) {
-            double g = mrc_load(&self->g, i, j);
+            double g = mrc_load(&all, i, j);
             value -= self->system.d[j] * g * g;
         }
-        mrc_store(diagonal, i, 0, value);
+        mrc_store(&host, i, 0, value);
     }
+    status = mrc_host_close(backend, &self->g, &all, false, status);
+    return mrc_host_close(backend, diagonal, &host, true, status);
 }
 
 /* beta over all centers: G has what it takes, and an estimate from some would let the step explode on an outlier. */
@@ -79,11 +84,14 @@ static mercer_status find_beta(ep2 *self, mrc_centers *centers)
         status = mrc_alloc(centers->context, &ids, centers->p, sizeof(int64_t), "numbers of centers");
     for (int64_t i = 0; i < centers->p && status == MERCER_OK; i++) ((int64_t *)ids)[i] = i;
     if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, centers->kernel, &centers->z, &diagonal);
-    if (status == MERCER_OK) precondition_diagonal(self, &diagonal);
+    if (status == MERCER_OK) status = precondition_diagonal(self, backend, &diagonal);
     if (status == MERCER_OK) status = mrc_centers_collect(centers, &diagonal, ids, centers->p, &all);
     self->beta = self->system.tail;
+    mercer_matrix host = {0};
+    if (status == MERCER_OK) status = mrc_host_open(backend, &all, &host);
     for (int64_t i = 0; i < centers->p && status == MERCER_OK; i++)
-        self->beta = fmax(self->beta, BETA_MARGIN * mrc_load(&all, i, 0));
+        self->beta = fmax(self->beta, BETA_MARGIN * mrc_load(&host, i, 0));
+    status = mrc_host_close(backend, &all, &host, false, status);
     mrc_free(centers->context, ids);
     mrc_matrix_destroy(backend, &all);
     mrc_matrix_destroy(backend, &diagonal);

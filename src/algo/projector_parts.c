@@ -154,7 +154,10 @@ static mercer_status trace_of(mrc_centers *centers, const mercer_matrix *points,
     *trace = 0;
     MRC_TRY(mrc_matrix_create(backend, &diagonal, points->rows, 1, MERCER_F64, "the diagonal of a block"));
     mercer_status status = backend->ops->kernel_diagonal(backend, centers->kernel, points, &diagonal);
-    for (int64_t i = 0; i < points->rows && status == MERCER_OK; i++) *trace += mrc_load(&diagonal, i, 0);
+    mercer_matrix host = {0};
+    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &host);
+    for (int64_t i = 0; i < points->rows && status == MERCER_OK; i++) *trace += mrc_load(&host, i, 0);
+    status = mrc_host_close(backend, &diagonal, &host, false, status);
     mrc_matrix_destroy(backend, &diagonal);
     return status;
 }

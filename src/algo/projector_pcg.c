@@ -108,10 +108,13 @@ static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, cons
 static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
                                 const double *b, const mercer_matrix *y)
 {
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(centers->backend, &w->diagonal, &host));
     for (int64_t j = 0; j < x->cols; j++) {
         double ratio = a[j] > 0 && b[j] > 0 ? a[j] / b[j] : 0;
-        mrc_store(&w->diagonal, j, j, isfinite(ratio) ? ratio : 0);
+        mrc_store(&host, j, j, isfinite(ratio) ? ratio : 0);
     }
+    MRC_TRY(mrc_host_close(centers->backend, &w->diagonal, &host, true, MERCER_OK));
     return mrc_counted_gemm(centers, false, false, sign, x, &w->diagonal, 1, y);
 }
 

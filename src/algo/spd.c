@@ -84,15 +84,13 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix ones;
-    double one = 1, unused;
+    double unused;
     void *pivots = NULL;
-    mercer_matrix first = mrc_view(&one, 1, 1, MERCER_F64);
     mercer_status status = mrc_matrix_create(backend, &ones, l->rows, 1, MERCER_F64, "a column of ones");
     if (status == MERCER_OK) status = mrc_alloc(centers->context, &pivots, l->rows, sizeof(double), "pivots");
-    for (int64_t i = 0; i < l->rows && status == MERCER_OK; i++) {
-        mercer_matrix to = mrc_rows(&ones, i, 1);
-        status = backend->ops->copy(backend, &to, &first);
-    }
+    mercer_matrix host = mrc_view(pivots, l->rows, 1, MERCER_F64);
+    for (int64_t i = 0; i < l->rows && status == MERCER_OK; i++) mrc_store(&host, i, 0, 1);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &ones, &host);
     if (status == MERCER_OK) status = try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
     mrc_free(centers->context, pivots);
     mrc_matrix_destroy(backend, &ones);
@@ -129,6 +127,14 @@ mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory
     mrc_free(centers->context, list);
     *all = *memory;
     return status;
+}
+
+mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns)
+{
+    mercer_matrix view = *room;
+    view.rows = rows;
+    view.cols = view.ld = columns;
+    return view;
 }
 
 mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j)

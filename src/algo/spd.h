@@ -43,5 +43,7 @@ mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory
 
 /* Column j of a matrix, as a view (rows, 1). */
 mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j);
+/* The same memory as a contiguous (rows, columns). */
+mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns);
 
 #endif

@@ -72,7 +72,7 @@ const mercer_matrix *mrc_trainer_candidate(const mrc_trainer *self)
 
 mercer_status mrc_trainer_publish(mrc_trainer *self, const mercer_matrix *alpha)
 {
-    if (mrc_check_finite(self->context, "weights", alpha, NULL) != MERCER_OK)
+    if (mrc_matrix_check_finite(self->backend, "weights", alpha, NULL) != MERCER_OK)
         return mrc_fail(self->context, MERCER_ERROR_NUMERIC,
                         "training ended in weights that are not finite; the model keeps its old ones");
     mercer_matrix to = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);

@@ -103,6 +103,36 @@ static void list_all(mrc_trainer *self, const mrc_state *own, mrc_state *state)
     }
 }
 
+/* Files know host memory only. live: the matrices of the list where they live. */
+static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix *live)
+{
+    for (int i = 0; i < state->matrix_count; i++) {
+        live[i] = state->matrices[i].value;
+        state->matrices[i].value.data = NULL; /* nothing to close, should this or an earlier one fail */
+    }
+    for (int i = 0; i < state->matrix_count; i++)
+        MRC_TRY(mrc_host_open(self->backend, &live[i], &state->matrices[i].value));
+    return MERCER_OK;
+}
+
+static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer_matrix *live, bool changed,
+                               mercer_status status)
+{
+    for (int i = 0; i < state->matrix_count; i++)
+        status = mrc_host_close(self->backend, &live[i], &state->matrices[i].value, changed, status);
+    return status;
+}
+
+static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matrix *weights)
+{
+    mercer_matrix live[MRC_STATE_MATRICES], host = {0};
+    mercer_status status = open_all(self, state, live);
+    if (status == MERCER_OK) status = mrc_host_open(self->backend, weights, &host);
+    if (status == MERCER_OK) status = self->keeper.save(self->keeper.user, state, &host);
+    status = mrc_host_close(self->backend, weights, &host, false, status);
+    return close_all(self, state, live, false, status);
+}
+
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const mercer_matrix *weights, bool now)
@@ -114,7 +144,7 @@ mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const me
     if (self->projector) self->projector_calls = self->projector->calls;
     list_all(self, own, &state);
     if (state.overflow) return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "the state of training is too long");
-    mercer_status status = self->keeper.save(self->keeper.user, &state, weights);
+    mercer_status status = save(self, &state, weights);
     self->last_keep = mrc_seconds();
     if (status == MERCER_OK || now) return status;
     mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint written, training goes on: %s",
@@ -176,7 +206,10 @@ mercer_status mrc_trainer_recall(mrc_trainer *self, mrc_state *own)
         MRC_TRY(mrc_field_create(&self->centers, &self->best, self->target.weights->cols, self->centers.real,
                                  "the best weights"));
     list_all(self, own, &state); /* sizes are known now */
-    MRC_TRY(self->keeper.load_matrices(self->keeper.user, &state));
+    mercer_matrix live[MRC_STATE_MATRICES];
+    mercer_status status = open_all(self, &state, live);
+    if (status == MERCER_OK) status = self->keeper.load_matrices(self->keeper.user, &state);
+    MRC_TRY(close_all(self, &state, live, true, status));
     self->earlier_seconds = self->kept_seconds;
     self->last_keep = mrc_seconds();
     if (self->projector) self->projector->calls = self->projector_calls;

@@ -58,13 +58,16 @@ static mercer_status check_centers_are_samples(mrc_trainer *self, const mercer_m
         return mrc_fail(self->context, MERCER_ERROR_SHAPE,
                         "solver %s has the samples as centers: the model has %lld centers, the source %lld samples",
                         self->plan.shown.solver, (long long)z->rows, (long long)n);
-    for (int64_t i = 0; i < sample->rows; i++)
-        for (int64_t k = 0; k < z->cols; k++)
-            if (mrc_load(sample, i, k) != mrc_load(z, rows[i], k))
-                return mrc_fail(self->context, MERCER_ERROR_DATA,
-                                "solver %s has the samples as centers: sample %lld differs from center %lld",
-                                self->plan.shown.solver, (long long)rows[i], (long long)rows[i]);
-    return MERCER_OK;
+    mercer_matrix x;
+    mercer_status status = MERCER_OK;
+    MRC_TRY(mrc_host_open(self->backend, sample, &x));
+    for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++)
+        for (int64_t k = 0; k < z->cols && status == MERCER_OK; k++)
+            if (mrc_load(&x, i, k) != mrc_load(z, rows[i], k))
+                status = mrc_fail(self->context, MERCER_ERROR_DATA,
+                                  "solver %s has the samples as centers: sample %lld differs from center %lld",
+                                  self->plan.shown.solver, (long long)rows[i], (long long)rows[i]);
+    return mrc_host_close(self->backend, sample, &x, false, status);
 }
 
 /* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the sample. */
@@ -76,7 +79,10 @@ static mercer_status find_plain_top(mrc_trainer *self, const mercer_matrix *samp
     if (status == MERCER_OK)
         status = mrc_matrix_create(self->backend, &values, sample->rows, 1, centers->real, "a vector");
     if (status == MERCER_OK) status = mrc_field_create(centers, &smooth, 1, centers->real, "a vector");
-    for (int64_t i = 0; i < v.rows && status == MERCER_OK; i++) mrc_store(&v, i, 0, 1);
+    mercer_matrix ones = {0};
+    if (status == MERCER_OK) status = mrc_host_open(self->backend, &v, &ones);
+    for (int64_t i = 0; i < v.rows && status == MERCER_OK; i++) mrc_store(&ones, i, 0, 1);
+    status = mrc_host_close(self->backend, &v, &ones, true, status);
     *top = 0;
     for (int step = 0; step < POWER_STEPS && status == MERCER_OK; step++) {
         double norm = 0;
@@ -117,6 +123,15 @@ static mercer_status find_plain_beta(mrc_trainer *self, const mercer_matrix *sam
     return status;
 }
 
+/* *top: the larger of itself and the first values of a diagonal. */
+static mercer_status raise_to(mrc_trainer *self, const mercer_matrix *diagonal, int64_t rows, double *top)
+{
+    mercer_matrix first = mrc_rows(diagonal, 0, rows), host;
+    MRC_TRY(mrc_host_open(self->backend, &first, &host));
+    for (int64_t i = 0; i < rows; i++) *top = fmax(*top, mrc_load(&host, i, 0));
+    return mrc_host_close(self->backend, &first, &host, false, MERCER_OK);
+}
+
 /*
  * Where K(x,x) is not the same everywhere, the rows seen so far say too little of its largest value: one pass over the data finds it, and
  * beta grows in proportion.
@@ -130,13 +145,13 @@ static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
     MRC_TRY(
         mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, MRC_READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
     mercer_status status = backend->ops->kernel_diagonal(backend, self->target.kernel, fresh, &diagonal);
-    for (int64_t i = 0; i < fresh->rows && status == MERCER_OK; i++) seen = fmax(seen, mrc_load(&diagonal, i, 0));
+    if (status == MERCER_OK) status = raise_to(self, &diagonal, fresh->rows, &seen);
     if (status == MERCER_OK) status = mrc_stream_restart(&self->stream, -1);
     for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
         status = mrc_stream_next(&self->stream, MRC_READ_ROWS, &batch);
         if (status == MERCER_OK)
             status = backend->ops->kernel_diagonal(backend, self->target.kernel, &batch.X, &diagonal);
-        for (int64_t i = 0; i < batch.X.rows && status == MERCER_OK; i++) all = fmax(all, mrc_load(&diagonal, i, 0));
+        if (status == MERCER_OK) status = raise_to(self, &diagonal, batch.X.rows, &all);
     }
     mrc_matrix_destroy(backend, &diagonal);
     if (status == MERCER_OK && all > seen && seen > 0) self->report.beta *= all / seen;

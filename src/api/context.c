@@ -39,6 +39,9 @@ static mercer_status read_options(mercer_context_options *ours, const mercer_con
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
     if (!ours->allocator.allocate != !ours->allocator.release)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
+    if (ours->arithmetic && strcmp(ours->arithmetic, "accurate") != 0 && strcmp(ours->arithmetic, "fast") != 0)
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: accurate, fast",
+                        ours->arithmetic);
     return MERCER_OK;
 }
 
@@ -76,6 +79,7 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     context->log_level = chosen.log_level ? chosen.log_level : MERCER_LOG_WARNING;
     context->threads = chosen.threads ? chosen.threads : mrc_processors();
     context->isa = isa;
+    context->fast = chosen.arithmetic && strcmp(chosen.arithmetic, "fast") == 0;
     mercer_status status = mrc_backend_create(&context->backend, context, chosen.backend);
     if (status != MERCER_OK) {
         mrc_fail(NULL, status, "%s", context->error); /* the context goes, its message stays */

@@ -9,6 +9,8 @@
  *     A backend fails only for lack of memory, for lack of support, on numerical breakdown or when a user callback fails;
  *     it then records a message and leaves outputs that it promises to keep as they were.
  *   - Any size may be 0. Any leading dimension is allowed.
+ *   - Matrices lie where their views say: in host memory, or in memory that alloc gave. A backend whose memory is not the
+ *     host's takes both, in any mixture. What it writes to the host is there when the operation returns.
  *   - Results do not depend on the number of threads. Reductions are local; src/comm makes them global.
  *
  * Letters: m rows of X, p rows of Z (centers), d features, c outputs. Matrices are row-major.
@@ -27,6 +29,7 @@ typedef struct mrc_backend_ops mrc_backend_ops;
 struct mrc_backend {
     const mrc_backend_ops *ops; /* complete: optional operations are filled with defaults */
     mercer_context *context;    /* for allocation, threads, messages */
+    int device;                 /* which of several: the number behind the colon of "cuda:0" */
     void *state;                /* the backend's own */
 };
 
@@ -70,6 +73,8 @@ typedef struct mrc_capabilities {
     const char *isa;      /* what it was tuned to, for people */
     int point_dtypes;     /* set of MRC_ACCEPT_...: X and Z */
     mercer_memory memory; /* where its matrices live */
+    /* What it computes and moves in a second, roughly, for plans; 0: judged by the instruction set. */
+    double rate, rate_double, bandwidth;
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -100,6 +105,8 @@ struct mrc_backend_ops {
     mercer_status (*gemm)(mrc_backend *backend, const mrc_gemm *job);
 
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
+    mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
+    int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
@@ -131,13 +138,16 @@ struct mrc_backend_ops {
        f64. */
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
 };
 
 /* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */
 extern const mrc_backend_ops *const mrc_backend_registry[];
 
-/* Makes the backend of that name (NULL: the default) for context. On failure *out is NULL. */
+/* Makes the backend of that name (NULL: the default; "auto": the first that is there of those with memory of their own,
+   else the default; "name:2": its device 2) for context. On failure *out is NULL. */
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
 
@@ -155,6 +165,14 @@ mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const
 /* MERCER_ERROR_DTYPE if copy does not convert one type to the other. */
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_host_sync(mrc_backend *backend);
+
+/*
+ * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there are
+ * some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
+ */
+mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
+mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,
+                             mercer_status status);
 
 /* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */
 void mrc_fix_signs(const mercer_matrix *vectors);

@@ -5,6 +5,7 @@
  */
 #include "backend/dense.h"
 
+#include "core/clock.h"
 #include "core/half.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -27,6 +28,21 @@ mercer_status mrc_host_sync(mrc_backend *backend)
 {
     (void)backend;
     return MERCER_OK;
+}
+
+static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *matrix)
+{
+    (void)backend;
+    size_t bytes = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
+    /* Row by row: a view may be a part of something wider. */
+    for (int64_t i = 0; i < matrix->rows && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
+    return MERCER_OK;
+}
+
+static int64_t default_free_memory(mrc_backend *backend)
+{
+    (void)backend;
+    return mrc_free_memory();
 }
 
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
@@ -184,6 +200,26 @@ static mercer_status default_scale_rows(mrc_backend *backend, const mercer_matri
     return MERCER_OK;
 }
 
+static mercer_status default_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mrc_store(x, i, j, factors[j] * mrc_load(x, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    (void)backend;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < i; j++) {
+            double mean = (mrc_load(a, i, j) + mrc_load(a, j, i)) / 2;
+            mrc_store(a, i, j, mean);
+            mrc_store(a, j, i, mean);
+        }
+    return MERCER_OK;
+}
+
 static mercer_status default_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y,
                                          double *out)
 {
@@ -196,6 +232,8 @@ static mercer_status default_column_dots(mrc_backend *backend, const mercer_matr
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
+    if (!ops->clear) ops->clear = default_clear;
+    if (!ops->free_memory) ops->free_memory = default_free_memory;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
@@ -208,5 +246,7 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
     if (!ops->axpby) ops->axpby = default_axpby;
     if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
+    if (!ops->scale_columns) ops->scale_columns = default_scale_columns;
+    if (!ops->symmetrise) ops->symmetrise = default_symmetrise;
     if (!ops->column_dots) ops->column_dots = default_column_dots;
 }

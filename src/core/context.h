@@ -7,6 +7,8 @@
 
 #include "core/cpuinfo.h"
 
+#include <stdbool.h>
+
 struct mrc_backend;
 
 enum { MRC_ERROR_CHARS = 1024 };
@@ -18,6 +20,7 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
+    bool fast;                   /* float products may be rounded to half precision where a machine gains by it */
     struct mrc_backend *backend; /* made and released by src/api, which alone knows backends and contexts */
     int64_t bytes_now;           /* counted by core/memory.c */
     int64_t bytes_peak;

@@ -34,6 +34,13 @@ void mrc_raw_free(const mercer_allocator *allocator, void *memory)
         allocator->release(allocator->user, memory);
 }
 
+void mrc_count_bytes(mercer_context *context, int64_t bytes)
+{
+    context->bytes_now += bytes;
+    context->bytes_peak = mrc_max(context->bytes_peak, context->bytes_now);
+    context->bytes_high = mrc_max(context->bytes_high, context->bytes_now);
+}
+
 mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int64_t size, const char *what)
 {
     *out = NULL;
@@ -45,9 +52,7 @@ mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int6
     if (!block)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes, what);
     memcpy(block, &total, sizeof total);
-    context->bytes_now += total;
-    context->bytes_peak = mrc_max(context->bytes_peak, context->bytes_now);
-    context->bytes_high = mrc_max(context->bytes_high, context->bytes_now);
+    mrc_count_bytes(context, total);
     *out = block + MRC_ALIGNMENT;
     return MERCER_OK;
 }
@@ -65,7 +70,7 @@ void mrc_free(mercer_context *context, void *memory)
     char *block = (char *)memory - MRC_ALIGNMENT;
     int64_t total;
     memcpy(&total, block, sizeof total);
-    context->bytes_now -= total;
+    mrc_count_bytes(context, -total);
     mrc_raw_free(&context->allocator, block);
 }
 

@@ -44,6 +44,9 @@ mercer_status mrc_alloc_zero(mercer_context *context, void **out, int64_t count,
 /* Releases what mrc_alloc gave; NULL is fine. */
 void mrc_free(mercer_context *context, void *memory);
 
+/* Counts bytes that somebody else holds for the context, on a device: taken if positive, given back if negative. */
+void mrc_count_bytes(mercer_context *context, int64_t bytes);
+
 /* The raw form, for making the context itself: no counting, no message. NULL on failure. */
 void *mrc_raw_alloc(const mercer_allocator *allocator, size_t bytes);
 void mrc_raw_free(const mercer_allocator *allocator, void *memory);

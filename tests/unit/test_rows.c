@@ -156,10 +156,28 @@ static void scale_on(mrc_backend *backend)
             for (int64_t j = 0; j < x.cols; j++) {
                 long double wanted = (long double)factors[i] * mrc_load(&old, i, j);
                 check_close(mrc_load(&x, i, j), wanted, fabsl(wanted), 2, unit_of(dtype), "scale_rows");
+                mrc_store(&old, i, j, mrc_load(&x, i, j));
+            }
+        assert_succeeds(backend->context, backend->ops->scale_columns(backend, &x, factors));
+        for (int64_t i = 0; i < x.rows; i++)
+            for (int64_t j = 0; j < x.cols; j++) {
+                long double wanted = (long double)factors[j] * mrc_load(&old, i, j);
+                check_close(mrc_load(&x, i, j), wanted, fabsl(wanted), 2, unit_of(dtype), "scale_columns");
             }
         assert_true(sentinels_intact(&x));
         free(x.data), free(old.data);
     }
+}
+
+static void symmetrise_on(mrc_backend *backend)
+{
+    mercer_matrix a = filled(33, 33, MERCER_F64, 21), old = filled(33, 33, MERCER_F64, 21);
+    assert_succeeds(backend->context, backend->ops->symmetrise(backend, &a));
+    for (int64_t i = 0; i < 33; i++)
+        for (int64_t j = 0; j < 33; j++)
+            assert_true(mrc_load(&a, i, j) == (mrc_load(&old, i, j) + mrc_load(&old, j, i)) / 2);
+    assert_true(sentinels_intact(&a));
+    free(a.data), free(old.data);
 }
 
 static void column_sums_on(mrc_backend *backend)
@@ -214,13 +232,23 @@ static void memory_on(mrc_backend *backend)
     assert_succeeds(backend->context, backend->ops->alloc(backend, &memory, 1000, "a test"));
     assert_non_null(memory);
     assert_true(backend->context->bytes_now >= before + 1000);
-    memset(memory, 1, 1000);
+    mercer_matrix view = mrc_view(memory, 10, 100, MERCER_U8), host;
+    view.memory = backend->ops->capabilities(backend).memory;
+    assert_succeeds(backend->context, backend->ops->clear(backend, &view));
     assert_succeeds(backend->context, backend->ops->sync(backend));
+    assert_succeeds(backend->context, mrc_host_open(backend, &view, &host));
+    for (int i = 0; i < 1000; i++) assert_int_equal(((unsigned char *)host.data)[i], 0);
+    memset(host.data, 1, 1000);
+    assert_succeeds(backend->context, mrc_host_close(backend, &view, &host, true, MERCER_OK));
+    assert_succeeds(backend->context, mrc_host_open(backend, &view, &host));
+    for (int i = 0; i < 1000; i++) assert_int_equal(((unsigned char *)host.data)[i], 1);
+    assert_succeeds(backend->context, mrc_host_close(backend, &view, &host, false, MERCER_OK));
     backend->ops->free(backend, memory);
     assert_int_equal(backend->context->bytes_now, before);
     mrc_capabilities can = backend->ops->capabilities(backend);
     assert_non_null(can.isa);
-    assert_int_equal(can.memory, MERCER_HOST);
+    assert_true(can.memory == MERCER_HOST || can.memory == MERCER_CUDA);
+    assert_true(backend->ops->free_memory(backend) > 0);
     assert_int_equal(can.point_dtypes & MRC_ACCEPT_REAL, MRC_ACCEPT_REAL);
 }
 
@@ -233,7 +261,7 @@ static void test_defaults_complete_a_table(void **state)
         mrc_backend_fill_defaults(&ops);
         assert_true(ops.kernel_eval && ops.kernel_diagonal && ops.row_sqnorms && ops.column_mean && ops.eigen_top);
         assert_true(ops.cholesky && ops.triangular_solve && ops.gather_rows && ops.scatter_add_rows && ops.axpby);
-        assert_true(ops.scale_rows && ops.column_dots);
+        assert_true(ops.scale_rows && ops.scale_columns && ops.column_dots && ops.symmetrise && ops.clear);
         if (mrc_backend_registry[b]->axpby) assert_true(ops.axpby == mrc_backend_registry[b]->axpby);
     }
 }
@@ -261,6 +289,7 @@ ON_EVERY_BACKEND(gather)
 ON_EVERY_BACKEND(scatter)
 ON_EVERY_BACKEND(axpby)
 ON_EVERY_BACKEND(scale)
+ON_EVERY_BACKEND(symmetrise)
 ON_EVERY_BACKEND(column_sums)
 ON_EVERY_BACKEND(row_sqnorms)
 ON_EVERY_BACKEND(memory)
@@ -268,11 +297,17 @@ ON_EVERY_BACKEND(memory)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),        cmocka_unit_test(test_gather_halves),
-        cmocka_unit_test(test_gather),      cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_axpby),       cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_column_sums), cmocka_unit_test(test_row_sqnorms),
-        cmocka_unit_test(test_memory),      cmocka_unit_test(test_defaults_complete_a_table),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_gather_halves),
+        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_axpby),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_symmetrise),
+        cmocka_unit_test(test_column_sums),
+        cmocka_unit_test(test_row_sqnorms),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_defaults_complete_a_table),
         cmocka_unit_test(test_value_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The CUDA backend: mercer_add_cuda(target) adds src/cuda to the library's objects.
+#
+# Device code is compiled by calling nvcc, one command for each file, so that CMake needs no C++ compiler to configure
+# the project where there is no CUDA, and each file can have the targets it needs: files named *_sm90.cu use
+# instructions of Hopper alone (sm_90a); the others are built for MERCER_CUDA_ARCHITECTURES and kept as PTX for GPUs to
+# come. Everything is linked statically but cuBLAS and cuSOLVER, which are loaded when a backend is made.
+
+set(MERCER_CUDA_ARCHITECTURES "80;89;90;100" CACHE STRING "Compute capabilities to compile for, without the dot")
+
+function(mercer_add_cuda target)
+  file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.c")
+  file(GLOB device_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.h" "${PROJECT_SOURCE_DIR}/src/cuda/*.cuh")
+  set(common "")
+  foreach(architecture IN LISTS MERCER_CUDA_ARCHITECTURES)
+    list(APPEND common "-gencode=arch=compute_${architecture},code=sm_${architecture}")
+    set(last ${architecture})
+  endforeach()
+  list(APPEND common "-gencode=arch=compute_${last},code=compute_${last}")
+  set(objects "")
+  foreach(source IN LISTS device_sources)
+    get_filename_component(name "${source}" NAME)
+    set(architectures ${common})
+    if(name MATCHES "_sm90\\.cu$")
+      set(architectures "-gencode=arch=compute_90a,code=sm_90a")
+    endif()
+    set(object "${PROJECT_BINARY_DIR}/cuda/${name}.o")
+    add_custom_command(OUTPUT "${object}"
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/cuda"
+      COMMAND "${MERCER_NVCC}" -std=c++17 -O3 -lineinfo ${architectures}
+        -Xcompiler=-fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
+        -c "${source}" -o "${object}"
+      DEPENDS "${source}" ${headers} "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h"
+      COMMENT "Compiling src/cuda/${name} with nvcc"
+      VERBATIM)
+    list(APPEND objects "${object}")
+  endforeach()
+  target_sources(${target} PRIVATE ${host_sources})
+  target_compile_definitions(${target} PRIVATE MERCER_HAVE_CUDA=1)
+  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  add_custom_target(mercer_cuda_objects DEPENDS ${objects})
+  set(mercer_cuda_object_files ${objects} PARENT_SCOPE)
+endfunction()
+
+# mercer_cuda_program(name source): a program in CUDA C++ that looks inside the library.
+function(mercer_cuda_program name source)
+  set(program "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+  add_custom_command(OUTPUT "${program}"
+    COMMAND "${MERCER_NVCC}" -std=c++17 -O3 -gencode=arch=compute_90,code=sm_90
+      -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
+      "${CMAKE_CURRENT_SOURCE_DIR}/${source}" "${PROJECT_BINARY_DIR}/cuda/fused_pack.cu.o"
+      "${PROJECT_BINARY_DIR}/cuda/fused_half_sm90.cu.o" "${PROJECT_BINARY_DIR}/cuda/fused_bytes_sm90.cu.o"
+      -ldl -o "${program}"
+    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" mercer_cuda_objects
+    COMMENT "Building ${name} with nvcc"
+    VERBATIM)
+  add_custom_target(${name} ALL DEPENDS "${program}")
+endfunction()

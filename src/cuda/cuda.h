@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CUDA backend's state, its device memory and operands, and the operations its files give to its table. */
+#ifndef MRC_CUDA_CUDA_H
+#define MRC_CUDA_CUDA_H
+
+#include "backend/backend.h"
+#include "cuda/launch.h"
+#include "cuda/libraries.h"
+
+enum { MRC_CUDA_NAME = 320 };
+
+/* One block of device memory, and what the context counts for it. */
+typedef struct mrc_cuda_block {
+    char *memory;
+    int64_t bytes;
+} mrc_cuda_block;
+
+typedef struct mrc_cuda {
+    int device;
+    char name[MRC_CUDA_NAME]; /* "NVIDIA H200, sm_90" */
+    bool hopper;              /* has the instructions of the fused product */
+    int *overflow;            /* host memory that kernels write to: a coordinate did not fit a half */
+    cudaStream_t stream;
+    cudaMemPool_t pool;
+    mrc_cuda_libraries libraries;
+    cublasHandle_t blas;
+    cusolverDnHandle_t solver;
+    mrc_cuda_block *blocks; /* what alloc gave out */
+    int64_t count, room;
+    /* Scratch of the running operation: pieces of one block; a call that outgrows it gets further blocks, and when
+       nothing is in use any more they become one. */
+    mrc_cuda_block scratch[16];
+    int scratches;
+    int64_t used, needed; /* bytes of the last block; of all of them */
+} mrc_cuda;
+
+static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
+{
+    return backend->state;
+}
+
+/* Turns an error of the CUDA runtime into a status with a message; MERCER_OK for cudaSuccess. */
+mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char *what);
+
+#define MRC_CUDA_TRY(backend, call) MRC_TRY(mrc_cuda_check(backend, call, #call))
+
+/* ---- memory.c ------------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
+void mrc_cuda_free(mrc_backend *backend, void *memory);
+mercer_status mrc_cuda_sync(mrc_backend *backend);
+mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix);
+int64_t mrc_cuda_free_memory(mrc_backend *backend);
+void mrc_cuda_release_all(mrc_backend *backend);
+/* Room in the list of blocks for one more. */
+mercer_status mrc_cuda_make_room(mrc_backend *backend);
+
+/*
+ * Scratch: begin an operation, push pieces, end it. Operations nest: what an inner one pushed is given back when it
+ * ends. Pieces are 256-byte aligned and not cleared.
+ */
+typedef struct mrc_cuda_mark {
+    int scratches;
+    int64_t used;
+} mrc_cuda_mark;
+
+mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend);
+mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes);
+/* Passes status on. */
+mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_status status);
+
+/* ---- operands.c ---------------------------------------------------------------------------------------------- */
+
+/* Where memory that is not described by a view lies. */
+mercer_memory mrc_cuda_memory_of(const void *memory);
+/* A contiguous piece of scratch as a view. */
+mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                               mercer_dtype dtype);
+/* *out: the operand itself if it lies on the device, else a copy of it in scratch. */
+mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out);
+/* The same for a result: written back by mrc_cuda_write_back. content: copied in first, because it is read too. */
+mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
+mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
+/* Host arrays to scratch, and scratch to host arrays (waits for the device). */
+mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes);
+mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
+mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+
+/* ---- vectors.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows);
+mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                        const int64_t *rows, double factor);
+mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
+mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a);
+mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
+mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms);
+/* The column means (d) of a matrix on the device, in scratch. */
+mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
+
+/* ---- dense.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job);
+mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
+                                 const mercer_matrix *vectors);
+mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a);
+mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                        const mercer_matrix *b);
+/* dots (rows, ld) = A B' of packed rows (rows, width), (cols, width) on the device. */
+mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
+                            int64_t width, const void *a, const void *b, void *dots, int64_t ld);
+
+/* ---- fast.c -------------------------------------------------------------------------------------------------- */
+
+/* Whether Y = K(X, Z) W may and can be done by the fused product in half precision or bytes. */
+bool mrc_cuda_is_fast(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
+mercer_status mrc_cuda_fast_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add);
+
+/* ---- product.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                     const mercer_matrix *y, bool add);
+mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
+mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                      const mercer_matrix *f, mrc_kept *kept);
+mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                        const mercer_matrix *h, const mrc_kept *kept);
+mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                    double *sqdistances);
+mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                       const mercer_matrix *diagonal);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Arithmetic "fast" on a GPU against the CPU: what half precision may cost, for every kernel that has a fused form, every
+ * type of points, few and many outputs, adding up, and coordinates that do not fit. Skipped where there is no GPU.
+ */
+#include "support/check.h"
+
+#include "core/matrix.h"
+#include "support/data.h"
+
+#include <math.h>
+
+static mercer_context *open_context(const char *backend, const char *arithmetic)
+{
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context *context = NULL;
+    options.backend = backend, options.arithmetic = arithmetic;
+    mercer_status status = mercer_context_create(&context, &options);
+    if (status == MERCER_ERROR_UNSUPPORTED && strcmp(backend, "cpu") != 0) {
+        print_message("    %s\n", mercer_last_error(NULL));
+        return NULL;
+    }
+    assert_succeeds(NULL, status);
+    return context;
+}
+
+/* |Y - Y_cpu| / |Y_cpu| */
+static double difference(const mercer_matrix *y, const mercer_matrix *right)
+{
+    double error = 0, norm = 0;
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++) {
+            double e = mrc_load(y, i, j) - mrc_load(right, i, j);
+            error += e * e, norm += mrc_load(right, i, j) * mrc_load(right, i, j);
+        }
+    return sqrt(error / norm);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"laplace:bandwidth=10",  "gaussian:bandwidth=10", "matern32:bandwidth=10",
+                                          "matern52:bandwidth=10", "cauchy:bandwidth=10",   "linear"};
+    static const mercer_dtype types[] = {MERCER_F32, MERCER_F16, MERCER_U8};
+    static const int64_t shapes[][4] = {/* m, p, d, c */
+                                        {300, 700, 50, 10},
+                                        {129, 257, 7, 1},
+                                        {64, 1000, 200, 40},
+                                        {200, 500, 33, 100}};
+    mercer_context *gpu = open_context("cuda", "fast"), *cpu = open_context("cpu", "fast");
+    for (int k = 0; k < 6 && gpu; k++)
+        for (int t = 0; t < 3; t++)
+            for (int s = 0; s < 4; s++) {
+                const int64_t *n = shapes[s];
+                mercer_kernel kernel;
+                assert_succeeds(cpu, mercer_kernel_parse(cpu, &kernel, kernels[k]));
+                if (types[t] == MERCER_U8 && kernel.bandwidth > 0) kernel.bandwidth *= 20;
+                double mean = types[t] == MERCER_U8 ? 128 : 3, size = types[t] == MERCER_U8 ? 30 : 1;
+                mercer_matrix x = data_matrix(n[0], n[2], 0, types[t]), z = data_matrix(n[1], n[2], 0, types[t]);
+                mercer_matrix w = data_matrix(n[1], n[3], 0, MERCER_F32), y = data_matrix(n[0], n[3], 0, MERCER_F32),
+                              right = data_matrix(n[0], n[3], 0, MERCER_F32);
+                data_fill_normal(&x, (mrc_stream){1, 1}, mean, size);
+                data_fill_normal(&z, (mrc_stream){1, 2}, mean, size);
+                data_fill_normal(&w, (mrc_stream){1, 3}, 1, 1);
+                memcpy(mrc_row(&z, 0), mrc_row(&x, 5), (size_t)(n[2] * mrc_dtype_size(types[t]))); /* they coincide */
+                assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &z, &w));
+                assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right, &kernel, &x, &z, &w));
+                double error = difference(&y, &right);
+                assert_that(error < 5e-4, "%s, type %d, shape %d: %g", kernels[k], t, s, error);
+                free(x.data), free(z.data), free(w.data), free(y.data), free(right.data);
+            }
+    mercer_context_free(gpu), mercer_context_free(cpu);
+}
+
+/* A coordinate beyond the range of half precision is refused, and the context stays usable. */
+static void test_range(void **state)
+{
+    (void)state;
+    mercer_context *gpu = open_context("cuda", "fast");
+    if (!gpu) return;
+    mercer_kernel kernel;
+    mercer_matrix x = data_matrix(200, 4, 0, MERCER_F32), y = data_matrix(200, 1, 0, MERCER_F32);
+    data_fill_normal(&x, (mrc_stream){2, 1}, 0, 1);
+    mercer_matrix w = data_matrix(200, 1, 0, MERCER_F32);
+    data_fill_normal(&w, (mrc_stream){2, 2}, 1, 1);
+    assert_succeeds(gpu, mercer_kernel_parse(gpu, &kernel, "laplace:bandwidth=1"));
+    assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &x, &w));
+    mrc_store(&x, 7, 2, 1e6);
+    assert_int_equal(mercer_kernel_matmul(gpu, &y, &kernel, &x, &x, &w), MERCER_ERROR_DATA);
+    assert_non_null(strstr(mercer_last_error(gpu), "half precision"));
+    mrc_store(&x, 7, 2, 1);
+    assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &x, &w));
+    free(x.data), free(y.data), free(w.data);
+    mercer_context_free(gpu);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context *context = NULL;
+    options.arithmetic = "quick";
+    assert_int_equal(mercer_context_create(&context, &options), MERCER_ERROR_ARGUMENT);
+    assert_non_null(strstr(mercer_last_error(NULL), "accurate, fast"));
+    options.arithmetic = NULL, options.backend = "cuda:x";
+    assert_true(mercer_context_create(&context, &options) != MERCER_OK);
+    assert_null(context);
+    options.backend = "cuda:1000";
+    assert_true(mercer_context_create(&context, &options) != MERCER_OK);
+    options.backend = "cpu:0";
+    assert_succeeds(NULL, mercer_context_create(&context, &options));
+    mercer_context_free(context);
+    options.backend = "auto"; /* always something */
+    assert_succeeds(NULL, mercer_context_create(&context, &options));
+    mercer_context_free(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
