@@ -55,7 +55,7 @@ if(MERCER_MPI)
   find_package(MPI QUIET COMPONENTS C)
   unset(CMAKE_MESSAGE_LOG_LEVEL)
 endif()
-mercer_optional(MPI MPI "${MPI_C_FOUND}" "${MPI_C_VERSION}")
+mercer_optional(MPI "" "${MPI_C_FOUND}" "${MPI_C_VERSION}")
 
 if(MERCER_NCCL)
   find_path(MERCER_NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME PATH_SUFFIXES include)

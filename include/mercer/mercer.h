@@ -7,7 +7,7 @@
  *
  *   1. version       4. matrix views                    7. models                 10. preprocessing   13. centers
  *   2. status        5. kernel functions                8. sources of samples     11. datasets        14. training
- *   3. context       6. kernel matrices and products    9. model files            12. streams
+ *   3. context       6. kernel matrices and products    9. model files            12. streams         15. ranks
  *
  * Rules that hold for every function, unless its comment says otherwise:
  *
@@ -64,7 +64,8 @@ MERCER_API const char *mercer_version(void);
     X(MERCER_ERROR_IO, 12, "reading or writing a file failed")                       \
     X(MERCER_ERROR_FORMAT, 13, "file is damaged, truncated or of another format")    \
     X(MERCER_ERROR_MISSING, 14, "file does not exist")                               \
-    X(MERCER_ERROR_MISMATCH, 15, "file belongs to other data, another model or other options")
+    X(MERCER_ERROR_MISMATCH, 15, "file belongs to other data, another model or other options") \
+    X(MERCER_ERROR_COMM, 16, "another rank died, stopped, failed or was started differently")
 
 #define MERCER_STATUS_AS_ENUM(name, value, text) name = (value),
 typedef enum mercer_status { MERCER_STATUS_LIST(MERCER_STATUS_AS_ENUM) MERCER_STATUS_MAX_ = 0x7fffffff } mercer_status;
@@ -80,6 +81,8 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 
 /* Owns the backend, the number of threads, the allocator, the log sink and the text of the last error. */
 typedef struct mercer_context mercer_context;
+/* Ranks among which the centers are shared out: section 15. */
+typedef struct mercer_comm mercer_comm;
 
 /*
  * Memory comes from these two functions. `allocate` returns memory aligned to `alignment` (a power of two), or
@@ -588,6 +591,8 @@ typedef struct mercer_center_options {
     /* Called now and then; done and total in the same unit. Non-zero stops with what there is (kmeans). */
     int (*progress)(void *user, int64_t done, int64_t total, double error);
     void *progress_user;
+    mercer_comm *comm;     /* all its ranks choose together, from the same data; `centers` is this rank's share of ... */
+    int64_t total_centers; /* so many. NULL and 0: this process chooses alone */
 } mercer_center_options;
 
 typedef struct mercer_center_report {
@@ -619,13 +624,6 @@ MERCER_API mercer_status mercer_median_distance(mercer_context *context, double 
                                                 uint64_t seed);
 
 /* ---- 14. Training -------------------------------------------------------------------------------------------- */
-
-/* Ranks among which the centers are shared out. */
-typedef struct mercer_comm mercer_comm;
-
-/* `ranks` ranks inside this process, one after the other: the same model as with one rank, up to rounding. */
-MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
-MERCER_API void mercer_comm_free(mercer_comm *comm);
 
 /* How training goes: handed to the progress callback at the end of every epoch (or CG step), and on request. */
 typedef struct mercer_progress {
@@ -776,6 +774,74 @@ MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const ch
    them. Writes at most `room` of them; *count tells how many there are, 0 for solvers without. */
 MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room,
                                                  int64_t *count);
+
+/* ---- 15. Ranks ----------------------------------------------------------------------------------------------- */
+
+/*
+ * Several processes, the ranks of a job that mpirun, srun or the like has started, hold one model together. Its centers
+ * are cut into shards, and every rank has some of them; what is summed over centers is summed over shards in an order
+ * that depends on their number alone, so that any number of ranks gives the same bits. Every rank makes the same calls
+ * in the same order, with the same samples: streams are read by each of them.
+ *
+ * A rank that fails, dies or stops is noticed by the others when they next need it: their calls fail with
+ * MERCER_ERROR_COMM and a message that names it, at the latest after the deadline. Nothing but mercer_comm_leave and the
+ * _free functions may follow.
+ */
+typedef struct mercer_comm_options {
+    size_t struct_size;
+    const char *kind; /* "mpi" (a module that is loaded when it is asked for), "self": this process alone, or "auto":
+                         mpi if a launcher started the process; NULL: auto */
+    int shards;       /* 0: a power of two from 8 to 1024 by the number of centers; "self": 1 */
+    double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
+} mercer_comm_options;
+
+MERCER_API mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size);
+/* options may be NULL. Waits for all ranks. */
+MERCER_API mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context,
+                                          const mercer_comm_options *options);
+/* One process with `ranks` shards: gives the bits that so many shards give on any number of ranks. */
+MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
+/* An orderly end: all ranks call it. After a failure it lets the others be. */
+MERCER_API void mercer_comm_free(mercer_comm *comm);
+
+/* How many processes a launcher has started together with this one, and (unless rank is NULL) which of them this is; 0
+   if none did. Looks at the environment only. */
+MERCER_API int mercer_comm_launched(int *rank);
+
+typedef struct mercer_comm_info {
+    size_t struct_size;
+    int rank, ranks;
+    int shards;        /* 0: by the number of centers */
+    int broken;        /* 1: an exchange failed */
+    int left_code;     /* the code that another rank gave mercer_comm_leave, if that was why */
+    int64_t exchanges; /* so far */
+    int64_t bytes_sent, bytes_received;
+} mercer_comm_info;
+MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info);
+
+/* Which of so many centers are this rank's; and how many shards they are cut into (1 if comm is NULL). */
+MERCER_API mercer_status mercer_comm_share(const mercer_comm *comm, int64_t centers, int64_t *first, int64_t *count);
+MERCER_API int mercer_comm_shard_count(const mercer_comm *comm, int64_t centers);
+
+/* A model that all ranks share. centers (count, d) is this rank's share of `total`. mercer_model_centers and _weights are
+   those of this rank; mercer_model_predict, _classify and _save, and training, are calls of all ranks: they get the same
+   X, and the same result. The file is written by all of them, each its part; none ever holds the whole. */
+MERCER_API mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
+                                                    const mercer_matrix *centers, int64_t total, int64_t outputs,
+                                                    mercer_dtype weights);
+MERCER_API mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path);
+/* The number of centers, of all ranks. */
+MERCER_API int64_t mercer_model_size(const mercer_model *model);
+
+/* Rank 0's bytes on all ranks. */
+MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
+/* *any = 1 on all ranks if `mine` is not 0 on one of them. */
+MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int mine, int *any);
+/* MERCER_ERROR_COMM on all ranks, unless they all have the same bytes. The message says "rank 2 has WHAT than rank 0". */
+MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void *data, int64_t bytes);
+/* This rank ends with an exit code, for a reason: the others' next call fails, and tells them so. Takes up to a second. 1
+   if rank 0 has left as well (and will have said why). */
+MERCER_API int mercer_comm_leave(mercer_comm *comm, int code, const char *text);
 
 #ifdef __cplusplus
 }

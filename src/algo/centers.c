@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products with the kernel matrix of shared-out centers, and the few global sums built on the communicator's allreduce.
+ * Products with the kernel matrix of shared-out centers, and the few global sums, over shards.
  *
- *   F = sum_r K(X, Z_r) W_r       each rank's part (m, c), then allreduce
- *   A = sum_r U_r' V_r            the same for (k, c)
+ *   F = sum_s K(X, Z_s) W_s       each shard's part (m, c), then their sum in a fixed tree
+ *   A = sum_s U_s' V_s            the same for (k, c)
  *
- * A rank's part of a result of small size lives in scratch made for the call, so nothing here grows with the number of
+ * A shard's part of a result of small size lives in scratch made for the call, so nothing here grows with the number of
  * batches.
  */
 #include "algo/centers.h"
@@ -53,26 +53,32 @@ mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t
 }
 
 mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
-                                 const mercer_matrix *z, const double *origin, mercer_dtype real)
+                                 const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real)
 {
+    int64_t begin, shards, first, rows;
     *out = (mrc_centers){.context = backend->context,
                          .backend = backend,
                          .comm = comm,
                          .kernel = kernel,
                          .origin = origin,
                          .real = real,
-                         .p = z->rows,
-                         .shards = comm->local};
+                         .z = *z,
+                         .p = p,
+                         .all_shards = mrc_comm_shards(comm, p)};
+    mrc_share(out->all_shards, comm->ranks, comm->rank, &begin, &shards);
+    if (shards == 0)
+        return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT, "%d ranks are more than the %d shards of the centers",
+                        comm->ranks, out->all_shards);
+    out->first_shard = (int)begin;
+    out->shards = (int)shards;
     void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, comm->local, sizeof(mrc_shard), "the shares of the ranks"));
+    MRC_TRY(mrc_alloc(backend->context, &memory, shards, sizeof(mrc_shard), "the shards of the centers"));
     out->shard = memory;
-    int64_t rows = 0, first = 0;
-    mrc_comm_share(comm, z->rows, comm->first, &out->first, &rows);
-    for (int i = 0; i < comm->local; i++) {
-        mrc_comm_share(comm, z->rows, comm->first + i, &first, &rows);
+    mrc_comm_rows(comm, p, comm->rank, &out->first, &rows);
+    for (int64_t i = 0; i < shards; i++) {
+        mrc_share(p, out->all_shards, begin + i, &first, &rows);
         out->shard[i] = (mrc_shard){.offset = first - out->first, .rows = rows};
     }
-    out->z = mrc_rows(z, out->first, first + rows - out->first);
     if (backend->ops->capabilities(backend).memory == z->memory) return MERCER_OK;
     mercer_matrix given = out->z;
     mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
@@ -125,9 +131,9 @@ mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool tran
     return centers->backend->ops->gemm(centers->backend, &job);
 }
 
-static mercer_matrix part_of(const mercer_matrix *field, const mrc_shard *shard)
+mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *field, int i)
 {
-    return mrc_rows(field, shard->offset, shard->rows);
+    return mrc_rows(field, centers->shard[i].offset, centers->shard[i].rows);
 }
 
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
@@ -135,7 +141,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 {
     static const mrc_kept nothing = {0};
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix z = part_of(&centers->z, &centers->shard[i]), out = part_of(h, &centers->shard[i]);
+        mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = pair_of(centers, x, &z);
         int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
         count_product(centers, x->rows, z.rows, g->cols);
@@ -145,26 +151,53 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
     return MERCER_OK;
 }
 
-/* ---- One rank's parts, then their sum ------------------------------------------------------------------------ */
-
-typedef mercer_status (*part_work)(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument);
-
-/* out = sum over ranks of what work computes for each. With one rank, straight into out. */
-static mercer_status sum_over_ranks(mrc_centers *centers, const mercer_matrix *out, part_work work, void *argument)
+mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
+                                const mercer_matrix *h, bool add)
 {
-    if (centers->comm->ranks == 1) return work(centers, 0, out, argument);
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
+        MRC_TRY(mrc_points_matmul(centers, &z, b, w, &out, add));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_centers_eval(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *k)
+{
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, k, i);
+        MRC_TRY(mrc_points_eval(centers, &z, b, &out));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mercer_matrix *u, const mercer_matrix *a,
+                                   double beta, const mercer_matrix *h)
+{
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix from = mrc_centers_part(centers, u, i), out = mrc_centers_part(centers, h, i);
+        MRC_TRY(mrc_counted_gemm(centers, false, false, alpha, &from, a, beta, &out));
+    }
+    return MERCER_OK;
+}
+
+/* ---- The shards' parts, then their sum ------------------------------------------------------------------------ */
+
+mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
+{
+    if (centers->all_shards == 1) return work(centers, 0, out, argument);
     void *views;
     /* In host memory, which every operation takes: communicators know no backend. */
     mercer_matrix memory = mrc_view(NULL, centers->shards * out->rows, out->cols, out->dtype);
-    MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the ranks' parts"));
+    MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the shards' parts"));
     mercer_matrix *parts = views;
     mercer_status status = mrc_alloc_zero(centers->context, &memory.data, memory.rows * memory.cols,
-                                          mrc_dtype_size(memory.dtype), "the ranks' parts");
+                                          mrc_dtype_size(memory.dtype), "the shards' parts");
     for (int i = 0; i < centers->shards && status == MERCER_OK; i++) {
         parts[i] = mrc_rows(&memory, i * out->rows, out->rows);
         status = work(centers, i, &parts[i], argument);
     }
-    if (status == MERCER_OK) status = centers->comm->ops->allreduce(centers->comm, parts);
+    mrc_shards which = {centers->all_shards, centers->first_shard, centers->shards};
+    if (status == MERCER_OK) status = mrc_comm_sum(centers->comm, which, parts);
     if (status == MERCER_OK) status = centers->backend->ops->copy(centers->backend, out, &parts[0]);
     mrc_free(centers->context, memory.data);
     mrc_free(centers->context, views);
@@ -176,21 +209,21 @@ typedef struct predict_job {
     mrc_kept *kept;
 } predict_job;
 
-static mercer_status predict_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
+static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     predict_job *job = argument;
-    mercer_matrix z = part_of(&centers->z, &centers->shard[rank]), w = part_of(job->w, &centers->shard[rank]);
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), w = mrc_centers_part(centers, job->w, shard);
     mrc_pair pair = pair_of(centers, job->x, &z);
     count_product(centers, job->x->rows, z.rows, job->x->cols + w.cols);
     if (!job->kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &w, part, false);
-    return centers->backend->ops->kernel_forward(centers->backend, &pair, &w, part, &job->kept[rank]);
+    return centers->backend->ops->kernel_forward(centers->backend, &pair, &w, part, &job->kept[shard]);
 }
 
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
                                   const mercer_matrix *f, mrc_kept *kept)
 {
     predict_job job = {x, w, kept};
-    return sum_over_ranks(centers, f, predict_part, &job);
+    return mrc_centers_sum(centers, f, predict_part, &job);
 }
 
 typedef struct fields_job {
@@ -199,10 +232,10 @@ typedef struct fields_job {
     int64_t count;
 } fields_job;
 
-static mercer_status inner_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
+static mercer_status inner_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     fields_job *job = argument;
-    mercer_matrix u = part_of(job->u, &centers->shard[rank]), v = part_of(job->v, &centers->shard[rank]);
+    mercer_matrix u = mrc_centers_part(centers, job->u, shard), v = mrc_centers_part(centers, job->v, shard);
     return mrc_counted_gemm(centers, true, false, 1, &u, &v, 0, part);
 }
 
@@ -210,13 +243,13 @@ mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, co
                                 const mercer_matrix *out)
 {
     fields_job job = {.u = u, .v = v};
-    return sum_over_ranks(centers, out, inner_part, &job);
+    return mrc_centers_sum(centers, out, inner_part, &job);
 }
 
-static mercer_status dots_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
+static mercer_status dots_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     fields_job *job = argument;
-    mercer_matrix u = part_of(job->u, &centers->shard[rank]), v = part_of(job->v, &centers->shard[rank]);
+    mercer_matrix u = mrc_centers_part(centers, job->u, shard), v = mrc_centers_part(centers, job->v, shard);
     return centers->backend->ops->column_dots(centers->backend, &u, &v, part->data);
 }
 
@@ -224,7 +257,7 @@ mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix 
 {
     fields_job job = {.u = u, .v = v};
     mercer_matrix row = mrc_view(out, 1, u->cols, MERCER_F64);
-    return sum_over_ranks(centers, &row, dots_part, &job);
+    return mrc_centers_sum(centers, &row, dots_part, &job);
 }
 
 mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out)
@@ -241,33 +274,99 @@ mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, dou
 
 /* ---- Rows by global index ------------------------------------------------------------------------------------ */
 
-/* Every rank contributes the rows it owns and zeros elsewhere; their sum is the collection. */
-static mercer_status collect_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
+/* The rank that owns a center: shares are ranges, in the order of the ranks. */
+static int owner_of(const mrc_centers *centers, int64_t id, const int64_t *ends)
 {
-    fields_job *job = argument;
-    const mrc_shard *shard = &centers->shard[rank];
-    for (int64_t i = 0; i < job->count; i++) {
-        int64_t row = job->ids[i] - centers->first - shard->offset;
-        mercer_matrix to = mrc_rows(part, i, 1);
-        if (row < 0 || row >= shard->rows) continue;
-        mercer_matrix from = mrc_rows(job->u, shard->offset + row, 1);
-        MRC_TRY(centers->backend->ops->copy(centers->backend, &to, &from));
+    int low = 0, high = centers->comm->ranks - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (id < ends[middle])
+            high = middle;
+        else
+            low = middle + 1;
     }
+    return low;
+}
+
+/* What collecting needs: which rows are whose. */
+typedef struct collection {
+    int64_t *ends;        /* (ranks) of their shares */
+    int64_t *starts;      /* (ranks + 1) of their rows in the packed list */
+    int64_t *local;       /* (own rows of the list) as rows of the field */
+    mercer_matrix packed; /* (count, k) rows by owner */
+} collection;
+
+static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
+                                     int64_t count, collection *out)
+{
+    int ranks = centers->comm->ranks, rank = centers->comm->rank;
+    void *memory, *data;
+    out->packed = mrc_view(NULL, count, field->cols, field->dtype);
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 2 * ranks + 1 + count, sizeof(int64_t), "numbers of rows"));
+    out->ends = memory;
+    out->starts = out->ends + ranks;
+    out->local = out->starts + ranks + 1;
+    MRC_TRY(mrc_alloc(centers->context, &data, count * field->cols, mrc_dtype_size(field->dtype), "collected rows"));
+    out->packed.data = data;
+    for (int r = 0; r < ranks; r++) {
+        int64_t first, rows;
+        mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
+        out->ends[r] = first + rows;
+    }
+    int64_t own = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int owner = owner_of(centers, ids[i], out->ends);
+        out->starts[owner + 1]++;
+        if (owner == rank) out->local[own++] = ids[i] - centers->first;
+    }
+    for (int r = 0; r < ranks; r++) out->starts[r + 1] += out->starts[r];
     return MERCER_OK;
+}
+
+/* Every rank's rows of the list, packed one rank after the other, on all of them. */
+static mercer_status share_rows(mrc_centers *centers, const mercer_matrix *field, const collection *list)
+{
+    mrc_comm *comm = centers->comm;
+    int64_t row = field->cols * mrc_dtype_size(field->dtype), first = list->starts[comm->rank];
+    mercer_matrix own = mrc_rows(&list->packed, first, list->starts[comm->rank + 1] - first);
+    if (own.rows > 0) MRC_TRY(centers->backend->ops->gather_rows(centers->backend, &own, field, list->local));
+    mrc_piece *pieces = comm->pieces + comm->ranks;
+    for (int r = 0; r < comm->ranks; r++)
+        pieces[r] = (mrc_piece){(char *)list->packed.data + list->starts[r] * row,
+                                (list->starts[r + 1] - list->starts[r]) * row};
+    return mrc_comm_gather(comm, pieces);
+}
+
+static mercer_status collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
+                             const mercer_matrix *out)
+{
+    mercer_matrix host = {0};
+    collection list = {0};
+    mercer_status status = open_collection(centers, field, ids, count, &list);
+    if (status == MERCER_OK) status = share_rows(centers, field, &list);
+    if (status == MERCER_OK) status = mrc_host_open(centers->backend, out, &host);
+    for (int64_t i = 0; i < count && status == MERCER_OK; i++) {
+        int64_t at = list.starts[owner_of(centers, ids[i], list.ends)]++;
+        memcpy(mrc_row(&host, i), mrc_row(&list.packed, at), (size_t)(out->cols * mrc_dtype_size(out->dtype)));
+    }
+    if (host.data) status = mrc_host_close(centers->backend, out, &host, true, status);
+    mrc_free(centers->context, list.packed.data);
+    mrc_free(centers->context, list.ends);
+    return status;
 }
 
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out)
 {
-    fields_job job = {.u = field ? field : &centers->z, .ids = ids, .count = count};
-    if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, job.u, ids);
-    return sum_over_ranks(centers, out, collect_part, &job);
+    const mercer_matrix *from = field ? field : &centers->z;
+    if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, from, ids);
+    return collect(centers, from, ids, count, out);
 }
 
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor)
 {
-    if (centers->z.rows == centers->p)
+    if (centers->comm->ranks == 1)
         return centers->backend->ops->scatter_add_rows(centers->backend, field, from, ids, factor);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = ids[i] - centers->first;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The centers Z (p, d), shared out by rows over the ranks of a communicator, and the products with K(., Z) that
+ * The centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the products with K(., Z) that
  * algorithms use.
  *
- * A "field" is a matrix with one row for each center that this process holds, (rows, k), in the order of the centers.
- * Rank r's part of it is a range of its rows. Work on rows alone (axpby, ...) is done on the whole field at once; only
- * products with K and sums over centers go rank by rank:
+ * A "field" is a matrix with one row for each center that this rank holds, (rows, k), in the order of the centers. A
+ * shard's part of it is a range of its rows. What treats elements alone (axpby, copy, ...) is done on the whole field at
+ * once; products and sums go shard by shard, the same pieces whatever the number of ranks, so that results have the same bits:
  *
- *   predict    F = K(X, Z) W = sum_r K(X, Z_r) W_r          one allreduce of (m, c)
- *   transpose  H_r = K(Z_r, X) G                             local
- *   inner      A = U' V = sum_r U_r' V_r                     one allreduce of (k, c)
- *   collect    rows of a field by global index               one allreduce of (count, k)
+ *   predict    F = K(X, Z) W = sum_s K(X, Z_s) W_s           one sum of (m, c) over shards
+ *   transpose  H_s = K(Z_s, X) G                             local
+ *   apply      H_s = K(Z_s, B) W                             local
+ *   multiply   H_s = U_s A                                   local
+ *   inner      A = U' V = sum_s U_s' V_s                     one sum of (k, c)
+ *   collect    rows of a field by global index               their owners send them to all
  */
 #ifndef MRC_ALGO_CENTERS_H
 #define MRC_ALGO_CENTERS_H
@@ -30,18 +32,20 @@ typedef struct mrc_centers {
     const mercer_kernel *kernel;
     const double *origin; /* (d) subtracted in distances: fixed for the whole training, so that K is one function */
     mercer_dtype real;    /* f32 or f64: weights, fields, kernel values */
-    mercer_matrix z;      /* (rows, d) those of this process; borrowed, unless they had to be copied to the device */
+    mercer_matrix z;      /* (rows, d) those of this rank; borrowed, unless they had to be copied to the device */
     mercer_matrix own;    /* that copy */
-    int64_t p;            /* of all processes */
+    int64_t p;            /* of all ranks */
     int64_t first;        /* global index of the first row here */
-    int shards;           /* local ranks */
+    int all_shards;       /* S, of all ranks */
+    int first_shard;      /* number of the first one here */
+    int shards;           /* how many are here */
     mrc_shard *shard;     /* (shards) */
     double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
 } mrc_centers;
 
-/* z: all p centers. origin (d) is borrowed. */
+/* z: this rank's share (mrc_comm_rows) of the p centers. origin (d) is borrowed. */
 mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
-                                 const mercer_matrix *z, const double *origin, mercer_dtype real);
+                                 const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real);
 void mrc_centers_destroy(mrc_centers *centers);
 
 /* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
@@ -63,6 +67,19 @@ mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, 
 /* H field (rows, c) = K(Z, X) G, from what predict kept (same x, same order) or anew with kept == NULL. */
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
                                     const mercer_matrix *h, const mrc_kept *kept);
+/* H field = K(Z, B) W, or += it, for any points B and weights W that every rank has. */
+mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
+                                const mercer_matrix *h, bool add);
+/* K field (rows, b) = K(Z, B) stored. */
+mercer_status mrc_centers_eval(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *k);
+/* H field = alpha U A + beta H for a field U and a matrix A that every rank has. */
+mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mercer_matrix *u, const mercer_matrix *a,
+                                   double beta, const mercer_matrix *h);
+/* The part of a field that belongs to local shard i. */
+mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *field, int i);
+/* out = the sum over all shards of what `work` puts into `part` (cleared) for each local one. */
+typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument);
+mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
 /* out (k, c) = U' V for fields U (rows, k), V (rows, c) of the same dtype. */
 mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
                                 const mercer_matrix *out);

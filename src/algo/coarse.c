@@ -80,18 +80,29 @@ static mercer_status gram_of(basis *self, const double *scale)
     return mrc_host_close(self->backend, &gram, &from, false, status);
 }
 
+/* to <- from t, in the same memory, some rows at a time. */
+static mercer_status transform_rows(basis *self, const mercer_matrix *from, const mercer_matrix *t,
+                                    const mercer_matrix *to)
+{
+    for (int64_t first = 0; first < from->rows; first += MRC_COLLECT_BLOCK) {
+        int64_t rows = mrc_min(MRC_COLLECT_BLOCK, from->rows - first);
+        mercer_matrix some = mrc_rows(from, first, rows), strip = corner(&self->strip, rows, t->cols),
+                      back = mrc_rows(to, first, rows);
+        MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &some, t, 0, &strip));
+        MRC_TRY(self->backend->ops->copy(self->backend, &back, &strip));
+    }
+    return MERCER_OK;
+}
+
 /* U <- U V's leading (columns of U, k) part, in place. */
 static mercer_status transform(basis *self, int64_t k)
 {
     mercer_matrix *u = &self->out->u;
     mercer_matrix t = corner(&self->t, u->cols, k), v = corner(&self->v, u->cols, k), to = corner(u, u->rows, k);
     MRC_TRY(self->backend->ops->copy(self->backend, &t, &v));
-    for (int64_t first = 0; first < u->rows; first += MRC_COLLECT_BLOCK) {
-        int64_t rows = mrc_min(MRC_COLLECT_BLOCK, u->rows - first);
-        mercer_matrix from = mrc_rows(u, first, rows), strip = corner(&self->strip, rows, k),
-                      back = mrc_rows(&to, first, rows);
-        MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &from, &t, 0, &strip));
-        MRC_TRY(self->backend->ops->copy(self->backend, &back, &strip));
+    for (int i = 0; i < self->centers->shards; i++) {
+        mercer_matrix from = mrc_centers_part(self->centers, u, i), back = mrc_centers_part(self->centers, &to, i);
+        MRC_TRY(transform_rows(self, &from, &t, &back));
     }
     *u = to;
     self->out->q = k;
@@ -158,7 +169,7 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
     mrc_free(centers->context, ids);
     if (status == MERCER_OK) status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
     if (status == MERCER_OK)
-        status = mrc_points_matmul(centers, &centers->z, &system.points, &system.vectors, &out->u, false);
+        status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
     out->q = system.q;
     for (int64_t i = 0; i < system.q && status == MERCER_OK; i++) scale[i] = 1 / sqrt((double)s * system.lambda[i]);
     mrc_eigensystem_destroy(&system, centers->backend);

@@ -69,7 +69,7 @@ static mercer_status create_correction(mrc_iteration *self)
         for (int64_t j = 0; j < system->q; j++) mrc_store(&to, i, j, mrc_load(&from, i, j) * system->d[j]);
     status = mrc_host_close(centers->backend, &ed, &to, true, status);
     status = mrc_host_close(centers->backend, &system->vectors, &from, false, status);
-    if (status == MERCER_OK) status = mrc_points_matmul(centers, &centers->z, &system->points, &ed, &self->c, false);
+    if (status == MERCER_OK) status = mrc_centers_apply(centers, &system->points, &ed, &self->c, false);
     mrc_matrix_destroy(centers->backend, &ed);
     return status;
 }
@@ -279,7 +279,7 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
         MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &system->vectors, &self->du, 0, &self->ks));
         return mrc_centers_scatter_add(centers, &self->alpha, self->sample_rows, system->s, &self->ks, 1);
     }
-    MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &self->c, &self->u, 1, &self->sum));
+    MRC_TRY(mrc_centers_multiply(centers, rho, &self->c, &self->u, 1, &self->sum));
     if (!uses_temporary(&self->options)) return MERCER_OK;
     MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &system->vectors, &self->du, 1, &self->sample_weights));
     return follow_values(self, 0, rho);
@@ -345,7 +345,7 @@ mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *looke
         MRC_TRY(update_coordinates(self, batch, &g, eta));
     } else {
         MRC_TRY(mrc_passes_transpose(self->passes, batch, &g, &self->h));
-        if (self->system->q > 0) MRC_TRY(mrc_counted_gemm(centers, false, false, -1, &self->c, &self->u, 1, &self->h));
+        if (self->system->q > 0) MRC_TRY(mrc_centers_multiply(centers, -1, &self->c, &self->u, 1, &self->h));
         if (options->update == MRC_UPDATE_PLAIN &&
             options->ridge > 0) { /* the gradient of the ridge term is K(Z,Z) alpha */
             MRC_TRY(mrc_centers_times(centers, NULL, &self->alpha, &self->theta));

@@ -5,7 +5,7 @@
  *   forward    F = K W        evaluated (2 m p (d + c) flops) and kept as far as there is room, or read from the cache (2 m p c)
  *   transpose  H = K' G       from what was kept (2 m p c), the rest evaluated again
  *
- * Cache: K(X, Z_r) (n, rows_r) for each rank, filled as batches come by. A batch whose rows are all there is gathered
+ * Cache: K(X, Z_s) (n, rows_s) for each shard, filled as batches come by. A batch whose rows are all there is gathered
  * from it: m p reads instead of m p d multiplications. A batch is cached only if its whole block was kept. The cache may
  * be in half precision, half as large: values between 0 and 1 then move by at most 2^-12 (2^-11 of themselves).
  */
@@ -25,7 +25,8 @@ static mercer_status create_room(mrc_passes *passes, int64_t keep_bytes)
 {
     mrc_centers *centers = passes->centers;
     for (int i = 0; i < centers->shards; i++) {
-        double share = centers->z.rows ? (double)centers->shard[i].rows / (double)centers->z.rows : 0;
+        /* Of all centers: what is kept must not depend on the number of ranks. */
+        double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
         int64_t bytes = mrc_min(block_bytes(passes, i, passes->most_rows), (int64_t)((double)keep_bytes * share));
         if (bytes <= 0) continue;
         MRC_TRY(
@@ -88,7 +89,7 @@ static bool all_cached(const mrc_passes *passes, const mercer_batch *batch)
     return true;
 }
 
-/* The block of a batch as it lies in the kept room of a rank. */
+/* The block of a batch as it lies in the kept room of a shard. */
 static mercer_matrix kept_block(const mrc_passes *passes, int shard, int64_t rows)
 {
     mrc_backend *backend = passes->centers->backend;
@@ -110,7 +111,7 @@ static mercer_status read_cache(mrc_passes *passes, const mercer_batch *batch)
     mrc_backend *backend = passes->centers->backend;
     for (int i = 0; i < passes->centers->shards; i++) {
         mercer_matrix block = kept_block(passes, i, batch->X.rows);
-        if (block.cols == 0) continue; /* a rank without centers has no room either */
+        if (block.cols == 0) continue; /* a shard without centers has no room either */
         MRC_TRY(backend->ops->gather_rows(backend, &block, &passes->cache[i], batch->rows));
         passes->kept[i].columns = block.cols;
     }
@@ -131,17 +132,23 @@ static mercer_status write_cache(mrc_passes *passes, const mercer_batch *batch)
     return MERCER_OK;
 }
 
-/* F = sum over ranks of block_r W_r, with the blocks in the kept room. */
-static mercer_status multiply_blocks(mrc_passes *passes, int64_t rows, const mercer_matrix *w, const mercer_matrix *f)
+typedef struct blocks_job {
+    const mrc_passes *passes;
+    const mercer_matrix *w;
+} blocks_job;
+
+static mercer_status multiply_block(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
-    mrc_centers *centers = passes->centers;
-    for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, rows);
-        mercer_matrix part = mrc_rows(w, centers->shard[i].offset, centers->shard[i].rows);
-        MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &block, &part, i > 0 ? 1 : 0, f));
-    }
-    if (centers->comm->local == centers->comm->ranks) return MERCER_OK; /* all are here; else a process has one */
-    return centers->comm->ops->allreduce(centers->comm, f);
+    const blocks_job *job = argument;
+    mercer_matrix block = kept_block(job->passes, shard, part->rows), w = mrc_centers_part(centers, job->w, shard);
+    return mrc_counted_gemm(centers, false, false, 1, &block, &w, 0, part);
+}
+
+/* F = sum over shards of block_s W_s, with the blocks in the kept room. */
+static mercer_status multiply_blocks(mrc_passes *passes, const mercer_matrix *w, const mercer_matrix *f)
+{
+    blocks_job job = {passes, w};
+    return mrc_centers_sum(passes->centers, f, multiply_block, &job);
 }
 
 mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
@@ -150,7 +157,7 @@ mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, 
     mrc_centers *centers = passes->centers;
     if (all_cached(passes, batch) && has_room(passes, batch->X.rows)) {
         MRC_TRY(read_cache(passes, batch));
-        return multiply_blocks(passes, batch->X.rows, w, f);
+        return multiply_blocks(passes, w, f);
     }
     MRC_TRY(mrc_centers_predict(centers, &batch->X, w, f, passes->kept));
     if (!passes->cached || !batch->rows) return MERCER_OK;
@@ -160,7 +167,7 @@ mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, 
     if (passes->cache[0].dtype != centers->real) MRC_TRY(read_cache(passes, batch)); /* as rounded as it will be */
     /* The fused product sums in another order than the stored block does. A row's prediction must not depend on whether
        it was seen before: a training that goes on from a checkpoint begins with an empty cache. */
-    return multiply_blocks(passes, batch->X.rows, w, f);
+    return multiply_blocks(passes, w, f);
 }
 
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,

@@ -33,10 +33,10 @@ static int64_t workspace_bytes(const mrc_planner *self)
     const mrc_plan_request *request = self->request;
     int64_t tile = TILE_BYTES + 512 * (request->d * mrc_max(self->real_size, 4) + 16 * request->c * 2) +
                    300 * request->d * mrc_max(self->real_size, 4);
-    /* one batch as the source hands it out, and the ranks' parts of predictions */
+    /* one batch as the source hands it out, and the shards' parts of predictions */
     return request->threads * tile +
            self->shown->batch * (request->d * self->point_size + 3 * request->c * self->real_size) +
-           (request->ranks > 1 ? request->ranks * self->shown->batch * request->c * self->real_size : 0);
+           (request->shards > 1 ? request->shards * self->shown->batch * request->c * self->real_size : 0);
 }
 
 /* Polishing is a judge's work: the factor of K(Z,Z) and the vectors of conjugate gradients. */

@@ -177,8 +177,8 @@ static mercer_status coarse_step(bgs *self, mrc_centers *centers, work *w, const
     MRC_TRY(backend->ops->copy(backend, &w->y64, &w->y));
     MRC_TRY(mrc_spd_solve(centers, &self->factor, &w->y64));
     MRC_TRY(backend->ops->copy(backend, &w->y, &w->y64));
-    MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &self->coarse.u, &w->y, 1, theta));
-    return mrc_counted_gemm(centers, false, false, -1, &self->ku, &w->y, 1, r);
+    MRC_TRY(mrc_centers_multiply(centers, 1, &self->coarse.u, &w->y, 1, theta));
+    return mrc_centers_multiply(centers, -1, &self->ku, &w->y, 1, r);
 }
 
 /* The factor of a block with at least that relative shift: kept from before, or made now. */
@@ -237,7 +237,7 @@ static mercer_status block_step(bgs *self, mrc_centers *centers, work *w, int64_
     MRC_TRY(backend->ops->copy(backend, &part, &x));
     MRC_TRY(backend->ops->scale_rows(backend, &part, w->minus));
     MRC_TRY(mrc_centers_scatter_add(centers, theta, w->ids, count, &part, -1));
-    return mrc_points_matmul(centers, &centers->z, &points, &part, r, true);
+    return mrc_centers_apply(centers, &points, &part, r, true);
 }
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */

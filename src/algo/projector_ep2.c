@@ -112,7 +112,7 @@ static mercer_status create(mrc_projector *projector)
     self->ids = memory;
     MRC_TRY(mrc_sample_system(&self->system, centers, s, options->eigenpairs, options->seed, self->ids));
     MRC_TRY(mrc_field_create(centers, &self->g, self->system.q, centers->real, "the preconditioner of the projection"));
-    MRC_TRY(mrc_points_matmul(centers, &centers->z, &self->system.points, &self->system.vectors, &self->g, false));
+    MRC_TRY(mrc_centers_apply(centers, &self->system.points, &self->system.vectors, &self->g, false));
     MRC_TRY(find_beta(self, centers));
     self->m = mrc_critical_batch(self->beta, self->system.tail, mrc_min(MOST_BATCH, centers->p));
     return MERCER_OK;
@@ -157,7 +157,7 @@ static mercer_status correct(ep2 *self, mrc_centers *centers, work *w, double et
     MRC_TRY(backend->ops->scale_rows(backend, &w->u, w->factors));
     MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &self->system.vectors, &w->u, 0, &w->sample));
     MRC_TRY(mrc_centers_scatter_add(centers, theta, self->ids, self->system.s, &w->sample, -1));
-    return mrc_counted_gemm(centers, false, false, 1, &self->g, &w->u, 1, r);
+    return mrc_centers_multiply(centers, 1, &self->g, &w->u, 1, r);
 }
 
 static mercer_status batch(ep2 *self, mrc_centers *centers, work *w, int64_t count, const mercer_matrix *r,
@@ -172,7 +172,7 @@ static mercer_status batch(ep2 *self, mrc_centers *centers, work *w, int64_t cou
     for (int64_t i = 0; i < count; i++) w->factors[i] = -eta;
     MRC_TRY(backend->ops->scale_rows(backend, &r_batch, w->factors)); /* -eta r_b */
     MRC_TRY(mrc_centers_scatter_add(centers, theta, w->ids, count, &r_batch, -1));
-    return mrc_points_matmul(centers, &centers->z, &points, &r_batch, r, true);
+    return mrc_centers_apply(centers, &points, &r_batch, r, true);
 }
 
 static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,

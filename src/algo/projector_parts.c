@@ -84,10 +84,11 @@ static mercer_status block_collect(block *self, mrc_centers *centers, int64_t fi
     return MERCER_OK;
 }
 
-/* All centers are one rank's: nothing needs to be collected. */
+/* One shard: nothing needs to be collected. (With more, blocks of centers are added in the same order on any number of
+   ranks.) */
 static bool is_alone(const mrc_centers *centers)
 {
-    return centers->comm->ranks == 1;
+    return centers->all_shards == 1;
 }
 
 mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
@@ -105,9 +106,9 @@ mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept,
         if (status != MERCER_OK) break;
         if (kept) {
             mercer_matrix k = mrc_columns(kept, first, count);
-            status = mrc_counted_gemm(centers, false, false, 1, &k, &rows, first > 0, out);
+            status = mrc_centers_multiply(centers, 1, &k, &rows, first > 0, out);
         } else {
-            status = mrc_points_matmul(centers, &centers->z, &points, &rows, out, first > 0);
+            status = mrc_centers_apply(centers, &points, &rows, out, first > 0);
         }
     }
     block_destroy(&self, centers);
@@ -126,7 +127,7 @@ mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out)
         for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += MRC_COLLECT_BLOCK) {
             mercer_matrix points, k = mrc_columns(out, first, mrc_min(MRC_COLLECT_BLOCK, centers->p - first));
             status = block_collect(&self, centers, first, k.cols, NULL, &points, NULL);
-            if (status == MERCER_OK) status = mrc_points_eval(centers, &centers->z, &points, &k);
+            if (status == MERCER_OK) status = mrc_centers_eval(centers, &points, &k);
         }
         block_destroy(&self, centers);
     }

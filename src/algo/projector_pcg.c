@@ -99,7 +99,7 @@ static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, cons
     if (self->coarse.q > 0) {
         MRC_TRY(mrc_centers_inner(centers, &self->coarse.u, r, &w->ur));
         MRC_TRY(backend->ops->scale_rows(backend, &w->ur, self->shrink));
-        MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &self->coarse.u, &w->ur, 1, &w->z));
+        MRC_TRY(mrc_centers_multiply(centers, 1, &self->coarse.u, &w->ur, 1, &w->z));
     }
     return mrc_centers_column_dots(centers, r, &w->z, w->rz);
 }
@@ -115,7 +115,7 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
         mrc_store(&host, j, j, isfinite(ratio) ? ratio : 0);
     }
     MRC_TRY(mrc_host_close(centers->backend, &w->diagonal, &host, true, MERCER_OK));
-    return mrc_counted_gemm(centers, false, false, sign, x, &w->diagonal, 1, y);
+    return mrc_centers_multiply(centers, sign, x, &w->diagonal, 1, y);
 }
 
 static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r, const mercer_matrix *theta)

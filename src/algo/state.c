@@ -9,7 +9,16 @@ void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matri
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else
-        state->matrices[state->matrix_count++] = (mrc_state_matrix){name, kept};
+        state->matrices[state->matrix_count++] = (mrc_state_matrix){name, kept, 0};
+}
+
+void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p)
+{
+    mrc_state_add_matrix(state, name, value);
+    if (state->overflow || !value->data) return;
+    mrc_state_matrix *added = &state->matrices[state->matrix_count - 1];
+    added->value = *value; /* a rank may have none of the rows */
+    added->total = p;
 }
 
 static void add(mrc_state *state, mrc_state_number number)

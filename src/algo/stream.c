@@ -75,7 +75,9 @@ mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_ba
 {
     const mercer_source *source = stream->source;
     *batch = (mercer_batch){0};
-    if (stream->poll && stream->poll(stream->poll_user)) {
+    bool stop = false;
+    if (stream->poll) MRC_TRY(stream->poll(stream->poll_user, &stop));
+    if (stop) {
         stream->stopped = true;
         return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "stopped by the progress callback");
     }

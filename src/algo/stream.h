@@ -16,7 +16,7 @@ typedef struct mrc_sample_stream {
     int64_t passes;  /* passes begun */
     int64_t in_pass; /* samples of this pass so far */
     /* Asked before each batch, unless NULL; true makes reading fail with MERCER_ERROR_CALLBACK and sets stopped. */
-    bool (*poll)(void *user);
+    mercer_status (*poll)(void *user, bool *stop);
     void *poll_user;
     bool stopped;
 } mrc_sample_stream;

@@ -72,11 +72,12 @@ const mercer_matrix *mrc_trainer_candidate(const mrc_trainer *self)
 
 mercer_status mrc_trainer_publish(mrc_trainer *self, const mercer_matrix *alpha)
 {
-    if (mrc_matrix_check_finite(self->backend, "weights", alpha, NULL) != MERCER_OK)
+    bool bad = mrc_matrix_check_finite(self->backend, "weights", alpha, NULL) != MERCER_OK;
+    MRC_TRY(mrc_comm_any(self->comm, bad, &bad));
+    if (bad)
         return mrc_fail(self->context, MERCER_ERROR_NUMERIC,
                         "training ended in weights that are not finite; the model keeps its old ones");
-    mercer_matrix to = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
-    return self->backend->ops->copy(self->backend, &to, alpha);
+    return self->backend->ops->copy(self->backend, self->target.weights, alpha);
 }
 
 /* ---- Watchdog ------------------------------------------------------------------------------------------------ */
@@ -162,7 +163,9 @@ static mercer_status run_epoch(mrc_trainer *self, int *stop)
         follow_schedule(self, ((double)self->n * (double)self->epoch + (double)self->pass_rows) / all);
         MRC_TRY(take_step(self, &batch, &self->totals));
         self->pass_rows += batch.X.rows;
-        *stop = mrc_trainer_poll(self) ? 2 : 0;
+        bool enough;
+        MRC_TRY(mrc_trainer_poll(self, &enough));
+        *stop = enough ? 2 : 0;
         MRC_TRY(mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop != 0));
         if (*stop) break;
     }
@@ -241,8 +244,32 @@ void mrc_trainer_fill_report(mrc_trainer *self)
     report->projection_residual_mean = iteration->residual_sum / (double)iteration->projections;
 }
 
+/* Threads and memory decide about the plan, and all ranks must follow the same one: rank 0's. */
+static mercer_status share_machine(mrc_trainer *self)
+{
+    mrc_comm *comm = self->comm;
+    if (comm->ranks == 1) return MERCER_OK;
+    int64_t free_bytes = self->backend->ops->free_memory(self->backend);
+    int64_t machine[] = {self->planned_threads, self->options.memory ? self->options.memory : free_bytes / 2};
+    MRC_TRY(mrc_comm_broadcast(comm, machine, sizeof machine));
+    self->planned_threads = machine[0];
+    self->planned_budget = machine[1];
+    return MERCER_OK;
+}
+
+/* Different machines may round differently, and different plans would wait for each other for ever. */
+static mercer_status agree_on_plan(mrc_trainer *self)
+{
+    char plan[MRC_STATE_PLAN], text[MRC_STATE_PLAN + 128];
+    if (self->comm->ranks == 1) return MERCER_OK;
+    mrc_trainer_describe(self, plan, sizeof plan);
+    snprintf(text, sizeof text, "%s; version %s, isa %d, backend %s", plan, mercer_version(), (int)self->context->isa,
+             self->backend->ops->name);
+    return mrc_comm_agree(self->comm, "another plan, version or instruction set", text, (int64_t)strlen(text));
+}
+
 /* Everything that fit and the first step begin with. */
-static void begin(mrc_trainer *self)
+static mercer_status begin(mrc_trainer *self)
 {
     mrc_trainer_tear_down(self);
     self->report = (mercer_report){.struct_size = sizeof self->report,
@@ -259,15 +286,17 @@ static void begin(mrc_trainer *self)
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = self->context->bytes_now;
     self->context->bytes_high = self->context->bytes_now; /* the peak of this training */
+    return share_machine(self);
 }
 
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
-    begin(self);
+    MRC_TRY(begin(self));
     self->options.solver = self->solver;
     MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
     if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
+    MRC_TRY(agree_on_plan(self));
     mercer_status status = self->plan.preset->judge ? mrc_trainer_fit_judge(self) : fit_iteration(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);
@@ -279,7 +308,7 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 
 static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batch)
 {
-    begin(self);
+    MRC_TRY(begin(self));
     if (strcmp(self->solver, "auto") == 0) self->options.solver = "ep4"; /* until the next fit */
     const mrc_preset *preset = mrc_preset_find(self->options.solver);
     if (preset && (preset->judge || preset->update == MRC_UPDATE_COORDINATES))

@@ -10,8 +10,9 @@
 /* What is trained: borrowed from the model. */
 typedef struct mrc_target {
     const mercer_kernel *kernel;
-    const mercer_matrix *z;       /* (p, d) */
-    const mercer_matrix *weights; /* (p, c) f32 or f64: start and result */
+    const mercer_matrix *z;       /* (rows, d) this rank's share of the p centers */
+    int64_t p;                    /* of all ranks */
+    const mercer_matrix *weights; /* (rows, c) f32 or f64: start and result */
     const double *origin;         /* (d) */
 } mrc_target;
 
@@ -99,8 +100,10 @@ mercer_status mrc_trainer_keep(mrc_trainer *trainer, const mrc_state *own, const
 /* trainer_keep.c: goes on with the state that the keeper has, numbers first, then (once there is room) matrices. */
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_recall(mrc_trainer *trainer, mrc_state *own);
-/* trainer_keep.c: shows progress between steps if it is time; true to stop. */
-bool mrc_trainer_poll(mrc_trainer *trainer);
+/* trainer_keep.c: the plan in words, with all sizes and choices that decide about the result. */
+void mrc_trainer_describe(const mrc_trainer *trainer, char *text, size_t size);
+/* trainer_keep.c: shows progress between steps if it is time; *stop: if a rank's callback says so. */
+mercer_status mrc_trainer_poll(mrc_trainer *trainer, bool *stop);
 
 /* trainer_judge.c: direct, cg, and polishing at the end. */
 mercer_status mrc_trainer_fit_judge(mrc_trainer *trainer);

@@ -35,9 +35,9 @@ static bool watch(void *user, int64_t step, double relative_gradient, double los
     return self->status != MERCER_OK || self->stop != 0;
 }
 
-static bool poll(void *user)
+static mercer_status poll(void *user, bool *stop)
 {
-    return mrc_trainer_poll(user);
+    return mrc_trainer_poll(user, stop);
 }
 
 static mercer_status keep(void *user, const mrc_state *own, bool now)
@@ -89,8 +89,7 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
     mrc_state nothing = {0}; /* direct keeps that it has begun: it starts again from there */
     MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
                               plan->cache_data ? self->n : 0, self->centers.real));
-    mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
-    MRC_TRY(self->backend->ops->copy(self->backend, alpha, &start));
+    MRC_TRY(self->backend->ops->copy(self->backend, alpha, self->target.weights));
     if (direct)
         MRC_TRY(self->resuming ? mrc_trainer_recall(self, &nothing) : mrc_trainer_keep(self, &nothing, alpha, true));
     MRC_TRY(run(self, &self->passes, alpha, direct, plan->epochs, false));
@@ -107,7 +106,7 @@ mercer_status mrc_trainer_fit_judge(mrc_trainer *self)
 {
     self->n = self->stream.source->rows;
     MRC_TRY(mrc_centers_create(&self->centers, self->backend, self->comm, self->target.kernel, self->target.z,
-                               self->target.origin, self->target.weights->dtype));
+                               self->target.p, self->target.origin, self->target.weights->dtype));
     self->ready = true;
     mercer_matrix alpha;
     mercer_status status =

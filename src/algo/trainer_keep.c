@@ -22,18 +22,19 @@
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
 
-static void describe_plan(const mrc_trainer *self, char *text, size_t size)
+void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
 {
     const mercer_plan *plan = &self->plan.shown;
     const mercer_train_options *options = &self->options;
     snprintf(text, size,
              "threads %" PRId64 " budget %" PRId64 ": n %" PRId64 " p %" PRId64 " d %" PRId64 " c %" PRId64
-             " type %d ranks %d solver %s projector %s epochs %" PRId64 " m %" PRId64 " s %" PRId64 " q %" PRId64
+             " type %d shards %d solver %s projector %s epochs %" PRId64 " m %" PRId64 " s %" PRId64 " q %" PRId64
              " T %" PRId64 " projection %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
              " carry %d average %d decay %d cache %d %d step %.17g lambda %.17g polish %" PRId64 " patience %" PRId64
              " seed %" PRIu64,
-             self->planned_threads, self->planned_budget, self->n, self->target.z->rows, self->target.z->cols,
-             self->target.weights->cols, (int)self->target.weights->dtype, self->comm->ranks, plan->solver,
+             self->planned_threads, self->planned_budget, self->n, self->target.p, self->target.z->cols,
+             self->target.weights->cols, (int)self->target.weights->dtype,
+             mrc_comm_shards(self->comm, self->target.p), plan->solver,
              plan->projector, plan->epochs, plan->batch, plan->nystrom, plan->eigenpairs, plan->period,
              plan->projector_nystrom, plan->projector_eigenpairs, plan->projector_passes, plan->projector_block,
              plan->carry, plan->average, plan->decay, plan->cache_data, plan->cache_centers, plan->step_factor,
@@ -54,8 +55,8 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
     mrc_state_add_flag(state, &self->have_best);
     mercer_matrix none = mrc_view(NULL, 0, self->target.weights->cols, self->target.weights->dtype);
-    mrc_state_add_matrix(state, "state.best", self->have_best && self->best.data ? &self->best : &none);
-    describe_plan(self, state->plan, sizeof state->plan);
+    mrc_state_add_field(state, "state.best", self->have_best && self->best.data ? &self->best : &none, self->target.p);
+    mrc_trainer_describe(self, state->plan, sizeof state->plan);
 }
 
 static void list_iteration(mrc_trainer *self, mrc_state *state)
@@ -70,11 +71,11 @@ static void list_iteration(mrc_trainer *self, mrc_state *state)
     mrc_state_add_flag(state, &iteration->averaging);
     mercer_matrix points = mrc_rows(&iteration->points, 0, iteration->temporary);
     mercer_matrix weights = mrc_rows(&iteration->weights, 0, iteration->temporary);
-    mrc_state_add_matrix(state, "state.alpha", &iteration->alpha);
-    mrc_state_add_matrix(state, "state.good", &self->good);
-    mrc_state_add_matrix(state, "state.sum", &iteration->sum);
-    mrc_state_add_matrix(state, "state.left", &iteration->left);
-    mrc_state_add_matrix(state, "state.average", &iteration->average);
+    mrc_state_add_field(state, "state.alpha", &iteration->alpha, self->target.p);
+    mrc_state_add_field(state, "state.good", &self->good, self->target.p);
+    mrc_state_add_field(state, "state.sum", &iteration->sum, self->target.p);
+    mrc_state_add_field(state, "state.left", &iteration->left, self->target.p);
+    mrc_state_add_field(state, "state.average", &iteration->average, self->target.p);
     mrc_state_add_matrix(state, "state.points", &points);
     mrc_state_add_matrix(state, "state.weights", &weights);
     mrc_state_add_matrix(state, "state.sample_weights", &iteration->sample_weights);
@@ -90,7 +91,7 @@ static void list_all(mrc_trainer *self, const mrc_state *own, mrc_state *state)
         list_iteration(self, state);
         return;
     }
-    for (int i = 0; i < own->matrix_count; i++)
+    for (int i = 0; i < own->matrix_count; i++) /* a solver's own are the same on all ranks */
         mrc_state_add_matrix(state, own->matrices[i].name, &own->matrices[i].value);
     for (int i = 0; i < own->number_count; i++) {
         const mrc_state_number *number = &own->numbers[i];
@@ -138,7 +139,10 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
 mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const mercer_matrix *weights, bool now)
 {
     double seconds = self->options.checkpoint_seconds > 0 ? self->options.checkpoint_seconds : KEEP_SECONDS;
-    if (!self->keeper.save || (!now && mrc_seconds() - self->last_keep < seconds)) return MERCER_OK;
+    bool due = now || (self->comm->rank == 0 && mrc_seconds() - self->last_keep >= seconds);
+    if (!self->keeper.save) return MERCER_OK;
+    MRC_TRY(mrc_comm_any(self->comm, due, &due)); /* rank 0's clock decides */
+    if (!due) return MERCER_OK;
     mrc_state state;
     self->kept_seconds = self->earlier_seconds + mrc_seconds() - self->start;
     if (self->projector) self->projector_calls = self->projector->calls;
@@ -146,7 +150,7 @@ mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const me
     if (state.overflow) return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "the state of training is too long");
     mercer_status status = save(self, &state, weights);
     self->last_keep = mrc_seconds();
-    if (status == MERCER_OK || now) return status;
+    if (status == MERCER_OK || now || self->comm->broken) return status;
     mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint written, training goes on: %s",
             mrc_error_text(self->context));
     return MERCER_OK;
@@ -218,12 +222,12 @@ mercer_status mrc_trainer_recall(mrc_trainer *self, mrc_state *own)
 
 /* ---- Progress between steps ---------------------------------------------------------------------------------- */
 
-bool mrc_trainer_poll(mrc_trainer *self)
+/* Shows progress if it is time; true if the callback wants to stop. */
+static bool show_progress(mrc_trainer *self)
 {
     const mercer_train_options *options = &self->options;
     double now = mrc_seconds();
-    if (!options->progress || !(options->progress_seconds > 0) || now - self->last_shown < options->progress_seconds)
-        return false;
+    if (now - self->last_shown < options->progress_seconds) return false;
     bool iterating = self->totals.rows > 0;
     mercer_progress progress = {.struct_size = sizeof progress,
                                 .epoch = self->epoch,
@@ -246,4 +250,11 @@ bool mrc_trainer_poll(mrc_trainer *self)
                                 .projections = self->iteration.projections};
     self->last_shown = now;
     return options->progress(options->progress_user, &progress) != 0;
+}
+
+mercer_status mrc_trainer_poll(mrc_trainer *self, bool *stop)
+{
+    *stop = false;
+    if (!self->options.progress || !(self->options.progress_seconds > 0)) return MERCER_OK;
+    return mrc_comm_any(self->comm, show_progress(self), stop);
 }

@@ -27,12 +27,12 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, int64_t critic
     mrc_plan_request request = {.context = self->context,
                                 .options = &self->options,
                                 .n = n,
-                                .p = self->target.z->rows,
+                                .p = self->target.p,
                                 .d = self->target.z->cols,
                                 .c = self->target.weights->cols,
                                 .real = self->target.weights->dtype,
                                 .points = points,
-                                .ranks = self->comm->ranks,
+                                .shards = mrc_comm_shards(self->comm, self->target.p),
                                 .threads = (int)self->planned_threads,
                                 .budget = self->planned_budget,
                                 .critical_batch = critical_batch,
@@ -54,20 +54,24 @@ static mercer_status check_centers_are_samples(mrc_trainer *self, const mercer_m
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "solver %s has the samples as centers: its source must say which rows a batch holds",
                         self->plan.shown.solver);
-    if (z->rows != n)
+    if (self->target.p != n)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE,
                         "solver %s has the samples as centers: the model has %lld centers, the source %lld samples",
-                        self->plan.shown.solver, (long long)z->rows, (long long)n);
+                        self->plan.shown.solver, (long long)self->target.p, (long long)n);
     mercer_matrix x;
     mercer_status status = MERCER_OK;
     MRC_TRY(mrc_host_open(self->backend, sample, &x));
-    for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++)
+    for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++) {
+        int64_t row = rows[i] - self->centers.first;
+        if (row < 0 || row >= z->rows) continue; /* another rank looks at it */
         for (int64_t k = 0; k < z->cols && status == MERCER_OK; k++)
-            if (mrc_load(&x, i, k) != mrc_load(z, rows[i], k))
+            if (mrc_load(&x, i, k) != mrc_load(z, row, k))
                 status = mrc_fail(self->context, MERCER_ERROR_DATA,
                                   "solver %s has the samples as centers: sample %lld differs from center %lld",
                                   self->plan.shown.solver, (long long)rows[i], (long long)rows[i]);
-    return mrc_host_close(self->backend, sample, &x, false, status);
+    }
+    status = mrc_host_close(self->backend, sample, &x, false, status);
+    return mrc_comm_together(self->comm, status, "centers");
 }
 
 /* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the sample. */
@@ -102,24 +106,39 @@ static mercer_status find_plain_top(mrc_trainer *self, const mercer_matrix *samp
     return status;
 }
 
+typedef struct norms_job {
+    const mercer_matrix *rows, *room; /* (b, d), (b, centers of the largest shard) */
+} norms_job;
+
+/* |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */
+static mercer_status add_norms(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    const norms_job *job = argument;
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), k = *job->room;
+    k.rows = job->rows->rows, k.cols = k.ld = z.rows;
+    MRC_TRY(mrc_points_eval(centers, job->rows, &z, &k));
+    return centers->backend->ops->row_sqnorms(centers->backend, &k, part->data);
+}
+
 /* The largest |K(Z,x)|^2 over the sample, with a margin, a block of rows at a time. */
 static mercer_status find_plain_beta(mrc_trainer *self, const mercer_matrix *sample, double *beta)
 {
-    mrc_backend *backend = self->backend;
-    int64_t block = mrc_min(BETA_ROWS, sample->rows);
+    mrc_centers *centers = &self->centers;
+    int64_t block = mrc_min(BETA_ROWS, sample->rows), largest = 0;
+    for (int i = 0; i < centers->shards; i++) largest = mrc_max(largest, centers->shard[i].rows);
     mercer_matrix k;
-    MRC_TRY(mrc_matrix_create(backend, &k, block, self->target.z->rows, self->centers.real, "a block of K(X_s, Z)"));
+    MRC_TRY(mrc_matrix_create(self->backend, &k, block, largest, centers->real, "a block of K(X_s, Z)"));
     mercer_status status = MERCER_OK;
     *beta = 0;
     for (int64_t first = 0; first < sample->rows && status == MERCER_OK; first += block) {
-        mercer_matrix rows = mrc_rows(sample, first, mrc_min(block, sample->rows - first)),
-                      part = mrc_rows(&k, 0, rows.rows);
         double norms[BETA_ROWS];
-        status = mrc_points_eval(&self->centers, &rows, self->target.z, &part);
-        if (status == MERCER_OK) status = backend->ops->row_sqnorms(backend, &part, norms);
+        mercer_matrix rows = mrc_rows(sample, first, mrc_min(block, sample->rows - first)),
+                      sums = mrc_view(norms, 1, rows.rows, MERCER_F64);
+        norms_job job = {&rows, &k};
+        status = mrc_centers_sum(centers, &sums, add_norms, &job);
         for (int64_t i = 0; i < rows.rows && status == MERCER_OK; i++) *beta = fmax(*beta, PLAIN_MARGIN * norms[i]);
     }
-    mrc_matrix_destroy(backend, &k);
+    mrc_matrix_destroy(self->backend, &k);
     return status;
 }
 
@@ -184,10 +203,10 @@ static mercer_status create_parts(mrc_trainer *self, const mercer_matrix *sample
     MRC_TRY(mrc_iteration_create(&self->iteration, &self->centers, &self->passes, &self->system, self->projector,
                                  self->report.beta, self->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;
-    mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
-    MRC_TRY(self->backend->ops->copy(self->backend, &self->iteration.alpha, &start));
-    MRC_TRY(mrc_field_create(&self->centers, &self->good, start.cols, self->centers.real, "weights to go back to"));
-    return self->backend->ops->copy(self->backend, &self->good, &start);
+    const mercer_matrix *start = self->target.weights;
+    MRC_TRY(self->backend->ops->copy(self->backend, &self->iteration.alpha, start));
+    MRC_TRY(mrc_field_create(&self->centers, &self->good, start->cols, self->centers.real, "weights to go back to"));
+    return self->backend->ops->copy(self->backend, &self->good, start);
 }
 
 static mercer_status copy_rows(mrc_trainer *self, const int64_t *rows, int64_t count)
@@ -239,7 +258,7 @@ mercer_status mrc_trainer_set_up(mrc_trainer *self, const mercer_matrix *sample,
     double start = mrc_seconds();
     self->n = n;
     MRC_TRY(mrc_centers_create(&self->centers, self->backend, self->comm, self->target.kernel, self->target.z,
-                               self->target.origin, self->target.weights->dtype));
+                               self->target.p, self->target.origin, self->target.weights->dtype));
     mercer_status status = build(self, sample, rows, n);
     self->ready = true;
     if (status != MERCER_OK) mrc_trainer_tear_down(self);

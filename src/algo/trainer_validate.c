@@ -69,6 +69,9 @@ mercer_status mrc_trainer_end_epoch(mrc_trainer *self, const mercer_matrix *cand
     progress->seconds = self->earlier_seconds + mrc_seconds() - self->start;
     progress->pass_total = self->n;
     progress->samples = self->samples;
-    if (self->options.progress && self->options.progress(self->options.progress_user, progress)) *stop = 2;
+    if (!self->options.progress) return MERCER_OK;
+    bool enough = self->options.progress(self->options.progress_user, progress) != 0;
+    MRC_TRY(mrc_comm_any(self->comm, enough, &enough));
+    if (enough) *stop = 2;
     return MERCER_OK;
 }

@@ -45,9 +45,13 @@ static mercer_status save(void *user, const mrc_state *state, const mercer_matri
     tensors[count++] =
         (mrc_tensor){.name = "state.numbers", .value = mrc_view(numbers, 1, state->number_count, MERCER_F64)};
     tensors[count++] = (mrc_tensor){.name = "state.plan", .value = mrc_view(plan, 1, (int64_t)strlen(plan), MERCER_U8)};
+    bool shared = self->model->comm && self->model->comm->ranks > 1;
     for (int i = 0; i < state->matrix_count; i++) {
         const mrc_state_matrix *entry = &state->matrices[i];
-        tensors[count++] = (mrc_tensor){.name = entry->name, .value = entry->value};
+        tensors[count++] = (mrc_tensor){.name = entry->name,
+                                        .value = entry->value,
+                                        .total = shared ? entry->total : 0,
+                                        .first = shared && entry->total > 0 ? self->model->first : 0};
     }
     mercer_model shown = *self->model; /* the same model with the weights of now */
     shown.weights = *weights;
@@ -95,10 +99,12 @@ static mercer_status load_matrices(void *user, mrc_state *state)
     for (int i = 0; i < state->matrix_count; i++) {
         mrc_state_matrix *entry = &state->matrices[i];
         mercer_matrix found;
-        if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != entry->value.rows ||
+        int64_t rows = entry->total > 0 ? entry->total : entry->value.rows;
+        if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's %s is missing or of another shape",
                             entry->name);
+        if (entry->total > 0) found = mrc_rows(&found, self->model->first, entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
         for (int64_t row = 0; row < found.rows; row++)
             memcpy(mrc_row(&entry->value, row), mrc_row(&found, row),
@@ -120,8 +126,9 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
     if (!theirs || strcmp(theirs, kernel) != 0)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, the model's %s", path,
                         theirs ? theirs : "missing", kernel);
-    bool same = mrc_tensor_file_find(file, "centers", &found) && found.rows == z->rows && found.cols == z->cols &&
-                found.dtype == z->dtype;
+    bool same = mrc_tensor_file_find(file, "centers", &found) && found.rows == self->model->total &&
+                found.cols == z->cols && found.dtype == z->dtype;
+    if (same) found = mrc_rows(&found, self->model->first, z->rows);
     for (int64_t row = 0; row < z->rows && same; row++)
         same = memcmp(mrc_row(&found, row), mrc_row(z, row), (size_t)(z->cols * mrc_dtype_size(z->dtype))) == 0;
     if (same) return MERCER_OK;

@@ -21,7 +21,7 @@ mercer_status mercer_model_load(mercer_model **out, mercer_context *context, con
     *out = NULL;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    return mrc_model_read(out, context, path);
+    return mrc_model_read(out, context, NULL, path);
 }
 
 mercer_status mercer_file_header(mercer_context *context, const char *path, char *text, size_t size, size_t *needed)

@@ -6,6 +6,7 @@
  * blocks change no bit of it. P may overflow the range of float: X is gone through once before, so that nothing is
  * written if it does; that costs O(m d) beside the O(m p d) of the product.
  */
+#include "algo/centers.h"
 #include "backend/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -26,7 +27,15 @@ typedef struct input_block {
     mercer_dtype dtype;
     int64_t rows;
     void *memory;
+    mrc_centers *centers; /* of a model that ranks share; NULL: it is here alone */
+    mrc_centers shared;
 } input_block;
+
+static void close_block(mercer_model *model, input_block *block)
+{
+    mrc_free(model->context, block->memory);
+    if (block->centers) mrc_centers_destroy(block->centers);
+}
 
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, input_block *out)
 {
@@ -34,10 +43,17 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, inp
     *out = (input_block){.dtype = mrc_preprocess_dtype(model->preprocess, X->dtype)};
     int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
     out->rows = mrc_max(1, mrc_min(rows, X->rows));
+    if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {
+        MRC_TRY(mrc_centers_create(&out->shared, model->context->backend, model->comm, &model->kernel, &model->centers,
+                                   model->total, model->origin, model->weights.dtype));
+        out->centers = &out->shared;
+    }
     if (mrc_preprocess_is_identity(model->preprocess)) return MERCER_OK;
     int64_t size = mrc_dtype_size(out->dtype);
     out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
-    return mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples");
+    mercer_status status = mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples");
+    if (status != MERCER_OK) close_block(model, out);
+    return status;
 }
 
 typedef struct rows_task {
@@ -93,6 +109,7 @@ static mercer_status predict_block(mercer_model *model, const input_block *block
 {
     mrc_backend *backend = model->context->backend;
     mercer_matrix x = preprocessed(model, block, X);
+    if (block->centers) return mrc_centers_predict(block->centers, &x, &model->weights, F, NULL);
     mrc_pair pair = {.kernel = &model->kernel, .x = &x, .z = &model->centers, .origin = model->origin};
     return backend->ops->kernel_matmul(backend, &pair, &model->weights, F, false);
 }
@@ -121,7 +138,7 @@ mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, 
     MRC_TRY(open_block(model, X, &block));
     mercer_status status = check_preprocessed(model, &block, X);
     if (status == MERCER_OK) status = predict(model, &block, F, X);
-    mrc_free(context, block.memory);
+    close_block(model, &block);
     return status;
 }
 
@@ -161,6 +178,6 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     MRC_TRY(open_block(model, X, &block));
     mercer_status status = check_preprocessed(model, &block, X);
     if (status == MERCER_OK) status = classify(model, &block, labels, X);
-    mrc_free(context, block.memory);
+    close_block(model, &block);
     return status;
 }

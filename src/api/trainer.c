@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: plans, communicators, trainers. */
+/* Public: plans and trainers. */
 #include "algo/trainer.h"
 
 #include "api/checkpoint.h"
@@ -9,22 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* ---- Communicators ------------------------------------------------------------------------------------------- */
-
-mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks)
-{
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    *out = NULL;
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (ranks < 1) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "ranks is %d, it must be at least 1", ranks);
-    return mrc_comm_create_virtual(out, context, ranks);
-}
-
-void mercer_comm_free(mercer_comm *comm)
-{
-    mrc_comm_free(comm);
-}
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 
@@ -75,7 +59,7 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
     return MERCER_OK;
 }
 
-static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
+static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape, int shards,
                               const mercer_train_options *options)
 {
     mrc_plan_request request = {.context = context,
@@ -86,7 +70,7 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
                                 .c = shape->outputs,
                                 .real = shape->weights,
                                 .points = shape->points,
-                                .ranks = 1,
+                                .shards = shards,
                                 .threads = context->threads,
                                 .rows_known = true};
     mrc_plan plan;
@@ -102,12 +86,13 @@ mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t s
     MRC_TRY(read_options(model->context, &chosen, options));
     MRC_TRY(check_validation(model, &chosen));
     mercer_shape shape = {.samples = samples,
-                          .centers = model->centers.rows,
+                          .centers = model->total,
                           .features = model->centers.cols,
                           .outputs = model->weights.cols,
                           .points = model->centers.dtype,
                           .weights = model->weights.dtype};
-    return plan_for(model->context, out, &shape, &chosen);
+    int shards = model->comm ? mrc_comm_shards(model->comm, model->total) : 1;
+    return plan_for(model->context, out, &shape, shards, &chosen);
 }
 
 mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
@@ -129,10 +114,22 @@ mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const
     if (ours.weights == 0) ours.weights = ours.points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     if (mrc_dtype_size(ours.points) == 0 || (ours.weights != MERCER_F32 && ours.weights != MERCER_F64))
         return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
-    return plan_for(context, out, &ours, &chosen);
+    return plan_for(context, out, &ours, 1, &chosen);
 }
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
+
+/* A shared model is trained by the ranks that share it. */
+static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
+{
+    if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
+                        "comm: the model is not shared among its ranks; make it with mercer_model_create_shared");
+    if (*comm && model->comm && model->comm != *comm)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "comm: the model is shared among the ranks of another");
+    if (!*comm) *comm = model->comm;
+    return MERCER_OK;
+}
 
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
@@ -154,13 +151,14 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
                                 .c = 1,
                                 .real = MERCER_F32,
                                 .points = MERCER_F32,
-                                .ranks = 1,
+                                .shards = 1,
                                 .threads = 1};
     mercer_train_options names = chosen;
     if (names.memory > 0) names.memory = 0;
     request.options = &names;
     MRC_TRY(mrc_make_plan(&plan, &request));
-    mrc_target target = {&model->kernel, &model->centers, &model->weights, model->origin};
+    MRC_TRY(find_comm(model, &comm));
+    mrc_target target = {&model->kernel, &model->centers, model->total, &model->weights, model->origin};
     mrc_checkpoint *checkpoint;
     MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
     mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);

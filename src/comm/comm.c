@@ -1,54 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The communicators that live in one process.
- *
- *   self     one rank: nothing to add.
- *   virtual  R ranks served in turn: sum_r parts_r in rank order, in double for f32, then copied back to each. It tests the
- *            distributed algorithms without a network and gives the same answer every time.
- */
+/* The communicators that live in one process, and how centers and shards are dealt. */
 #include "comm/comm.h"
 
-#include "core/matrix.h"
 #include "core/memory.h"
 
-#include <string.h>
+enum { CENTERS_A_SHARD = 1024, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
-static mercer_status allreduce_self(mrc_comm *comm, const mercer_matrix *parts)
+static mercer_status exchange_nothing(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
-    (void)comm, (void)parts;
+    (void)comm, (void)send, (void)receive;
     return MERCER_OK;
 }
 
-static void add_bytes(const mercer_matrix *to, const mercer_matrix *from, int64_t i)
+static void leave_nobody(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
-    unsigned char *left = mrc_row(to, i);
-    const unsigned char *right = mrc_row(from, i);
-    for (int64_t k = 0; k < to->cols * mrc_dtype_size(to->dtype); k++) left[k] |= right[k];
-}
-
-static void sum_row(const mercer_matrix *parts, int ranks, int64_t i)
-{
-    if (parts->dtype == MERCER_U8 || parts->dtype == MERCER_F16) {
-        for (int r = 1; r < ranks; r++) add_bytes(&parts[0], &parts[r], i);
-        return;
-    }
-    for (int64_t j = 0; j < parts->cols; j++) {
-        double sum = 0;
-        for (int r = 0; r < ranks; r++) sum += mrc_load(&parts[r], i, j);
-        mrc_store(&parts[0], i, j, sum);
-    }
-}
-
-static mercer_status allreduce_virtual(mrc_comm *comm, const mercer_matrix *parts)
-{
-    if (comm->ranks == 1) return MERCER_OK;
-    for (int64_t i = 0; i < parts->rows; i++) {
-        sum_row(parts, comm->ranks, i);
-        size_t bytes = (size_t)(parts->cols * mrc_dtype_size(parts->dtype));
-        for (int r = 1; r < comm->ranks; r++)
-            if (bytes) memcpy(mrc_row(&parts[r], i), mrc_row(&parts[0], i), bytes);
-    }
-    return MERCER_OK;
+    (void)comm, (void)code, (void)text;
+    *first_left = false;
 }
 
 static void destroy_nothing(mrc_comm *comm)
@@ -56,16 +23,16 @@ static void destroy_nothing(mrc_comm *comm)
     (void)comm;
 }
 
-static const mrc_comm_ops self_ops = {"self", allreduce_self, destroy_nothing};
-static const mrc_comm_ops virtual_ops = {"virtual", allreduce_virtual, destroy_nothing};
+static const mrc_comm_ops self_ops = {"self", exchange_nothing, leave_nobody, destroy_nothing};
+static const mrc_comm_ops virtual_ops = {"virtual", exchange_nothing, leave_nobody, destroy_nothing};
 
-static mercer_status create(mrc_comm **out, mercer_context *context, const mrc_comm_ops *ops, int ranks)
+static mercer_status create(mrc_comm **out, mercer_context *context, const mrc_comm_ops *ops, int shards)
 {
     void *memory;
     *out = NULL;
-    MRC_TRY(mrc_alloc(context, &memory, 1, sizeof(mrc_comm), "the communicator"));
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_comm), "the communicator"));
     *out = memory;
-    **out = (mrc_comm){.ops = ops, .context = context, .ranks = ranks, .first = 0, .local = ranks};
+    **out = (mrc_comm){.ops = ops, .context = context, .ranks = 1, .shards = shards};
     return MERCER_OK;
 }
 
@@ -74,9 +41,9 @@ mercer_status mrc_comm_create_self(mrc_comm **out, mercer_context *context)
     return create(out, context, &self_ops, 1);
 }
 
-mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int ranks)
+mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards)
 {
-    return create(out, context, &virtual_ops, ranks);
+    return create(out, context, &virtual_ops, shards);
 }
 
 void mrc_comm_free(mrc_comm *comm)
@@ -86,9 +53,30 @@ void mrc_comm_free(mrc_comm *comm)
     mrc_free(comm->context, comm);
 }
 
-void mrc_comm_share(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count)
+/* ---- Shares --------------------------------------------------------------------------------------------------- */
+
+void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size)
 {
-    int64_t each = p / comm->ranks, more = p % comm->ranks; /* the first `more` ranks get one row more */
-    *first = rank * each + mrc_min(rank, more);
-    *count = each + (rank < more ? 1 : 0);
+    int64_t each = count / parts, more = count % parts; /* the first `more` parts get one more */
+    *first = index * each + mrc_min(index, more);
+    *size = each + (index < more ? 1 : 0);
+}
+
+int mrc_comm_shards(const mrc_comm *comm, int64_t p)
+{
+    int shards = LEAST_SHARDS;
+    if (comm->shards > 0) return comm->shards;
+    while (shards < MOST_SHARDS && 2 * (int64_t)shards * CENTERS_A_SHARD <= p) shards *= 2;
+    return shards;
+}
+
+void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count)
+{
+    int64_t shards = mrc_comm_shards(comm, p), begin, own, end, rows;
+    mrc_share(shards, comm->ranks, rank, &begin, &own);
+    mrc_share(p, shards, begin, first, &rows);
+    *count = 0;
+    if (own == 0) return;
+    mrc_share(p, shards, begin + own - 1, &end, &rows);
+    *count = end + rows - *first;
 }

@@ -1,41 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators: how ranks that share out the centers add things up. The table has one collective; everything global
- * that the algorithms need is built on it (algo/centers.h).
+ * Communicators: ranks (processes) that share out the centers, and what they may ask of each other.
  *
- * A process holds `local` of the `ranks` ranks, numbered first .. first + local - 1: one for a process of a parallel
- * job, all of them for `self` (one rank) and `virtual` (R ranks in this process, served in turn).
+ * The centers are cut into S shards, consecutive and as even as possible, and the shards are dealt to R <= S ranks in the
+ * same way. S does not depend on R: whatever is summed over centers is summed within shards first and then over shards in
+ * one fixed tree, so that any number of ranks gives the same bits. `self` is one rank with one shard, `virtual` one rank
+ * with S of them.
+ *
+ * A communicator has one operation, exchange; the collectives below are made of it.
  */
 #ifndef MRC_COMM_COMM_H
 #define MRC_COMM_COMM_H
 
+#include "comm/module.h"
 #include "core/context.h"
+
+#include <stdbool.h>
 
 typedef struct mercer_comm mrc_comm;
 
 typedef struct mrc_comm_ops {
     const char *name;
-    /*
-     * parts[i] is the buffer of local rank i, all of one shape and dtype (f32, f64; u8 and f16 as raw bytes of which at most one
-     * rank's are not 0). On return every one holds the sum over all ranks, added in rank order. f32 is summed in double.
-     */
-    mercer_status (*allreduce)(mrc_comm *comm, const mercer_matrix *parts);
+    /* As in comm/module.h: send[r] goes to rank r, receive[r] comes from it. Only called with more than one rank. */
+    mercer_status (*exchange)(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
+    void (*leave)(mrc_comm *comm, int code, const char *text, bool *first_left);
     void (*destroy)(mrc_comm *comm);
 } mrc_comm_ops;
 
 struct mercer_comm {
     const mrc_comm_ops *ops;
     mercer_context *context;
-    int ranks, first, local;
+    int rank, ranks;
+    int shards;      /* 0: as many as suit the number of centers */
+    double deadline; /* seconds without news after which the others are given up */
+    bool broken;     /* an exchange failed: no other can follow */
+    int left_code;   /* the code that a rank which left gave, or 0 */
+    int64_t exchanges, bytes_sent, bytes_received;
+    mrc_piece *pieces; /* (2 ranks) scratch of the collectives */
 };
 
-/* One rank. Never fails to work: allreduce does nothing. */
+/* One rank, one shard; and one rank, S >= 1 shards. */
 mercer_status mrc_comm_create_self(mrc_comm **out, mercer_context *context);
-/* R >= 1 ranks in this process. */
-mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int ranks);
+mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards);
+/* The ranks of a job, by the module of that name ("mpi"). */
+mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
+                                     double deadline);
 void mrc_comm_free(mrc_comm *comm);
 
-/* Rows of a matrix of p rows that rank r owns: first and count, as even as possible. */
-void mrc_comm_share(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count);
+/* ---- Shares --------------------------------------------------------------------------------------------------- */
+
+/* Part number `index` of `count` things in `parts` parts, as even as possible, the larger ones first. */
+void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
+/* S for p centers: the communicator's own, or a power of two with about 1,000 centers each, between 8 and 1024. */
+int mrc_comm_shards(const mrc_comm *comm, int64_t p);
+/* Rows of a matrix of p rows that a rank owns: those of its shards. */
+void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count);
+
+/* ---- Collectives (collective.c): every rank calls them in the same order ---------------------------------------- */
+
+/* Shards of a sum: number `first` .. first + local - 1 of `all`. */
+typedef struct mrc_shards {
+    int all, first, local;
+} mrc_shards;
+/*
+ * parts[i] (local) is the contribution of local shard i: f32 or f64, rows without gaps, all of one shape. parts[0] becomes the sum
+ * over all shards, the others are spoiled. The order of additions is that of a binary tree over the shards.
+ */
+mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts);
+/* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. */
+mercer_status mrc_comm_gather(mrc_comm *comm, const mrc_piece *all);
+/* Rank 0's bytes on every rank. */
+mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
+/* True on every rank if it is on one. */
+mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any);
+/* `status` if it is a failure here; else MERCER_OK if all ranks are well; else a failure that names a rank that is not.
+   Every rank goes on or none does. */
+mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what);
+/* MERCER_ERROR_COMM on every rank unless all have the same bytes. `what` as in "other options than rank 0". */
+mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes);
 
 #endif

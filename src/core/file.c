@@ -146,6 +146,44 @@ mercer_status mrc_writer_write(mrc_writer *self, const void *data, int64_t bytes
     return MERCER_OK;
 }
 
+mercer_status mrc_writer_resize(mrc_writer *self, int64_t bytes)
+{
+    if (self->direct)
+        return mrc_fail(self->context, MERCER_ERROR_IO,
+                        "%s: is no regular file, several ranks cannot write to it; name a file", self->path);
+    if (ftruncate(self->descriptor, (off_t)bytes) == 0) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot make it %lld bytes long: %s", self->path,
+                    (long long)bytes, strerror(errno));
+}
+
+mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary)
+{
+    *out = (mrc_writer){.context = context, .descriptor = -1, .joined = true};
+    MRC_TRY(copy_names(out, temporary));
+    out->descriptor = open(temporary, O_WRONLY | O_CLOEXEC);
+    if (out->descriptor >= 0) return MERCER_OK;
+    int error = errno;
+    mrc_writer_cancel(out);
+    return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write here what rank 0 began: %s; is the folder shared?",
+                    temporary, strerror(error));
+}
+
+mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t bytes, int64_t offset)
+{
+    const char *from = data;
+    while (bytes > 0) {
+        ssize_t done = pwrite(self->descriptor, from, (size_t)mrc_min(bytes, MOST_BYTES_A_CALL), (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0)
+            return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write at byte %lld: %s", self->path,
+                            (long long)offset, done < 0 ? strerror(errno) : "no room");
+        from += done;
+        bytes -= done;
+        offset += done;
+    }
+    return MERCER_OK;
+}
+
 /* A new name is durable when its folder is. */
 static int sync_folder(const char *path)
 {
@@ -161,7 +199,7 @@ mercer_status mrc_writer_commit(mrc_writer *self)
     int error = !self->direct && fsync(self->descriptor) != 0 ? errno : 0;
     if (close(self->descriptor) != 0 && error == 0) error = errno;
     self->descriptor = -1;
-    if (error == 0 && !self->direct)
+    if (error == 0 && !self->direct && !self->joined)
         error = rename(self->temporary, self->path) == 0 ? sync_folder(self->folder) : errno;
     mercer_status status = MERCER_OK;
     if (error) status = mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write: %s", self->path, strerror(error));
@@ -173,7 +211,7 @@ void mrc_writer_cancel(mrc_writer *self)
 {
     if (!self->path) return;
     if (self->descriptor >= 0) close(self->descriptor);
-    if (!self->direct) unlink(self->temporary);
+    if (!self->direct && !self->joined) unlink(self->temporary);
     mrc_free(self->context, self->path);
     *self = (mrc_writer){.descriptor = -1};
 }

@@ -32,11 +32,18 @@ typedef struct mrc_writer {
     char *path, *temporary, *folder; /* one block */
     int descriptor;
     bool direct; /* written under its own name */
+    bool joined; /* somebody else's: closing it gives it no name, cancelling does not remove it */
     int64_t written;
 } mrc_writer;
 
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path);
 mercer_status mrc_writer_write(mrc_writer *writer, const void *data, int64_t bytes);
+/* For a file that several processes write: the one that opened it sets its size and tells the others its temporary name;
+   they join, write to their places and commit, which only makes their bytes durable; then the first one commits. Not for
+   devices and pipes. */
+mercer_status mrc_writer_resize(mrc_writer *writer, int64_t bytes);
+mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary);
+mercer_status mrc_writer_write_at(mrc_writer *writer, const void *data, int64_t bytes, int64_t offset);
 mercer_status mrc_writer_commit(mrc_writer *writer);
 void mrc_writer_cancel(mrc_writer *writer);
 

@@ -26,8 +26,8 @@ static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int
     return MERCER_OK;
 }
 
-mercer_status mrc_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
-                               const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
+mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
+                               const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
     void *memory;
     *out = NULL;
@@ -35,6 +35,12 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, cons
     mercer_model *model = memory;
     model->context = context;
     model->kernel = *kernel;
+    model->comm = comm;
+    model->total = total;
+    if (comm) {
+        int64_t rows;
+        mrc_comm_rows(comm, total, comm->rank, &model->first, &rows);
+    }
     mercer_status status = fill(model, centers, outputs, weights);
     if (status != MERCER_OK) {
         mrc_model_free(model);

@@ -4,6 +4,7 @@
 #ifndef MRC_MODEL_MODEL_H
 #define MRC_MODEL_MODEL_H
 
+#include "comm/comm.h"
 #include "core/context.h"
 #include "core/file.h"
 #include "data/preprocess.h"
@@ -11,8 +12,10 @@
 struct mercer_model {
     mercer_context *context;
     mercer_kernel kernel;
-    mercer_matrix centers; /* (p, d) owned, or in map */
-    mercer_matrix weights; /* (p, c) owned, or in map; f32 or f64 */
+    mercer_matrix centers; /* (rows, d) owned, or in map */
+    mercer_matrix weights; /* (rows, c) owned, or in map; f32 or f64 */
+    mrc_comm *comm;        /* borrowed: the ranks that share the model; NULL: it is here alone */
+    int64_t total, first;  /* p, of all ranks; the first row here. rows = p, first = 0 if it is here alone. */
     double
         *origin; /* (d) owned, or in map: the mean of the centers when the model was made. Fixed, so that training and
                        prediction use one kernel matrix. */
@@ -23,9 +26,10 @@ struct mercer_model {
     char *note; /* owned; NULL: none */
 };
 
-/* Arguments have been checked. origin is left for the caller to fill. */
-mercer_status mrc_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
-                               const mercer_matrix *centers, int64_t outputs, mercer_dtype weights);
+/* Arguments have been checked. comm may be NULL; if not, centers are this rank's share of `total`. origin is left for the
+   caller to fill. */
+mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
+                               const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights);
 void mrc_model_free(mercer_model *model);
 
 /* Copies; the model keeps what it had if they fail. How many labels there may be is checked here: as many as outputs, two

@@ -79,8 +79,12 @@ static void add_vector(contents *out, const char *name, double *values, int64_t 
 static void collect_tensors(const mercer_model *model, const mercer_save_options *options, contents *out)
 {
     const mercer_preprocess *preprocess = model->preprocess;
-    out->tensors[out->count++] = (mrc_tensor){.name = "centers", .value = model->centers, .stored = options->centers};
-    out->tensors[out->count++] = (mrc_tensor){.name = "weights", .value = model->weights, .stored = options->weights};
+    bool shared = model->comm && model->comm->ranks > 1;
+    int64_t total = shared ? model->total : 0, first = shared ? model->first : 0;
+    out->tensors[out->count++] = (mrc_tensor){
+        .name = "centers", .value = model->centers, .stored = options->centers, .total = total, .first = first};
+    out->tensors[out->count++] = (mrc_tensor){
+        .name = "weights", .value = model->weights, .stored = options->weights, .total = total, .first = first};
     add_vector(out, "origin", model->origin, model->centers.cols);
     if (preprocess && preprocess->features > 0) {
         add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
@@ -103,8 +107,23 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
         {"labels", of->labels},
         {"note", model->note},
     };
-    return mrc_tensor_file_write(model->context, path, of->tensors, of->count, metadata,
-                                 sizeof metadata / sizeof metadata[0]);
+    int64_t entries = sizeof metadata / sizeof metadata[0];
+    if (model->comm && model->comm->ranks > 1)
+        return mrc_tensor_file_write_shared(model->comm, path, of->tensors, of->count, metadata, entries);
+    return mrc_tensor_file_write(model->context, path, of->tensors, of->count, metadata, entries);
+}
+
+static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
+                             int64_t extras, contents *out)
+{
+    void *memory;
+    MRC_TRY(check_model(model, options));
+    MRC_TRY(mrc_alloc(model->context, &memory, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
+    out->tensors = memory;
+    collect_tensors(model, options, out);
+    if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
+    out->count += extras;
+    return collect_texts(model, out);
 }
 
 mercer_status mrc_model_write(mercer_model *model, const char *path, const mercer_save_options *options,
@@ -112,15 +131,9 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
 {
     const mercer_save_options as_it_is = {.struct_size = sizeof as_it_is};
     if (!options) options = &as_it_is;
-    void *memory;
     contents of = {.count = 0};
-    MRC_TRY(check_model(model, options));
-    MRC_TRY(mrc_alloc(model->context, &memory, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
-    of.tensors = memory;
-    collect_tensors(model, options, &of);
-    if (extras > 0) memcpy(of.tensors + of.count, extra, (size_t)extras * sizeof *extra);
-    of.count += extras;
-    mercer_status status = collect_texts(model, &of);
+    mercer_status status = collect(model, options, extra, extras, &of);
+    if (model->comm) status = mrc_comm_together(model->comm, status, "the model"); /* all write it, or none does */
     if (status == MERCER_OK) status = write_contents(model, path, &of);
     mrc_free(model->context, of.labels);
     mrc_free(model->context, of.tensors);

@@ -160,7 +160,17 @@ static mercer_status read_parts(const model_reader *self)
     return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
 }
 
-mercer_status mrc_model_read(mercer_model **out, mercer_context *context, const char *path)
+/* The rows of this rank. */
+static void take_share(mercer_model *model)
+{
+    int64_t rows = model->total = model->centers.rows;
+    if (!model->comm) return;
+    mrc_comm_rows(model->comm, model->total, model->comm->rank, &model->first, &rows);
+    mercer_matrix *const both[] = {&model->centers, &model->weights};
+    for (int i = 0; i < 2; i++) *both[i] = mrc_rows(both[i], model->first, rows);
+}
+
+mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_comm *comm, const char *path)
 {
     model_reader self = {.context = context, .path = path};
     void *memory;
@@ -170,7 +180,9 @@ mercer_status mrc_model_read(mercer_model **out, mercer_context *context, const 
     if (status == MERCER_OK) {
         self.model = memory;
         self.model->context = context;
+        self.model->comm = comm;
         status = read_parts(&self);
+        if (status == MERCER_OK) take_share(self.model);
         self.model->map = mrc_tensor_file_take_mapping(self.file);
     }
     mrc_tensor_file_close(self.file);

@@ -16,6 +16,7 @@
 #ifndef MRC_MODEL_TENSOR_FILE_H
 #define MRC_MODEL_TENSOR_FILE_H
 
+#include "comm/comm.h"
 #include "core/context.h"
 #include "core/file.h"
 
@@ -28,6 +29,8 @@ typedef struct mrc_tensor {
     mercer_matrix value; /* any ld; may have 0 rows or columns */
     mercer_dtype stored; /* the type in the file; 0: that of value */
     bool vector;         /* a single row that is stored with the shape [cols] */
+    int64_t total;       /* > 0: value has rows first .. of so many, the others are other ranks' */
+    int64_t first;
 } mrc_tensor;
 
 typedef struct mrc_metadata {
@@ -48,6 +51,11 @@ bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t co
  */
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries);
+
+/* The same file, byte for byte, written by all ranks, each its own rows (and rank 0 what all have): nobody needs to hold
+   a whole tensor. All ranks call it, with a path on a file system that they share. */
+mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,
+                                           const mrc_metadata *metadata, int64_t entries);
 
 /* A tensor file, mapped. */
 typedef struct mrc_tensor_file mrc_tensor_file;

@@ -6,8 +6,7 @@
 #include "core/half.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "model/tensor_file.h"
-#include "model/tensor_format.h"
+#include "model/tensor_writer.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -16,25 +15,6 @@
 #include <xxhash.h>
 
 enum { BUFFER_BYTES = 1 << 20 };
-
-/* A tensor in its place in the file. */
-typedef struct placed {
-    const mrc_tensor *tensor;
-    mercer_dtype stored;
-    int64_t begin, end;
-    char digits[MRC_TENSOR_DIGITS + 1];
-} placed;
-
-typedef struct tensor_writer {
-    mercer_context *context;
-    placed *items; /* (count) in the order of the file */
-    int64_t count;
-    char *buffer; /* (buffer_bytes) */
-    int64_t buffer_bytes;
-    json_t *root;
-    char *header; /* (header_bytes) padded */
-    int64_t header_bytes;
-} tensor_writer;
 
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
 
@@ -55,7 +35,7 @@ static bool convert(double value, mercer_dtype dtype, void *out)
     return false;
 }
 
-static mercer_status pack_row(mercer_context *context, const placed *item, int64_t i, char *out)
+static mercer_status pack_row(mercer_context *context, const mrc_placed *item, int64_t i, char *out)
 {
     const mercer_matrix *value = &item->tensor->value;
     int64_t size = mrc_dtype_size(item->stored);
@@ -73,21 +53,18 @@ static mercer_status pack_row(mercer_context *context, const placed *item, int64
     return MERCER_OK;
 }
 
-static bool needs_packing(const placed *item)
+static bool needs_packing(const mrc_placed *item)
 {
     const mercer_matrix *value = &item->tensor->value;
     return item->stored != value->dtype || (value->ld != value->cols && value->rows > 1);
 }
 
-typedef mercer_status (*visitor)(void *user, const void *bytes, int64_t count);
-
-/* Hands the tensor's bytes, as they are in the file, to a visitor, piece by piece. */
-static mercer_status visit_bytes(const tensor_writer *self, const placed *item, visitor visit, void *user)
+mercer_status mrc_tensor_writer_visit(const mrc_tensor_writer *self, const mrc_placed *item, mrc_visitor visit, void *user)
 {
-    int64_t bytes = item->end - item->begin, rows = item->tensor->value.rows;
+    int64_t rows = item->tensor->value.rows, bytes = rows * item->row_bytes;
     if (bytes == 0) return MERCER_OK;
     if (!needs_packing(item)) return visit(user, item->tensor->value.data, bytes);
-    int64_t row_bytes = bytes / rows, block = mrc_max(1, self->buffer_bytes / row_bytes);
+    int64_t row_bytes = item->row_bytes, block = mrc_max(1, self->buffer_bytes / row_bytes);
     for (int64_t first = 0; first < rows; first += block) {
         int64_t some = mrc_min(block, rows - first);
         for (int64_t i = 0; i < some; i++)
@@ -100,7 +77,7 @@ static mercer_status visit_bytes(const tensor_writer *self, const placed *item, 
 /* ---- Places and checksums ------------------------------------------------------------------------------------ */
 
 /* Orders the tensors by the size of their elements, so that each begins at a multiple of it. */
-static mercer_status place_tensors(tensor_writer *self, const mrc_tensor *tensors, int64_t count)
+static mercer_status place_tensors(mrc_tensor_writer *self, const mrc_tensor *tensors, int64_t count)
 {
     int64_t place = 0;
     for (int64_t size = 8; size > 0; size /= 2)
@@ -108,13 +85,14 @@ static mercer_status place_tensors(tensor_writer *self, const mrc_tensor *tensor
             mercer_dtype stored = tensors[i].stored ? tensors[i].stored : tensors[i].value.dtype;
             if (mrc_dtype_size(stored) != size) continue;
             const mercer_matrix *value = &tensors[i].value;
-            placed *item = &self->items[self->count++];
-            int64_t elements, bytes;
-            *item = (placed){.tensor = &tensors[i], .stored = stored, .begin = place};
-            if (!mrc_multiply(value->rows, value->cols, &elements) || !mrc_multiply(elements, size, &bytes) ||
+            mrc_placed *item = &self->items[self->count++];
+            int64_t elements, bytes, rows = tensors[i].total > 0 ? tensors[i].total : value->rows;
+            *item = (mrc_placed){
+                .tensor = &tensors[i], .stored = stored, .begin = place, .rows = rows, .row_bytes = value->cols * size};
+            if (!mrc_multiply(rows, value->cols, &elements) || !mrc_multiply(elements, size, &bytes) ||
                 !mrc_add(place, bytes, &place))
                 return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld x %lld elements overflow a file",
-                                tensors[i].name, (long long)value->rows, (long long)value->cols);
+                                tensors[i].name, (long long)rows, (long long)value->cols);
             item->end = place;
             if (needs_packing(item))
                 self->buffer_bytes = mrc_max(self->buffer_bytes, mrc_max(BUFFER_BYTES, value->cols * size));
@@ -128,14 +106,14 @@ static mercer_status update(void *user, const void *bytes, int64_t count)
     return MERCER_OK;
 }
 
-static mercer_status sum_tensors(tensor_writer *self)
+static mercer_status sum_tensors(mrc_tensor_writer *self)
 {
     XXH3_state_t *state = XXH3_createState();
     if (!state) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
     mercer_status status = MERCER_OK;
     for (int64_t i = 0; i < self->count && status == MERCER_OK; i++) {
         (void)XXH3_64bits_reset(state);
-        status = visit_bytes(self, &self->items[i], update, state);
+        status = mrc_tensor_writer_visit(self, &self->items[i], update, state);
         mrc_tensor_digits(XXH3_64bits_digest(state), self->items[i].digits);
     }
     XXH3_freeState(state);
@@ -145,7 +123,7 @@ static mercer_status sum_tensors(tensor_writer *self)
 /* ---- Header -------------------------------------------------------------------------------------------------- */
 
 /* The JSON calls fail only without memory: texts have been checked. */
-static bool add_metadata(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
+static bool add_metadata(mrc_tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     json_t *object = json_object();
     if (json_object_set_new(self->root, "__metadata__", object) != 0) return false;
@@ -161,13 +139,13 @@ static bool add_metadata(tensor_writer *self, const mrc_metadata *metadata, int6
     return true;
 }
 
-static bool add_tensors(tensor_writer *self)
+static bool add_tensors(mrc_tensor_writer *self)
 {
     for (int64_t i = 0; i < self->count; i++) {
-        const placed *item = &self->items[i];
+        const mrc_placed *item = &self->items[i];
         const mercer_matrix *value = &item->tensor->value;
         json_t *shape = item->tensor->vector ? json_pack("[I]", (json_int_t)value->cols)
-                                             : json_pack("[I,I]", (json_int_t)value->rows, (json_int_t)value->cols);
+                                             : json_pack("[I,I]", (json_int_t)item->rows, (json_int_t)value->cols);
         json_t *about = json_pack("{s:s,s:o,s:[I,I]}", "dtype", mrc_tensor_dtype_name(item->stored), "shape", shape,
                                   "data_offsets", (json_int_t)item->begin, (json_int_t)item->end);
         if (json_object_set_new(self->root, item->tensor->name, about) != 0) return false;
@@ -175,9 +153,12 @@ static bool add_tensors(tensor_writer *self)
     return true;
 }
 
-static mercer_status make_header(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
+mercer_status mrc_tensor_writer_header(mrc_tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     mercer_context *context = self->context;
+    json_decref(self->root); /* of an earlier call */
+    mrc_free(context, self->header);
+    self->header = NULL;
     self->root = json_object();
     if (!self->root || !add_metadata(self, metadata, entries) || !add_tensors(self))
         return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the header of a file");
@@ -210,7 +191,7 @@ static mercer_status write_some(void *user, const void *bytes, int64_t count)
     return mrc_writer_write(user, bytes, count);
 }
 
-static mercer_status write_file(const tensor_writer *self, const char *path)
+static mercer_status write_file(const mrc_tensor_writer *self, const char *path)
 {
     mrc_writer file;
     MRC_TRY(mrc_writer_open(&file, self->context, path));
@@ -218,40 +199,47 @@ static mercer_status write_file(const tensor_writer *self, const char *path)
     mercer_status status = mrc_writer_write(&file, &length, sizeof length);
     if (status == MERCER_OK) status = mrc_writer_write(&file, self->header, self->header_bytes);
     for (int64_t i = 0; i < self->count && status == MERCER_OK; i++)
-        status = visit_bytes(self, &self->items[i], write_some, &file);
+        status = mrc_tensor_writer_visit(self, &self->items[i], write_some, &file);
     if (status == MERCER_OK) return mrc_writer_commit(&file);
     mrc_writer_cancel(&file);
     return status;
 }
 
-static mercer_status write_all(tensor_writer *self, const char *path, const mrc_tensor *tensors, int64_t count,
-                               const mrc_metadata *metadata, int64_t entries)
+mercer_status mrc_tensor_writer_begin(mrc_tensor_writer *self, const mrc_tensor *tensors, int64_t count,
+                                      const mrc_metadata *metadata, int64_t entries)
 {
+    mercer_context *context = self->context;
     void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(placed), "the tensor list"));
-    self->items = memory;
-    MRC_TRY(place_tensors(self, tensors, count));
-    MRC_TRY(mrc_alloc(self->context, &memory, self->buffer_bytes, 1, "a buffer to write from"));
-    self->buffer = memory;
-    MRC_TRY(sum_tensors(self));
-    MRC_TRY(make_header(self, metadata, entries));
-    return write_file(self, path);
-}
-
-mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
-                                    const mrc_metadata *metadata, int64_t entries)
-{
     for (int64_t i = 0; i < count; i++)
         if (!mrc_tensor_name_valid(tensors[i].name))
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "tensor name '%s' is too long or not plain",
                             tensors[i].name);
     for (int64_t i = 0; i < entries; i++)
         if (metadata[i].value) MRC_TRY(mrc_check_text(context, metadata[i].key, metadata[i].value));
-    tensor_writer self = {.context = context};
-    mercer_status status = write_all(&self, path, tensors, count, metadata, entries);
-    json_decref(self.root);
-    mrc_free(context, self.header);
-    mrc_free(context, self.buffer);
-    mrc_free(context, self.items);
+    MRC_TRY(mrc_alloc_zero(context, &memory, count, sizeof(mrc_placed), "the tensor list"));
+    self->items = memory;
+    MRC_TRY(place_tensors(self, tensors, count));
+    MRC_TRY(mrc_alloc(context, &memory, self->buffer_bytes, 1, "a buffer to write from"));
+    self->buffer = memory;
+    return MERCER_OK;
+}
+
+void mrc_tensor_writer_end(mrc_tensor_writer *self)
+{
+    json_decref(self->root);
+    mrc_free(self->context, self->header);
+    mrc_free(self->context, self->buffer);
+    mrc_free(self->context, self->items);
+}
+
+mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
+                                    const mrc_metadata *metadata, int64_t entries)
+{
+    mrc_tensor_writer self = {.context = context};
+    mercer_status status = mrc_tensor_writer_begin(&self, tensors, count, metadata, entries);
+    if (status == MERCER_OK) status = sum_tensors(&self);
+    if (status == MERCER_OK) status = mrc_tensor_writer_header(&self, metadata, entries);
+    if (status == MERCER_OK) status = write_file(&self, path);
+    mrc_tensor_writer_end(&self);
     return status;
 }

@@ -80,7 +80,7 @@ static inline void open_problem(problem *self, const setting *s, test_allocator 
             data_store(&self->h0, i, j, mrc_load(&self->h0, i, j) + sin(mrc_load(&self->z, i, 0) + (double)j));
     reference_kernel(self);
     assert_succeeds(&self->context, mrc_centers_create(&self->centers, self->backend, self->comm, &self->kernel,
-                                                       &self->z, self->origin, s->real));
+                                                       &self->z, self->z.rows, self->origin, s->real));
 }
 
 static inline void close_problem(problem *self)

@@ -15,7 +15,7 @@ static mrc_plan_request request_for(sizes of, const mercer_train_options *option
                                 .c = of.c,
                                 .real = MERCER_F32,
                                 .points = MERCER_F32,
-                                .ranks = 1,
+                                .shards = 1,
                                 .threads = 4,
                                 .bounded = true,
                                 .rows_known = true};

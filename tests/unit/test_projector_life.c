@@ -179,7 +179,7 @@ static void test_times(void **state)
         mrc_centers centers;
         mercer_matrix kept;
         assert_succeeds(&context, mrc_comm_create_virtual(&comm, &context, ranks));
-        assert_succeeds(&context, mrc_centers_create(&centers, backend, comm, &kernel, &z, origin, MERCER_F32));
+        assert_succeeds(&context, mrc_centers_create(&centers, backend, comm, &kernel, &z, z.rows, origin, MERCER_F32));
         assert_succeeds(&context, mrc_centers_times(&centers, NULL, &v, ranks == 1 ? &wanted : &got));
         /* Sums over P terms of size at most 1 times v: P u |v| each; gemm adds as much. */
         double bound = 2 * P * 0x1p-24 * norm_of(&v) * sqrt(P);

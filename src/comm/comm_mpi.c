@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module mercer_mpi.so: exchanges by non-blocking sends and receives of MPI, polled against a deadline.
+ *
+ * Polling spins for a moment, then yields, then sleeps: ranks may share processors. Three kinds of messages: DATA; ALIVE, which
+ * a rank that has waited for half the deadline sends to all, so that those who merely wait are told from those who are
+ * gone; and LEFT, a rank's last words. Nothing is used that MPI-2 has not, so any implementation serves.
+ */
+#define _GNU_SOURCE
+
+#include "comm/module.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 };
+enum { SPINS = 2000, LOOK_EVERY = 64 };
+
+#define YIELD_SECONDS 0.002 /* then it sleeps */
+#define SLEEP_NANO    50000
+
+typedef struct notice {
+    int32_t code;
+    char text[MRC_MODULE_TEXT];
+} notice;
+
+typedef struct mpi_state {
+    MPI_Comm comm;
+    int rank, ranks;
+    int own; /* MPI was initialised here */
+    MPI_Request *requests;
+    MPI_Status *statuses;
+    int *done;
+    int *peers; /* of each request: the rank; -1 - rank for a send */
+    int room;
+    double *alive; /* (ranks) when a rank last said that it waits */
+    notice last_words;
+} mpi_state;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void fail(mrc_outcome *outcome, int code)
+{
+    int length = 0;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    MPI_Error_string(code, text, &length);
+    outcome->kind = MRC_OUTCOME_FAILED;
+    snprintf(outcome->text, sizeof outcome->text, "%.*s", (int)sizeof outcome->text - 1, text);
+}
+
+/* ---- Joining and closing -------------------------------------------------------------------------------------- */
+
+static void close_module(void *state, int orderly)
+{
+    mpi_state *self = state;
+    if (self->own && orderly) MPI_Finalize();
+    free(self->requests);
+    free(self->statuses);
+    free(self->done);
+    free(self->peers);
+    free(self->alive);
+    free(self);
+}
+
+static int start(mpi_state *self)
+{
+    int initialised = 0, provided = 0, code;
+    MPI_Initialized(&initialised);
+    if (!initialised) {
+        code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+        if (code != MPI_SUCCESS) return code;
+        self->own = 1;
+    }
+    self->comm = MPI_COMM_WORLD;
+    if (!self->own && (code = MPI_Comm_dup(MPI_COMM_WORLD, &self->comm)) != MPI_SUCCESS) return code;
+    MPI_Comm_set_errhandler(self->comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(self->comm, &self->rank);
+    MPI_Comm_size(self->comm, &self->ranks);
+    return MPI_SUCCESS;
+}
+
+static void open_module(void **state, int *rank, int *ranks, mrc_outcome *outcome)
+{
+    *state = NULL;
+    mpi_state *self = calloc(1, sizeof *self);
+    int code = self ? start(self) : MPI_ERR_NO_MEM;
+    if (self && code == MPI_SUCCESS) self->alive = calloc((size_t)self->ranks, sizeof *self->alive);
+    if (!self || code != MPI_SUCCESS || !self->alive) {
+        fail(outcome, code != MPI_SUCCESS ? code : MPI_ERR_NO_MEM);
+        if (self) close_module(self, 0);
+        return;
+    }
+    *rank = self->rank;
+    *ranks = self->ranks;
+    *state = self;
+}
+
+/* ---- Notices -------------------------------------------------------------------------------------------------- */
+
+/* Takes in what has come beside the data. 1 if a rank has left: outcome says which. */
+static int hear(mpi_state *self, mrc_outcome *outcome)
+{
+    int there = 0;
+    MPI_Status status;
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &there, &status) == MPI_SUCCESS && there) {
+        MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_ALIVE, self->comm, MPI_STATUS_IGNORE);
+        self->alive[status.MPI_SOURCE] = now();
+    }
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &there, &status) != MPI_SUCCESS || !there) return 0;
+    notice words = {0};
+    MPI_Recv(&words, (int)sizeof words, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
+    outcome->kind = MRC_OUTCOME_LEFT;
+    outcome->rank = status.MPI_SOURCE;
+    outcome->code = words.code;
+    words.text[sizeof words.text - 1] = 0;
+    memcpy(outcome->text, words.text, sizeof outcome->text);
+    return 1;
+}
+
+static void tell_alive(mpi_state *self)
+{
+    for (int r = 0; r < self->ranks; r++) {
+        MPI_Request request;
+        if (r == self->rank) continue;
+        if (MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &request) == MPI_SUCCESS) MPI_Request_free(&request);
+    }
+}
+
+/* ---- Exchange ------------------------------------------------------------------------------------------------- */
+
+static int chunks_of(const mrc_piece *piece)
+{
+    return (int)((piece->bytes + CHUNK - 1) / CHUNK);
+}
+
+static int make_room(mpi_state *self, int needed)
+{
+    if (needed <= self->room) return 0;
+    free(self->requests), free(self->statuses), free(self->done), free(self->peers);
+    self->requests = malloc((size_t)needed * sizeof *self->requests);
+    self->statuses = malloc((size_t)needed * sizeof *self->statuses);
+    self->done = malloc((size_t)needed * sizeof *self->done);
+    self->peers = malloc((size_t)needed * sizeof *self->peers);
+    self->room = self->requests && self->statuses && self->done && self->peers ? needed : 0;
+    return self->room ? 0 : -1;
+}
+
+static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, int *count)
+{
+    for (int64_t at = 0; at < piece->bytes; at += CHUNK) {
+        int some = (int)(piece->bytes - at < CHUNK ? piece->bytes - at : CHUNK);
+        char *data = (char *)piece->data + at;
+        MPI_Request *request = &self->requests[*count];
+        int code = sending ? MPI_Isend(data, some, MPI_BYTE, rank, TAG_DATA, self->comm, request)
+                           : MPI_Irecv(data, some, MPI_BYTE, rank, TAG_DATA, self->comm, request);
+        if (code != MPI_SUCCESS) return code;
+        self->peers[(*count)++] = sending ? -1 - rank : rank;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Of the ranks that something is still expected from, those that have not said that they wait, too. */
+static void name_missing(mpi_state *self, int count, double since, mrc_outcome *outcome)
+{
+    int named = 0;
+    outcome->kind = MRC_OUTCOME_SILENT;
+    for (int pass = 0; pass < 2 && !named; pass++)
+        for (int i = 0; i < count; i++) {
+            int peer = self->peers[i] < 0 ? -1 - self->peers[i] : self->peers[i];
+            if (self->requests[i] == MPI_REQUEST_NULL || (pass == 0 && self->alive[peer] > since)) continue;
+            outcome->missing[peer] = 1;
+            named = 1;
+        }
+}
+
+static void rest(int64_t turn, double waited)
+{
+    if (turn < SPINS) return;
+    if (waited < YIELD_SECONDS) {
+        sched_yield();
+        return;
+    }
+    struct timespec pause = {0, SLEEP_NANO};
+    nanosleep(&pause, NULL);
+}
+
+/* Polls `count` requests until all are done or there is no news for `deadline` seconds. */
+static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *outcome)
+{
+    double begin = now(), news = begin, time = begin;
+    int left = count, told = 0;
+    for (int64_t turn = 0; left > 0; turn++) {
+        int some = 0;
+        int code = MPI_Testsome(count, self->requests, &some, self->done, self->statuses);
+        if (code != MPI_SUCCESS) {
+            if (!hear(self, outcome)) fail(outcome, code);
+            return;
+        }
+        if (some == MPI_UNDEFINED) return;
+        left -= some;
+        if (some > 0) news = time;
+        if (some > 0 || turn % LOOK_EVERY != 0) {
+            rest(turn, time - begin);
+            if (turn < SPINS) continue;
+        }
+        time = now();
+        if (hear(self, outcome)) return;
+        if (!told && time - news > deadline / 2) {
+            tell_alive(self);
+            told = 1;
+        }
+        if (left > 0 && time - news > deadline) {
+            name_missing(self, count, begin, outcome);
+            return;
+        }
+    }
+}
+
+static void exchange(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
+                     mrc_outcome *outcome)
+{
+    mpi_state *self = state;
+    int needed = 0, count = 0, code = MPI_SUCCESS;
+    outcome->kind = MRC_OUTCOME_DONE;
+    for (int r = 0; r < self->ranks; r++)
+        if (r != self->rank) needed += chunks_of(&send[r]) + chunks_of(&receive[r]);
+    if (make_room(self, needed) != 0) {
+        fail(outcome, MPI_ERR_NO_MEM);
+        return;
+    }
+    /* Everybody begins with its neighbour, so that no rank is flooded. */
+    for (int step = 1; step < self->ranks && code == MPI_SUCCESS; step++)
+        code = post(self, &receive[(self->rank + self->ranks - step) % self->ranks],
+                    (self->rank + self->ranks - step) % self->ranks, 0, &count);
+    for (int step = 1; step < self->ranks && code == MPI_SUCCESS; step++)
+        code = post(self, &send[(self->rank + step) % self->ranks], (self->rank + step) % self->ranks, 1, &count);
+    if (code != MPI_SUCCESS)
+        fail(outcome, code);
+    else
+        wait_all(self, count, deadline, outcome);
+}
+
+/* ---- Leaving -------------------------------------------------------------------------------------------------- */
+
+static void leave(void *state, int code, const char *text, double patience, mrc_outcome *outcome)
+{
+    mpi_state *self = state;
+    mrc_outcome heard = {.kind = MRC_OUTCOME_DONE, .missing = outcome->missing};
+    int count = 0;
+    double end = now() + patience;
+    outcome->kind = MRC_OUTCOME_DONE;
+    self->last_words.code = (int32_t)code;
+    snprintf(self->last_words.text, sizeof self->last_words.text, "%s", text);
+    if (make_room(self, self->ranks) != 0) return;
+    for (int r = 0; r < self->ranks; r++)
+        if (r != self->rank && MPI_Isend(&self->last_words, (int)sizeof self->last_words, MPI_BYTE, r, TAG_LEFT,
+                                         self->comm, &self->requests[count]) == MPI_SUCCESS)
+            count++;
+    for (int all = 0; now() < end;) {
+        struct timespec pause = {0, 20 * SLEEP_NANO};
+        if (!all && MPI_Testall(count, self->requests, &all, self->statuses) != MPI_SUCCESS) return;
+        if (hear(self, &heard) && heard.rank == 0) {
+            *outcome = heard;
+            return;
+        }
+        if (all && self->rank == 0) return; /* the others listen a little longer for rank 0 */
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* ---- The table ------------------------------------------------------------------------------------------------ */
+
+__attribute__((visibility("default"))) const mrc_module *mercer_comm_module(void);
+
+const mrc_module *mercer_comm_module(void)
+{
+    static const mrc_module module = {MRC_MODULE_VERSION, "MPI", open_module, exchange, leave, close_module};
+    return &module;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of a communicator module: a shared object that is loaded when ranks are asked for, so that the library itself
+ * depends on no message-passing library. A module knows nothing of Mercer but this file; it allocates its own small books,
+ * prints nothing and never ends the process.
+ *
+ * One exchange is all it must be able to do: every rank sends something to every other one and receives something from
+ * it. Sums, broadcasts and the like are made of that in comm/collective.c, in an order that does not depend on the
+ * module. MPI does it with non-blocking sends and receives; a library with grouped sends and receives fits as well.
+ */
+#ifndef MRC_COMM_MODULE_H
+#define MRC_COMM_MODULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MRC_MODULE_VERSION 1
+#define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a function without arguments that returns the table */
+
+enum { MRC_MODULE_TEXT = 400 };
+
+typedef struct mrc_piece {
+    void *data;
+    int64_t bytes; /* 0: nothing */
+} mrc_piece;
+
+typedef enum mrc_outcome_kind {
+    MRC_OUTCOME_DONE = 0,
+    MRC_OUTCOME_SILENT, /* the deadline passed: `missing` says without whom */
+    MRC_OUTCOME_LEFT,   /* rank `rank` has left with `code` and said `text` */
+    MRC_OUTCOME_FAILED  /* the message-passing library failed: `text` */
+} mrc_outcome_kind;
+
+typedef struct mrc_outcome {
+    mrc_outcome_kind kind;
+    int rank, code;
+    unsigned char *missing; /* (ranks) of the caller; 1: nothing was heard of this rank */
+    char text[MRC_MODULE_TEXT];
+} mrc_outcome;
+
+typedef struct mrc_module {
+    int version; /* MRC_MODULE_VERSION */
+    const char *name;
+    /* Joins the job. On failure *state is NULL and outcome->text says why. */
+    void (*open)(void **state, int *rank, int *ranks, mrc_outcome *outcome);
+    /* send[r] goes to rank r, receive[r] comes from it, r = 0 .. ranks - 1 without the own one. The sizes of both sides
+       agree. Returns when all is done, or `deadline` seconds have passed without any news. */
+    void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
+                     mrc_outcome *outcome);
+    /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. outcome->kind is
+       MRC_OUTCOME_LEFT if rank 0 has left as well. Nothing but close may follow. */
+    void (*leave)(void *state, int code, const char *text, double patience, mrc_outcome *outcome);
+    /* orderly: all ranks close, after their last exchange; otherwise just forget about the others. */
+    void (*close)(void *state, int orderly);
+} mrc_module;
+
+typedef const mrc_module *(*mrc_module_function)(void);
+
+#endif
