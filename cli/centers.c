@@ -2,6 +2,7 @@
 /* Choosing centers, for training and for the command that writes them to a file. */
 #include "job.h"
 #include "options.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,6 +22,12 @@ int cli_check_centers(const cli_values *v)
     return CLI_OK;
 }
 
+/* Ranks that train share the centers out; those that only choose them hold them all. */
+static int is_shared(const cli_job *job)
+{
+    return cli_comm() != NULL && cli_has(job->v, "solver");
+}
+
 int64_t cli_job_center_count(const cli_job *job)
 {
     int64_t p = cli_integer(job->v, "centers");
@@ -29,11 +36,21 @@ int64_t cli_job_center_count(const cli_job *job)
     return job->info.rows < 10000 ? job->info.rows : 10000;
 }
 
-static int make_room(cli_job *job, int64_t p, mercer_dtype dtype)
+/* Room for p centers, or for this rank's share of them; the first one comes back. */
+static int64_t make_room(cli_job *job, int64_t p, mercer_dtype dtype)
 {
-    int64_t d = job->info.features;
-    job->centers = mercer_matrix_view(cli_allocate(p * d, (size_t)cli_dtype_size(dtype)), p, d, dtype);
-    return CLI_OK;
+    int64_t d = job->info.features, first = 0, rows = p;
+    if (is_shared(job)) mercer_comm_share(cli_comm(), p, &first, &rows);
+    job->centers = mercer_matrix_view(cli_allocate(rows * d, (size_t)cli_dtype_size(dtype)), rows, d, dtype);
+    job->center_count = p;
+    return first;
+}
+
+/* Rows first .. of a dataset as centers. */
+static mercer_status take_rows(cli_job *job, const mercer_dataset *dataset, int64_t first)
+{
+    if (job->centers.rows == 0) return MERCER_OK;
+    return mercer_dataset_read(dataset, job->applied, NULL, first, &job->centers, NULL, NULL);
 }
 
 /* Centers that a file holds, in the units of the data. */
@@ -61,8 +78,7 @@ static int read_centers(cli_job *job, const char *path)
         mercer_dtype own = mercer_preprocess_dtype(job->applied, info.dtype);
         mercer_dtype wanted = cli_dtype(cli_text(job->v, "center-type"));
         if (wanted == (mercer_dtype)0) wanted = own;
-        make_room(job, info.rows, wanted);
-        status = mercer_dataset_read(dataset, job->applied, NULL, 0, &job->centers, NULL, NULL);
+        status = take_rows(job, dataset, make_room(job, info.rows, wanted));
         if (status != MERCER_OK) code = cli_fail(job->context, status);
     }
     mercer_dataset_free(dataset);
@@ -87,7 +103,9 @@ static int choose_centers(cli_job *job, cli_bar *bar)
     options.kernel = &job->kernel;
     options.iterations = cli_integer(job->v, "center-iterations");
     options.batch = cli_integer(job->v, "center-batch");
-    options.memory = cli_job_memory_left(job, job->centers.rows);
+    options.memory = cli_job_memory_left(job, job->center_count);
+    options.comm = cli_comm();
+    options.total_centers = is_shared(job) ? job->center_count : 0;
     options.progress = show_centers;
     options.progress_user = bar;
     job->center_report = (mercer_center_report){.struct_size = sizeof job->center_report};
@@ -115,9 +133,9 @@ int cli_job_centers(cli_job *job, cli_bar *bar)
     int code = cli_job_fits(job, p);
     if (code != CLI_OK) return code;
     mercer_dtype dtype = cli_dtype(cli_text(job->v, "center-type"));
-    make_room(job, p, dtype != (mercer_dtype)0 ? dtype : job->dtype);
+    int64_t first = make_room(job, p, dtype != (mercer_dtype)0 ? dtype : job->dtype);
     if (!everything) return choose_centers(job, bar);
-    mercer_status status = mercer_dataset_read(job->train, job->applied, NULL, 0, &job->centers, NULL, NULL);
+    mercer_status status = take_rows(job, job->train, first);
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
 
@@ -126,7 +144,7 @@ int cli_job_centers(cli_job *job, cli_bar *bar)
 static int write_centers(cli_job *job)
 {
     const char *path = cli_text(job->v, "output");
-    mercer_status status = mercer_matrix_write_npy(job->context, &job->centers, path);
+    mercer_status status = cli_rank() > 0 ? MERCER_OK : mercer_matrix_write_npy(job->context, &job->centers, path);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     char count[CLI_SHORT];
     cli_say(job->v, "%s: %s centers (%s), %s", path, cli_count_text(count, job->centers.rows), job->center_method,
@@ -159,7 +177,7 @@ int cli_centers(const cli_values *v)
     code = cli_job_open(&job, v);
     if (code == CLI_OK) code = cli_job_prepare(&job);
     if (code == CLI_OK) code = cli_job_centers(&job, &bar);
-    if (code == CLI_OK && cli_signal() != 0) code = cli_error(128 + cli_signal(), "interrupted; nothing was written");
+    if (code == CLI_OK && cli_interrupted()) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
     if (code == CLI_OK) code = write_centers(&job);
     cli_job_free(&job);
     return code;

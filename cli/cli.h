@@ -27,6 +27,7 @@ typedef enum cli_exit {
     CLI_INTERNAL = 70,    /* a mistake in Mercer */
     CLI_IO = 74,          /* reading or writing failed */
     CLI_INTERRUPTED = 75, /* interrupted, can be resumed */
+    CLI_RANKS = 76,       /* another rank died, stopped or was started differently */
     CLI_SIGINT = 130,     /* interrupted, nothing to resume */
     CLI_SIGTERM = 143
 } cli_exit;

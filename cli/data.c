@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datasets from the options of a command: files, folders with MNIST's names, computed samples. */
 #include "data.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ char *cli_data_text(const mercer_dataset_info *info)
 int64_t cli_memory(const cli_values *v)
 {
     int64_t bytes = cli_integer(v, "memory");
+    if (cli_ranks_memory() > 0) return cli_ranks_memory();
     if (bytes > 0) return bytes;
     long long kib = 0;
     char line[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Errors and talk on stderr: one line each, whatever a file's name holds. */
-#include "cli.h"
+#include "ranks.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -30,9 +30,14 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix,
 
 int cli_error(int code, const char *format, ...)
 {
-    va_list arguments;
+    char text[512];
+    va_list arguments, again;
     va_start(arguments, format);
-    print_line("mercer: ", format, arguments);
+    va_copy(again, arguments);
+    vsnprintf(text, sizeof text, format, again);
+    cli_ranks_blame(text);
+    if (cli_rank() == 0) print_line("mercer: ", format, arguments);
+    va_end(again);
     va_end(arguments);
     return code;
 }
@@ -40,6 +45,7 @@ int cli_error(int code, const char *format, ...)
 void cli_warn(const char *format, ...)
 {
     va_list arguments;
+    if (cli_rank() > 0) return;
     va_start(arguments, format);
     print_line("mercer: warning: ", format, arguments);
     va_end(arguments);
@@ -61,6 +67,7 @@ int cli_exit_code(mercer_status status)
         case MERCER_ERROR_NUMERIC: return CLI_FAILURE;
         case MERCER_ERROR_MISSING: return CLI_MISSING;
         case MERCER_ERROR_IO: return CLI_IO;
+        case MERCER_ERROR_COMM: return CLI_RANKS;
         case MERCER_ERROR_OVERLAP:
         case MERCER_ERROR_CALLBACK:
         case MERCER_ERROR_INTERNAL:
@@ -77,7 +84,7 @@ int cli_fail(mercer_context *context, mercer_status status)
 
 void cli_say(const cli_values *v, const char *format, ...)
 {
-    if (cli_flag(v, "quiet")) return;
+    if (cli_flag(v, "quiet") || cli_rank() > 0) return;
     va_list arguments;
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
@@ -88,7 +95,8 @@ void cli_say(const cli_values *v, const char *format, ...)
 int cli_context(const cli_values *v, mercer_context **out)
 {
     mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
-    *out = NULL;
+    *out = cli_comm_context();
+    if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
     if (cli_integer(v, "threads") > 4096)
         return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
     options.threads = (int)cli_integer(v, "threads");

@@ -9,6 +9,7 @@
  * n rows, c outputs. The variance is summed by Welford's updates, which do not cancel.
  */
 #include "evaluate.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -168,6 +169,12 @@ static int show_metrics(const cli_values *v, const cli_metrics *m, const char *c
     return CLI_OK;
 }
 
+mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out)
+{
+    const char *path = cli_text(v, "model");
+    return cli_comm() != NULL ? mercer_model_load_shared(out, cli_comm(), path) : mercer_model_load(out, context, path);
+}
+
 int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
                        mercer_dataset **out)
 {
@@ -183,11 +190,16 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
     int code = cli_open_data(v, context, &request, out);
     if (code != CLI_OK) return code;
     mercer_dataset_info info = cli_data_info(*out);
+    uint64_t print = 0;
     if (info.features != centers.cols)
         code = cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
                          info.features, centers.cols);
     else if (info.rows == 0)
         code = cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
+    else if (cli_comm() != NULL && mercer_dataset_fingerprint(*out, &print) == MERCER_OK)
+        code = cli_agree("other data", &print, sizeof print);
+    if (code != CLI_OK)
+        ;
     else if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)
         code = cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
     else if (!unlabelled && info.outputs != weights.cols)
@@ -211,7 +223,7 @@ int cli_eval(const cli_values *v)
     if (code == CLI_OK) code = cli_context(v, &context);
     if (code != CLI_OK) return code;
     cli_bar_init(&bar, v);
-    mercer_status status = mercer_model_load(&model, context, cli_text(v, "model"));
+    mercer_status status = cli_load_model(v, context, &model);
     if (status != MERCER_OK) code = cli_fail(context, status);
     if (code == CLI_OK) code = cli_open_for_model(v, context, model, 0, &dataset);
     if (code == CLI_OK) code = cli_evaluate(model, context, dataset, cli_data_name(v), &bar, &metrics);
@@ -219,6 +231,6 @@ int cli_eval(const cli_values *v)
     cli_metrics_free(&metrics);
     mercer_dataset_free(dataset);
     mercer_model_free(model);
-    mercer_context_free(context);
+    cli_release_context(context);
     return code;
 }

@@ -25,6 +25,8 @@ void cli_print_confusion(const cli_metrics *metrics, const char *const *labels, 
 int64_t cli_block_rows(int64_t features, int64_t outputs);
 
 /* Data for a model: its classes, its number of features; the errors of data that do not fit it. Exit code. */
+/* --model, or this rank's share of it. */
+mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out);
 int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabelled,
                        mercer_dataset **out);
 

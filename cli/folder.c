@@ -2,6 +2,7 @@
 /* The folder of a run that can be resumed. */
 #include "folder.h"
 #include "options.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +37,7 @@ int cli_folder_has_checkpoint(const cli_folder *folder)
 
 int cli_folder_create(cli_folder *folder, int force)
 {
+    if (cli_rank() > 0) return CLI_OK;
     if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
         return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
     if (access(folder->config, F_OK) == 0 && !force) {

@@ -22,7 +22,8 @@ typedef struct cli_job {
     int folded;
     mercer_dtype dtype; /* of preprocessed samples */
 
-    mercer_matrix centers; /* memory owned; released when the model has its copy */
+    mercer_matrix centers; /* memory owned; released when the model has its copy. Of several ranks: the own share */
+    int64_t center_count;  /* of all ranks */
     char center_method[32];
     mercer_center_report center_report;
 
@@ -62,5 +63,6 @@ int cli_job_fits(const cli_job *job, int64_t p);
 /* A signal that asked the program to end (0: none). The second one ends it at once. */
 void cli_catch_signals(void);
 int cli_signal(void);
+int cli_signal_code(void); /* 128 + its number; that of SIGTERM if only another rank got one */
 
 #endif

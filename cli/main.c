@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program mercer: finds the command, reads its options, runs it. */
 #include "options.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
         int print = cli_has(v, "print-config") && cli_flag(v, "print-config");
         if (print)
             code = cli_print_config(v);
-        else if ((code = cli_check_required(v)) == CLI_OK)
+        else if ((code = cli_check_required(v)) == CLI_OK && (code = cli_ranks_open(v)) == CLI_OK)
             code = command->run(v);
     }
     cli_values_free(v);
@@ -67,5 +68,5 @@ int main(int count, char **arguments)
     errno = 0;
     if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
         code = cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));
-    return code;
+    return cli_ranks_close(code);
 }

@@ -2,6 +2,7 @@
 /* The model of a training, the stream it learns from, and the memory it may use. */
 #include "job.h"
 #include "options.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +12,10 @@ int cli_job_model(cli_job *job)
 {
     mercer_dtype precision = cli_dtype(cli_text(job->v, "precision"));
     mercer_status status =
-        mercer_model_create(&job->model, job->context, &job->kernel, &job->centers, job->info.outputs, precision);
+        cli_comm() != NULL
+            ? mercer_model_create_shared(&job->model, cli_comm(), &job->kernel, &job->centers, job->center_count,
+                                         job->info.outputs, precision)
+            : mercer_model_create(&job->model, job->context, &job->kernel, &job->centers, job->info.outputs, precision);
     free(job->centers.data); /* the model has its copy */
     job->centers = (mercer_matrix){0};
     if (status == MERCER_OK) status = mercer_model_set_preprocess(job->model, job->preprocess);

@@ -14,6 +14,7 @@ enum {
               CLI_SYNTH | CLI_BENCH | CLI_DEMO, /* have --json */
     CONFIGURED =
         CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH | CLI_DEMO,
+    RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
     ALL = (1 << 15) - 1
 };
 
@@ -21,7 +22,7 @@ enum {
 #define FORMATS "auto|npy|idx|csv|tsv|libsvm|raw"
 #define KERNELS "laplace|gaussian|matern32|matern52|exppower|cauchy|rational-quadratic|polynomial|linear|ntk|nngp"
 
-const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "General", NULL};
+const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
 
 /* clang-format off */
 const cli_option cli_options[] = {
@@ -173,6 +174,15 @@ const cli_option cli_options[] = {
     {"quick", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_BENCH | CLI_DEMO, 0, "General",
      "smaller sizes, a few seconds"},
 
+    {"comm", NULL, 0, CLI_CHOICE, "NAME", "auto|self|mpi", "auto", "MERCER_COMM", RANKED, 0, "Ranks",
+     "how processes that were started together find each other; auto: mpi if a launcher (mpirun, srun) started them; self: "
+     "each is alone"},
+    {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, RANKED & ~CLI_RESUME, 0, "Ranks",
+     "cut the centers into so many shards; the result depends on their number (in its last digits), not on that of the "
+     "ranks, which may be no more. auto: one without ranks, otherwise 8 to 1024 by the number of centers"},
+    {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",
+     "give up a rank that has not been heard of for so long: the job ends with code 76"},
+
     {"threads", NULL, 't', CLI_INTEGER, "N", "auto", "auto", "MERCER_THREADS", COMPUTES, 0, "General",
      "threads to use; auto: one for each processor. The result does not depend on it"},
     {"device", NULL, 0, CLI_CHOICE, "NAME", "cpu|cuda|cuda:0|cuda:1|cuda:2|cuda:3|auto|reference", "cpu", "MERCER_DEVICE",
@@ -182,7 +192,8 @@ const cli_option cli_options[] = {
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT, 0, "General",
-     "memory to use at most: 8G, 16GiB; auto: half of what is free. What is mapped from files does not count"},
+     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free. What is mapped from files does "
+     "not count"},
     {"config", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
      "read options from a JSON object with their long names as keys; what the command line says wins"},
     {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",

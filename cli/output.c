@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output files that appear under their name when they are complete, or not at all; JSON on stdout. */
-#include "cli.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static int make_temporary(const char *path, char **out)
 
 int cli_check_output(const char *path)
 {
-    if (strcmp(path, "-") == 0) return CLI_OK;
+    if (strcmp(path, "-") == 0 || cli_rank() > 0) return CLI_OK;
     char *temporary = NULL;
     int descriptor = make_temporary(path, &temporary);
     if (descriptor < 0) return CLI_IO;
@@ -80,7 +80,7 @@ int cli_output_open(cli_output **out, const char *path)
     *out = NULL;
     cli_output *output = cli_allocate(1, sizeof *output);
     output->path = cli_copy(path);
-    if (strcmp(path, "-") == 0) {
+    if (strcmp(path, "-") == 0 || cli_rank() > 0) { /* ranks above 0 have a stdout that leads nowhere */
         output->file = stdout;
         *out = output;
         return CLI_OK;

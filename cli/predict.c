@@ -3,6 +3,7 @@
 #include "evaluate.h"
 #include "job.h"
 #include "options.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -176,6 +177,14 @@ static int choose_form(const char *path, form *out)
     return CLI_OK;
 }
 
+/* All ranks stop at the same block. */
+static int stopped(const writer *w)
+{
+    int any = ferror(w->file) || cli_signal() != 0;
+    if (cli_comm() != NULL && mercer_comm_any(cli_comm(), any, &any) != MERCER_OK) return 0; /* the next call will tell */
+    return any;
+}
+
 static mercer_status write_blocks(const writer *w, mercer_model *model, const mercer_dataset *dataset, cli_bar *bar)
 {
     mercer_dataset_info info = cli_data_info(dataset);
@@ -183,7 +192,7 @@ static mercer_status write_blocks(const writer *w, mercer_model *model, const me
     void *x = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
     void *f = cli_allocate(most * w->outputs, (size_t)cli_dtype_size(w->real));
     mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < n && status == MERCER_OK && !ferror(w->file) && cli_signal() == 0; first += most) {
+    for (int64_t first = 0; first < n && status == MERCER_OK && !stopped(w); first += most) {
         int64_t m = n - first < most ? n - first : most;
         mercer_matrix X = mercer_matrix_view(x, m, info.features, info.dtype);
         mercer_matrix F = mercer_matrix_view(f, m, w->outputs, w->real);
@@ -220,8 +229,8 @@ static int predict_to(const cli_values *v, mercer_context *context, mercer_model
         mercer_status status = write_blocks(&w, model, dataset, &bar);
         if (status != MERCER_OK)
             code = cli_fail_on(context, status, dataset, cli_data_name(v));
-        else if (cli_signal() != 0)
-            code = cli_error(128 + cli_signal(), "interrupted; nothing was written");
+        else if (cli_interrupted())
+            code = cli_error(cli_signal_code(), "interrupted; nothing was written");
         if (code != CLI_OK)
             cli_output_drop(output);
         else
@@ -250,12 +259,12 @@ int cli_predict(const cli_values *v)
     if (code == CLI_OK) code = cli_context(v, &context);
     if (code != CLI_OK) return code;
     cli_catch_signals();
-    mercer_status status = mercer_model_load(&model, context, cli_text(v, "model"));
+    mercer_status status = cli_load_model(v, context, &model);
     if (status != MERCER_OK) code = cli_fail(context, status);
     if (code == CLI_OK) code = cli_open_for_model(v, context, model, 1, &dataset);
     if (code == CLI_OK) code = predict_to(v, context, model, dataset, chosen);
     mercer_dataset_free(dataset);
     mercer_model_free(model);
-    mercer_context_free(context);
+    cli_release_context(context);
     return code;
 }

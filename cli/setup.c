@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data, preprocessing and kernel function of a training. */
 #include "job.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -46,6 +47,17 @@ int cli_check_job(const cli_values *v)
 
 /* ---- Data ---------------------------------------------------------------------------------------------------------- */
 
+/* All ranks read the same samples. */
+static int agree_on_data(const cli_job *job)
+{
+    uint64_t prints[2] = {0, 0};
+    if (cli_comm() == NULL) return CLI_OK;
+    mercer_status status = mercer_dataset_fingerprint(job->train, &prints[0]);
+    if (status == MERCER_OK && job->validation != NULL) status = mercer_dataset_fingerprint(job->validation, &prints[1]);
+    if (status != MERCER_OK) return cli_fail(job->context, status);
+    return cli_agree("other data", prints, sizeof prints);
+}
+
 int cli_job_open(cli_job *job, const cli_values *v)
 {
     *job = (cli_job){.v = v, .memory = cli_memory(v)};
@@ -64,6 +76,8 @@ int cli_job_open(cli_job *job, const cli_values *v)
         if (code != CLI_OK) return code;
     }
     job->info = cli_data_info(job->train);
+    code = agree_on_data(job);
+    if (code != CLI_OK) return code;
     if (job->info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
     if (job->validation != NULL) {
         mercer_dataset_info held = cli_data_info(job->validation);
@@ -150,7 +164,8 @@ int cli_job_prepare(cli_job *job)
 
 int cli_job_load(cli_job *job, const char *checkpoint)
 {
-    mercer_status status = mercer_model_load(&job->model, job->context, checkpoint);
+    mercer_status status = cli_comm() != NULL ? mercer_model_load_shared(&job->model, cli_comm(), checkpoint)
+                                              : mercer_model_load(&job->model, job->context, checkpoint);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     job->applied = mercer_model_preprocess(job->model);
     job->kernel = *mercer_model_kernel(job->model);
@@ -162,12 +177,13 @@ int cli_job_load(cli_job *job, const char *checkpoint)
     job->dtype = mercer_preprocess_dtype(job->applied, job->info.dtype);
     snprintf(job->center_method, sizeof job->center_method, "checkpoint");
     mercer_matrix centers = mercer_model_centers(job->model);
+    int64_t p = mercer_model_size(job->model);
     if (centers.cols != job->info.features)
         return cli_error(CLI_DATA, "%s: belongs to other data: %" PRId64 " features, but the data have %" PRId64,
                          checkpoint, centers.cols, job->info.features);
-    if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && centers.rows != cli_job_center_count(job))
+    if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && p != cli_job_center_count(job))
         return cli_error(CLI_DATA, "%s: belongs to other options: %" PRId64 " centers, but --centers is %" PRId64,
-                         checkpoint, centers.rows, cli_job_center_count(job));
+                         checkpoint, p, cli_job_center_count(job));
     return CLI_OK;
 }
 
@@ -181,6 +197,6 @@ void cli_job_free(cli_job *job)
     free(job->centers.data);
     free(job->validation_x.data);
     free(job->validation_y.data);
-    mercer_context_free(job->context);
+    cli_release_context(job->context);
     *job = (cli_job){0};
 }

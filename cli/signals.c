@@ -23,6 +23,11 @@ void cli_catch_signals(void)
     sigaction(SIGUSR1, &action, NULL);
 }
 
+int cli_signal_code(void)
+{
+    return 128 + (caught != 0 ? (int)caught : SIGTERM);
+}
+
 int cli_signal(void)
 {
     return (int)caught;

@@ -3,6 +3,7 @@
 #include "folder.h"
 #include "options.h"
 #include "progress.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +30,7 @@ typedef struct run {
 static int interrupted(const run *r, int with_checkpoint)
 {
     if (r->folder == NULL)
-        return cli_error(128 + cli_signal(), "interrupted; nothing was written (--checkpoint DIR would have kept it)");
+        return cli_error(cli_signal_code(), "interrupted; nothing was written (--checkpoint DIR would have kept it)");
     return cli_error(CLI_INTERRUPTED, "interrupted; %s; continue with: mercer resume %s",
                      with_checkpoint ? "checkpoint written" : "no checkpoint was due yet", r->folder->path);
 }
@@ -70,7 +71,7 @@ static int build_model(run *r)
         code = cli_job_prepare(&r->job);
         if (code == CLI_OK) code = cli_job_stream(&r->job);
         if (code == CLI_OK) code = cli_job_centers(&r->job, &r->watch.bar);
-        if (code == CLI_OK && cli_signal() != 0) code = interrupted(r, 0);
+        if (code == CLI_OK && cli_interrupted()) code = interrupted(r, 0);
         if (code == CLI_OK) code = cli_job_model(&r->job);
     }
     if (code == CLI_OK) code = cli_job_validation(&r->job);
@@ -81,7 +82,7 @@ static void fill_options(run *r, mercer_train_options *options)
 {
     const cli_job *job = &r->job;
     cli_train_options(r->v, options);
-    options->memory = cli_job_memory_left(job, mercer_model_centers(job->model).rows);
+    options->memory = cli_job_memory_left(job, mercer_model_size(job->model));
     options->classification = job->info.task == MERCER_TASK_CLASSIFICATION ? MERCER_ON : MERCER_OFF;
     if (job->validation != NULL) {
         options->validation_X = &job->validation_x;
@@ -107,11 +108,11 @@ static int fit(run *r)
     mercer_status status = mercer_train_plan(r->job.model, plan, r->job.source.rows, &options);
     if (status == MERCER_OK) {
         mercer_matrix centers = mercer_model_centers(r->job.model);
-        if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, centers.rows, centers.dtype, stderr);
+        if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, mercer_model_size(r->job.model), centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
         r->watch.unit = strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
-        status = mercer_trainer_create(&r->trainer, r->job.model, NULL, &options);
+        status = mercer_trainer_create(&r->trainer, r->job.model, cli_comm(), &options);
     }
     free(plan);
     if (status == MERCER_OK && r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder))
@@ -197,7 +198,7 @@ static int finish(run *r)
     json_t *object = cli_summary_json(&r->report, metrics, seconds);
     json_object_set_new(object, "output", cli_json_text(cli_text(r->v, "output")));
     json_object_set_new(object, "kernel", json_string(job->kernel_text));
-    json_object_set_new(object, "centers", json_integer(mercer_model_centers(job->model).rows));
+    json_object_set_new(object, "centers", json_integer(mercer_model_size(job->model)));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "plan", cli_plan_json(&r->report.plan));
     return cli_print_json(object);
@@ -209,7 +210,7 @@ static int run_steps(run *r)
 {
     int code = cli_job_open(&r->job, r->v);
     if (code == CLI_OK && r->folder != NULL) code = check_fingerprints(r);
-    if (code == CLI_OK && cli_signal() != 0) code = interrupted(r, 0);
+    if (code == CLI_OK && cli_interrupted()) code = interrupted(r, 0);
     if (code == CLI_OK) code = build_model(r);
     if (code == CLI_OK) code = fit(r);
     if (code == CLI_OK && r->report.stopped == 2) {
@@ -260,6 +261,9 @@ int cli_train(const cli_values *v)
     char *memory = cli_format("%" PRId64, cli_memory(v));
     cli_values_set(fixed, cli_find_option(cli_values_command(v), "memory"), memory, CLI_FROM_COMMAND, "--memory");
     free(memory);
+    /* That the centers are in shards, too: a run of several ranks may be resumed by one process alone. */
+    if (cli_is_mpi())
+        cli_values_set(fixed, cli_find_option(cli_values_command(v), "comm"), "mpi", CLI_FROM_COMMAND, "--comm");
     cli_folder *folder = NULL;
     if (cli_text(v, "checkpoint") != NULL) {
         folder = cli_folder_new(cli_text(v, "checkpoint"));
@@ -274,7 +278,7 @@ int cli_train(const cli_values *v)
 /* The options of the run, with those that resume may change. */
 static int resumed_values(const cli_values *v, const cli_folder *folder, cli_values *train)
 {
-    static const char *const changeable[] = {"threads", "log", "checkpoint-every", "json", "quiet", "color"};
+    static const char *const changeable[] = {"threads", "log", "checkpoint-every", "deadline", "json", "quiet", "color"};
     int code = cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG);
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0] && code == CLI_OK; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);

@@ -591,8 +591,8 @@ typedef struct mercer_center_options {
     /* Called now and then; done and total in the same unit. Non-zero stops with what there is (kmeans). */
     int (*progress)(void *user, int64_t done, int64_t total, double error);
     void *progress_user;
-    mercer_comm *comm;     /* all its ranks choose together, from the same data; `centers` is this rank's share of ... */
-    int64_t total_centers; /* so many. NULL and 0: this process chooses alone */
+    mercer_comm *comm;     /* its ranks choose together, from the same data; NULL: this process alone */
+    int64_t total_centers; /* > 0: `centers` is this rank's share of so many; 0: all of them */
 } mercer_center_options;
 
 typedef struct mercer_center_report {
@@ -791,7 +791,7 @@ typedef struct mercer_comm_options {
     size_t struct_size;
     const char *kind; /* "mpi" (a module that is loaded when it is asked for), "self": this process alone, or "auto":
                          mpi if a launcher started the process; NULL: auto */
-    int shards;       /* 0: a power of two from 8 to 1024 by the number of centers; "self": 1 */
+    int shards;       /* 0: a power of two from 8 to 1024 by the number of centers; "self": 1, -1 for that power */
     double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
 } mercer_comm_options;
 

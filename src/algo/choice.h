@@ -7,6 +7,7 @@
 #define MRC_ALGO_CHOICE_H
 
 #include "backend/backend.h"
+#include "comm/comm.h"
 #include "core/random.h"
 
 /* Streams of the seed: which rows, in which order, and whether a candidate is taken. */
@@ -21,6 +22,8 @@ typedef struct mrc_choice {
     mrc_backend *backend;
     const mercer_matrix *x; /* (n, d) any dtype, finite */
     int64_t p;              /* 1 <= p <= n */
+    mrc_comm *comm;         /* ranks that search together, all with the same rows; NULL: none */
+    int64_t first;          /* the centers that are wanted here: so many as there is room for, from this one on */
     bool wide;              /* squared distances need double: see mrc_search */
     const mercer_center_options
         *options; /* complete: memory > 0, kernel for rpcholesky, labels and classes for balanced */
@@ -54,7 +57,7 @@ mercer_status mrc_median_distance(mrc_backend *backend, const mercer_matrix *x, 
 
 /* ---- Methods -------------------------------------------------------------------------------------------------- */
 
-/* k-means (kmeans.c): fills centers (p, d), of any dtype, at the very end. */
+/* k-means (kmeans.c): fills centers (rows, d), those from choice->first on, of any dtype, at the very end. */
 mercer_status mrc_kmeans(mrc_choice *choice, const mercer_matrix *centers);
 
 /* Randomly pivoted Cholesky (rpcholesky.c): p different rows. */

@@ -50,11 +50,37 @@ static const double TOLERANCE = 1e-4;
 static const double ROUNDING_SHARE = 1e-3;
 static const double EMPTY = 1.0 / 64;
 
-void mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error)
+mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error)
 {
     const mercer_center_options *options = self->choice->options;
-    if (!options->progress) return;
-    if (options->progress(options->progress_user, done, self->rounds + 1, error)) self->stopped = true;
+    if (!options->progress) return MERCER_OK;
+    bool enough = options->progress(options->progress_user, done, self->rounds + 1, error) != 0;
+    if (self->choice->comm) MRC_TRY(mrc_comm_any(self->choice->comm, enough, &enough));
+    if (enough) self->stopped = true;
+    return MERCER_OK;
+}
+
+mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances)
+{
+    mrc_comm *comm = self->choice->comm;
+    if (!comm || comm->ranks == 1)
+        return self->backend->ops->nearest_rows(self->backend, search, nearest, distances);
+    int64_t first, rows;
+    mrc_piece *numbers = comm->pieces + comm->ranks;
+    mrc_share(search->x->rows, comm->ranks, comm->rank, &first, &rows);
+    mercer_matrix own = mrc_rows(search->x, first, rows);
+    mrc_search part = *search;
+    part.x = &own;
+    MRC_TRY(self->backend->ops->nearest_rows(self->backend, &part, nearest + first, distances + first));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int r = 0; r < comm->ranks; r++) {
+            mrc_share(search->x->rows, comm->ranks, r, &first, &rows);
+            numbers[r] = pass == 0 ? (mrc_piece){nearest + first, rows * (int64_t)sizeof *nearest}
+                                   : (mrc_piece){distances + first, rows * (int64_t)sizeof *distances};
+        }
+        MRC_TRY(mrc_comm_gather(comm, numbers));
+    }
+    return MERCER_OK;
 }
 
 /* ---- Sizes and memory ---------------------------------------------------------------------------------------- */
@@ -162,7 +188,7 @@ static mercer_status assign(mrc_kmeans_state *self, double *error)
 {
     mrc_search search = {
         .x = &self->x, .z = self->rounded ? &self->z_u8 : &self->z, .wide = self->choice->wide && !self->rounded};
-    MRC_TRY(self->backend->ops->nearest_rows(self->backend, &search, self->nearest, self->distances));
+    MRC_TRY(mrc_kmeans_search(self, &search, self->nearest, self->distances));
     double sum = 0;
     for (int64_t i = 0; i < self->x.rows; i++) sum += self->distances[i];
     *error = sum / (double)self->x.rows;
@@ -276,7 +302,7 @@ static mercer_status begin(mrc_kmeans_state *self, double *error)
 static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
 {
     MRC_TRY(begin(self, error));
-    if (!self->stopped) mrc_kmeans_tell(self, 1, *error);
+    if (!self->stopped) MRC_TRY(mrc_kmeans_tell(self, 1, *error));
     for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
         double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
         self->rounded = rounding_is_harmless(self, before);
@@ -285,7 +311,7 @@ static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
         MRC_TRY(assign(self, error));
         self->choice->report.iterations = t;
         mrc_log(self->context, MERCER_LOG_DEBUG, "k-means: round %lld, mean squared distance %g", (long long)t, *error);
-        mrc_kmeans_tell(self, 1 + t, *error);
+        MRC_TRY(mrc_kmeans_tell(self, 1 + t, *error));
         if (self->lloyd && !(before - *error > TOLERANCE * before)) break;
     }
     return MERCER_OK;
@@ -310,8 +336,8 @@ mercer_status mrc_kmeans(mrc_choice *choice, const mercer_matrix *centers)
                 (long long)self.n);
     mercer_status status = allocate(&self);
     if (status == MERCER_OK) status = run_rounds(&self, &choice->report.error);
-    for (int64_t j = 0; j < self.p && status == MERCER_OK; j++) {
-        mrc_load_row_f64(&self.z, j, self.scratch);
+    for (int64_t j = 0; j < centers->rows && status == MERCER_OK; j++) {
+        mrc_load_row_f64(&self.z, choice->first + j, self.scratch);
         mrc_store_row_f64(centers, j, self.scratch);
     }
     release(&self);

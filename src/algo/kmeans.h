@@ -44,7 +44,10 @@ int64_t mrc_kmeans_seed_bytes(const mrc_choice *choice);
    farthest ones. */
 void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
 
-/* Tells the caller how far we are; sets stopped if he has had enough. */
-void mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);
+/* The nearest row of search->z for each row of search->x; ranks share the rows of x and tell each other. */
+mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances);
+
+/* Tells the caller how far we are; sets stopped if he, or another rank's, has had enough. */
+mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);
 
 #endif

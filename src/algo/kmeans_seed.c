@@ -40,7 +40,7 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
 {
     mrc_kmeans_state *all = self->all;
     mrc_search search = {.x = &all->x, .z = points, .wide = all->choice->wide};
-    MRC_TRY(all->backend->ops->nearest_rows(all->backend, &search, all->fresh_nearest, all->fresh_distances));
+    MRC_TRY(mrc_kmeans_search(all, &search, all->fresh_nearest, all->fresh_distances));
     for (int64_t i = 0; i < all->x.rows; i++) {
         if (first > 0 && !(all->fresh_distances[i] < all->distances[i])) continue;
         all->distances[i] = all->fresh_distances[i];
@@ -96,7 +96,7 @@ static mercer_status draw_seeds(seeding *self)
     MRC_TRY(update_distances(self, &first, 0));
     while (self->have < all->p && !all->stopped) {
         double sum = mrc_sum_weights(all->distances, m, all->sums);
-        mrc_kmeans_tell(all, 0, sum / (double)m);
+        MRC_TRY(mrc_kmeans_tell(all, 0, sum / (double)m));
         if (!(sum > 0) || all->stopped) break;
         MRC_TRY(one_round(self, mrc_min(mrc_min(MOST_CANDIDATES, self->have / 2 + 1), all->p - self->have)));
     }

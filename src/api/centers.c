@@ -69,21 +69,48 @@ static mercer_status check_options(mercer_context *context, mercer_center_option
     return MERCER_OK;
 }
 
-static mercer_status check_sizes(mercer_context *context, const mercer_matrix *centers, int64_t n, int64_t d)
+/* What is wanted here of how many centers: all of them, or this rank's share. */
+typedef struct wanted {
+    int64_t p, first;
+} wanted;
+
+static mercer_status find_share(mercer_context *context, const mercer_matrix *centers,
+                                const mercer_center_options *options, wanted *out)
 {
+    int64_t rows = 0;
     MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
+    *out = (wanted){.p = centers->rows};
+    if (options->total_centers == 0) return MERCER_OK;
+    if (!options->comm || options->total_centers < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: total_centers is %lld; it is for the ranks of a comm",
+                        (long long)options->total_centers);
+    out->p = options->total_centers;
+    mrc_comm_rows(options->comm, out->p, options->comm->rank, &out->first, &rows);
+    if (rows == centers->rows) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_SHAPE,
+                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
+                    (long long)centers->rows, (long long)out->p, (long long)rows);
+}
+
+/* All ranks must choose alike: with the memory of rank 0. */
+static mercer_status share_memory(mercer_center_options *options)
+{
+    return options->comm ? mrc_comm_broadcast(options->comm, &options->memory, sizeof options->memory) : MERCER_OK;
+}
+
+static mercer_status check_sizes(mercer_context *context, const mercer_matrix *centers, int64_t p, int64_t n, int64_t d)
+{
     if (centers->cols != d)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "centers has %lld columns, the samples have %lld",
                         (long long)centers->cols, (long long)d);
-    if (centers->rows > n)
+    if (p > n)
         return mrc_fail(
             context, MERCER_ERROR_SHAPE,
             "%lld centers are asked for, but there are only %lld samples; take at most %lld centers or give "
             "more samples",
-            (long long)centers->rows, (long long)n, (long long)n);
-    if (centers->rows > INT32_MAX)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: %lld rows are more than %d", (long long)centers->rows,
-                        INT32_MAX);
+            (long long)p, (long long)n, (long long)n);
+    if (p > INT32_MAX)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: %lld rows are more than %d", (long long)p, INT32_MAX);
     return MERCER_OK;
 }
 
@@ -138,19 +165,20 @@ static mercer_status choose_rows(mrc_choice *choice, method chosen, const mercer
     mercer_status status = chosen == RPCHOLESKY
                                ? mrc_rpcholesky(choice, rows)
                                : number_rows(context, chosen, choice->options, choice->x->rows, choice->p, rows);
-    if (status == MERCER_OK) status = copy_rows(context, centers, choice->x, rows);
+    if (status == MERCER_OK) status = copy_rows(context, centers, choice->x, (int64_t *)rows + choice->first);
     mrc_free(context, rows);
     return status;
 }
 
 /* Everything but X's values has been checked. */
-static mercer_status choose(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
+static mercer_status choose(mercer_context *context, const mercer_matrix *centers, wanted which, const mercer_matrix *X,
                             method chosen, const mercer_center_options *options, mercer_center_report *report)
 {
     double top;
     MRC_TRY(mrc_check_finite(context, "X", X, &top));
     MRC_TRY(check_bytes(context, centers, X));
-    mrc_choice choice = {.backend = context->backend, .x = X, .p = centers->rows, .options = options};
+    mrc_choice choice = {.backend = context->backend, .x = X, .p = which.p, .options = options};
+    choice.comm = options->comm, choice.first = which.first;
     if (chosen == KMEANS) MRC_TRY(mrc_check_range(context, top, X->cols, &choice.wide));
     if (choice.p > 0) MRC_TRY(chosen == KMEANS ? mrc_kmeans(&choice, centers) : choose_rows(&choice, chosen, centers));
     *report = choice.report;
@@ -176,10 +204,13 @@ mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix
     MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
     MRC_TRY(check_options(context, &ours, &chosen));
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    MRC_TRY(check_sizes(context, centers, X->rows, X->cols));
+    wanted which;
+    MRC_TRY(find_share(context, centers, &ours, &which));
+    MRC_TRY(check_sizes(context, centers, which.p, X->rows, X->cols));
     MRC_TRY(mrc_check_apart(context, "centers", centers, "X", X));
     if (chosen == BALANCED) MRC_TRY(check_labels(context, &ours, X->rows));
-    MRC_TRY(choose(context, centers, X, chosen, &ours, &done));
+    MRC_TRY(share_memory(&ours));
+    MRC_TRY(choose(context, centers, which, X, chosen, &ours, &done));
     return write_report(context, report, &done, start);
 }
 
@@ -221,8 +252,8 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
 
 /* random and balanced: only the rows that become centers are read. */
 static mercer_status choose_few(mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                const mercer_matrix *centers, method chosen, mercer_center_options *options,
-                                int64_t *rows)
+                                const mercer_matrix *centers, wanted which, method chosen,
+                                mercer_center_options *options, int64_t *rows)
 {
     mercer_context *context = dataset->context;
     void *labels = NULL, *memory = NULL;
@@ -236,8 +267,9 @@ static mercer_status choose_few(mercer_dataset *dataset, const mercer_preprocess
     }
     options->classes = dataset->outputs;
     mercer_status status = labels ? compute_labels(dataset, labels) : MERCER_OK;
-    if (status == MERCER_OK) status = number_rows(context, chosen, options, dataset->rows, centers->rows, rows);
-    if (status == MERCER_OK) status = read_rows(dataset, preprocess, rows, centers->rows, &memory, &part);
+    if (status == MERCER_OK) status = number_rows(context, chosen, options, dataset->rows, which.p, rows);
+    if (status == MERCER_OK)
+        status = read_rows(dataset, preprocess, rows + which.first, centers->rows, &memory, &part);
     if (status == MERCER_OK) status = mrc_check_finite(context, "the centers' samples", &part, NULL);
     if (status == MERCER_OK) status = check_bytes(context, centers, &part);
     if (status == MERCER_OK) status = copy_rows(context, centers, &part, NULL);
@@ -262,8 +294,8 @@ static int64_t count_part(const mercer_dataset *dataset, const mercer_preprocess
 
 /* kmeans and rpcholesky on a random part of the rows, in the order of the file. rows: room for `count`. */
 static mercer_status choose_from_part(mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                      const mercer_matrix *centers, method chosen, mercer_center_options *options,
-                                      int64_t *rows, int64_t count, mercer_center_report *report)
+                                      const mercer_matrix *centers, wanted which, method chosen,
+                                      mercer_center_options *options, int64_t *rows, int64_t count, mercer_center_report *report)
 {
     mercer_context *context = dataset->context;
     void *memory = NULL;
@@ -276,24 +308,24 @@ static mercer_status choose_from_part(mercer_dataset *dataset, const mercer_prep
     mercer_status status = read_rows(dataset, preprocess, rows, count, &memory, &part);
     if (status == MERCER_OK) {
         options->memory -= count * (part.cols * mrc_dtype_size(part.dtype) + (int64_t)sizeof *rows);
-        status = choose(context, centers, &part, chosen, options, report);
+        status = choose(context, centers, which, &part, chosen, options, report);
     }
     mrc_free(context, memory);
     return status;
 }
 
 static mercer_status choose_from(mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                 const mercer_matrix *centers, method chosen, mercer_center_options *options,
-                                 mercer_center_report *report)
+                                 const mercer_matrix *centers, wanted which, method chosen,
+                                 mercer_center_options *options, mercer_center_report *report)
 {
     mercer_context *context = dataset->context;
-    int64_t p = centers->rows, count = p;
+    int64_t p = which.p, count = p;
     bool few = chosen == RANDOM || chosen == BALANCED, mapped = dataset->x_map.data != NULL;
     if (p == 0) return MERCER_OK;
     if (!few) {
         int64_t bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype);
         if (dataset->x.data && mrc_preprocess_is_identity(preprocess) && !(mapped && bytes > options->memory / 2))
-            return choose(context, centers, &dataset->x, chosen, options, report);
+            return choose(context, centers, which, &dataset->x, chosen, options, report);
         count = count_part(dataset, preprocess, p, chosen, options->memory);
     }
     if (count < p)
@@ -304,8 +336,9 @@ static mercer_status choose_from(mercer_dataset *dataset, const mercer_preproces
             method_names[chosen], (long long)p, (long long)count, (long long)options->memory);
     void *rows;
     MRC_TRY(mrc_alloc(context, &rows, count, sizeof(int64_t), "row numbers"));
-    mercer_status status = few ? choose_few(dataset, preprocess, centers, chosen, options, rows)
-                               : choose_from_part(dataset, preprocess, centers, chosen, options, rows, count, report);
+    mercer_status status = few ? choose_few(dataset, preprocess, centers, which, chosen, options, rows)
+                               : choose_from_part(dataset, preprocess, centers, which, chosen, options, rows, count,
+                                                  report);
     mrc_free(context, rows);
     return status;
 }
@@ -323,8 +356,11 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_p
     MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
     MRC_TRY(check_options(context, &ours, &chosen));
     if (ours.labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels is set; the dataset has its own");
-    MRC_TRY(check_sizes(context, centers, dataset->rows, dataset->features));
+    wanted which;
+    MRC_TRY(find_share(context, centers, &ours, &which));
+    MRC_TRY(check_sizes(context, centers, which.p, dataset->rows, dataset->features));
     if (dataset->x.data) MRC_TRY(mrc_check_apart(context, "centers", centers, "the dataset", &dataset->x));
-    MRC_TRY(choose_from(dataset, preprocess, centers, chosen, &ours, &done));
+    MRC_TRY(share_memory(&ours));
+    MRC_TRY(choose_from(dataset, preprocess, centers, which, chosen, &ours, &done));
     return write_report(context, report, &done, start);
 }

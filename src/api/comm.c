@@ -62,16 +62,18 @@ mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
     const char *kind = ours.kind ? ours.kind : "auto";
-    if (ours.shards < 0 || ours.shards > MOST_SHARDS)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between 0 and %d",
+    if (ours.shards < -1 || ours.shards > MOST_SHARDS)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between -1 and %d",
                         ours.shards, (int)MOST_SHARDS);
     if (!(ours.deadline >= 0) || ours.deadline > 1e6)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: deadline is %g, it must be between 0 and 1e6 seconds",
                         ours.deadline);
     if (strcmp(kind, "auto") == 0) kind = mercer_comm_launched(NULL) > 0 ? "mpi" : "self";
     if (strcmp(kind, "mpi") == 0)
-        return mrc_comm_create_module(out, context, kind, ours.shards, ours.deadline > 0 ? ours.deadline : DEADLINE);
-    if (strcmp(kind, "self") == 0) return mrc_comm_create_virtual(out, context, ours.shards > 0 ? ours.shards : 1);
+        return mrc_comm_create_module(out, context, kind, ours.shards > 0 ? ours.shards : 0,
+                                      ours.deadline > 0 ? ours.deadline : DEADLINE);
+    if (strcmp(kind, "self") == 0)
+        return mrc_comm_create_virtual(out, context, ours.shards < 0 ? 0 : ours.shards > 0 ? ours.shards : 1);
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kind '%s' is unknown; valid: auto, self, mpi", kind);
 }
 

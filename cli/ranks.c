@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining a job of several ranks, and leaving it. */
+#include "ranks.h"
+#include "data.h"
+#include "folder.h"
+#include "job.h"
+#include "options.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static struct {
+    mercer_comm *comm;
+    mercer_context *context;
+    int rank, ranks;
+    int mpi;
+    int64_t memory;
+    char blame[512]; /* the error that ends this rank */
+} job = {.ranks = 1};
+
+mercer_comm *cli_comm(void)
+{
+    return job.comm;
+}
+
+mercer_context *cli_comm_context(void)
+{
+    return job.context;
+}
+
+int cli_rank(void)
+{
+    return job.rank;
+}
+
+int cli_ranks(void)
+{
+    return job.ranks;
+}
+
+int cli_is_mpi(void)
+{
+    return job.mpi;
+}
+
+int64_t cli_ranks_memory(void)
+{
+    return job.memory;
+}
+
+void cli_release_context(mercer_context *context)
+{
+    if (context != job.context) mercer_context_free(context);
+}
+
+void cli_ranks_blame(const char *text)
+{
+    if (job.blame[0] == '\0') snprintf(job.blame, sizeof job.blame, "%s", text);
+}
+
+/* ---- Agreement ----------------------------------------------------------------------------------------------------- */
+
+int cli_agree(const char *what, const void *data, int64_t bytes)
+{
+    mercer_status status = job.comm != NULL ? mercer_comm_agree(job.comm, what, data, bytes) : MERCER_OK;
+    return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
+}
+
+int cli_interrupted(void)
+{
+    int any = cli_signal() != 0;
+    if (job.comm != NULL && mercer_comm_any(job.comm, any, &any) != MERCER_OK) return 1; /* what follows will fail */
+    return any;
+}
+
+/* Options that may differ between ranks: they change no result. */
+static int agree_on_options(const cli_values *v)
+{
+    static const char *const own[] = {"threads", "quiet", "json", "color", "log", "memory", "device", "config"};
+    json_t *options = cli_config_object(v);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) json_object_del(options, own[i]);
+    char *text = json_dumps(options, JSON_SORT_KEYS | JSON_COMPACT);
+    json_decref(options);
+    char *whole = cli_format("%s %s %s", cli_command_name(v), cli_positional_count(v) > 0 ? cli_positional(v, 0) : "",
+                             text != NULL ? text : "");
+    int code = cli_agree("another version of Mercer", mercer_version(), (int64_t)strlen(mercer_version()));
+    if (code == CLI_OK) code = cli_agree("other options", whole, (int64_t)strlen(whole));
+    free(whole);
+    free(text);
+    return code;
+}
+
+/* ---- Joining ------------------------------------------------------------------------------------------------------- */
+
+/* How a run that is resumed cut its centers: *shards as it was told, 0: by their number; *cut: 0 if it did not. */
+static int earlier_shards(const char *path, int *shards, int *cut)
+{
+    cli_folder *folder = cli_folder_new(path);
+    int code = cli_folder_read(folder);
+    if (code == CLI_OK) {
+        const char *kind = json_string_value(json_object_get(folder->options, "comm"));
+        const json_t *count = json_object_get(folder->options, "shards");
+        *shards = json_is_integer(count)
+                      ? (int)json_integer_value(count)
+                      : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
+        *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0);
+    }
+    cli_folder_free(folder);
+    return code;
+}
+
+static int choose_options(const cli_values *v, mercer_comm_options *options, int *needed)
+{
+    int launched = mercer_comm_launched(NULL), cut = 0;
+    int code = CLI_OK;
+    mercer_comm_options_init(options, sizeof *options);
+    options->kind = cli_is(v, "comm", "auto") ? (launched > 0 ? "mpi" : "self") : cli_text(v, "comm");
+    options->deadline = cli_number(v, "deadline");
+    if (strcmp(cli_command_name(v), "resume") == 0) {
+        code = earlier_shards(cli_positional(v, 0), &options->shards, &cut);
+        if (code == CLI_OK && !cut) options->shards = 1;
+    } else if (cli_has(v, "shards")) {
+        options->shards = (int)cli_integer(v, "shards");
+    }
+    if (cut && options->shards == 0 && strcmp(options->kind, "self") == 0) options->shards = -1;
+    job.mpi = strcmp(options->kind, "mpi") == 0;
+    *needed = job.mpi || options->shards > 1 || options->shards < 0;
+    return code;
+}
+
+/* What only rank 0 may decide, because it depends on the machine. */
+static int share_machine(cli_values *v)
+{
+    mercer_status status = MERCER_OK;
+    job.memory = cli_has(v, "memory") ? cli_memory(v) : 0;
+    status = mercer_comm_broadcast(job.comm, &job.memory, sizeof job.memory);
+    return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
+}
+
+static int join(cli_values *v, const mercer_comm_options *options)
+{
+    mercer_context *context = NULL;
+    int code = cli_context(v, &context);
+    if (code != CLI_OK) return code;
+    job.context = context;
+    mercer_status status = mercer_comm_open(&job.comm, context, options);
+    if (status != MERCER_OK) return cli_fail(context, status);
+    mercer_comm_info info = {.struct_size = sizeof info};
+    mercer_comm_query(job.comm, &info);
+    job.rank = info.rank;
+    job.ranks = info.ranks;
+    code = agree_on_options(v);
+    if (code == CLI_OK) code = share_machine(v);
+    if (code != CLI_OK || job.rank == 0) return code;
+    if (freopen("/dev/null", "w", stdout) == NULL) return cli_error(CLI_IO, "/dev/null: cannot be opened");
+    return cli_values_set(v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND, "--quiet");
+}
+
+int cli_ranks_open(cli_values *v)
+{
+    mercer_comm_options options;
+    int needed = 0;
+    if (!cli_has(v, "comm")) return CLI_OK;
+    int launched = mercer_comm_launched(&job.rank);
+    if (cli_is(v, "comm", "self") || launched == 0) job.rank = 0; /* else the launcher's word until MPI's is heard */
+    int code = choose_options(v, &options, &needed);
+    return code == CLI_OK && needed ? join(v, &options) : code;
+}
+
+/* ---- Leaving ------------------------------------------------------------------------------------------------------- */
+
+/* All ranks are here and ended alike: nobody is left waiting. */
+static int in_order(int code)
+{
+    int any = 0;
+    if (code != CLI_OK && code != CLI_INTERRUPTED && code <= 128) return 0;
+    return mercer_comm_any(job.comm, 0, &any) == MERCER_OK;
+}
+
+/* Tells the others, and prints what a rank above 0 has kept to itself unless rank 0 ended for the same reason. */
+static int leave(int code)
+{
+    mercer_comm_info info = {.struct_size = sizeof info};
+    mercer_comm_query(job.comm, &info);
+    if (info.left_code != 0) code = info.left_code;
+    if (code == CLI_OK) code = CLI_RANKS;
+    if (job.blame[0] == '\0') cli_ranks_blame(mercer_last_error(job.context));
+    int first_left = mercer_comm_leave(job.comm, code, job.blame);
+    if (job.rank > 0 && !first_left) fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
+    return code;
+}
+
+int cli_ranks_close(int code)
+{
+    if (job.comm != NULL && job.ranks > 1 && !in_order(code)) {
+        code = leave(code);
+        fflush(NULL);
+        _Exit(code); /* what message-passing libraries do at exit would wait for ranks that are gone */
+    }
+    if (job.comm == NULL && job.rank > 0 && job.blame[0] != '\0') {
+        /* Before the ranks knew each other: rank 0 has most likely met the same, and said so. */
+        struct timespec moment = {0, 300000000};
+        nanosleep(&moment, NULL);
+        fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
+    }
+    mercer_comm_free(job.comm);
+    mercer_context_free(job.context);
+    job.comm = NULL;
+    job.context = NULL;
+    return code;
+}
