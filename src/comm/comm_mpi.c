@@ -21,6 +21,7 @@ enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 };
 enum { SPINS = 2000, LOOK_EVERY = 64 };
 
 #define YIELD_SECONDS 0.002 /* then it sleeps */
+#define GRACE_SECONDS 0.05
 #define SLEEP_NANO    50000
 
 typedef struct notice {
@@ -38,6 +39,9 @@ typedef struct mpi_state {
     int *peers; /* of each request: the rank; -1 - rank for a send */
     int room;
     double *alive; /* (ranks) when a rank last said that it waits */
+    int left;      /* the rank that was the first heard to leave, with these words at that time; -1: none */
+    notice heard;
+    double heard_at;
     notice last_words;
 } mpi_state;
 
@@ -80,6 +84,7 @@ static int start(mpi_state *self)
         if (code != MPI_SUCCESS) return code;
         self->own = 1;
     }
+    self->left = -1;
     self->comm = MPI_COMM_WORLD;
     if (!self->own && (code = MPI_Comm_dup(MPI_COMM_WORLD, &self->comm)) != MPI_SUCCESS) return code;
     MPI_Comm_set_errhandler(self->comm, MPI_ERRORS_RETURN);
@@ -106,8 +111,8 @@ static void open_module(void **state, int *rank, int *ranks, mrc_outcome *outcom
 
 /* ---- Notices -------------------------------------------------------------------------------------------------- */
 
-/* Takes in what has come beside the data. 1 if a rank has left: outcome says which. */
-static int hear(mpi_state *self, mrc_outcome *outcome)
+/* Takes in what has come beside the data. */
+static void hear(mpi_state *self)
 {
     int there = 0;
     MPI_Status status;
@@ -115,15 +120,23 @@ static int hear(mpi_state *self, mrc_outcome *outcome)
         MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_ALIVE, self->comm, MPI_STATUS_IGNORE);
         self->alive[status.MPI_SOURCE] = now();
     }
-    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &there, &status) != MPI_SUCCESS || !there) return 0;
-    notice words = {0};
-    MPI_Recv(&words, (int)sizeof words, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &there, &status) == MPI_SUCCESS && there) {
+        notice words = {0};
+        MPI_Recv(&words, (int)sizeof words, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
+        if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's words count most */
+        if (self->left < 0) self->heard_at = now();
+        self->left = status.MPI_SOURCE;
+        self->heard = words;
+        self->heard.text[sizeof words.text - 1] = 0;
+    }
+}
+
+static void tell_left(const mpi_state *self, mrc_outcome *outcome)
+{
     outcome->kind = MRC_OUTCOME_LEFT;
-    outcome->rank = status.MPI_SOURCE;
-    outcome->code = words.code;
-    words.text[sizeof words.text - 1] = 0;
-    memcpy(outcome->text, words.text, sizeof outcome->text);
-    return 1;
+    outcome->rank = self->left;
+    outcome->code = self->heard.code;
+    memcpy(outcome->text, self->heard.text, sizeof outcome->text);
 }
 
 static void tell_alive(mpi_state *self)
@@ -202,7 +215,11 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *o
         int some = 0;
         int code = MPI_Testsome(count, self->requests, &some, self->done, self->statuses);
         if (code != MPI_SUCCESS) {
-            if (!hear(self, outcome)) fail(outcome, code);
+            hear(self);
+            if (self->left >= 0)
+                tell_left(self, outcome);
+            else
+                fail(outcome, code);
             return;
         }
         if (some == MPI_UNDEFINED) return;
@@ -213,7 +230,12 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *o
             if (turn < SPINS) continue;
         }
         time = now();
-        if (hear(self, outcome)) return;
+        hear(self);
+        /* What it sent before it left may still be on its way. */
+        if (left > 0 && self->left >= 0 && time - self->heard_at > GRACE_SECONDS) {
+            tell_left(self, outcome);
+            return;
+        }
         if (!told && time - news > deadline / 2) {
             tell_alive(self);
             told = 1;
@@ -254,7 +276,6 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
 static void leave(void *state, int code, const char *text, double patience, mrc_outcome *outcome)
 {
     mpi_state *self = state;
-    mrc_outcome heard = {.kind = MRC_OUTCOME_DONE, .missing = outcome->missing};
     int count = 0;
     double end = now() + patience;
     outcome->kind = MRC_OUTCOME_DONE;
@@ -268,8 +289,9 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
     for (int all = 0; now() < end;) {
         struct timespec pause = {0, 20 * SLEEP_NANO};
         if (!all && MPI_Testall(count, self->requests, &all, self->statuses) != MPI_SUCCESS) return;
-        if (hear(self, &heard) && heard.rank == 0) {
-            *outcome = heard;
+        hear(self);
+        if (self->left == 0) {
+            tell_left(self, outcome);
             return;
         }
         if (all && self->rank == 0) return; /* the others listen a little longer for rank 0 */

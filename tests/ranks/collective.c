@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The collectives over real ranks: started by mpirun, on any number of them. Sums must have the bits of the same sum over
+ * the same shards in one process, and cost the bytes that the cost model says.
+ */
+#include "comm/comm.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mrc_comm *comm;
+static mercer_context *context;
+static int failures;
+
+static void check(int good, const char *what, int a, int b)
+{
+    if (good) return;
+    fprintf(stderr, "rank %d of %d: %s (%d, %d): %s\n", comm->rank, comm->ranks, what, a, b,
+            mercer_last_error(context));
+    failures++;
+}
+
+/* Contributions of shards first .. first + count - 1: values of very different sizes, so that the order of additions shows. */
+static mercer_matrix *make_parts(int first, int count, int64_t elements, mercer_dtype dtype)
+{
+    mercer_matrix *parts = calloc((size_t)count + 1, sizeof *parts);
+    for (int s = 0; s < count; s++) {
+        void *data = malloc((size_t)(elements * mrc_dtype_size(dtype)) + 1);
+        parts[s] = mrc_view(data, 1, elements, dtype);
+        for (int64_t i = 0; i < elements; i++) {
+            double u = mrc_random_uniform((mrc_stream){7, (uint64_t)(first + s)}, (uint64_t)i) - 0.5;
+            mrc_store(&parts[s], 0, i, u * (double)(INT64_C(1) << ((first + s + i) % 20)));
+        }
+    }
+    return parts;
+}
+
+static void free_parts(mercer_matrix *parts, int count)
+{
+    for (int s = 0; s < count; s++) free(parts[s].data);
+    free(parts);
+}
+
+static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
+{
+    int64_t first, local;
+    mrc_comm *alone;
+    mrc_share(shards, comm->ranks, comm->rank, &first, &local);
+    mercer_matrix *parts = make_parts((int)first, (int)local, elements, dtype), *all = make_parts(0, shards, elements, dtype);
+    mrc_shards mine = {shards, (int)first, (int)local}, whole = {shards, 0, shards};
+    int64_t before = comm->bytes_sent;
+    check(mrc_comm_sum(comm, mine, parts) == MERCER_OK, "sum", shards, (int)elements);
+    check(mrc_comm_create_virtual(&alone, context, shards) == MERCER_OK, "virtual", shards, 0);
+    check(mrc_comm_sum(alone, whole, all) == MERCER_OK, "sum alone", shards, (int)elements);
+    size_t bytes = (size_t)(elements * mrc_dtype_size(dtype));
+    check(memcmp(parts[0].data, all[0].data, bytes) == 0, "other bits than one process", shards, (int)elements);
+    /* One node a rank where its shards are a subtree: then two thirds or so of two buffers, as the documents say. */
+    if (comm->ranks > 1 && shards % comm->ranks == 0 && (local & (local - 1)) == 0 && elements >= 5000) {
+        double sent = (double)(comm->bytes_sent - before), share = (comm->ranks - 1.0) / comm->ranks;
+        double wanted = 2 * (double)bytes * share;
+        check(sent > 0.99 * wanted && sent < 1.01 * wanted, "bytes of a sum", (int)sent, (int)wanted);
+    }
+    mrc_comm_free(alone);
+    free_parts(parts, (int)local);
+    free_parts(all, shards);
+}
+
+static void test_others(void)
+{
+    char text[64] = "mine";
+    bool any;
+    int64_t *numbers = calloc((size_t)comm->ranks, sizeof *numbers);
+    if (comm->rank == 0) snprintf(text, sizeof text, "rank 0's");
+    check(mrc_comm_broadcast(comm, text, sizeof text) == MERCER_OK, "broadcast", 0, 0);
+    check(strcmp(text, "rank 0's") == 0, "broadcast bytes", 0, 0);
+    for (int who = 0; who <= comm->ranks; who++) {
+        check(mrc_comm_any(comm, comm->rank == who, &any) == MERCER_OK, "any", who, 0);
+        check(any == (who < comm->ranks), "any's answer", who, any);
+    }
+    numbers[comm->rank] = 100 + comm->rank;
+    mrc_piece *pieces = calloc((size_t)comm->ranks, sizeof *pieces);
+    for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&numbers[r], sizeof *numbers};
+    check(mrc_comm_gather(comm, pieces) == MERCER_OK, "gather", 0, 0);
+    for (int r = 0; r < comm->ranks; r++) check(numbers[r] == 100 + r, "gathered", r, (int)numbers[r]);
+    check(mrc_comm_agree(comm, "other words", "same", 4) == MERCER_OK, "agree", 0, 0);
+    if (comm->ranks > 1) {
+        mercer_status status = mrc_comm_agree(comm, "other words", comm->rank == 1 ? "diff" : "same", 4);
+        check(status == MERCER_ERROR_COMM, "disagree", status, 0);
+        check(strstr(mercer_last_error(context), "rank 1 has other words") != NULL, "disagreement names the rank", 0, 0);
+        mercer_status own = comm->rank == 1 ? mrc_fail(context, MERCER_ERROR_IO, "disk full") : MERCER_OK;
+        status = mrc_comm_together(comm, own, "writing");
+        check(status == (comm->rank == 1 ? MERCER_ERROR_IO : MERCER_ERROR_COMM), "together", status, 0);
+        check(strstr(mercer_last_error(context), "disk full") != NULL, "together's reason", 0, 0);
+        check(!comm->broken, "still whole", 0, 0);
+    }
+    free(pieces);
+    free(numbers);
+}
+
+int main(int count, char **arguments)
+{
+    const mercer_dtype types[] = {MERCER_F32, MERCER_F64};
+    const int64_t sizes[] = {0, 1, 7, 5000, 100003};
+    int most = count > 1 ? atoi(arguments[1]) : 17;
+    if (mercer_context_create(&context, NULL) != MERCER_OK) return 1;
+    if (mrc_comm_create_module(&comm, context, "mpi", 0, 20) != MERCER_OK) {
+        fprintf(stderr, "%s\n", mercer_last_error(context));
+        return 1;
+    }
+    for (int shards = comm->ranks; shards <= most; shards++)
+        for (int t = 0; t < 2; t++)
+            for (int i = 0; i < 5; i++) test_sum(shards, sizes[i], types[t]);
+    test_sum(64, 30000, MERCER_F32);
+    test_others();
+    int failed = failures != 0;
+    mrc_comm_free(comm);
+    mercer_context_free(context);
+    return failed;
+}

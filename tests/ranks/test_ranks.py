@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The program on several ranks: the same bytes on any number of them, faults, refusals.
+
+usage: test_ranks.py PROGRAM COLLECTIVE. The long form (MERCER_TEST_LONG) tries everything on everything, and networks that
+delay, lose and part; it takes some minutes. Ranks share processors here: shapes are tiny and every run has a time limit.
+"""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+COLLECTIVE = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else ""
+from support import PROGRAM, Case, main  # noqa: E402
+
+LONG = bool(os.environ.get("MERCER_TEST_LONG"))
+SLOW = float(os.environ.get("MERCER_TEST_SLOW", "1"))  # sanitizers
+FLAGS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
+SHARED_MEMORY = ["--mca", "btl", "self,vader"]
+TCP = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
+DEADLINE = 2.0
+
+DIGITS = ["--synth", "digits", "--threads", "1", "--memory", "1G", "-q"]
+# Solvers with what makes them quick; every projector, and every way to choose centers, among them.
+TRAININGS = {
+    "direct": ["--rows", "400", "--centers", "60", "--solver", "direct"],
+    "cg": ["--rows", "400", "--centers", "60", "--solver", "cg", "--epochs", "3"],
+    "ep4 bgs": ["--rows", "500", "--centers", "150", "--solver", "ep4", "--projector", "bgs", "--projector-block", "40", "--epochs", "2"],
+    "ep4 pcg": ["--rows", "500", "--centers", "120", "--solver", "ep4", "--projector", "pcg", "--epochs", "2"],
+    "ep4 ep2": ["--rows", "400", "--centers", "100", "--solver", "ep4", "--projector", "ep2", "--epochs", "1", "--cache", "off"],
+    "ep3 bgs": ["--rows", "400", "--centers", "100", "--solver", "ep3", "--projector", "bgs", "--epochs", "1", "--lambda", "0.1"],
+    "ep3-exact": ["--rows", "400", "--centers", "80", "--solver", "ep3-exact", "--epochs", "1"],
+    "ep2": ["--rows", "200", "--centers", "all", "--solver", "ep2", "--epochs", "2"],
+    "ep1": ["--rows", "200", "--centers", "all", "--solver", "ep1", "--epochs", "2"],
+    "richardson": ["--rows", "150", "--centers", "all", "--solver", "richardson", "--epochs", "2"],
+    "pegasos": ["--rows", "150", "--centers", "all", "--solver", "pegasos", "--epochs", "2"],
+    "nytro": ["--rows", "300", "--centers", "60", "--solver", "nytro", "--epochs", "2"],
+    "gd": ["--rows", "300", "--centers", "60", "--solver", "gd", "--epochs", "2"],
+    "kmeans f64": ["--rows", "500", "--centers", "50", "--center-method", "kmeans", "--precision", "f64", "--solver", "ep4", "--epochs", "1"],
+    "rpcholesky": ["--rows", "400", "--centers", "50", "--center-method", "rpcholesky", "--solver", "ep4", "--epochs", "1", "--polish", "2"],
+    "balanced": ["--rows", "400", "--centers", "60", "--center-method", "balanced", "--solver", "ep4", "--validation-fraction", "0.1", "--patience", "1", "--epochs", "3"],
+    "standardise": ["--rows", "400", "--centers", "60", "--preprocess", "standardise", "--kernel", "gaussian", "--solver", "ep4", "--epochs", "1"],
+    "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
+}
+# About a second on four ranks that share two cores, with checkpoints as often as they can be written.
+LONGER = ["--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--epochs", "8", "--batch", "400", "--cache", "off"]
+
+
+class Ranks(Case):
+    def launch(self, ranks, *arguments, flags=(), **options):
+        environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1")
+        return subprocess.Popen(
+            ["mpirun", *FLAGS, *flags, "-n", str(ranks), *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            **options,
+        )
+
+    def job(self, ranks, *arguments, code=0, flags=()):
+        """Runs the program on so many ranks and gives its stdout and stderr."""
+        process = self.launch(ranks, PROGRAM, *arguments, flags=flags)
+        try:
+            out, err = process.communicate(timeout=60 * SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.fail("%d ranks did not end: %s %s" % (ranks, arguments, err.decode()))
+        self.assertEqual(process.returncode, code, (ranks, arguments, err.decode()))
+        return out.decode(), err.decode()
+
+    def alone(self, *training, name="alone.safetensors"):
+        """The bytes of one process with the shards that ranks would have."""
+        self.good("train", *DIGITS, *training, "--shards", "8", "-o", name)
+        return self.read(name)
+
+    def same(self, name, ranks, wanted, flags=()):
+        self.job(ranks, "train", *DIGITS, *TRAININGS[name], "-o", "m.safetensors", flags=flags)
+        self.assertEqual(self.read("m.safetensors"), wanted, "%s on %d ranks" % (name, ranks))
+
+
+class SameBytes(Ranks):
+    def test_every_solver(self):
+        order = [2, 3, 4, 8, 1]
+        for number, name in enumerate(TRAININGS):
+            wanted = self.alone(*TRAININGS[name])
+            for ranks in order if LONG else [8 if name == "few" else order[number % 3]]:
+                self.same(name, ranks, wanted)
+
+    def test_any_number_and_transport(self):
+        wanted = self.alone(*TRAININGS["ep4 bgs"])
+        for ranks, flags in ((1, []), (8, []), (3, SHARED_MEMORY), (3, TCP)):
+            self.same("ep4 bgs", ranks, wanted, flags)
+        if LONG:
+            for name in TRAININGS:
+                wanted = self.alone(*TRAININGS[name])
+                for flags in (SHARED_MEMORY, TCP):
+                    self.same(name, 4, wanted, flags)
+
+    def test_prediction_evaluation_centers(self):
+        self.alone(*TRAININGS["ep4 pcg"])
+        data = ["--synth", "digits", "--rows", "300", "--first", "5000", "--model", "alone.safetensors"]
+        self.good("predict", *data, "--scores", "--shards", "8", "-o", "one.npy")
+        self.job(3, "predict", *data, "--scores", "-o", "three.npy")
+        self.assertEqual(self.read("three.npy"), self.read("one.npy"))
+        one = self.answer("eval", *data, "--shards", "8")
+        out, _ = self.job(2, "eval", *data, "--json")
+        self.assertEqual(out.count("\n"), 1, "one rank answers")
+        two = json.loads(out)
+        for key in ("accuracy", "mse", "rows"):
+            self.assertEqual(one[key], two[key])
+        centers = ["centers", "--synth", "digits", "--rows", "600", "--center-method", "kmeans", "-p", "40", "-q", "-o"]
+        self.good(*centers, "one.npy")
+        self.job(3, *centers, "three.npy")
+        self.assertEqual(self.read("three.npy"), self.read("one.npy"))
+
+    def test_collectives(self):
+        for ranks in (1, 2, 3, 4, 5, 8) if LONG else (3, 4):
+            process = self.launch(ranks, COLLECTIVE, "33" if LONG else "9")
+            _, err = process.communicate(timeout=120 * SLOW)
+            self.assertEqual(process.returncode, 0, err.decode())
+
+
+class Resume(Ranks):
+    def test_on_another_number_of_ranks(self):
+        training = [*DIGITS, *LONGER]
+        wanted = self.alone(*LONGER)
+        for first, second in ((4, 2), (2, 0), (1, 3), (3, 8)) if LONG else ((3, 2), (2, 0)):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            process = self.launch(first, PROGRAM, "train", *training, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s")
+            self.wait_for_checkpoint(process)
+            process.send_signal(signal.SIGUSR1)  # as a scheduler that wants the machine back; mpirun passes it on
+            _, err = process.communicate(timeout=60 * SLOW)
+            self.assertEqual(process.returncode, 75, err.decode())
+            self.assertIn("mercer resume run", err.decode())
+            if second:
+                self.job(second, "resume", "run", "-q")
+            else:
+                self.good("resume", "run", "-q")  # one process, no launcher
+            self.assertEqual(self.read("m.safetensors"), wanted, "begun on %d, resumed on %d" % (first, second))
+
+    def wait_for_checkpoint(self, process):
+        limit = time.monotonic() + 30 * SLOW
+        while process.poll() is None and time.monotonic() < limit:
+            if os.path.exists(self.path("run", "checkpoint.safetensors")):
+                time.sleep(0.2)
+                return
+            time.sleep(0.01)
+
+    def test_a_run_of_one_shard_stays_in_one_process(self):
+        process = subprocess.Popen(
+            [PROGRAM, "train", *DIGITS, *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        self.wait_for_checkpoint(process)
+        process.terminate()
+        process.communicate()
+        _, err = self.job(2, "resume", "run", "-q", code=2)
+        self.assertIn("more than the 1 shards", err)
+
+
+class Faults(Ranks):
+    def ranks_of(self, process):
+        """Processes of the program that mpirun has started, by rank."""
+        found = {}
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            try:
+                with open("/proc/%s/environ" % name, "rb") as file:
+                    environ = file.read()
+                with open("/proc/%s/cmdline" % name, "rb") as file:
+                    command = file.read()
+            except OSError:
+                continue
+            rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environ)
+            if rank and command.startswith(PROGRAM.encode()) and ("MERCER_TEST_JOB=%s" % self.folder).encode() in environ:
+                found[int(rank.group(1))] = int(name)
+        return found
+
+    def disturb(self, number, rng, with_signal, seconds):
+        """One job on 4 ranks, one of which gets a signal at a random moment; then it is resumed. True if it was hit."""
+        shutil.rmtree(self.path("run"), ignore_errors=True)
+        for name in ("m.safetensors",):
+            if os.path.exists(self.path(name)):
+                os.remove(self.path(name))
+        os.environ["MERCER_TEST_JOB"] = self.folder
+        flags = ["-x", "MERCER_TEST_JOB"] + (["--enable-recovery"] if with_signal == signal.SIGKILL and number % 2 else [])
+        process = self.launch(
+            4, PROGRAM, "train", *DIGITS, *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every",
+            "0.05s", "--deadline", str(DEADLINE), flags=flags,
+        )
+        if number % 4 < 3:  # while it trains; else at any moment
+            self.wait_for_folder(process)
+        time.sleep(rng.uniform(0.0, 0.7) * seconds)
+        ranks = self.ranks_of(process)
+        victim = rng.randrange(4)
+        began = time.monotonic()
+        hit = victim in ranks
+        if hit:
+            try:
+                os.kill(ranks[victim], with_signal)
+            except ProcessLookupError:
+                hit = False
+        try:
+            _, err = process.communicate(timeout=(DEADLINE + 15) * SLOW)
+        except subprocess.TimeoutExpired:
+            for pid in self.ranks_of(process).values():
+                os.kill(pid, signal.SIGKILL)
+            process.kill()
+            _, err = process.communicate()
+            self.fail("the job did not end: %s" % err.decode())
+        took, text = time.monotonic() - began, err.decode()
+        self.assertEqual(self.ranks_of(process), {}, "ranks are left behind")
+        if process.returncode == 0:
+            hit = False  # it was through already
+        elif hit:
+            self.assertLess(took, (DEADLINE + 8) * SLOW, text)
+            self.judge(with_signal, victim, process.returncode, text, "--enable-recovery" in flags)
+        return hit
+
+    def wait_for_folder(self, process):
+        limit = time.monotonic() + 30 * SLOW
+        while not os.path.exists(self.path("run", "config.json")) and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.01)
+
+    def judge(self, with_signal, victim, code, text, recovers):
+        if with_signal == signal.SIGSTOP or recovers:
+            # Our own ranks have noticed. (mpirun --enable-recovery reports the code of some rank, the killed one's too.)
+            if not recovers:
+                self.assertEqual(code, 76, text)
+            if "died or stopped" in text:
+                self.assertRegex(text, r"rank %d (\(.*\) )?has died or stopped" % victim)
+            else:
+                self.assertTrue(recovers or "rank %d" % victim in text, text)
+        else:
+            self.assertNotEqual(code, 0, text)
+            self.assertRegex(text, r"rank %d|,1\],%d" % (victim, victim))  # mpirun's own words
+
+    def many(self, with_signal, times):
+        wanted = self.alone(*LONGER)
+        process = self.launch(
+            4, PROGRAM, "train", *DIGITS, *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"
+        )
+        self.wait_for_folder(process)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=60 * SLOW)
+        seconds = time.monotonic() - began
+        self.assertEqual(process.returncode, 0, err.decode())
+        self.assertEqual(self.read("m.safetensors"), wanted)
+        rng = random.Random(with_signal)
+        hits = 0
+        for number in range(times):
+            hits += self.disturb(number, rng, with_signal, seconds)
+            if not os.path.exists(self.path("run", "config.json")):
+                continue  # before there was anything to resume
+            ranks = (4, 2, 0)[number % 3]
+            if ranks:
+                self.job(ranks, "resume", "run", "-q")
+            else:
+                self.good("resume", "run", "-q")
+            self.assertEqual(self.read("m.safetensors"), wanted, "signal %d, number %d" % (with_signal, number))
+        self.assertGreater(hits, times // 3)
+
+    def test_killed(self):
+        self.many(signal.SIGKILL, 20 if LONG else 3)
+
+    def test_stopped(self):
+        self.many(signal.SIGSTOP, 20 if LONG else 3)
+
+
+class Refusals(Ranks):
+    def test_ranks_that_were_started_differently(self):
+        common = [*DIGITS, "--rows", "300", "--centers", "40", "--solver", "ep4", "--epochs", "1", "-o", "m.safetensors"]
+        for other, words in ((["--seed", "5"], "rank 1 has other options"), (["--lambda", "2"], "rank 1 has other options")):
+            process = self.launch(1, PROGRAM, "train", *common, ":", "-n", "1", PROGRAM, "train", *common, *other)
+            _, err = process.communicate(timeout=60 * SLOW)
+            self.assertEqual(process.returncode, 76, err.decode())
+            self.assertIn(words, err.decode())
+            self.assertEqual(err.decode().count("mercer: "), 1, err.decode())
+            self.assertFalse(os.path.exists(self.path("m.safetensors")))
+
+    def test_other_data(self):
+        for name in ("one", "two"):
+            os.mkdir(self.path(name))
+            self.good("synth", "digits", "-n", "200", "-s", "1" if name == "one" else "2", "-o", name + "/x.npy", "--y-output", name + "/y.npy", "-q")
+        common = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "40", "--solver", "ep4", "-q", "-o", "m.safetensors"]
+        process = self.launch(1, "-wdir", self.path("one"), PROGRAM, *common, ":", "-n", "1", "-wdir", self.path("two"), PROGRAM, *common)
+        _, err = process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 76, err.decode())
+        self.assertIn("rank 1 has other data", err.decode())
+
+    def test_errors_are_said_once(self):
+        _, err = self.job(3, "train", "--x", "nothing.npy", "--y", "y.npy", "-o", "m.safetensors", code=66)
+        self.assertEqual(err.count("nothing.npy"), 1, err)
+        _, err = self.job(2, "train", *DIGITS, "--rows", "100", "--centers", "200", "-o", "m.safetensors", code=65)
+        self.assertEqual(err.count("fewer than --centers"), 1, err)
+        _, err = self.job(3, "train", *DIGITS, "--rows", "100", "--centers", "20", "--shards", "2", "-o", "m.safetensors", code=2)
+        self.assertIn("3 ranks are more than the 2 shards", err)
+
+    def test_without_the_module(self):
+        result = self.run_program(
+            "train", *DIGITS, "--rows", "100", "--centers", "10", "--comm", "mpi", "-o", "m.safetensors",
+            environment={"MERCER_MODULES": self.folder},
+        )
+        if result.returncode != 0:  # it may be found beside the program
+            self.assertIn(b"mercer_mpi.so", result.stderr)
+
+    def test_memory_falls(self):
+        training = ["--rows", "600", "--centers", "all", "--solver", "ep4", "--projector", "bgs", "--epochs", "1", "--cache", "off", "--nystrom", "100", "--batch", "32", "--json"]
+        peaks = {}
+        for ranks in (1, 4):
+            out, _ = self.job(ranks, "train", *DIGITS, *training, "-o", "m.safetensors")
+            peaks[ranks] = json.loads(out)["peak_bytes"]
+        self.assertLess(peaks[4], peaks[1])
+
+
+def have(*command):
+    try:
+        return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+if __name__ == "__main__":
+    if not have("mpirun", "--version") or not os.path.exists(os.path.join(os.path.dirname(PROGRAM), "mercer_mpi.so")):
+        print("no mpirun, or Mercer was built without MPI")
+        sys.exit(77)
+    main()
