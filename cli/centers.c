@@ -167,7 +167,7 @@ int cli_centers(const cli_values *v)
 {
     cli_job job;
     cli_bar bar;
-    int code = cli_check_data(v);
+    int stop = 0, code = cli_check_data(v);
     if (code == CLI_OK) code = cli_check_job(v);
     if (code == CLI_OK) code = cli_check_centers(v);
     if (code == CLI_OK) code = cli_check_output(cli_text(v, "output"));
@@ -177,7 +177,8 @@ int cli_centers(const cli_values *v)
     code = cli_job_open(&job, v);
     if (code == CLI_OK) code = cli_job_prepare(&job);
     if (code == CLI_OK) code = cli_job_centers(&job, &bar);
-    if (code == CLI_OK && cli_interrupted()) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
+    if (code == CLI_OK) code = cli_interrupted(&stop);
+    if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
     if (code == CLI_OK) code = write_centers(&job);
     cli_job_free(&job);
     return code;

@@ -196,15 +196,13 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
                          info.features, centers.cols);
     else if (info.rows == 0)
         code = cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
-    else if (cli_comm() != NULL && mercer_dataset_fingerprint(*out, &print) == MERCER_OK)
-        code = cli_agree("other data", &print, sizeof print);
-    if (code != CLI_OK)
-        ;
     else if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)
         code = cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
     else if (!unlabelled && info.outputs != weights.cols)
         code = cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
                          info.outputs, weights.cols);
+    if (code == CLI_OK && cli_comm() != NULL && mercer_dataset_fingerprint(*out, &print) == MERCER_OK)
+        code = cli_agree("other data", &print, sizeof print);
     if (code != CLI_OK) {
         mercer_dataset_free(*out);
         *out = NULL;

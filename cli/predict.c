@@ -212,6 +212,7 @@ static int predict_to(const cli_values *v, mercer_context *context, mercer_model
 {
     int64_t count = 0, rows = cli_data_info(dataset).rows;
     double start = cli_now();
+    int stop = 0;
     cli_output *output = NULL;
     cli_bar bar;
     writer w = {.form = chosen};
@@ -229,8 +230,9 @@ static int predict_to(const cli_values *v, mercer_context *context, mercer_model
         mercer_status status = write_blocks(&w, model, dataset, &bar);
         if (status != MERCER_OK)
             code = cli_fail_on(context, status, dataset, cli_data_name(v));
-        else if (cli_interrupted())
-            code = cli_error(cli_signal_code(), "interrupted; nothing was written");
+        else
+            code = cli_interrupted(&stop);
+        if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
         if (code != CLI_OK)
             cli_output_drop(output);
         else

@@ -68,11 +68,11 @@ int cli_agree(const char *what, const void *data, int64_t bytes)
     return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
 }
 
-int cli_interrupted(void)
+int cli_interrupted(int *stop)
 {
-    int any = cli_signal() != 0;
-    if (job.comm != NULL && mercer_comm_any(job.comm, any, &any) != MERCER_OK) return 1; /* what follows will fail */
-    return any;
+    *stop = cli_signal() != 0;
+    mercer_status status = job.comm != NULL ? mercer_comm_any(job.comm, *stop, stop) : MERCER_OK;
+    return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
 }
 
 /* Options that may differ between ranks: they change no result. */

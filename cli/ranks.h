@@ -25,8 +25,8 @@ void cli_release_context(mercer_context *context);
 
 /* Memory of all ranks together that rank 0 decided on; 0 if alone. */
 int64_t cli_ranks_memory(void);
-/* True on all ranks if a signal asked one of them to end. */
-int cli_interrupted(void);
+/* *stop on all ranks if a signal asked one of them to end. Exit code. */
+int cli_interrupted(int *stop);
 /* Exit code CLI_RANKS with an error, unless all ranks have the same bytes. */
 int cli_agree(const char *what, const void *data, int64_t bytes);
 

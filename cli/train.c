@@ -35,6 +35,12 @@ static int interrupted(const run *r, int with_checkpoint)
                      with_checkpoint ? "checkpoint written" : "no checkpoint was due yet", r->folder->path);
 }
 
+static int check_signals(const run *r)
+{
+    int stop = 0, code = cli_interrupted(&stop);
+    return code == CLI_OK && stop ? interrupted(r, 0) : code;
+}
+
 /* ---- Data that must not change ------------------------------------------------------------------------------------- */
 
 static int check_fingerprints(run *r)
@@ -71,7 +77,7 @@ static int build_model(run *r)
         code = cli_job_prepare(&r->job);
         if (code == CLI_OK) code = cli_job_stream(&r->job);
         if (code == CLI_OK) code = cli_job_centers(&r->job, &r->watch.bar);
-        if (code == CLI_OK && cli_interrupted()) code = interrupted(r, 0);
+        if (code == CLI_OK) code = check_signals(r);
         if (code == CLI_OK) code = cli_job_model(&r->job);
     }
     if (code == CLI_OK) code = cli_job_validation(&r->job);
@@ -210,7 +216,7 @@ static int run_steps(run *r)
 {
     int code = cli_job_open(&r->job, r->v);
     if (code == CLI_OK && r->folder != NULL) code = check_fingerprints(r);
-    if (code == CLI_OK && cli_interrupted()) code = interrupted(r, 0);
+    if (code == CLI_OK) code = check_signals(r);
     if (code == CLI_OK) code = build_model(r);
     if (code == CLI_OK) code = fit(r);
     if (code == CLI_OK && r->report.stopped == 2) {

@@ -285,8 +285,8 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
     MRC_TRY(gather_records(comm, text, sizeof text, &texts));
     for (int r = 0; r < comm->ranks && status == MERCER_OK; r++)
         if (texts[r * (int64_t)sizeof text])
-            status =
-                mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: rank %d: %s", what, r, texts + r * (int64_t)sizeof text);
+            status = mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: rank %d: %s", what, r,
+                              texts + r * (int64_t)sizeof text);
     mrc_free(comm->context, texts);
     return status;
 }

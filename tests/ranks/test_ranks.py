@@ -27,7 +27,8 @@ SHARED_MEMORY = ["--mca", "btl", "self,vader"]
 TCP = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
 DEADLINE = 2.0
 
-DIGITS = ["--synth", "digits", "--threads", "1", "--memory", "1G", "-q"]
+COMMON = ["--threads", "1", "--memory", "1G", "-q"]
+DIGITS = ["--synth", "digits", *COMMON]
 # Solvers with what makes them quick; every projector, and every way to choose centers, among them.
 TRAININGS = {
     "direct": ["--rows", "400", "--centers", "60", "--solver", "direct"],
@@ -50,7 +51,8 @@ TRAININGS = {
     "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
 }
 # About a second on four ranks that share two cores, with checkpoints as often as they can be written.
-LONGER = ["--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--epochs", "8", "--batch", "400", "--cache", "off"]
+LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "200"]
+LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
 
 
 class Ranks(Case):
@@ -80,7 +82,7 @@ class Ranks(Case):
 
     def alone(self, *training, name="alone.safetensors"):
         """The bytes of one process with the shards that ranks would have."""
-        self.good("train", *DIGITS, *training, "--shards", "8", "-o", name)
+        self.good("train", *training, "--shards", "8", "-o", name)
         return self.read(name)
 
     def same(self, name, ranks, wanted, flags=()):
@@ -92,22 +94,22 @@ class SameBytes(Ranks):
     def test_every_solver(self):
         order = [2, 3, 4, 8, 1]
         for number, name in enumerate(TRAININGS):
-            wanted = self.alone(*TRAININGS[name])
+            wanted = self.alone(*DIGITS, *TRAININGS[name])
             for ranks in order if LONG else [8 if name == "few" else order[number % 3]]:
                 self.same(name, ranks, wanted)
 
     def test_any_number_and_transport(self):
-        wanted = self.alone(*TRAININGS["ep4 bgs"])
+        wanted = self.alone(*DIGITS, *TRAININGS["ep4 bgs"])
         for ranks, flags in ((1, []), (8, []), (3, SHARED_MEMORY), (3, TCP)):
             self.same("ep4 bgs", ranks, wanted, flags)
         if LONG:
             for name in TRAININGS:
-                wanted = self.alone(*TRAININGS[name])
+                wanted = self.alone(*DIGITS, *TRAININGS[name])
                 for flags in (SHARED_MEMORY, TCP):
                     self.same(name, 4, wanted, flags)
 
     def test_prediction_evaluation_centers(self):
-        self.alone(*TRAININGS["ep4 pcg"])
+        self.alone(*DIGITS, *TRAININGS["ep4 pcg"])
         data = ["--synth", "digits", "--rows", "300", "--first", "5000", "--model", "alone.safetensors"]
         self.good("predict", *data, "--scores", "--shards", "8", "-o", "one.npy")
         self.job(3, "predict", *data, "--scores", "-o", "three.npy")
@@ -132,11 +134,10 @@ class SameBytes(Ranks):
 
 class Resume(Ranks):
     def test_on_another_number_of_ranks(self):
-        training = [*DIGITS, *LONGER]
         wanted = self.alone(*LONGER)
         for first, second in ((4, 2), (2, 0), (1, 3), (3, 8)) if LONG else ((3, 2), (2, 0)):
             shutil.rmtree(self.path("run"), ignore_errors=True)
-            process = self.launch(first, PROGRAM, "train", *training, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s")
+            process = self.launch(first, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s")
             self.wait_for_checkpoint(process)
             process.send_signal(signal.SIGUSR1)  # as a scheduler that wants the machine back; mpirun passes it on
             _, err = process.communicate(timeout=60 * SLOW)
@@ -158,7 +159,7 @@ class Resume(Ranks):
 
     def test_a_run_of_one_shard_stays_in_one_process(self):
         process = subprocess.Popen(
-            [PROGRAM, "train", *DIGITS, *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"],
+            [PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         self.wait_for_checkpoint(process)
@@ -196,7 +197,7 @@ class Faults(Ranks):
         os.environ["MERCER_TEST_JOB"] = self.folder
         flags = ["-x", "MERCER_TEST_JOB"] + (["--enable-recovery"] if with_signal == signal.SIGKILL and number % 2 else [])
         process = self.launch(
-            4, PROGRAM, "train", *DIGITS, *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every",
+            4, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every",
             "0.05s", "--deadline", str(DEADLINE), flags=flags,
         )
         if number % 4 < 3:  # while it trains; else at any moment
@@ -249,7 +250,7 @@ class Faults(Ranks):
     def many(self, with_signal, times):
         wanted = self.alone(*LONGER)
         process = self.launch(
-            4, PROGRAM, "train", *DIGITS, *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"
+            4, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"
         )
         self.wait_for_folder(process)
         began = time.monotonic()
