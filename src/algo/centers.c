@@ -363,6 +363,22 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
     return collect(centers, from, ids, count, out);
 }
 
+mercer_status mrc_centers_share_rows(mrc_centers *centers, const mercer_matrix *matrix)
+{
+    mrc_comm *comm = centers->comm;
+    mercer_matrix host;
+    if (comm->ranks == 1) return MERCER_OK;
+    MRC_TRY(mrc_host_open(centers->backend, matrix, &host));
+    mrc_piece *pieces = comm->pieces + comm->ranks;
+    for (int r = 0; r < comm->ranks; r++) {
+        int64_t first, rows;
+        mrc_share(host.rows, comm->ranks, r, &first, &rows);
+        pieces[r] = (mrc_piece){mrc_row(&host, first), rows * host.ld * mrc_dtype_size(host.dtype)};
+    }
+    mercer_status status = mrc_comm_gather(comm, pieces);
+    return mrc_host_close(centers->backend, matrix, &host, true, status);
+}
+
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor)
 {

@@ -92,6 +92,8 @@ mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, dou
    same dtype. */
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out);
+/* Rows that ranks have computed for all: rank r has filled in its share (mrc_share) of the rows of `matrix`. */
+mercer_status mrc_centers_share_rows(mrc_centers *centers, const mercer_matrix *matrix);
 /* field rows `ids` += factor * from (count, k), for those rows that live here. */
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor);

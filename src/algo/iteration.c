@@ -169,6 +169,25 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
     return backend->ops->copy(backend, &to, &batch->X);
 }
 
+/*
+ * F += K(X_m, X_tmp) w_tmp. Every rank has the temporary centers, so the rows of the batch are shared out instead: a row's
+ * result is the same whoever computes it. (In one shard it is added in the product itself, with one rounding less.)
+ */
+static mercer_status add_temporary(mrc_iteration *self, const mercer_matrix *x, const mercer_matrix *f)
+{
+    mrc_centers *centers = self->centers;
+    mercer_matrix points = mrc_rows(&self->points, 0, self->temporary),
+                  weights = mrc_rows(&self->weights, 0, self->temporary);
+    if (centers->all_shards == 1) return mrc_points_matmul(centers, x, &points, &weights, f, true);
+    int64_t first, rows;
+    mercer_matrix part = mrc_rows(&self->g, 0, x->rows);
+    mrc_share(x->rows, centers->comm->ranks, centers->comm->rank, &first, &rows);
+    mercer_matrix own_x = mrc_rows(x, first, rows), own = mrc_rows(&part, first, rows);
+    if (rows > 0) MRC_TRY(mrc_points_matmul(centers, &own_x, &points, &weights, &own, false));
+    MRC_TRY(mrc_centers_share_rows(centers, &part));
+    return centers->backend->ops->axpby(centers->backend, 1, &part, 1, f);
+}
+
 /* F = f(X_m): the weights' part, then the temporary parts. */
 static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *f)
 {
@@ -176,9 +195,7 @@ static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, con
     mrc_backend *backend = centers->backend;
     MRC_TRY(mrc_passes_forward(self->passes, batch, &self->alpha, f));
     if (self->temporary == 0) return MERCER_OK;
-    mercer_matrix points = mrc_rows(&self->points, 0, self->temporary),
-                  weights = mrc_rows(&self->weights, 0, self->temporary);
-    MRC_TRY(mrc_points_matmul(centers, &batch->X, &points, &weights, f, true));
+    MRC_TRY(add_temporary(self, &batch->X, f));
     if (self->system->q == 0) return MERCER_OK;
     mercer_matrix part = mrc_rows(&self->g, 0, batch->X.rows);
     mrc_pair pair = {centers->kernel, &batch->X, &self->system->points, centers->origin};
