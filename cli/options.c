@@ -177,7 +177,11 @@ const cli_option cli_options[] = {
     {"comm", NULL, 0, CLI_CHOICE, "NAME", "auto|self|mpi", "auto", "MERCER_COMM", RANKED, 0, "Ranks",
      "how processes that were started together find each other; auto: mpi if a launcher (mpirun, srun) started them; self: "
      "each is alone"},
-    {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, RANKED & ~CLI_RESUME, 0, "Ranks",
+    {"ranks", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Ranks",
+     "what the training would cost on so many ranks: bytes and seconds on the network, memory of a rank"},
+    {"network", NULL, 0, CLI_TEXT, "SPEED", NULL, "100Gb/s", NULL, CLI_PLAN, 0, "Ranks",
+     "what a rank can send: 100Gb/s (bits), 12.5GB/s (bytes)"},
+    {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, (RANKED | CLI_PLAN) & ~CLI_RESUME, 0, "Ranks",
      "cut the centers into so many shards; the result depends on their number (in its last digits), not on that of the "
      "ranks, which may be no more. auto: one without ranks, otherwise 8 to 1024 by the number of centers"},
     {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",

@@ -55,10 +55,14 @@ static int refuse(const cli_job *job, int64_t p)
 
 static int show(const cli_job *job, const mercer_plan *plan, int64_t p)
 {
+    mercer_rank_plan ranks;
+    int shared = cli_given(job->v, "ranks");
+    if (shared && cli_plan_ranks(job, plan, p, &ranks) != MERCER_OK) return cli_fail(job->context, MERCER_ERROR_ARGUMENT);
     if (!cli_flag(job->v, "json")) {
         cli_show_plan(job, plan, p, job->dtype, stdout);
         printf("\n%s", plan->text);
         if (plan->text[0] != '\0' && !cli_ends_with(plan->text, "\n")) printf("\n");
+        if (shared) cli_show_ranks(job->v, &ranks, stdout);
         return CLI_OK;
     }
     json_t *object = cli_plan_json(plan);
@@ -66,6 +70,7 @@ static int show(const cli_job *job, const mercer_plan *plan, int64_t p)
     json_object_set_new(object, "centers", json_integer(p));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "memory", json_integer(job->memory));
+    if (shared) json_object_set_new(object, "ranks", cli_ranks_json(&ranks));
     return cli_print_json(object);
 }
 
@@ -95,6 +100,7 @@ int cli_plan(const cli_values *v)
 {
     cli_job job = {.v = v, .memory = cli_memory(v)};
     int code = cli_check_job(v);
+    if (code == CLI_OK) code = cli_check_ranks(v);
     if (code == CLI_OK && has_data(v)) code = cli_check_data(v);
     if (code == CLI_OK && !has_data(v)) code = sizes_given(v, &job.info);
     if (code != CLI_OK) return code;

@@ -2,6 +2,7 @@
 /* A training while it runs: the moving line, a plain line for each epoch, events of the log. */
 #include "progress.h"
 #include "options.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -174,6 +175,13 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
                   "stopped", stops[r->stopped >= 0 && r->stopped < 3 ? r->stopped : 0]);
     json_object_update(object, rest);
     json_decref(rest);
+    if (cli_ranks() > 1) {
+        mercer_comm_info info = {.struct_size = sizeof info};
+        mercer_comm_query(cli_comm(), &info);
+        json_object_set_new(object, "ranks", json_integer(info.ranks));
+        json_object_set_new(object, "bytes_sent", json_integer(info.bytes_sent)); /* by rank 0 */
+        json_object_set_new(object, "exchanges", json_integer(info.exchanges));
+    }
     return object;
 }
 

@@ -833,6 +833,31 @@ MERCER_API mercer_status mercer_model_load_shared(mercer_model **out, mercer_com
 /* The number of centers, of all ranks. */
 MERCER_API int64_t mercer_model_size(const mercer_model *model);
 
+/* What a plan would cost on several ranks. Bytes are those that a rank sends, the mean over ranks. */
+typedef struct mercer_network {
+    size_t struct_size;
+    int ranks;
+    int shards;              /* 0: by the number of centers */
+    double bytes_per_second; /* that a rank can send */
+    double latency;          /* seconds of a message; 0: 20 microseconds */
+    int64_t validation_rows; /* looked at after every epoch */
+} mercer_network;
+typedef struct mercer_rank_plan {
+    size_t struct_size;
+    int ranks, shards;
+    int64_t centers_a_rank; /* of the rank with the most */
+    double batch_bytes, projection_bytes, epoch_bytes;
+    double batch_seconds, projection_seconds, epoch_seconds; /* on the wire */
+    double compute_seconds;                                  /* of an epoch, on a rank like this machine */
+    double projection_share;                                 /* of them, in projections */
+    double shared_bytes;                                     /* memory of a rank that falls with their number, */
+    double replicated_bytes;                                 /* and memory that does not */
+    double checkpoint_bytes;                                 /* of the file */
+} mercer_rank_plan;
+/* plan and shape as in mercer_shape_plan. */
+MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
+                                           const mercer_shape *shape, const mercer_network *network);
+
 /* Rank 0's bytes on all ranks. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
 /* *any = 1 on all ranks if `mine` is not 0 on one of them. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: plans and trainers. */
+#include "algo/plan_ranks.h"
 #include "algo/trainer.h"
 
 #include "api/checkpoint.h"
@@ -95,26 +96,56 @@ mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t s
     return plan_for(model->context, out, &shape, shards, &chosen);
 }
 
+static mercer_status read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *shape)
+{
+    if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
+    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, shape, "shape"));
+    if (ours->samples < 1 || ours->centers < 1 || ours->features < 1 || ours->outputs < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
+                        "%lld",
+                        (long long)ours->samples, (long long)ours->centers, (long long)ours->features,
+                        (long long)ours->outputs);
+    if (ours->points == 0) ours->points = MERCER_F32;
+    if (ours->weights == 0) ours->weights = ours->points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    if (mrc_dtype_size(ours->points) == 0 || (ours->weights != MERCER_F32 && ours->weights != MERCER_F64))
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    return MERCER_OK;
+}
+
 mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                 const mercer_train_options *options)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
     mercer_train_options chosen;
     mercer_shape ours;
     MRC_TRY(read_options(context, &chosen, options));
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, shape, "shape"));
-    if (ours.samples < 1 || ours.centers < 1 || ours.features < 1 || ours.outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
-                        "%lld",
-                        (long long)ours.samples, (long long)ours.centers, (long long)ours.features,
-                        (long long)ours.outputs);
-    if (ours.points == 0) ours.points = MERCER_F32;
-    if (ours.weights == 0) ours.weights = ours.points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
-    if (mrc_dtype_size(ours.points) == 0 || (ours.weights != MERCER_F32 && ours.weights != MERCER_F64))
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    MRC_TRY(read_shape(context, &ours, shape));
     return plan_for(context, out, &ours, 1, &chosen);
+}
+
+mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
+                                const mercer_shape *shape, const mercer_network *network)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mercer_shape sizes;
+    mercer_plan planned;
+    mercer_network wire;
+    mercer_rank_plan result;
+    if (!plan || !network) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan or network is NULL");
+    MRC_TRY(read_shape(context, &sizes, shape));
+    MRC_TRY(mrc_read_struct(context, &planned, sizeof planned, plan, "plan"));
+    MRC_TRY(mrc_read_struct(context, &wire, sizeof wire, network, "network"));
+    if (wire.ranks < 1 || wire.shards < 0 || (wire.shards > 0 && wire.shards < wire.ranks) ||
+        !(wire.bytes_per_second > 0) || !(wire.latency >= 0) || wire.validation_rows < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "network: ranks %d and bytes_per_second %g must be above 0, shards %d at least as many, latency "
+                        "%g and validation_rows %lld not negative",
+                        wire.ranks, wire.bytes_per_second, wire.shards, wire.latency, (long long)wire.validation_rows);
+    if (wire.shards == 0 && wire.ranks > 1024)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "network: more than 1024 ranks need as many shards: set shards");
+    mrc_plan_ranks(&result, &planned, &sizes, &wire);
+    return mrc_write_struct(context, out, &result, sizeof result, "out");
 }
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */

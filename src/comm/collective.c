@@ -67,6 +67,12 @@ static int list_nodes(int all, int first, int end, node *out)
     return count;
 }
 
+int mrc_comm_node_count(int all, int first, int end)
+{
+    node nodes[MOST_NODES];
+    return list_nodes(all, first, end, nodes);
+}
+
 static void add(mercer_dtype dtype, char *to, const char *from, int64_t elements)
 {
     if (dtype == MERCER_F64)

@@ -53,6 +53,8 @@ void mrc_comm_free(mrc_comm *comm);
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
 /* S for p centers: the communicator's own, or a power of two with about 1,000 centers each, between 8 and 1024. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p);
+/* How many nodes of the tree of a sum are left of shards first .. end - 1 of `all`, when they have been added up. */
+int mrc_comm_node_count(int all, int first, int end);
 /* Rows of a matrix of p rows that a rank owns: those of its shards. */
 void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count);
 

@@ -132,6 +132,30 @@ class SameBytes(Ranks):
             self.assertEqual(process.returncode, 0, err.decode())
 
 
+class Costs(Ranks):
+    """The bytes that one epoch more sends are those of the cost model. (Rank 0 counts: shares are even here.)"""
+
+    def epoch(self, ranks, options):
+        sent = []
+        for epochs in ("2", "3"):
+            out, _ = self.job(ranks, "train", *COMMON, *options, "--epochs", epochs, "-o", "m.safetensors", "--json")
+            sent.append(json.loads(out)["bytes_sent"])
+        return sent[1] - sent[0]
+
+    def test_bytes_of_an_epoch(self):
+        base = ["--solver", "ep4", "--cache", "off", "--nystrom", "100", "--projector-nystrom", "100", "--average", "off"]
+        cases = [
+            (["--projector", "bgs", "--projector-block", "60", "--projector-eigenpairs", "20", "--projector-passes", "1", "--batch", "250", "--period", "2"], 4),
+            (["--projector", "pcg", "--projector-eigenpairs", "20", "--projector-passes", "2", "--projector-tolerance", "1e-30", "--batch", "500", "--period", "1"], 4),
+            (["--projector", "exact", "--lambda", "0.1", "--eigenpairs", "9", "--batch", "100", "--period", "5"], 2),
+        ]
+        for options, ranks in cases if LONG else cases[:2]:
+            measured = self.epoch(ranks, ["--synth", "digits", "--rows", "1000", "--centers", "240", *base, *options])
+            sizes = ["--rows", "1000", "--features", "784", "--outputs", "10", "--data-type", "u8", "--centers", "240"]
+            planned = self.answer("plan", *sizes, *base, *options, "--epochs", "2", "--ranks", str(ranks), "--memory", "1G")["ranks"]
+            self.assertLess(abs(measured / planned["epoch_bytes"] - 1), 0.03, (options, ranks, measured, planned))
+
+
 class Resume(Ranks):
     def test_on_another_number_of_ranks(self):
         wanted = self.alone(*LONGER)
@@ -221,6 +245,9 @@ class Faults(Ranks):
             _, err = process.communicate()
             self.fail("the job did not end: %s" % err.decode())
         took, text = time.monotonic() - began, err.decode()
+        limit = time.monotonic() + 3  # what mpirun has killed may take a moment to be gone
+        while self.ranks_of(process) and time.monotonic() < limit:
+            time.sleep(0.05)
         self.assertEqual(self.ranks_of(process), {}, "ranks are left behind")
         if process.returncode == 0:
             hit = False  # it was through already

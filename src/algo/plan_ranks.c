@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a plan costs on several ranks: bytes on the wire, seconds, memory of a rank, a checkpoint.
+ *
+ * Letters as in plan.c; R ranks, S shards, e bytes of a weight, x bytes of a feature. Bytes that a rank sends, the mean over ranks:
+ *
+ *   sum of N elements    (nodes + 1) N e (R - 1) / R        nodes: what is left of a rank's shards in the tree, about one;
+ *                        nodes N e (R - 1) if N e <= 8192   in one round
+ *   rows by their owners N e (R - 1) / R
+ *
+ *   batch       predictions: sum of m c;  temporary part: m c rows (T > 1);  ridge: sum of q c;  two flags
+ *   projection  exact p c rows;   pcg: a pass p c rows, p (c + d x/e) if K(Z,Z) is not kept, and a sum of q c;
+ *               bgs: a pass p (c + d x/e) rows and, for each block and once more, a sum of q c;   ep2: p (c + q + d x/e) rows
+ *   epoch       n / m batches, their projections, and the validation's sum
+ *
+ * Seconds on the wire: bytes / bandwidth + rounds x latency. What all ranks compute alike (products with the preconditioner's
+ * sample, eigensystems) does not get faster with R; everything that has a row for each center does.
+ */
+#include "algo/plan_ranks.h"
+
+#include "comm/comm.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ONE_ROUND_BYTES 8192.0 /* as in comm/collective.c */
+#define LATENCY         20e-6
+
+typedef struct wire {
+    double ranks, nodes;  /* nodes: mean over ranks */
+    double bytes, rounds; /* so far */
+} wire;
+
+static void add_sum(wire *self, double bytes)
+{
+    if (self->ranks < 2 || bytes <= 0) return;
+    bool one = bytes <= ONE_ROUND_BYTES;
+    self->bytes += one ? self->nodes * bytes * (self->ranks - 1)
+                       : (self->nodes + 1) * bytes * (self->ranks - 1) / self->ranks;
+    self->rounds += one ? 1 : 2;
+}
+
+static void add_rows(wire *self, double bytes, double rounds)
+{
+    if (self->ranks < 2 || bytes <= 0) return;
+    self->bytes += bytes * (self->ranks - 1) / self->ranks;
+    self->rounds += rounds;
+}
+
+static void add_flags(wire *self, double count)
+{
+    if (self->ranks < 2) return;
+    self->bytes += count * (self->ranks - 1);
+    self->rounds += count;
+}
+
+/* What projecting sends: mrc_project and the kinds' own. */
+static void add_projection(wire *self, const mercer_plan *plan, const mercer_shape *shape, double e, double x)
+{
+    double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
+    double q = (double)plan->projector_eigenpairs, passes = (double)plan->projector_passes;
+    double strips = ceil(p / 4096), norm = 8 * c;
+    add_sum(self, norm);
+    add_sum(self, norm);
+    if (strcmp(plan->projector, "exact") == 0) {
+        add_rows(self, p * c * e, 1);
+        return;
+    }
+    if (strcmp(plan->projector, "pcg") == 0) {
+        for (double i = 0; i <= passes; i++) {
+            add_sum(self, q * c * e), add_sum(self, norm);
+            if (i == passes) break;
+            add_rows(self, p * (c * e + (plan->cache_centers ? 0 : d * x)), strips * (plan->cache_centers ? 1 : 2));
+            add_sum(self, norm), add_sum(self, norm);
+        }
+        return;
+    }
+    bool bgs = strcmp(plan->projector, "bgs") == 0;
+    double block = bgs ? (double)plan->projector_block : fmin(p, 8192), blocks = ceil(p / fmax(block, 1));
+    for (double i = 0; i < passes; i++) {
+        add_rows(self, p * (c * e + d * x + (bgs ? 0 : q * e)), blocks * (bgs ? 2 : 3));
+        for (double b = 0; b <= blocks && bgs; b++) add_sum(self, q * c * e);
+        add_sum(self, norm);
+    }
+}
+
+static double mean_nodes(int shards, int ranks)
+{
+    double nodes = 0;
+    for (int r = 0; r < ranks; r++) {
+        int64_t first, count;
+        mrc_share(shards, ranks, r, &first, &count);
+        nodes += mrc_comm_node_count(shards, (int)first, (int)(first + count));
+    }
+    return nodes / ranks;
+}
+
+/* ---- Memory and checkpoints ----------------------------------------------------------------------------------- */
+
+/* Fields of an iteration (iteration.c, trainer.c, projectors): columns of a matrix with a row for each center. */
+static double field_columns(const mercer_plan *plan, double c)
+{
+    double columns = (8 + plan->carry) * c + (double)plan->eigenpairs;
+    if (strcmp(plan->projector, "bgs") == 0) columns += 2 * (double)plan->projector_eigenpairs;
+    if (strcmp(plan->projector, "pcg") == 0) columns += (double)plan->projector_eigenpairs + 3 * c;
+    if (strcmp(plan->projector, "ep2") == 0) columns += (double)plan->projector_eigenpairs;
+    return columns;
+}
+
+static void count_memory(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape, double e, double x)
+{
+    double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
+    double n = (double)shape->samples, m = (double)plan->batch, s = (double)plan->nystrom, q = (double)plan->eigenpairs;
+    double temporary = plan->period > 1 ? (double)plan->period * m * (d * x + c * e) : 0;
+    double shared = p * (d * x + c * e + field_columns(plan, c) * e) + m * p * e;
+    if (plan->cache_data) shared += n * p * (plan->cache_data == 2 ? 2 : e);
+    if (plan->cache_centers && strcmp(plan->projector, "pcg") == 0) shared += p * p * e;
+    double whole = temporary + s * (d * x + q * e) + m * (d * x + 3 * c * e) + m * s * e;
+    if (strcmp(plan->projector, "exact") == 0) whole += 8 * p * p;
+    if (strcmp(plan->projector, "bgs") == 0) whole += 8 * pow((double)plan->projector_block, 2);
+    double set_up = 1.3 * 8 * fmax(s * s, pow((double)plan->projector_nystrom, 2));
+    out->shared_bytes = shared / out->ranks;
+    out->replicated_bytes = fmax(whole, set_up);
+    /* The model, and what steps change: weights, good, sum, carried, average; temporary centers; the sample's weights. */
+    out->checkpoint_bytes = p * (d * x + c * e * (5 + plan->carry)) + temporary + s * c * e;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------ */
+
+static void count_seconds(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape, double batches)
+{
+    double n = (double)shape->samples, p = (double)shape->centers, c = (double)shape->outputs,
+           d = (double)shape->features;
+    double s = (double)plan->nystrom, all = plan->flops, rate = plan->seconds > 0 ? all / plan->seconds : 1;
+    double epochs = fmax(1, (double)plan->epochs);
+    double alike = 2 * n * s * (d + c) * (plan->period > 1 ? 2 : 1);            /* an epoch: every rank */
+    double set_up = 2 * s * s * d + 40 * s * s * (double)plan->eigenpairs;      /* once: every rank */
+    double shared = fmax(0, all - set_up - epochs * alike) / epochs;            /* an epoch: shared out */
+    double projections = plan->period > 0 ? ceil(batches / (double)plan->period) : 0;
+    double passes = (double)plan->projector_passes * projections;
+    out->compute_seconds = (shared / out->ranks + alike) / rate;
+    out->projection_share = 0;
+    if (strcmp(plan->projector, "bgs") == 0 || strcmp(plan->projector, "ep2") == 0)
+        out->projection_share = passes * 2 * p * p * (d + c) / out->ranks / rate / fmax(out->compute_seconds, 1e-300);
+}
+
+void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,
+                    const mercer_network *network)
+{
+    double e = (double)mrc_dtype_size(shape->weights), x = (double)mrc_dtype_size(shape->points);
+    double m = (double)plan->batch, c = (double)shape->outputs, latency = network->latency > 0 ? network->latency : LATENCY;
+    double batches = ceil((double)shape->samples / fmax(m, 1));
+    mrc_comm comm = {.ranks = network->ranks, .shards = network->shards};
+    int shards = mrc_comm_shards(&comm, shape->centers);
+    *out = (mercer_rank_plan){.struct_size = sizeof *out, .ranks = network->ranks, .shards = shards};
+    int64_t first;
+    mrc_comm_rows(&comm, shape->centers, 0, &first, &out->centers_a_rank);
+    wire batch = {.ranks = network->ranks, .nodes = mean_nodes(shards, network->ranks)}, projection = batch;
+    add_sum(&batch, m * c * e);
+    if (plan->period > 1) add_rows(&batch, m * c * e * (1 - 1 / (double)plan->period), 1);
+    if (plan->lambda > 0) add_sum(&batch, (double)plan->eigenpairs * c * e);
+    add_flags(&batch, 2);
+    bool projects = strcmp(plan->projector, "none") != 0;
+    if (projects) add_projection(&projection, plan, shape, e, x);
+    wire epoch = batch;
+    double projections = projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
+    epoch.bytes = batches * batch.bytes + projections * projection.bytes;
+    epoch.rounds = batches * batch.rounds + projections * projection.rounds;
+    double rows = (double)network->validation_rows, blocks = ceil(rows / 2048);
+    for (double i = 0; i < blocks; i++) add_sum(&epoch, fmin(2048, rows - i * 2048) * c * e);
+    double speed = network->bytes_per_second;
+    out->batch_bytes = batch.bytes, out->projection_bytes = projection.bytes, out->epoch_bytes = epoch.bytes;
+    out->batch_seconds = batch.bytes / speed + batch.rounds * latency;
+    out->projection_seconds = projection.bytes / speed + projection.rounds * latency;
+    out->epoch_seconds = epoch.bytes / speed + epoch.rounds * latency;
+    count_memory(out, plan, shape, e, x);
+    count_seconds(out, plan, shape, batches);
+}
