@@ -57,7 +57,8 @@ static int show(const cli_job *job, const mercer_plan *plan, int64_t p)
 {
     mercer_rank_plan ranks;
     int shared = cli_given(job->v, "ranks");
-    if (shared && cli_plan_ranks(job, plan, p, &ranks) != MERCER_OK) return cli_fail(job->context, MERCER_ERROR_ARGUMENT);
+    if (shared && cli_plan_ranks(job, plan, p, &ranks) != MERCER_OK)
+        return cli_fail(job->context, MERCER_ERROR_ARGUMENT);
     if (!cli_flag(job->v, "json")) {
         cli_show_plan(job, plan, p, job->dtype, stdout);
         printf("\n%s", plan->text);

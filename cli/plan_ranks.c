@@ -55,15 +55,14 @@ mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, int64_
 
 json_t *cli_ranks_json(const mercer_rank_plan *r)
 {
-    return json_pack("{si si sI so so so so so so so so so so so}", "ranks", r->ranks, "shards", r->shards,
-                     "centers_a_rank", (json_int_t)r->centers_a_rank, "batch_bytes", cli_json_real(r->batch_bytes),
-                     "projection_bytes", cli_json_real(r->projection_bytes), "epoch_bytes",
-                     cli_json_real(r->epoch_bytes), "batch_seconds", cli_json_real(r->batch_seconds),
-                     "projection_seconds", cli_json_real(r->projection_seconds), "epoch_seconds",
-                     cli_json_real(r->epoch_seconds), "compute_seconds", cli_json_real(r->compute_seconds),
-                     "projection_share", cli_json_real(r->projection_share), "shared_bytes",
-                     cli_json_real(r->shared_bytes), "replicated_bytes", cli_json_real(r->replicated_bytes),
-                     "checkpoint_bytes", cli_json_real(r->checkpoint_bytes));
+    return json_pack(
+        "{si si sI so so so so so so so so so so so}", "ranks", r->ranks, "shards", r->shards, "centers_a_rank",
+        (json_int_t)r->centers_a_rank, "batch_bytes", cli_json_real(r->batch_bytes), "projection_bytes",
+        cli_json_real(r->projection_bytes), "epoch_bytes", cli_json_real(r->epoch_bytes), "batch_seconds",
+        cli_json_real(r->batch_seconds), "projection_seconds", cli_json_real(r->projection_seconds), "epoch_seconds",
+        cli_json_real(r->epoch_seconds), "compute_seconds", cli_json_real(r->compute_seconds), "projection_share",
+        cli_json_real(r->projection_share), "shared_bytes", cli_json_real(r->shared_bytes), "replicated_bytes",
+        cli_json_real(r->replicated_bytes), "checkpoint_bytes", cli_json_real(r->checkpoint_bytes));
 }
 
 static void row(cli_table *table, const char *name, double bytes, double seconds)

@@ -181,7 +181,8 @@ static int choose_form(const char *path, form *out)
 static int stopped(const writer *w)
 {
     int any = ferror(w->file) || cli_signal() != 0;
-    if (cli_comm() != NULL && mercer_comm_any(cli_comm(), any, &any) != MERCER_OK) return 0; /* the next call will tell */
+    if (cli_comm() != NULL && mercer_comm_any(cli_comm(), any, &any) != MERCER_OK)
+        return 0; /* the next call will tell */
     return any;
 }
 

@@ -53,7 +53,8 @@ static int agree_on_data(const cli_job *job)
     uint64_t prints[2] = {0, 0};
     if (cli_comm() == NULL) return CLI_OK;
     mercer_status status = mercer_dataset_fingerprint(job->train, &prints[0]);
-    if (status == MERCER_OK && job->validation != NULL) status = mercer_dataset_fingerprint(job->validation, &prints[1]);
+    if (status == MERCER_OK && job->validation != NULL)
+        status = mercer_dataset_fingerprint(job->validation, &prints[1]);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     return cli_agree("other data", prints, sizeof prints);
 }

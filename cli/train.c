@@ -114,7 +114,8 @@ static int fit(run *r)
     mercer_status status = mercer_train_plan(r->job.model, plan, r->job.source.rows, &options);
     if (status == MERCER_OK) {
         mercer_matrix centers = mercer_model_centers(r->job.model);
-        if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, mercer_model_size(r->job.model), centers.dtype, stderr);
+        if (!cli_flag(r->v, "quiet"))
+            cli_show_plan(&r->job, plan, mercer_model_size(r->job.model), centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
         r->watch.unit = strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
@@ -284,7 +285,8 @@ int cli_train(const cli_values *v)
 /* The options of the run, with those that resume may change. */
 static int resumed_values(const cli_values *v, const cli_folder *folder, cli_values *train)
 {
-    static const char *const changeable[] = {"threads", "log", "checkpoint-every", "deadline", "json", "quiet", "color"};
+    static const char *const changeable[] = {"threads", "log",  "checkpoint-every", "deadline", "json",
+                                             "quiet",   "color"};
     int code = cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG);
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0] && code == CLI_OK; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);

@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 set(mercer_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Mercer")
 
-install(FILES "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h"
+install(FILES "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h" "${PROJECT_SOURCE_DIR}/include/mercer/ranks.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mercer")
 
 # Two export sets, because only the static library needs BLAS and Threads to be found again.

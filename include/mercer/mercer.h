@@ -3,7 +3,7 @@
  * mercer.h: the whole public C API of Mercer, written to be read from top to bottom.
  *
  * Mercer works with general kernel models  f(x) = sum_j alpha_j K(x, z_j)  whose p centers z_j are chosen
- * freely. This header is grouped from simple to advanced:
+ * freely. This header (with section 15 in a file of its own, which it includes) is grouped from simple to advanced:
  *
  *   1. version       4. matrix views                    7. models                 10. preprocessing   13. centers
  *   2. status        5. kernel functions                8. sources of samples     11. datasets        14. training
@@ -48,22 +48,22 @@ MERCER_API const char *mercer_version(void);
 /* ---- 2. Status ----------------------------------------------------------------------------------------------- */
 
 /* One list makes the enum and its texts. Values never change; new ones are added at the end. */
-#define MERCER_STATUS_LIST(X)                                                        \
-    X(MERCER_OK, 0, "success")                                                       \
-    X(MERCER_ERROR_ARGUMENT, 1, "invalid argument")                                  \
-    X(MERCER_ERROR_SHAPE, 2, "sizes are negative, too large or do not fit together") \
-    X(MERCER_ERROR_DTYPE, 3, "element type not accepted here")                       \
-    X(MERCER_ERROR_OVERLAP, 4, "output overlaps an input")                           \
-    X(MERCER_ERROR_DATA, 5, "data contain NaN, infinity or values out of range")     \
-    X(MERCER_ERROR_KERNEL, 6, "kernel specification not understood")                 \
-    X(MERCER_ERROR_MEMORY, 7, "out of memory")                                       \
-    X(MERCER_ERROR_UNSUPPORTED, 8, "not supported by this backend or machine")       \
-    X(MERCER_ERROR_NUMERIC, 9, "numerical breakdown")                                \
-    X(MERCER_ERROR_CALLBACK, 10, "a user callback reported failure")                 \
-    X(MERCER_ERROR_INTERNAL, 11, "internal error")                                   \
-    X(MERCER_ERROR_IO, 12, "reading or writing a file failed")                       \
-    X(MERCER_ERROR_FORMAT, 13, "file is damaged, truncated or of another format")    \
-    X(MERCER_ERROR_MISSING, 14, "file does not exist")                               \
+#define MERCER_STATUS_LIST(X)                                                                  \
+    X(MERCER_OK, 0, "success")                                                                 \
+    X(MERCER_ERROR_ARGUMENT, 1, "invalid argument")                                            \
+    X(MERCER_ERROR_SHAPE, 2, "sizes are negative, too large or do not fit together")           \
+    X(MERCER_ERROR_DTYPE, 3, "element type not accepted here")                                 \
+    X(MERCER_ERROR_OVERLAP, 4, "output overlaps an input")                                     \
+    X(MERCER_ERROR_DATA, 5, "data contain NaN, infinity or values out of range")               \
+    X(MERCER_ERROR_KERNEL, 6, "kernel specification not understood")                           \
+    X(MERCER_ERROR_MEMORY, 7, "out of memory")                                                 \
+    X(MERCER_ERROR_UNSUPPORTED, 8, "not supported by this backend or machine")                 \
+    X(MERCER_ERROR_NUMERIC, 9, "numerical breakdown")                                          \
+    X(MERCER_ERROR_CALLBACK, 10, "a user callback reported failure")                           \
+    X(MERCER_ERROR_INTERNAL, 11, "internal error")                                             \
+    X(MERCER_ERROR_IO, 12, "reading or writing a file failed")                                 \
+    X(MERCER_ERROR_FORMAT, 13, "file is damaged, truncated or of another format")              \
+    X(MERCER_ERROR_MISSING, 14, "file does not exist")                                         \
     X(MERCER_ERROR_MISMATCH, 15, "file belongs to other data, another model or other options") \
     X(MERCER_ERROR_COMM, 16, "another rank died, stopped, failed or was started differently")
 
@@ -775,98 +775,8 @@ MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const ch
 MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room,
                                                  int64_t *count);
 
-/* ---- 15. Ranks ----------------------------------------------------------------------------------------------- */
-
-/*
- * Several processes, the ranks of a job that mpirun, srun or the like has started, hold one model together. Its centers
- * are cut into shards, and every rank has some of them; what is summed over centers is summed over shards in an order
- * that depends on their number alone, so that any number of ranks gives the same bits. Every rank makes the same calls
- * in the same order, with the same samples: streams are read by each of them.
- *
- * A rank that fails, dies or stops is noticed by the others when they next need it: their calls fail with
- * MERCER_ERROR_COMM and a message that names it, at the latest after the deadline. Nothing but mercer_comm_leave and the
- * _free functions may follow.
- */
-typedef struct mercer_comm_options {
-    size_t struct_size;
-    const char *kind; /* "mpi" (a module that is loaded when it is asked for), "self": this process alone, or "auto":
-                         mpi if a launcher started the process; NULL: auto */
-    int shards;       /* 0: a power of two from 8 to 1024 by the number of centers; "self": 1, -1 for that power */
-    double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
-} mercer_comm_options;
-
-MERCER_API mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size);
-/* options may be NULL. Waits for all ranks. */
-MERCER_API mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context,
-                                          const mercer_comm_options *options);
-/* One process with `ranks` shards: gives the bits that so many shards give on any number of ranks. */
-MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
-/* An orderly end: all ranks call it. After a failure it lets the others be. */
-MERCER_API void mercer_comm_free(mercer_comm *comm);
-
-/* How many processes a launcher has started together with this one, and (unless rank is NULL) which of them this is; 0
-   if none did. Looks at the environment only. */
-MERCER_API int mercer_comm_launched(int *rank);
-
-typedef struct mercer_comm_info {
-    size_t struct_size;
-    int rank, ranks;
-    int shards;        /* 0: by the number of centers */
-    int broken;        /* 1: an exchange failed */
-    int left_code;     /* the code that another rank gave mercer_comm_leave, if that was why */
-    int64_t exchanges; /* so far */
-    int64_t bytes_sent, bytes_received;
-} mercer_comm_info;
-MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info);
-
-/* Which of so many centers are this rank's; and how many shards they are cut into (1 if comm is NULL). */
-MERCER_API mercer_status mercer_comm_share(const mercer_comm *comm, int64_t centers, int64_t *first, int64_t *count);
-MERCER_API int mercer_comm_shard_count(const mercer_comm *comm, int64_t centers);
-
-/* A model that all ranks share. centers (count, d) is this rank's share of `total`. mercer_model_centers and _weights are
-   those of this rank; mercer_model_predict, _classify and _save, and training, are calls of all ranks: they get the same
-   X, and the same result. The file is written by all of them, each its part; none ever holds the whole. */
-MERCER_API mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
-                                                    const mercer_matrix *centers, int64_t total, int64_t outputs,
-                                                    mercer_dtype weights);
-MERCER_API mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path);
-/* The number of centers, of all ranks. */
-MERCER_API int64_t mercer_model_size(const mercer_model *model);
-
-/* What a plan would cost on several ranks. Bytes are those that a rank sends, the mean over ranks. */
-typedef struct mercer_network {
-    size_t struct_size;
-    int ranks;
-    int shards;              /* 0: by the number of centers */
-    double bytes_per_second; /* that a rank can send */
-    double latency;          /* seconds of a message; 0: 20 microseconds */
-    int64_t validation_rows; /* looked at after every epoch */
-} mercer_network;
-typedef struct mercer_rank_plan {
-    size_t struct_size;
-    int ranks, shards;
-    int64_t centers_a_rank; /* of the rank with the most */
-    double batch_bytes, projection_bytes, epoch_bytes;
-    double batch_seconds, projection_seconds, epoch_seconds; /* on the wire */
-    double compute_seconds;                                  /* of an epoch, on a rank like this machine */
-    double projection_share;                                 /* of them, in projections */
-    double shared_bytes;                                     /* memory of a rank that falls with their number, */
-    double replicated_bytes;                                 /* and memory that does not */
-    double checkpoint_bytes;                                 /* of the file */
-} mercer_rank_plan;
-/* plan and shape as in mercer_shape_plan. */
-MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
-                                           const mercer_shape *shape, const mercer_network *network);
-
-/* Rank 0's bytes on all ranks. */
-MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
-/* *any = 1 on all ranks if `mine` is not 0 on one of them. */
-MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int mine, int *any);
-/* MERCER_ERROR_COMM on all ranks, unless they all have the same bytes. The message says "rank 2 has WHAT than rank 0". */
-MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void *data, int64_t bytes);
-/* This rank ends with an exit code, for a reason: the others' next call fails, and tells them so. Takes up to a second. 1
-   if rank 0 has left as well (and will have said why). */
-MERCER_API int mercer_comm_leave(mercer_comm *comm, int code, const char *text);
+/* 15. Ranks: several processes that hold one model together. */
+#include "ranks.h"
 
 #ifdef __cplusplus
 }

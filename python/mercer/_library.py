@@ -33,6 +33,7 @@ STATUS = {
     "MERCER_ERROR_FORMAT": 13,
     "MERCER_ERROR_MISSING": 14,
     "MERCER_ERROR_MISMATCH": 15,
+    "MERCER_ERROR_COMM": 16,
 }
 
 # Enums of the header, by the names of their types; all are int in C.
@@ -271,6 +272,8 @@ class mercer_center_options(C.Structure):
         ("memory", _i64),
         ("progress", center_progress),
         ("progress_user", _any),
+        ("comm", _any),
+        ("total_centers", _i64),
     ]
 
 
@@ -417,6 +420,63 @@ class mercer_report(C.Structure):
     ]
 
 
+# ---- 15. Ranks -------------------------------------------------------------------------------------------------
+
+
+class mercer_comm_options(C.Structure):
+    _fields_ = [
+        ("struct_size", _size),
+        ("kind", _text),
+        ("shards", _int),
+        ("deadline", _double),
+    ]
+
+
+class mercer_comm_info(C.Structure):
+    _fields_ = [
+        ("struct_size", _size),
+        ("rank", _int),
+        ("ranks", _int),
+        ("shards", _int),
+        ("broken", _int),
+        ("left_code", _int),
+        ("exchanges", _i64),
+        ("bytes_sent", _i64),
+        ("bytes_received", _i64),
+    ]
+
+
+class mercer_network(C.Structure):
+    _fields_ = [
+        ("struct_size", _size),
+        ("ranks", _int),
+        ("shards", _int),
+        ("bytes_per_second", _double),
+        ("latency", _double),
+        ("validation_rows", _i64),
+    ]
+
+
+class mercer_rank_plan(C.Structure):
+    _fields_ = [
+        ("struct_size", _size),
+        ("ranks", _int),
+        ("shards", _int),
+        ("centers_a_rank", _i64),
+        ("batch_bytes", _double),
+        ("projection_bytes", _double),
+        ("epoch_bytes", _double),
+        ("batch_seconds", _double),
+        ("projection_seconds", _double),
+        ("epoch_seconds", _double),
+        ("compute_seconds", _double),
+        ("projection_share", _double),
+        ("shared_bytes", _double),
+        ("replicated_bytes", _double),
+        ("checkpoint_bytes", _double),
+    ]
+
+
 # ---- Functions -------------------------------------------------------------------------------------------------
 
 
@@ -497,8 +557,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "mercer_nearest": (_int, [_handle, _i32s, _doubles, _matrix, _matrix]),
     "mercer_median_distance": (_int, [_handle, _doubles, _matrix, _u64]),
-    "mercer_comm_create_virtual": (_int, [_out, _handle, _int]),
-    "mercer_comm_free": (None, [_handle]),
     "mercer_train_options_init": (_int, [_p(mercer_train_options), _size]),
     "mercer_train_plan": (_int, [_handle, _p(mercer_plan), _i64, _p(mercer_train_options)]),
     "mercer_shape_plan": (_int, [_handle, _p(mercer_plan), _p(mercer_shape), _p(mercer_train_options)]),
@@ -510,6 +568,25 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_trainer_report": (_int, [_handle, _p(mercer_report)]),
     "mercer_trainer_resume": (_int, [_handle, _text]),
     "mercer_trainer_spectrum": (_int, [_handle, _doubles, _i64, _i64s]),
+    "mercer_comm_options_init": (_int, [_p(mercer_comm_options), _size]),
+    "mercer_comm_open": (_int, [_out, _handle, _p(mercer_comm_options)]),
+    "mercer_comm_create_virtual": (_int, [_out, _handle, _int]),
+    "mercer_comm_free": (None, [_handle]),
+    "mercer_comm_launched": (_int, [_ints]),
+    "mercer_comm_query": (_int, [_handle, _p(mercer_comm_info)]),
+    "mercer_comm_share": (_int, [_handle, _i64, _i64s, _i64s]),
+    "mercer_comm_shard_count": (_int, [_handle, _i64]),
+    "mercer_model_create_shared": (_int, [_out, _handle, _kernel, _matrix, _i64, _i64, _int]),
+    "mercer_model_load_shared": (_int, [_out, _handle, _text]),
+    "mercer_model_size": (_i64, [_handle]),
+    "mercer_plan_ranks": (
+        _int,
+        [_handle, _p(mercer_rank_plan), _p(mercer_plan), _p(mercer_shape), _p(mercer_network)],
+    ),
+    "mercer_comm_broadcast": (_int, [_handle, _any, _i64]),
+    "mercer_comm_any": (_int, [_handle, _int, _ints]),
+    "mercer_comm_agree": (_int, [_handle, _text, _any, _i64]),
+    "mercer_comm_leave": (_int, [_handle, _int, _text]),
 }
 
 

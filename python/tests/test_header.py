@@ -15,7 +15,8 @@ HEADER = Path(__file__).parents[2] / "include" / "mercer" / "mercer.h"
 if not HEADER.exists():
     pytest.skip("the C header is not beside these tests", allow_module_level=True)
 
-WHOLE = re.sub(r"/\*.*?\*/", " ", HEADER.read_text(), flags=re.S).replace("\\\n", " ")
+SOURCE = HEADER.read_text() + HEADER.with_name("ranks.h").read_text()
+WHOLE = re.sub(r"/\*.*?\*/", " ", SOURCE, flags=re.S).replace("\\\n", " ")
 TEXT = re.sub(r"^#.*$", " ", WHOLE, flags=re.M)
 STRUCTS = dict(re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", TEXT, re.S))
 OPAQUE = set(re.findall(r"typedef struct (\w+) \1;", TEXT)) - set(STRUCTS)

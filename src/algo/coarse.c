@@ -168,8 +168,7 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
     mercer_status status = mrc_sample_system(&system, centers, s, q, seed, ids);
     mrc_free(centers->context, ids);
     if (status == MERCER_OK) status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
-    if (status == MERCER_OK)
-        status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
+    if (status == MERCER_OK) status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
     out->q = system.q;
     for (int64_t i = 0; i < system.q && status == MERCER_OK; i++) scale[i] = 1 / sqrt((double)s * system.lambda[i]);
     mrc_eigensystem_destroy(&system, centers->backend);

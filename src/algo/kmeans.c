@@ -63,8 +63,7 @@ mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error
 mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances)
 {
     mrc_comm *comm = self->choice->comm;
-    if (!comm || comm->ranks == 1)
-        return self->backend->ops->nearest_rows(self->backend, search, nearest, distances);
+    if (!comm || comm->ranks == 1) return self->backend->ops->nearest_rows(self->backend, search, nearest, distances);
     int64_t first, rows;
     mrc_piece *numbers = comm->pieces + comm->ranks;
     mrc_share(search->x->rows, comm->ranks, comm->rank, &first, &rows);

@@ -36,7 +36,7 @@ typedef struct mrc_plan_request {
     const mercer_train_options *options;
     int64_t n, p, d, c;
     mercer_dtype real, points; /* of weights, of samples */
-    int shards; /* of the centers */
+    int shards;                /* of the centers */
     int threads;
     int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
     /* Once the data have been seen: the critical batch. 0 before. */

@@ -37,8 +37,8 @@ static void add_sum(wire *self, double bytes)
 {
     if (self->ranks < 2 || bytes <= 0) return;
     bool one = bytes <= ONE_ROUND_BYTES;
-    self->bytes += one ? self->nodes * bytes * (self->ranks - 1)
-                       : (self->nodes + 1) * bytes * (self->ranks - 1) / self->ranks;
+    self->bytes +=
+        one ? self->nodes * bytes * (self->ranks - 1) : (self->nodes + 1) * bytes * (self->ranks - 1) / self->ranks;
     self->rounds += one ? 1 : 2;
 }
 
@@ -135,9 +135,9 @@ static void count_seconds(mercer_rank_plan *out, const mercer_plan *plan, const 
            d = (double)shape->features;
     double s = (double)plan->nystrom, all = plan->flops, rate = plan->seconds > 0 ? all / plan->seconds : 1;
     double epochs = fmax(1, (double)plan->epochs);
-    double alike = 2 * n * s * (d + c) * (plan->period > 1 ? 2 : 1);            /* an epoch: every rank */
-    double set_up = 2 * s * s * d + 40 * s * s * (double)plan->eigenpairs;      /* once: every rank */
-    double shared = fmax(0, all - set_up - epochs * alike) / epochs;            /* an epoch: shared out */
+    double alike = 2 * n * s * (d + c) * (plan->period > 1 ? 2 : 1);       /* an epoch: every rank */
+    double set_up = 2 * s * s * d + 40 * s * s * (double)plan->eigenpairs; /* once: every rank */
+    double shared = fmax(0, all - set_up - epochs * alike) / epochs;       /* an epoch: shared out */
     double projections = plan->period > 0 ? ceil(batches / (double)plan->period) : 0;
     double passes = (double)plan->projector_passes * projections;
     out->compute_seconds = (shared / out->ranks + alike) / rate;
@@ -150,7 +150,8 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
                     const mercer_network *network)
 {
     double e = (double)mrc_dtype_size(shape->weights), x = (double)mrc_dtype_size(shape->points);
-    double m = (double)plan->batch, c = (double)shape->outputs, latency = network->latency > 0 ? network->latency : LATENCY;
+    double m = (double)plan->batch, c = (double)shape->outputs,
+           latency = network->latency > 0 ? network->latency : LATENCY;
     double batches = ceil((double)shape->samples / fmax(m, 1));
     mrc_comm comm = {.ranks = network->ranks, .shards = network->shards};
     int shards = mrc_comm_shards(&comm, shape->centers);

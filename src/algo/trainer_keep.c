@@ -33,9 +33,8 @@ void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
              " carry %d average %d decay %d cache %d %d step %.17g lambda %.17g polish %" PRId64 " patience %" PRId64
              " seed %" PRIu64,
              self->planned_threads, self->planned_budget, self->n, self->target.p, self->target.z->cols,
-             self->target.weights->cols, (int)self->target.weights->dtype,
-             mrc_comm_shards(self->comm, self->target.p), plan->solver,
-             plan->projector, plan->epochs, plan->batch, plan->nystrom, plan->eigenpairs, plan->period,
+             self->target.weights->cols, (int)self->target.weights->dtype, mrc_comm_shards(self->comm, self->target.p),
+             plan->solver, plan->projector, plan->epochs, plan->batch, plan->nystrom, plan->eigenpairs, plan->period,
              plan->projector_nystrom, plan->projector_eigenpairs, plan->projector_passes, plan->projector_block,
              plan->carry, plan->average, plan->decay, plan->cache_data, plan->cache_centers, plan->step_factor,
              plan->lambda, options->polish, options->patience, options->seed);

@@ -268,8 +268,7 @@ static mercer_status choose_few(mercer_dataset *dataset, const mercer_preprocess
     options->classes = dataset->outputs;
     mercer_status status = labels ? compute_labels(dataset, labels) : MERCER_OK;
     if (status == MERCER_OK) status = number_rows(context, chosen, options, dataset->rows, which.p, rows);
-    if (status == MERCER_OK)
-        status = read_rows(dataset, preprocess, rows + which.first, centers->rows, &memory, &part);
+    if (status == MERCER_OK) status = read_rows(dataset, preprocess, rows + which.first, centers->rows, &memory, &part);
     if (status == MERCER_OK) status = mrc_check_finite(context, "the centers' samples", &part, NULL);
     if (status == MERCER_OK) status = check_bytes(context, centers, &part);
     if (status == MERCER_OK) status = copy_rows(context, centers, &part, NULL);
@@ -295,7 +294,8 @@ static int64_t count_part(const mercer_dataset *dataset, const mercer_preprocess
 /* kmeans and rpcholesky on a random part of the rows, in the order of the file. rows: room for `count`. */
 static mercer_status choose_from_part(mercer_dataset *dataset, const mercer_preprocess *preprocess,
                                       const mercer_matrix *centers, wanted which, method chosen,
-                                      mercer_center_options *options, int64_t *rows, int64_t count, mercer_center_report *report)
+                                      mercer_center_options *options, int64_t *rows, int64_t count,
+                                      mercer_center_report *report)
 {
     mercer_context *context = dataset->context;
     void *memory = NULL;
@@ -336,9 +336,9 @@ static mercer_status choose_from(mercer_dataset *dataset, const mercer_preproces
             method_names[chosen], (long long)p, (long long)count, (long long)options->memory);
     void *rows;
     MRC_TRY(mrc_alloc(context, &rows, count, sizeof(int64_t), "row numbers"));
-    mercer_status status = few ? choose_few(dataset, preprocess, centers, which, chosen, options, rows)
-                               : choose_from_part(dataset, preprocess, centers, which, chosen, options, rows, count,
-                                                  report);
+    mercer_status status =
+        few ? choose_few(dataset, preprocess, centers, which, chosen, options, rows)
+            : choose_from_part(dataset, preprocess, centers, which, chosen, options, rows, count, report);
     mrc_free(context, rows);
     return status;
 }

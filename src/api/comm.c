@@ -46,7 +46,8 @@ int mercer_comm_launched(int *rank)
         const char *size = getenv(pairs[i][0]), *number = getenv(pairs[i][1]);
         if (!size || !number) continue;
         /* Slurm's are set in every batch job; they count for tasks that srun started with a process manager. */
-        if (strncmp(pairs[i][0], "SLURM", 5) == 0 && (atoi(size) < 2 || !getenv("SLURM_STEP_ID") || !getenv("PMIX_RANK")))
+        if (strncmp(pairs[i][0], "SLURM", 5) == 0 &&
+            (atoi(size) < 2 || !getenv("SLURM_STEP_ID") || !getenv("PMIX_RANK")))
             continue;
         if (rank) *rank = atoi(number);
         return atoi(size);

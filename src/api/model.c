@@ -85,9 +85,9 @@ mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, 
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
     mercer_model *model = NULL;
     int64_t first, rows;
-    mercer_status status = total < 1 ? mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld, a model needs centers",
-                                                (long long)total)
-                                     : MERCER_OK;
+    mercer_status status =
+        total < 1 ? mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld, a model needs centers", (long long)total)
+                  : MERCER_OK;
     if (status == MERCER_OK) {
         mrc_comm_rows(comm, total, comm->rank, &first, &rows);
         if (centers && centers->rows != rows)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: plans and trainers. */
-#include "algo/plan_ranks.h"
 #include "algo/trainer.h"
+#include "algo/plan_ranks.h"
 
 #include "api/checkpoint.h"
 #include "api/options.h"
@@ -138,12 +138,14 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
     MRC_TRY(mrc_read_struct(context, &wire, sizeof wire, network, "network"));
     if (wire.ranks < 1 || wire.shards < 0 || (wire.shards > 0 && wire.shards < wire.ranks) ||
         !(wire.bytes_per_second > 0) || !(wire.latency >= 0) || wire.validation_rows < 0)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "network: ranks %d and bytes_per_second %g must be above 0, shards %d at least as many, latency "
-                        "%g and validation_rows %lld not negative",
-                        wire.ranks, wire.bytes_per_second, wire.shards, wire.latency, (long long)wire.validation_rows);
+        return mrc_fail(
+            context, MERCER_ERROR_ARGUMENT,
+            "network: ranks %d and bytes_per_second %g must be above 0, shards %d at least as many, latency "
+            "%g and validation_rows %lld not negative",
+            wire.ranks, wire.bytes_per_second, wire.shards, wire.latency, (long long)wire.validation_rows);
     if (wire.shards == 0 && wire.ranks > 1024)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "network: more than 1024 ranks need as many shards: set shards");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "network: more than 1024 ranks need as many shards: set shards");
     mrc_plan_ranks(&result, &planned, &sizes, &wire);
     return mrc_write_struct(context, out, &result, sizeof result, "out");
 }

@@ -59,7 +59,8 @@ static bool needs_packing(const mrc_placed *item)
     return item->stored != value->dtype || (value->ld != value->cols && value->rows > 1);
 }
 
-mercer_status mrc_tensor_writer_visit(const mrc_tensor_writer *self, const mrc_placed *item, mrc_visitor visit, void *user)
+mercer_status mrc_tensor_writer_visit(const mrc_tensor_writer *self, const mrc_placed *item, mrc_visitor visit,
+                                      void *user)
 {
     int64_t rows = item->tensor->value.rows, bytes = rows * item->row_bytes;
     if (bytes == 0) return MERCER_OK;

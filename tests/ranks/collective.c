@@ -51,7 +51,8 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
     int64_t first, local;
     mrc_comm *alone;
     mrc_share(shards, comm->ranks, comm->rank, &first, &local);
-    mercer_matrix *parts = make_parts((int)first, (int)local, elements, dtype), *all = make_parts(0, shards, elements, dtype);
+    mercer_matrix *parts = make_parts((int)first, (int)local, elements, dtype),
+                  *all = make_parts(0, shards, elements, dtype);
     mrc_shards mine = {shards, (int)first, (int)local}, whole = {shards, 0, shards};
     int64_t before = comm->bytes_sent;
     check(mrc_comm_sum(comm, mine, parts) == MERCER_OK, "sum", shards, (int)elements);
@@ -91,7 +92,8 @@ static void test_others(void)
     if (comm->ranks > 1) {
         mercer_status status = mrc_comm_agree(comm, "other words", comm->rank == 1 ? "diff" : "same", 4);
         check(status == MERCER_ERROR_COMM, "disagree", status, 0);
-        check(strstr(mercer_last_error(context), "rank 1 has other words") != NULL, "disagreement names the rank", 0, 0);
+        check(strstr(mercer_last_error(context), "rank 1 has other words") != NULL, "disagreement names the rank", 0,
+              0);
         mercer_status own = comm->rank == 1 ? mrc_fail(context, MERCER_ERROR_IO, "disk full") : MERCER_OK;
         status = mrc_comm_together(comm, own, "writing");
         check(status == (comm->rank == 1 ? MERCER_ERROR_IO : MERCER_ERROR_COMM), "together", status, 0);

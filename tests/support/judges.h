@@ -107,8 +107,8 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
     assert_succeeds(context, mrc_backend_create(&self->backend, context, "cpu"));
     assert_succeeds(context, ranks > 1 ? mrc_comm_create_virtual(&self->comm, context, ranks)
                                        : mrc_comm_create_self(&self->comm, context));
-    assert_succeeds(
-        context, mrc_centers_create(&self->centers, self->backend, self->comm, &data->kernel, &data->z, data->z.rows, origin, real));
+    assert_succeeds(context, mrc_centers_create(&self->centers, self->backend, self->comm, &data->kernel, &data->z,
+                                                data->z.rows, origin, real));
     assert_succeeds(context, mrc_passes_create(&self->passes, &self->centers, BATCH, 1 << 20, cache ? data->x.rows : 0,
                                                self->centers.real));
     self->samples = (sequence){.data = data};

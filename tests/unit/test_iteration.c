@@ -59,8 +59,8 @@ static void open_bench(bench *self, const setting *is, bool carry)
     if (is->weighted) t->weights = calloc(N, sizeof(double));
     for (int64_t i = 0; is->weighted && i < N; i++) t->weights[i] = 0.5 * (double)(i % 5);
     assert_succeeds(context, mrc_comm_create_virtual(&self->comm, context, is->ranks));
-    assert_succeeds(context, mrc_centers_create(&self->centers, context->backend, self->comm, &t->kernel, &t->z, t->z.rows,
-                                                self->origin, MERCER_F64));
+    assert_succeeds(context, mrc_centers_create(&self->centers, context->backend, self->comm, &t->kernel, &t->z,
+                                                t->z.rows, self->origin, MERCER_F64));
     mercer_matrix sample = data_matrix(S, D, 0, MERCER_F64);
     for (int64_t i = 0; i < S; i++) {
         self->sample_rows[i] = mrc_random_permutation((mrc_stream){31, 1}, N, i);
