@@ -51,6 +51,7 @@ typedef struct mrc_iteration {
 
     mercer_matrix points, weights; /* (T m, d), (T m, c): temporary centers since the last projection */
     int64_t temporary;             /* how many */
+    int64_t packed;                /* of these, how many are in the backend's packed form */
     mercer_matrix sample_weights;  /* w_s (s, c) */
     mercer_matrix values;          /* v (q, c) = E' of the temporary part's values at X_s; only with ridge */
     int64_t pending;               /* batches since the last projection */

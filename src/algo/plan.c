@@ -51,6 +51,8 @@ static void rate_machine(mrc_planner *self)
     self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);
     self->real_size = mrc_dtype_size(self->request->real);
     self->point_size = mrc_dtype_size(self->request->points);
+    self->kept_size = machine.kept_size > 0 && self->request->real == MERCER_F32 ? machine.kept_size : self->real_size;
+    self->on_device = machine.memory != MERCER_HOST;
     if (self->request->real == MERCER_F64) self->rate = self->rate_double;
 }
 
@@ -108,7 +110,7 @@ static void choose_batch(mrc_planner *self)
     int64_t m = seen ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * shown->eigenpairs);
     if (preset->whole_batch) m = request->n;
     if (self->options->batch > 0) m = self->options->batch;
-    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->real_size));
+    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->kept_size));
     if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
     shown->batch = mrc_max(1, mrc_min(m, request->n));
     say(self, "m = %lld (%s)\n", (long long)shown->batch,
@@ -173,8 +175,13 @@ static void choose_projector_sizes(mrc_planner *self)
     shown->projector_eigenpairs = mrc_min(q, s / 2);
     shown->projector_passes = options->projector_passes > 0 ? options->projector_passes : pcg ? 30 : 1;
     int64_t block_most = (int64_t)sqrt((double)self->plan->budget / 8 / 8);
-    shown->projector_block = mrc_min(
-        options->projector_block > 0 ? options->projector_block : mrc_min(BLOCK_DEFAULT, block_most), request->p);
+    int64_t block = self->on_device ? BLOCK_DEVICE : BLOCK_DEFAULT;
+    shown->projector_block =
+        mrc_min(options->projector_block > 0 ? options->projector_block : mrc_min(block, block_most), request->p);
+    /* Solves with factors are many small steps, which a device is slow at: it keeps the inverses of the blocks. */
+    bool inverses =
+        bgs && self->on_device &&
+        (double)request->p * (double)shown->projector_block * (double)self->real_size <= (double)self->plan->budget / 4;
     mercer_switch carry = options->carry == MERCER_AUTO ? (bgs ? MERCER_ON : MERCER_OFF) : options->carry;
     shown->carry = carry == MERCER_ON;
     self->plan->projector_options =
@@ -186,7 +193,7 @@ static void choose_projector_sizes(mrc_planner *self)
                                                                               : 0,
                                 .block = shown->projector_block,
                                 .gamma = 0.95,
-                                .store = pcg,
+                                .store = pcg || inverses,
                                 .seed = options->seed + 1};
     if (strcmp(shown->projector, "exact") != 0)
         say(self, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,

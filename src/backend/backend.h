@@ -21,7 +21,7 @@
 #include "core/context.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 2 };
+enum { MRC_BACKEND_API = 3 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -33,6 +33,9 @@ struct mrc_backend {
     void *state;                /* the backend's own */
 };
 
+/* Rows in the form that a backend computes with: made once (pack_create, pack_rows), used in many products. */
+typedef struct mrc_packed mrc_packed;
+
 /* A kernel matrix K(X, Z) that is not stored: what the fused operations work on. */
 typedef struct mrc_pair {
     const mercer_kernel *kernel;
@@ -41,17 +44,20 @@ typedef struct mrc_pair {
     const double
         *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
+    const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
+    int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
 } mrc_pair;
 
 /*
  * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the
- * backend says how many of the p columns it kept there, as (m, columns) in the dtype of W. bytes == 0 keeps nothing:
- * all is recomputed.
+ * backend says how many of the p columns it kept there. They lie there as (m, columns) in the dtype of W or, if it
+ * says opaque, in a form of its own. bytes == 0 keeps nothing: all is recomputed.
  */
 typedef struct mrc_kept {
     void *memory;
     int64_t bytes;
     int64_t columns;
+    bool opaque;
 } mrc_kept;
 
 /* A search for nearest rows. */
@@ -75,6 +81,7 @@ typedef struct mrc_capabilities {
     mercer_memory memory; /* where its matrices live */
     /* What it computes and moves in a second, roughly, for plans; 0: judged by the instruction set. */
     double rate, rate_double, bandwidth;
+    int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -107,6 +114,12 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
+    /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
+       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
+    mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                 const double *origin, const mercer_matrix *like);
+    mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+    void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
