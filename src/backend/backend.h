@@ -21,7 +21,7 @@
 #include "core/context.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 2 };
+enum { MRC_BACKEND_API = 3 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -107,6 +107,9 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
+    /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
+       soon as this returns; it goes on beside what is computed, and stays until the second next call. */
+    mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */

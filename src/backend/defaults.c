@@ -45,6 +45,13 @@ static int64_t default_free_memory(mrc_backend *backend)
     return mrc_free_memory();
 }
 
+static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
+{
+    (void)backend;
+    *out = *matrix;
+    return MERCER_OK;
+}
+
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     bool to_half = to->dtype == MERCER_F16 && from->dtype == MERCER_F32;
@@ -234,6 +241,7 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
     if (!ops->clear) ops->clear = default_clear;
     if (!ops->free_memory) ops->free_memory = default_free_memory;
+    if (!ops->stage) ops->stage = default_stage;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
