@@ -22,6 +22,7 @@ typedef struct mrc_planner {
     double rate, rate_double; /* flops a second */
     double bandwidth;         /* bytes a second */
     int64_t real_size, point_size;
+    bool device; /* matrices live elsewhere than in host memory */
 } mrc_planner;
 
 /* Bytes, room for a batch's block and caching of an iterative plan; MERCER_ERROR_MEMORY if it does not fit. */

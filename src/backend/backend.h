@@ -54,6 +54,14 @@ typedef struct mrc_kept {
     int64_t columns;
 } mrc_kept;
 
+/* The sizes of a training, as far as they decide what operations hold beyond their operands. */
+typedef struct mrc_extent {
+    int64_t rows, centers;           /* of the two sides of products, the most */
+    int64_t features, outputs, wide; /* columns of W as a rule, and the most */
+    int64_t eigen;                   /* rows of the largest matrix that eigen_top gets */
+    mercer_dtype points, real;
+} mrc_extent;
+
 /* A search for nearest rows. */
 typedef struct mrc_search {
     const mercer_matrix *x; /* (m, d) any dtype */
@@ -107,6 +115,8 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
+    /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts tiles. */
+    int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
     /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
        soon as this returns; it goes on beside what is computed, and stays until the second next call. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);

@@ -101,6 +101,10 @@ void mrc_cuda_close_staging(mrc_backend *backend);
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
 mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
 
+/* ---- footprint.c --------------------------------------------------------------------------------------------- */
+
+int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
+
 /* ---- operands.c ---------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */
