@@ -118,17 +118,7 @@ mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const
     mercer_train_options chosen;
     mercer_shape ours;
     MRC_TRY(read_options(context, &chosen, options));
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, shape, "shape"));
-    if (ours.samples < 1 || ours.centers < 1 || ours.features < 1 || ours.outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
-                        "%lld",
-                        (long long)ours.samples, (long long)ours.centers, (long long)ours.features,
-                        (long long)ours.outputs);
-    if (ours.points == 0) ours.points = MERCER_F32;
-    if (ours.weights == 0) ours.weights = ours.points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
-    if (mrc_dtype_size(ours.points) == 0 || (ours.weights != MERCER_F32 && ours.weights != MERCER_F64))
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    MRC_TRY(mrc_read_shape(context, &ours, shape));
     return plan_for(context, out, &ours, &chosen);
 }
 

@@ -120,6 +120,9 @@ struct mrc_backend_ops {
     /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
        soon as this returns; it goes on beside what is computed, and stays until the second next call. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
+    /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
+       compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
+    mercer_status (*plain_product)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */

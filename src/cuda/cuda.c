@@ -120,6 +120,7 @@ const mrc_backend_ops mrc_cuda_backend = {
     .clear = mrc_cuda_clear,
     .free_memory = mrc_cuda_free_memory,
     .work_bytes = mrc_cuda_work_bytes,
+    .plain_product = mrc_cuda_plain_product,
     .stage = mrc_cuda_stage,
     .kernel_eval = mrc_cuda_kernel_eval,
     .kernel_diagonal = mrc_cuda_kernel_diagonal,

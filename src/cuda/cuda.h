@@ -105,6 +105,10 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
 
 int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
 
+/* ---- plain.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_plain_product(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
+
 /* ---- operands.c ---------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */
