@@ -14,6 +14,7 @@ typedef struct mrc_data_stream_options {
     int64_t height, width, channels;
     int64_t samples, block;
     mercer_switch prefetch;
+    int threads; /* that make samples; 0: one. More where the processors have nothing else to do */
 } mrc_data_stream_options;
 
 /* What the dataset's views and the options point to is borrowed; the struct itself is copied. Its targets are y, labels or
