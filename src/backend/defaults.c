@@ -237,6 +237,15 @@ static mercer_status default_column_dots(mrc_backend *backend, const mercer_matr
     return MERCER_OK;
 }
 
+static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                          const int64_t *streams, uint64_t first, const mercer_matrix *x)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        mrc_random_normals(table, (mrc_stream){seed, (uint64_t)streams[i]}, first, x->cols, mrc_row(x, i));
+    return MERCER_OK;
+}
+
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
     if (!ops->clear) ops->clear = default_clear;
@@ -257,4 +266,5 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->scale_columns) ops->scale_columns = default_scale_columns;
     if (!ops->symmetrise) ops->symmetrise = default_symmetrise;
     if (!ops->column_dots) ops->column_dots = default_column_dots;
+    if (!ops->draw_normals) ops->draw_normals = default_draw_normals;
 }

@@ -136,5 +136,6 @@ const mrc_backend_ops mrc_cuda_backend = {
     .scale_rows = mrc_cuda_scale_rows,
     .scale_columns = mrc_cuda_scale_columns,
     .symmetrise = mrc_cuda_symmetrise,
+    .draw_normals = mrc_cuda_draw_normals,
     .column_dots = mrc_cuda_column_dots,
 };

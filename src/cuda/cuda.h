@@ -109,6 +109,11 @@ int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
 
 mercer_status mrc_cuda_plain_product(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
 
+/* ---- normals.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                    const int64_t *streams, uint64_t first, const mercer_matrix *x);
+
 /* ---- operands.c ---------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */

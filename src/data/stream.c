@@ -277,6 +277,31 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
+const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source)
+{
+    if (!source || source->struct_size < sizeof *source || source->next != next) return NULL;
+    const data_stream *self = source->user;
+    return self->names_rows && mrc_preprocess_is_identity(self->preprocess) ? &self->data : NULL;
+}
+
+int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows)
+{
+    data_stream *self = source->user;
+    int64_t count = mrc_min(most, self->samples - self->position);
+    pause_thread(self);
+    for (int64_t done = 0; done < count;) {
+        int64_t found = mrc_order_rows(&self->order, self->position, count - done, rows + done);
+        done += found;
+        self->position += found;
+    }
+    return count;
+}
+
+const double *mrc_data_stream_weights(const mercer_source *source)
+{
+    return ((const data_stream *)source->user)->weights;
+}
+
 static const char *last_error(void *user)
 {
     return mrc_error_text(((data_stream *)user)->context);

@@ -104,6 +104,63 @@ static void test_same_bits(void **state)
     for_each_context(train_twice);
 }
 
+/* ---- Where samples come from --------------------------------------------------------------------------------- */
+
+/* A source of somebody else's: its samples must be sent to a device batch by batch, those of our own may lie there. */
+static int forward_restart(void *user, int64_t epoch)
+{
+    const mercer_source *inner = user;
+    return inner->restart(inner->user, epoch);
+}
+
+static int forward_next(void *user, int64_t most, mercer_batch *batch)
+{
+    const mercer_source *inner = user;
+    return inner->next(inner->user, most, batch);
+}
+
+static dense train_from_others(const task *self, const mercer_train_options *options, mercer_dtype real)
+{
+    mercer_context *with = self->context;
+    mercer_model *model;
+    mercer_source inner;
+    mercer_trainer *trainer;
+    assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, real));
+    assert_succeeds(with, mercer_source_from_matrices(&inner, with, &self->x, &self->y, self->weights, self->seed));
+    mercer_source source = inner;
+    source.restart = forward_restart, source.next = forward_next, source.user = &inner;
+    source.skip = NULL, source.release = NULL, source.last_error = NULL;
+    assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, options));
+    assert_succeeds(with, mercer_trainer_fit(trainer, NULL, &source));
+    mercer_matrix weights = mercer_model_weights(model);
+    dense out = dense_of(&weights);
+    mercer_trainer_free(trainer);
+    mercer_source_release(&inner);
+    mercer_model_free(model);
+    return out;
+}
+
+static void stream_and_store(mercer_context *with, const char *name)
+{
+    for (int way = 0; way < WAYS; way++) {
+        mercer_dtype real = way % 2 ? MERCER_F32 : MERCER_F64;
+        task t = task_open(with, KERNEL, (sizes){300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
+        mercer_train_options options = options_of(way);
+        if (options.batch > 0) options.batch = 30;
+        dense stored = train_as(&t, &options, 0, real, NULL), streamed = train_from_others(&t, &options, real);
+        assert_that(dense_distance(stored, streamed) == 0, "%s, %s %s: %g", name, ways[way].solver,
+                    ways[way].projector ? ways[way].projector : "", dense_distance(stored, streamed));
+        free(stored.a), free(streamed.a);
+        task_close(&t);
+    }
+}
+
+static void test_sources(void **state)
+{
+    (void)state;
+    for_each_context(stream_and_store);
+}
+
 /* ---- Ranks and machines -------------------------------------------------------------------------------------- */
 
 /* The bound of the head of this file; half precision is another function and has its own. */
@@ -289,8 +346,8 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_ranks),  cmocka_unit_test(test_fast_ranks),
-        cmocka_unit_test(test_resume),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_sources), cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_fast_ranks), cmocka_unit_test(test_resume),  cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
