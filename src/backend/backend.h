@@ -19,6 +19,7 @@
 #define MRC_BACKEND_BACKEND_H
 
 #include "core/context.h"
+#include "core/normal.h"
 #include "kernels/kernel.h"
 
 enum { MRC_BACKEND_API = 3 };
@@ -59,6 +60,14 @@ typedef struct mrc_kept {
     int64_t columns;
     bool opaque;
 } mrc_kept;
+
+/* The sizes of a training, as far as they decide what operations hold beyond their operands. */
+typedef struct mrc_extent {
+    int64_t rows, centers;           /* of the two sides of products, the most */
+    int64_t features, outputs, wide; /* columns of W as a rule, and the most */
+    int64_t eigen;                   /* rows of the largest matrix that eigen_top gets */
+    mercer_dtype points, real;
+} mrc_extent;
 
 /* A search for nearest rows. */
 typedef struct mrc_search {
@@ -120,6 +129,15 @@ struct mrc_backend_ops {
                                  const double *origin, const mercer_matrix *like);
     mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
     void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
+    /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts tiles. */
+    int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
+    /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
+       soon as this returns; it goes on beside what is computed. What computes with *out is asked for before the next
+       call; the second next one overwrites it. */
+    mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
+    /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
+       compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
+    mercer_status (*plain_product)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
@@ -154,6 +172,10 @@ struct mrc_backend_ops {
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+    /* X (m, d) f32: row i becomes numbers first, first + 1, ... of stream streams[i] of the seed, the bits that
+       mrc_random_normals draws; first is a multiple of 4. */
+    mercer_status (*draw_normals)(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                  const int64_t *streams, uint64_t first, const mercer_matrix *x);
 };
 
 /* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */
