@@ -83,6 +83,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
     mercer_matrix given = out->z;
     mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
     if (status == MERCER_OK) status = backend->ops->copy(backend, &out->own, &given);
+    if (status == MERCER_OK) status = mrc_points_pack(out, &out->own, 0, out->own.rows);
     if (status != MERCER_OK) mrc_centers_destroy(out);
     if (status == MERCER_OK) out->z = out->own;
     return status;
@@ -90,17 +91,13 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
 
 void mrc_centers_destroy(mrc_centers *centers)
 {
+    if (centers->own.data) mrc_points_forget(centers, &centers->own);
     if (centers->shard) mrc_free(centers->context, centers->shard);
     if (centers->own.data) mrc_matrix_destroy(centers->backend, &centers->own);
     memset(centers, 0, sizeof *centers);
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
-
-static mrc_pair pair_of(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b)
-{
-    return (mrc_pair){.kernel = centers->kernel, .x = a, .z = b, .origin = centers->origin};
-}
 
 static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
 {
@@ -110,7 +107,7 @@ static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t wi
 mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                 const mercer_matrix *w, const mercer_matrix *y, bool add)
 {
-    mrc_pair pair = pair_of(centers, a, b);
+    mrc_pair pair = mrc_points_pair(centers, a, b);
     count_product(centers, a->rows, b->rows, a->cols + w->cols);
     return centers->backend->ops->kernel_matmul(centers->backend, &pair, w, y, add);
 }
@@ -118,7 +115,7 @@ mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, co
 mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                               const mercer_matrix *k)
 {
-    mrc_pair pair = pair_of(centers, a, b);
+    mrc_pair pair = mrc_points_pair(centers, a, b);
     count_product(centers, a->rows, b->rows, a->cols);
     return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
 }
@@ -142,7 +139,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
     static const mrc_kept nothing = {0};
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
-        mrc_pair pair = pair_of(centers, x, &z);
+        mrc_pair pair = mrc_points_pair(centers, x, &z);
         int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
         count_product(centers, x->rows, z.rows, g->cols);
         count_product(centers, x->rows, again, x->cols);
@@ -213,7 +210,7 @@ static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_
 {
     predict_job *job = argument;
     mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), w = mrc_centers_part(centers, job->w, shard);
-    mrc_pair pair = pair_of(centers, job->x, &z);
+    mrc_pair pair = mrc_points_pair(centers, job->x, &z);
     count_product(centers, job->x->rows, z.rows, job->x->cols + w.cols);
     if (!job->kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &w, part, false);
     return centers->backend->ops->kernel_forward(centers->backend, &pair, &w, part, &job->kept[shard]);

@@ -10,7 +10,7 @@
  *
  *   batch       predictions: sum of m c;  temporary part: m c rows (T > 1);  ridge: sum of q c;  two flags
  *   projection  exact p c rows;   pcg: a pass p c rows, p (c + d x/e) if K(Z,Z) is not kept, and a sum of q c;
- *               bgs: a pass p (c + d x/e) rows and, for each block and once more, a sum of q c;   ep2: p (c + q + d x/e) rows
+ *               bgs: a pass p d x/e rows and, for each block, sums of b c and q c;   ep2: p (c + q + d x/e) rows
  *   epoch       n / m batches, their projections, and the validation's sum
  *
  * Seconds on the wire: bytes / bandwidth + rounds x latency. What all ranks compute alike (products with the preconditioner's
@@ -80,8 +80,9 @@ static void add_projection(wire *self, const mercer_plan *plan, const mercer_sha
     bool bgs = strcmp(plan->projector, "bgs") == 0;
     double block = bgs ? (double)plan->projector_block : fmin(p, 8192), blocks = ceil(p / fmax(block, 1));
     for (double i = 0; i < passes; i++) {
-        add_rows(self, p * (c * e + d * x + (bgs ? 0 : q * e)), blocks * (bgs ? 2 : 3));
-        for (double b = 0; b <= blocks && bgs; b++) add_sum(self, q * c * e);
+        add_rows(self, p * (d * x + (bgs ? 0 : (c + q) * e)), blocks * (bgs ? 1 : 3));
+        for (double b = 0; b < blocks && bgs; b++) add_sum(self, p / blocks * c * e), add_sum(self, q * c * e);
+        if (bgs) add_sum(self, q * c * e);
         add_sum(self, norm);
     }
 }
