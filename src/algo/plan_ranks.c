@@ -130,21 +130,31 @@ static void count_memory(mercer_rank_plan *out, const mercer_plan *plan, const m
 
 /* ---- The whole ------------------------------------------------------------------------------------------------ */
 
+/* Flops of the projections of an epoch: shared out, and done by every rank (factors of blocks). */
+static void count_projections(const mercer_plan *plan, const mercer_shape *shape, double batches, double *shared,
+                              double *alike)
+{
+    double p = (double)shape->centers, d = (double)shape->features, c = (double)shape->outputs;
+    double passes = ceil(batches / fmax(1, (double)plan->period)) * (double)plan->projector_passes;
+    bool bgs = strcmp(plan->projector, "bgs") == 0;
+    *shared = *alike = 0;
+    if (bgs) *shared = passes * p * p * (d + 2 * c); /* every pair once */
+    if (bgs) *alike = passes * p * pow((double)plan->projector_block, 2) / 3;
+    if (strcmp(plan->projector, "ep2") == 0) *shared = passes * 2 * p * p * (d + c);
+    if (strcmp(plan->projector, "pcg") == 0) *shared = passes * 2 * p * p * c;
+}
+
 static void count_seconds(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape, double batches)
 {
-    double n = (double)shape->samples, p = (double)shape->centers, c = (double)shape->outputs,
-           d = (double)shape->features;
-    double s = (double)plan->nystrom, all = plan->flops, rate = plan->seconds > 0 ? all / plan->seconds : 1;
-    double epochs = fmax(1, (double)plan->epochs);
-    double alike = 2 * n * s * (d + c) * (plan->period > 1 ? 2 : 1);       /* an epoch: every rank */
-    double set_up = 2 * s * s * d + 40 * s * s * (double)plan->eigenpairs; /* once: every rank */
-    double shared = fmax(0, all - set_up - epochs * alike) / epochs;       /* an epoch: shared out */
-    double projections = plan->period > 0 ? ceil(batches / (double)plan->period) : 0;
-    double passes = (double)plan->projector_passes * projections;
+    double n = (double)shape->samples, c = (double)shape->outputs, d = (double)shape->features;
+    double s = (double)plan->nystrom, rate = plan->seconds > 0 ? plan->flops / plan->seconds : 1;
+    double epochs = fmax(1, (double)plan->epochs), projecting, factors;
+    count_projections(plan, shape, batches, &projecting, &factors);
+    double alike = 2 * n * s * (d + c) * (plan->period > 1 ? 2 : 1) + factors; /* an epoch, every rank */
+    double set_up = 2 * s * s * d + 40 * s * s * (double)plan->eigenpairs;     /* once, every rank */
+    double shared = fmax(0, plan->flops - set_up - epochs * alike) / epochs;   /* an epoch, shared out */
     out->compute_seconds = (shared / out->ranks + alike) / rate;
-    out->projection_share = 0;
-    if (strcmp(plan->projector, "bgs") == 0 || strcmp(plan->projector, "ep2") == 0)
-        out->projection_share = passes * 2 * p * p * (d + c) / out->ranks / rate / fmax(out->compute_seconds, 1e-300);
+    out->projection_share = (projecting / out->ranks + factors) / rate / fmax(out->compute_seconds, 1e-300);
 }
 
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,
