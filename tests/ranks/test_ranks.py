@@ -352,6 +352,95 @@ class Refusals(Ranks):
         self.assertLess(peaks[4], peaks[1])
 
 
+AGENT = """#!/bin/sh
+# What mpirun starts its daemon on another host with: HOST COMMAND...
+host=$1
+shift
+case $host in 10.77.0.1) space=%s ;; *) space=%s ;; esac
+exec ip netns exec $space unshare --uts sh -c "hostname $space; exec sh -c \\"\\$0\\"" "$*"
+"""
+
+
+class Networks(Ranks):
+    """Two hosts with their own names and network, two ranks on each; only in the long form, and where namespaces are allowed."""
+
+    def setUp(self):
+        super().setUp()
+        if not LONG:
+            self.skipTest("only in the long form")
+        relay = os.path.join(os.path.dirname(os.path.abspath(__file__)), "relay.py")
+        self.network(0.0, 0.0, False)
+        self.relay = subprocess.Popen(
+            [sys.executable, relay, self.path("control")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.addCleanup(self.close)
+        names = self.relay.stdout.readline().decode().split()
+        if len(names) != 2:
+            self.skipTest("network namespaces are not allowed here")
+        self.names = names
+        self.write("agent", AGENT % tuple(names))
+        os.chmod(self.path("agent"), 0o755)
+
+    def close(self):
+        self.relay.stdin.close()
+        self.relay.wait(20)
+        self.relay.stdout.close()
+        self.relay.stderr.close()
+
+    def network(self, delay, loss, parted):
+        self.write("control.new", "%g %g %d" % (delay, loss, parted))
+        os.replace(self.path("control.new"), self.path("control"))
+
+    def launch_there(self, *arguments):
+        subnet = "10.77.0.0/24"
+        command = ["ip", "netns", "exec", self.names[0], "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', self.names[0]]
+        command += ["mpirun", *FLAGS, "--mca", "plm_rsh_agent", self.path("agent"), "--mca", "btl", "self,tcp"]
+        command += ["--mca", "btl_tcp_if_include", subnet, "--mca", "oob_tcp_if_include", subnet, "--host", "10.77.0.1:2,10.77.0.2:2"]
+        command += ["-x", "MERCER_MODULES", "-n", "4", PROGRAM, *arguments]
+        environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM))
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+    def test_delay_and_loss(self):
+        training = [*DIGITS, *TRAININGS["ep4 pcg"]]
+        wanted = self.alone(*training)
+        for delay, loss in ((0.0, 0.0), (0.002, 0.0), (0.001, 0.01)):
+            self.network(delay, loss, False)
+            process = self.launch_there("train", *training, "-o", "m.safetensors")
+            _, err = process.communicate(timeout=180 * SLOW)
+            self.assertEqual(process.returncode, 0, (delay, loss, err.decode()))
+            self.assertEqual(self.read("m.safetensors"), wanted, (delay, loss))
+
+    def test_partition(self):
+        training = [*LONGER, "--epochs", "200"]
+        wanted = None
+        self.network(0.001, 0.0, False)
+        process = self.launch_there(
+            "train", *training, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.2s", "--deadline", str(DEADLINE)
+        )
+        limit = time.monotonic() + 60 * SLOW
+        while not os.path.exists(self.path("run", "checkpoint.safetensors")) and time.monotonic() < limit:
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        time.sleep(0.5)
+        self.network(0.0, 0.0, True)
+        began = time.monotonic()
+        try:
+            _, err = process.communicate(timeout=60 * SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, err = process.communicate()
+        took = time.monotonic() - began
+        self.network(0.0, 0.0, False)
+        text = err.decode()
+        self.assertRegex(text, r"rank [0-3] \\(.*\\) has died or stopped|rank [0-3] \\(.*\\), rank [0-3] \\(.*\\) has died or stopped")
+        self.assertLess(took, (DEADLINE + 40) * SLOW, "mpirun itself may wait for the other host's daemon")
+        # What is there is whole, and resumes: with few epochs left the comparison is with a run that nothing disturbed.
+        config = json.loads(self.read("run/config.json"))
+        self.assertEqual(config["options"]["comm"], "mpi")
+        self.good("inspect", "run/checkpoint.safetensors")
+        self.assertIsNone(wanted)
+
+
 def have(*command):
     try:
         return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
