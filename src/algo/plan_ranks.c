@@ -33,13 +33,14 @@ typedef struct wire {
     double bytes, rounds; /* so far */
 } wire;
 
-static void add_sum(wire *self, double bytes)
+/* `times` sums of so many bytes each. */
+static void add_sums(wire *self, double bytes, double times)
 {
     if (self->ranks < 2 || bytes <= 0) return;
     bool one = bytes <= ONE_ROUND_BYTES;
-    self->bytes +=
-        one ? self->nodes * bytes * (self->ranks - 1) : (self->nodes + 1) * bytes * (self->ranks - 1) / self->ranks;
-    self->rounds += one ? 1 : 2;
+    self->bytes += times * (one ? self->nodes * bytes * (self->ranks - 1)
+                                : (self->nodes + 1) * bytes * (self->ranks - 1) / self->ranks);
+    self->rounds += times * (one ? 1 : 2);
 }
 
 static void add_rows(wire *self, double bytes, double rounds)
@@ -62,29 +63,25 @@ static void add_projection(wire *self, const mercer_plan *plan, const mercer_sha
     double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
     double q = (double)plan->projector_eigenpairs, passes = (double)plan->projector_passes;
     double strips = ceil(p / 4096), norm = 8 * c;
-    add_sum(self, norm);
-    add_sum(self, norm);
+    add_sums(self, norm, 2);
     if (strcmp(plan->projector, "exact") == 0) {
         add_rows(self, p * c * e, 1);
         return;
     }
     if (strcmp(plan->projector, "pcg") == 0) {
-        for (double i = 0; i <= passes; i++) {
-            add_sum(self, q * c * e), add_sum(self, norm);
-            if (i == passes) break;
-            add_rows(self, p * (c * e + (plan->cache_centers ? 0 : d * x)), strips * (plan->cache_centers ? 1 : 2));
-            add_sum(self, norm), add_sum(self, norm);
-        }
+        bool kept = plan->cache_centers;
+        add_sums(self, q * c * e, passes + 1);
+        add_sums(self, norm, 3 * passes + 1);
+        add_rows(self, passes * p * (c * e + (kept ? 0 : d * x)), passes * strips * (kept ? 1 : 2));
         return;
     }
     bool bgs = strcmp(plan->projector, "bgs") == 0;
     double block = bgs ? (double)plan->projector_block : fmin(p, 8192), blocks = ceil(p / fmax(block, 1));
-    for (double i = 0; i < passes; i++) {
-        add_rows(self, p * (d * x + (bgs ? 0 : (c + q) * e)), blocks * (bgs ? 1 : 3));
-        for (double b = 0; b < blocks && bgs; b++) add_sum(self, p / blocks * c * e), add_sum(self, q * c * e);
-        if (bgs) add_sum(self, q * c * e);
-        add_sum(self, norm);
-    }
+    add_sums(self, norm, passes);
+    add_rows(self, passes * p * (d * x + (bgs ? 0 : (c + q) * e)), passes * blocks * (bgs ? 1 : 3));
+    if (!bgs) return;
+    add_sums(self, p / blocks * c * e, passes * blocks);
+    add_sums(self, q * c * e, passes * (blocks + 1));
 }
 
 static double mean_nodes(int shards, int ranks)
@@ -170,9 +167,9 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     int64_t first;
     mrc_comm_rows(&comm, shape->centers, 0, &first, &out->centers_a_rank);
     wire batch = {.ranks = network->ranks, .nodes = mean_nodes(shards, network->ranks)}, projection = batch;
-    add_sum(&batch, m * c * e);
+    add_sums(&batch, m * c * e, 1);
     if (plan->period > 1) add_rows(&batch, m * c * e * (1 - 1 / (double)plan->period), 1);
-    if (plan->lambda > 0) add_sum(&batch, (double)plan->eigenpairs * c * e);
+    if (plan->lambda > 0) add_sums(&batch, (double)plan->eigenpairs * c * e, 1);
     add_flags(&batch, 2);
     bool projects = strcmp(plan->projector, "none") != 0;
     if (projects) add_projection(&projection, plan, shape, e, x);
@@ -180,8 +177,9 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     double projections = projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
     epoch.bytes = batches * batch.bytes + projections * projection.bytes;
     epoch.rounds = batches * batch.rounds + projections * projection.rounds;
-    double rows = (double)network->validation_rows, blocks = ceil(rows / 2048);
-    for (double i = 0; i < blocks; i++) add_sum(&epoch, fmin(2048, rows - i * 2048) * c * e);
+    double rows = (double)network->validation_rows, whole = floor(rows / 2048);
+    add_sums(&epoch, 2048 * c * e, whole);
+    add_sums(&epoch, (rows - 2048 * whole) * c * e, 1);
     double speed = network->bytes_per_second;
     out->batch_bytes = batch.bytes, out->projection_bytes = projection.bytes, out->epoch_bytes = epoch.bytes;
     out->batch_seconds = batch.bytes / speed + batch.rounds * latency;

@@ -42,7 +42,6 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
-    MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
     if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers: a model needs at least one");
     if (outputs < 1)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "outputs is %lld, it must be at least 1", (long long)outputs);
@@ -70,9 +69,27 @@ mercer_status mercer_model_create(mercer_model **out, mercer_context *context, c
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    mercer_model *model;
-    MRC_TRY(create(&model, context, NULL, kernel, centers, centers ? centers->rows : 0, outputs, weights));
+    mercer_model *model = NULL;
+    MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
+    MRC_TRY(create(&model, context, NULL, kernel, centers, centers->rows, outputs, weights));
     return finish(out, model);
+}
+
+/* Of this rank alone: whether all of them got so far is for the caller to find out. */
+static mercer_status create_share(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
+                                  const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
+{
+    mercer_context *context = comm->context;
+    int64_t first, rows;
+    MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
+    if (total < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld, a model needs centers", (long long)total);
+    mrc_comm_rows(comm, total, comm->rank, &first, &rows);
+    if (centers->rows != rows)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
+                        (long long)centers->rows, (long long)total, (long long)rows);
+    return create(out, context, comm, kernel, centers, total, outputs, weights);
 }
 
 mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
@@ -84,24 +101,11 @@ mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, 
     *out = NULL;
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
     mercer_model *model = NULL;
-    int64_t first, rows;
-    mercer_status status =
-        total < 1 ? mrc_fail(context, MERCER_ERROR_SHAPE, "total is %lld, a model needs centers", (long long)total)
-                  : MERCER_OK;
-    if (status == MERCER_OK) {
-        mrc_comm_rows(comm, total, comm->rank, &first, &rows);
-        if (centers && centers->rows != rows)
-            status = mrc_fail(context, MERCER_ERROR_SHAPE,
-                              "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share",
-                              (long long)centers->rows, (long long)total, (long long)rows);
-    }
-    if (status == MERCER_OK) status = create(&model, context, comm, kernel, centers, total, outputs, weights);
+    mercer_status status = create_share(&model, comm, kernel, centers, total, outputs, weights);
     status = mrc_comm_together(comm, status, "the model");
-    if (status != MERCER_OK) {
-        mrc_model_free(model);
-        return status;
-    }
-    return finish(out, model);
+    if (status == MERCER_OK && model) return finish(out, model);
+    mrc_model_free(model);
+    return status;
 }
 
 mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path)

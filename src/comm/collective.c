@@ -86,6 +86,7 @@ static char *sum_node(const tree *self, int level, int index, int64_t elements)
 {
     for (int i = 0; i < self->count; i++)
         if (self->nodes[i].level == level && self->nodes[i].index == index) return self->nodes[i].data;
+    if (level <= 0) return self->nodes[0].data; /* not met: every shard is known, by itself or in a larger node */
     char *left = sum_node(self, level - 1, 2 * index, elements);
     if ((int64_t)(2 * index + 1) << (level - 1) < self->all)
         add(self->dtype, left, sum_node(self, level - 1, 2 * index + 1, elements), elements);

@@ -37,8 +37,9 @@ typedef struct mpi_state {
     int *done;
     int *peers; /* of each request: the rank; -1 - rank for a send */
     int room;
-    double *alive; /* (ranks) when a rank last said that it waits */
-    int left;      /* the rank that was the first heard to leave, with these words at that time; -1: none */
+    double *alive;        /* (ranks) when a rank last said that it waits */
+    MPI_Request *telling; /* (ranks) the same, sent by this one */
+    int left;             /* the rank that was the first heard to leave, with these words at that time; -1: none */
     notice heard;
     double heard_at;
     notice last_words;
@@ -71,6 +72,7 @@ static void close_module(void *state, int orderly)
     free(self->done);
     free(self->peers);
     free(self->alive);
+    free(self->telling);
     free(self);
 }
 
@@ -100,12 +102,16 @@ static void open_module(void **state, int *rank, int *ranks, mrc_outcome *outcom
     *state = NULL;
     mpi_state *self = calloc(1, sizeof *self);
     int code = self ? start(self) : MPI_ERR_NO_MEM;
-    if (self && code == MPI_SUCCESS) self->alive = calloc((size_t)self->ranks, sizeof *self->alive);
-    if (!self || code != MPI_SUCCESS || !self->alive) {
+    if (self && code == MPI_SUCCESS) {
+        self->alive = calloc((size_t)self->ranks, sizeof *self->alive);
+        self->telling = malloc((size_t)self->ranks * sizeof *self->telling);
+    }
+    if (!self || code != MPI_SUCCESS || !self->alive || !self->telling) {
         fail(outcome, code != MPI_SUCCESS ? code : MPI_ERR_NO_MEM);
         if (self) close_module(self, 0);
         return;
     }
+    for (int r = 0; r < self->ranks; r++) self->telling[r] = MPI_REQUEST_NULL;
     *rank = self->rank;
     *ranks = self->ranks;
     *state = self;
@@ -144,9 +150,11 @@ static void tell_left(const mpi_state *self, mrc_outcome *outcome)
 static void tell_alive(mpi_state *self)
 {
     for (int r = 0; r < self->ranks; r++) {
-        MPI_Request request;
+        int sent = 1;
         if (r == self->rank) continue;
-        if (MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &request) == MPI_SUCCESS) MPI_Request_free(&request);
+        MPI_Test(&self->telling[r], &sent, MPI_STATUS_IGNORE);
+        /* A rank that does not take the last one will not take another. */
+        if (sent) MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &self->telling[r]);
     }
 }
 
@@ -161,10 +169,11 @@ static int make_room(mpi_state *self, int needed)
 {
     if (needed <= self->room) return 0;
     free(self->requests), free(self->statuses), free(self->done), free(self->peers);
-    self->requests = malloc((size_t)needed * sizeof *self->requests);
-    self->statuses = malloc((size_t)needed * sizeof *self->statuses);
-    self->done = malloc((size_t)needed * sizeof *self->done);
-    self->peers = malloc((size_t)needed * sizeof *self->peers);
+    size_t count = needed > 0 ? (size_t)needed : 1;
+    self->requests = malloc(count * sizeof *self->requests);
+    self->statuses = malloc(count * sizeof *self->statuses);
+    self->done = malloc(count * sizeof *self->done);
+    self->peers = malloc(count * sizeof *self->peers);
     self->room = self->requests && self->statuses && self->done && self->peers ? needed : 0;
     return self->room ? 0 : -1;
 }

@@ -91,10 +91,11 @@ static mercer_status sum_tensors(shared_file *self, char *digits)
     MRC_TRY(mrc_map_file(context, &map, self->temporary));
     XXH3_state_t *state = XXH3_createState();
     mercer_status status = state ? MERCER_OK : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
-    if (status == MERCER_OK && map.bytes != data_start(self) + data_end(self))
+    int64_t wanted = data_start(self) + data_end(self);
+    if (status == MERCER_OK && map.bytes != wanted)
         status =
             mrc_fail(context, MERCER_ERROR_IO, "%s: has %lld bytes here, rank 0 made it %lld; is the folder shared?",
-                     self->temporary, (long long)map.bytes, (long long)(data_start(self) + data_end(self)));
+                     self->temporary, (long long)map.bytes, (long long)wanted);
     for (int64_t i = self->comm->rank; i < self->writer.count && status == MERCER_OK; i += self->comm->ranks) {
         const mrc_placed *item = &self->writer.items[i];
         sum_bytes(&map, data_start(self) + item->begin, data_start(self) + item->end, state,
