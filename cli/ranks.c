@@ -6,10 +6,13 @@
 #include "job.h"
 #include "options.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct {
     mercer_comm *comm;
@@ -17,6 +20,7 @@ static struct {
     int rank, ranks;
     int mpi;
     int64_t memory;
+    double deadline;
     char blame[512]; /* the error that ends this rank */
 } job = {.ranks = 1};
 
@@ -92,6 +96,27 @@ static int agree_on_options(const cli_values *v)
     return code;
 }
 
+/* ---- Time limits -------------------------------------------------------------------------------------------------- */
+
+/* Joining and closing are the message-passing library's, which would wait for ever for a rank that is gone. */
+static void on_alarm(int number)
+{
+    static const char text[] = "mercer: the ranks did not find each other, or lost one at the end: no word within the "
+                               "deadline; the job ends\n";
+    (void)number;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _Exit(CLI_RANKS);
+    _Exit(CLI_RANKS);
+}
+
+static void set_limit(double seconds)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval timer = {.it_value.tv_sec = (time_t)ceil(seconds)};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 /* ---- Joining ------------------------------------------------------------------------------------------------------- */
 
 /* How a run that is resumed cut its centers: *shards as it was told, 0: by their number; *cut: 0 if it did not. */
@@ -145,7 +170,10 @@ static int join(cli_values *v, const mercer_comm_options *options)
     int code = cli_context(v, &context);
     if (code != CLI_OK) return code;
     job.context = context;
+    job.deadline = options->deadline > 0 ? options->deadline : 60;
+    set_limit(job.mpi ? job.deadline : 0);
     mercer_status status = mercer_comm_open(&job.comm, context, options);
+    set_limit(0);
     if (status != MERCER_OK) return cli_fail(context, status);
     mercer_comm_info info = {.struct_size = sizeof info};
     mercer_comm_query(job.comm, &info);
@@ -205,7 +233,9 @@ int cli_ranks_close(int code)
         nanosleep(&moment, NULL);
         fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
     }
+    if (job.ranks > 1) set_limit(job.deadline);
     mercer_comm_free(job.comm);
+    set_limit(0);
     mercer_context_free(job.context);
     job.comm = NULL;
     job.context = NULL;
