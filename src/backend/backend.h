@@ -34,6 +34,9 @@ struct mrc_backend {
     void *state;                /* the backend's own */
 };
 
+/* Rows in the form that a backend computes with: made once (pack_create, pack_rows), used in many products. */
+typedef struct mrc_packed mrc_packed;
+
 /* A kernel matrix K(X, Z) that is not stored: what the fused operations work on. */
 typedef struct mrc_pair {
     const mercer_kernel *kernel;
@@ -42,17 +45,20 @@ typedef struct mrc_pair {
     const double
         *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
+    const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
+    int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
 } mrc_pair;
 
 /*
  * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the
- * backend says how many of the p columns it kept there, as (m, columns) in the dtype of W. bytes == 0 keeps nothing:
- * all is recomputed.
+ * backend says how many of the p columns it kept there. They lie there as (m, columns) in the dtype of W or, if it
+ * says opaque, in a form of its own. bytes == 0 keeps nothing: all is recomputed.
  */
 typedef struct mrc_kept {
     void *memory;
     int64_t bytes;
     int64_t columns;
+    bool opaque;
 } mrc_kept;
 
 /* The sizes of a training, as far as they decide what operations hold beyond their operands. */
@@ -84,6 +90,7 @@ typedef struct mrc_capabilities {
     mercer_memory memory; /* where its matrices live */
     /* What it computes and moves in a second, roughly, for plans; 0: judged by the instruction set. */
     double rate, rate_double, bandwidth;
+    int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -125,6 +132,12 @@ struct mrc_backend_ops {
     /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
        compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
     mercer_status (*plain_product)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
+    /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
+       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
+    mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                 const double *origin, const mercer_matrix *like);
+    mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+    void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */

@@ -52,6 +52,26 @@ static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *ma
     return MERCER_OK;
 }
 
+static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                         const double *origin, const mercer_matrix *like)
+{
+    (void)backend, (void)kernel, (void)origin, (void)like;
+    *out = NULL;
+    return MERCER_OK;
+}
+
+static mercer_status default_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first,
+                                       const mercer_matrix *points)
+{
+    (void)backend, (void)packed, (void)first, (void)points;
+    return MERCER_OK;
+}
+
+static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
+{
+    (void)backend, (void)packed;
+}
+
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     bool to_half = to->dtype == MERCER_F16 && from->dtype == MERCER_F32;
@@ -251,6 +271,9 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->clear) ops->clear = default_clear;
     if (!ops->free_memory) ops->free_memory = default_free_memory;
     if (!ops->stage) ops->stage = default_stage;
+    if (!ops->pack_create) ops->pack_create = default_pack_create;
+    if (!ops->pack_rows) ops->pack_rows = default_pack_rows;
+    if (!ops->pack_free) ops->pack_free = default_pack_free;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;

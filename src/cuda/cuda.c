@@ -100,7 +100,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .memory = MERCER_CUDA,
                               .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
-                              .bandwidth = 3e12};
+                              .bandwidth = 3e12,
+                              .kept_size = backend->context->fast && mrc_cuda_of(backend)->hopper ? 2 : 4};
 }
 
 const mrc_backend_ops mrc_cuda_backend = {
@@ -122,6 +123,9 @@ const mrc_backend_ops mrc_cuda_backend = {
     .work_bytes = mrc_cuda_work_bytes,
     .plain_product = mrc_cuda_plain_product,
     .stage = mrc_cuda_stage,
+    .pack_create = mrc_cuda_pack_create,
+    .pack_rows = mrc_cuda_pack_rows,
+    .pack_free = mrc_cuda_pack_free,
     .kernel_eval = mrc_cuda_kernel_eval,
     .kernel_diagonal = mrc_cuda_kernel_diagonal,
     .row_sqnorms = mrc_cuda_row_sqnorms,

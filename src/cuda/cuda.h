@@ -166,6 +166,19 @@ bool mrc_cuda_is_fast(const mrc_backend *backend, const mrc_pair *pair, const me
 mercer_status mrc_cuda_fast_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
 
+/* Of a fast pair: forward that keeps K in half precision, and H = K(Z, X) G for the columns that were kept. */
+mercer_status mrc_cuda_fast_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept);
+mercer_status mrc_cuda_fast_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept);
+
+/* ---- packed.c ------------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                   const double *origin, const mercer_matrix *like);
+mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed);
+
 /* ---- product.c ----------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
