@@ -73,10 +73,10 @@ typedef struct run {
 } run;
 
 static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
-                       bool shifted, mrc_space *space, void *panel, void *norms, int32_t *start)
+                       bool centers, mrc_space *space, void *panel, void *norms, int32_t *start)
 {
     if (product->bytes)
-        mrc_pack_u8(product, source, first, count, width, shifted, panel, norms, start);
+        mrc_pack_u8(product, source, first, count, width, centers, panel, norms, start);
     else
         product->type->pack(product, source, first, count, width, space->staging, panel, norms);
 }
