@@ -50,7 +50,7 @@ function(mercer_apply_isa list_name)
       endif()
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_1}})
     endif()
-    if(source MATCHES "/src/(cpu/uk_[^/]*|core/normal|data/(augment|preprocess|preprocess_fit|synth_[a-z]*))\\.c$")
+    if(source MATCHES "/src/(cpu/uk_[^/]*|core/(normal|matrix)|data/(augment|preprocess|preprocess_fit|synth_[a-z]*))\\.c$")
       # Loops over elements, which are worth vectors. Neither flag changes a result: sqrt need not set errno,
       # and comparisons may be turned into masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)

@@ -39,7 +39,7 @@ typedef struct mrc_pair {
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
     const double
-        *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
+        *origin; /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
 } mrc_pair;
 
