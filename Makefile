@@ -48,7 +48,7 @@ bench: setup ## run every benchmark, beside NumPy, scikit-learn and PyTorch wher
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program"; fi; done
 	@set -e; for name in $(COMPARISONS); do $(COMPARE_PYTHON) bench/compare/$$name.py; done
 
-bench-results: setup ## the same as JSON lines in bench/results/
+bench-results: setup ## the same as JSON lines in bench/results/, and the tables of docs/performance.md
 	@$(MAKE) build
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then \
@@ -56,6 +56,9 @@ bench-results: setup ## the same as JSON lines in bench/results/
 	@set -e; for name in $(COMPARISONS); do \
 	  $(COMPARE_PYTHON) bench/compare/$$name.py --json >build/compare.jsonl; \
 	  if [ -s build/compare.jsonl ]; then mv build/compare.jsonl "bench/results/$$name.jsonl"; fi; done
+	@bench/profile.py --json >build/profile.jsonl; \
+	  if [ -s build/profile.jsonl ]; then mv build/profile.jsonl bench/results/; fi
+	@bench/report.py --write docs/performance.md
 
 check: ## format, static analysis and the project's own rules
 	@tools/setup check
