@@ -47,6 +47,8 @@ void cli_job_free(cli_job *job);
 
 /* The options of training that the command line has. */
 void cli_train_options(const cli_values *v, mercer_train_options *options);
+/* Whether training is done in the memory of a device. */
+int cli_job_on_device(const cli_job *job);
 /* The memory that training may use when the data, p centers with their weights, and the rest of the job have theirs.
    It is computed from sizes, so that a training that is resumed gets the same. */
 int64_t cli_job_memory_left(const cli_job *job, int64_t p);

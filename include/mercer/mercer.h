@@ -722,6 +722,17 @@ typedef struct mercer_shape {
 MERCER_API mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                            const mercer_train_options *options);
 
+/* How fast a machine is at products of a shape: X (samples, features), Z (centers, features), W (centers, outputs), for
+   benchmarks. Seconds are the best of a few runs. */
+typedef struct mercer_speed {
+    size_t struct_size;
+    double product;                /* seconds for K(X, Z) W, operands where the machine computes */
+    double plain;                  /* seconds for X Z' alone by its own library; 0: it has none for these sizes */
+    double to_device, from_device; /* bytes a second of copies; 0: there is no device */
+} mercer_speed;
+MERCER_API mercer_status mercer_measure(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
+                                        const mercer_shape *shape);
+
 /* Trains a model's weights. */
 typedef struct mercer_trainer mercer_trainer;
 

@@ -124,7 +124,8 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .heaviest = 1,
                            .halving = 1,
                            .decay = 1};
-    mercer_status status = create_fields(out, outputs);
+    mercer_status status = mrc_points_pack(centers, &system->points, 0, system->points.rows);
+    if (status == MERCER_OK) status = create_fields(out, outputs);
     if (status == MERCER_OK) status = create_scratch(out, outputs);
     if (status != MERCER_OK) mrc_iteration_destroy(out);
     return status;
@@ -134,10 +135,12 @@ void mrc_iteration_destroy(mrc_iteration *self)
 {
     if (!self->centers) return;
     mrc_backend *backend = self->centers->backend;
+    mrc_points_forget(self->centers, &self->points);
+    mrc_points_forget(self->centers, &self->system->points);
     mercer_matrix *const all[] = {&self->alpha,  &self->c,       &self->sum,    &self->left,    &self->h,
                                   &self->theta,  &self->average, &self->points, &self->weights, &self->sample_weights,
                                   &self->values, &self->f,       &self->g,      &self->ks,      &self->u,
-                                  &self->du,     &self->x};
+                                  &self->du};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
     backend->ops->free(backend, self->sample_kept.memory);
     memset(self, 0, sizeof *self);
@@ -155,18 +158,8 @@ static mercer_status clear(mrc_iteration *self, const mercer_matrix *a)
 static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *batch)
 {
     mercer_batch local = *batch;
-    if (self->x.data) local.X = mrc_rows(&self->x, 0, batch->X.rows);
+    local.X = self->x;
     return local;
-}
-
-static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
-{
-    mrc_backend *backend = self->centers->backend;
-    if (backend->ops->capabilities(backend).memory == batch->X.memory) return MERCER_OK;
-    if (!self->x.data)
-        MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
-    mercer_matrix to = mrc_rows(&self->x, 0, batch->X.rows);
-    return backend->ops->copy(backend, &to, &batch->X);
 }
 
 /* F = f(X_m): the weights' part, then the temporary parts. */
@@ -176,12 +169,15 @@ static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, con
     mrc_backend *backend = centers->backend;
     MRC_TRY(mrc_passes_forward(self->passes, batch, &self->alpha, f));
     if (self->temporary == 0) return MERCER_OK;
+    /* Those that have come since the last time; all of them after a change from outside. */
+    MRC_TRY(mrc_points_pack(centers, &self->points, self->packed, self->temporary - self->packed));
+    self->packed = self->temporary;
     mercer_matrix points = mrc_rows(&self->points, 0, self->temporary),
                   weights = mrc_rows(&self->weights, 0, self->temporary);
     MRC_TRY(mrc_points_matmul(centers, &batch->X, &points, &weights, f, true));
     if (self->system->q == 0) return MERCER_OK;
     mercer_matrix part = mrc_rows(&self->g, 0, batch->X.rows);
-    mrc_pair pair = {centers->kernel, &batch->X, &self->system->points, centers->origin};
+    mrc_pair pair = mrc_points_pair(centers, &batch->X, &self->system->points);
     centers->flops += 2.0 * (double)(batch->X.rows * self->system->s) * (double)(batch->X.cols + f->cols);
     MRC_TRY(backend->ops->kernel_forward(backend, &pair, &self->sample_weights, &part, &self->sample_kept));
     return backend->ops->axpby(backend, 1, &part, 1, f);
@@ -192,7 +188,7 @@ mercer_status mrc_iteration_look(mrc_iteration *self, const mercer_batch *batch,
     double start = mrc_seconds();
     mercer_matrix f = mrc_rows(&self->f, 0, batch->X.rows);
     self->sample_kept.columns = 0;
-    MRC_TRY(take_in(self, batch));
+    MRC_TRY(self->centers->backend->ops->stage(self->centers->backend, &batch->X, &self->x));
     mercer_batch local = local_batch(self, batch);
     MRC_TRY(forward(self, &local, &f));
     *result = (mrc_loss){0};
@@ -208,7 +204,7 @@ static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *
     mrc_backend *backend = centers->backend;
     const mrc_eigensystem *system = self->system;
     if (system->q == 0) return MERCER_OK;
-    mrc_pair pair = {centers->kernel, &batch->X, &system->points, centers->origin};
+    mrc_pair pair = mrc_points_pair(centers, &batch->X, &system->points);
     int64_t width = g->cols + (self->sample_kept.columns == system->s ? 0 : batch->X.cols);
     centers->flops += 2.0 * (double)(batch->X.rows * system->s) * (double)width;
     MRC_TRY(backend->ops->kernel_transpose(backend, &pair, g, &self->ks, &self->sample_kept));
@@ -370,7 +366,7 @@ mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *looke
 
 static mercer_status drop_temporary(mrc_iteration *self)
 {
-    self->temporary = self->pending = 0;
+    self->temporary = self->pending = self->packed = 0;
     MRC_TRY(clear(self, &self->sum));
     MRC_TRY(clear(self, &self->sample_weights));
     return clear(self, &self->values);

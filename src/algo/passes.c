@@ -21,12 +21,19 @@ static int64_t block_bytes(const mrc_passes *passes, int shard, int64_t rows)
     return rows * passes->centers->shard[shard].rows * mrc_dtype_size(passes->centers->real);
 }
 
+/* The largest room that is of use: products may keep whole tiles of centers. */
+static int64_t most_room(const mrc_passes *passes, int shard)
+{
+    return mrc_round_up(passes->centers->shard[shard].rows, 256) * passes->most_rows *
+           mrc_dtype_size(passes->centers->real);
+}
+
 static mercer_status create_room(mrc_passes *passes, int64_t keep_bytes)
 {
     mrc_centers *centers = passes->centers;
     for (int i = 0; i < centers->shards; i++) {
         double share = centers->z.rows ? (double)centers->shard[i].rows / (double)centers->z.rows : 0;
-        int64_t bytes = mrc_min(block_bytes(passes, i, passes->most_rows), (int64_t)((double)keep_bytes * share));
+        int64_t bytes = mrc_min(most_room(passes, i), (int64_t)((double)keep_bytes * share));
         if (bytes <= 0) continue;
         MRC_TRY(
             centers->backend->ops->alloc(centers->backend, &passes->kept[i].memory, bytes, "a batch's kernel block"));
@@ -112,7 +119,7 @@ static mercer_status read_cache(mrc_passes *passes, const mercer_batch *batch)
         mercer_matrix block = kept_block(passes, i, batch->X.rows);
         if (block.cols == 0) continue; /* a rank without centers has no room either */
         MRC_TRY(backend->ops->gather_rows(backend, &block, &passes->cache[i], batch->rows));
-        passes->kept[i].columns = block.cols;
+        passes->kept[i].columns = block.cols, passes->kept[i].opaque = false;
     }
     return MERCER_OK;
 }
@@ -155,7 +162,7 @@ mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, 
     MRC_TRY(mrc_centers_predict(centers, &batch->X, w, f, passes->kept));
     if (!passes->cached || !batch->rows) return MERCER_OK;
     for (int i = 0; i < centers->shards; i++)
-        if (passes->kept[i].columns < centers->shard[i].rows) return MERCER_OK;
+        if (passes->kept[i].columns < centers->shard[i].rows || passes->kept[i].opaque) return MERCER_OK;
     MRC_TRY(write_cache(passes, batch));
     if (passes->cache[0].dtype != centers->real) MRC_TRY(read_cache(passes, batch)); /* as rounded as it will be */
     /* The fused product sums in another order than the stored block does. A row's prediction must not depend on whether

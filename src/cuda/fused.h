@@ -57,7 +57,13 @@ typedef struct mrc_fused_job {
     float *sums;          /* (units, m, columns) scratch */
     mercer_matrix y;      /* (m, c) f32 or f64 */
     int add;
+    void *kept;           /* NULL, or (m, kept_columns) f16: K times 2^15 for the first centers is left here */
+    int64_t kept_columns; /* whole tiles */
 } mrc_fused_job;
+
+/* y = or += the sums (units, rows of y, columns) of packed weights with kernel values times 2^15. */
+cudaError_t mrc_fused_add_units(cudaStream_t stream, const float *sums, int64_t units, int columns,
+                                const float *factors, mercer_matrix y, int add);
 
 /* cudaErrorNotSupported where the device has no such instructions, or the kernel no fused form. */
 cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job);

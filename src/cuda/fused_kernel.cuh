@@ -93,6 +93,9 @@ struct fused_arguments {
     float scale;
     const void *x_norms, *z_norms;
     float *sums;
+    uint32_t *kept; /* (m, kept_pairs) pairs of halves, or NULL */
+    int32_t kept_tiles;
+    int64_t kept_pairs;
 };
 
 struct alignas(8) barriers {
@@ -167,11 +170,13 @@ static __device__ __forceinline__ void multiply_points(const fused_arguments &jo
     release_stage(empty + before * 8);
 }
 
-/* Y += profile(S) W for one tile. */
-template <int KERNEL, int COLUMNS, typename Rows>
+/* Y += profile(S) W for one tile. KEEP: the values also go to keep0 and keep1, this thread's places in its two rows (NULL
+   behind the last row of X): a quad of threads writes 16 bytes in a row, two parts of a pair fill a sector. */
+template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void weigh(const Rows &rows, typename Rows::dot (&dots)[128],
                                              float (&sums)[COLUMNS / 2], const char *norms, uint32_t weights,
-                                             typename Rows::norm x_norm0, typename Rows::norm x_norm1)
+                                             typename Rows::norm x_norm0, typename Rows::norm x_norm1, uint32_t *keep0,
+                                             uint32_t *keep1)
 {
     typedef typename Rows::norm norm;
     const norm *z_norms = (const norm *)norms + 2 * (threadIdx.x % 4);
@@ -187,6 +192,13 @@ static __device__ __forceinline__ void weigh(const Rows &rows, typename Rows::do
             values[2 * pair + 1] = two_halves(rows.template value<KERNEL>(dots[4 * j + 2], x_norm1, z0),
                                               rows.template value<KERNEL>(dots[4 * j + 3], x_norm1, z1));
         }
+        if (KEEP) {
+#pragma unroll
+            for (int pair = 0; pair < 8; pair++) {
+                if (keep0) keep0[4 * (part * 8 + pair)] = values[2 * pair];
+                if (keep1) keep1[4 * (part * 8 + pair)] = values[2 * pair + 1];
+            }
+        }
         wgmma_begin();
 #pragma unroll
         for (int k = 0; k < 4; k++)
@@ -197,7 +209,7 @@ static __device__ __forceinline__ void weigh(const Rows &rows, typename Rows::do
     wgmma_wait<0>();
 }
 
-template <int KERNEL, int COLUMNS, typename Rows>
+template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void compute(const fused_arguments &job, uint32_t stages, uint32_t weights,
                                                const char *norms, uint32_t marks, int row_block, int unit,
                                                int first_tile, int end_tile)
@@ -218,7 +230,13 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
     for (int tile = first_tile; tile < end_tile; tile++) {
         multiply_points(job, dots, stages, full, empty, group, stage, parity);
         barrier_wait(marks + offsetof(barriers, weights_full), weights_parity);
-        weigh<KERNEL, COLUMNS>(rows, dots, sums, norms, weights, x_norm0, x_norm1);
+        uint32_t *keep0 = NULL, *keep1 = NULL;
+        if (KEEP && tile < job.kept_tiles) {
+            uint32_t *place = job.kept + (int64_t)row * job.kept_pairs + tile * (MRC_FUSED_CENTERS / 2) + lane % 4;
+            if (row < job.m) keep0 = place;
+            if (row + 8 < job.m) keep1 = place + 8 * job.kept_pairs;
+        }
+        weigh<KERNEL, COLUMNS, KEEP>(rows, dots, sums, norms, weights, x_norm0, x_norm1, keep0, keep1);
         if (lane == 0) barrier_arrive(marks + offsetof(barriers, weights_empty));
         weights_parity ^= 1;
     }
@@ -237,7 +255,7 @@ template <int COLUMNS> static constexpr int fused_shared_bytes(void)
     return 1024 + STAGES * STAGE_BYTES + COLUMNS * MRC_FUSED_CENTERS * 2 + NORM_BYTES + (int)sizeof(barriers);
 }
 
-template <int KERNEL, int COLUMNS, typename Rows>
+template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     fused(const __grid_constant__ CUtensorMap x_map, const __grid_constant__ CUtensorMap z_map,
           const __grid_constant__ CUtensorMap w_map, const fused_arguments job)
@@ -271,8 +289,8 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
                                  end_tile);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        compute<KERNEL, COLUMNS, Rows>(job, stages, weights, base + (norms - stages), marks, row_block, unit,
-                                       first_tile, end_tile);
+        compute<KERNEL, COLUMNS, KEEP, Rows>(job, stages, weights, base + (norms - stages), marks, row_block, unit,
+                                             first_tile, end_tile);
     }
     cluster_sync(); /* nobody leaves while another may still signal its barriers */
 }
