@@ -3,7 +3,7 @@
 """profile.py [--json] [--filter TEXT]: in which functions products and trainings spend their time, by `perf record -e cpu-clock`.
 
 Samples of a clock, so it runs in virtual machines without hardware counters. Samples in the kernel and, for products, in the BLAS that
-the benchmark runs beside them are left out; shares are of the rest. Without perf it says so and ends with status 0.
+the benchmark runs beside them are left out; shares are of the rest. Without perf, or leave to use it, it says so and ends with status 0.
 """
 import argparse
 import json
@@ -62,7 +62,11 @@ def main():
     for name, (program, *arguments), without_blas in CASES:
         if options.filter not in name or ("mnist" in name and not os.environ.get("MERCER_DATA")):
             continue
-        total, found = shares([os.path.join(options.build, "bench", program), *arguments], without_blas)
+        try:
+            total, found = shares([os.path.join(options.build, "bench", program), *arguments], without_blas)
+        except subprocess.CalledProcessError as error:
+            print(f"profile.py: {name}: {error}", file=sys.stderr)
+            continue
         top = [(share, symbol) for share, symbol in found[:SHOWN] if share >= LEAST]
         if options.json:
             print(json.dumps({"bench": "profile", "case": name, "samples": total,
