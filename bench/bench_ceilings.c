@@ -211,7 +211,7 @@ int main(int argc, char **argv)
     const mrc_ukernels *uk = &self.uk;
     double rounds = 2e-9 * ROUNDS * DEPTH, f32 = rounds * uk->mr_f32 * uk->nr_f32,
            f64 = rounds / 2 * uk->mr_f64 * uk->nr_f64,
-           u8 = rounds * (uk->group_u8 == 2 ? 2 : 4) * uk->mr_u8 * uk->nr_u8, values = 1e-6 * (ROUNDS / 10) * TILE;
+           u8 = rounds * (uk->group_u8 == 2 ? 2 : 4) * uk->mr_u8 * uk->nr_u8, values = 1e-7 * ROUNDS * TILE;
     if (!options.json)
         printf("%-28s %8s %12s %12s  %-18s %8s\n", "ceilings", "threads", "best", "median", "unit", "speed-up");
     run_both(&self, &options, "micro-kernel f32", "GFLOP/s", dot_f32, f32, false);

@@ -9,8 +9,10 @@
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
-#if defined(MERCER_AMX)
+#if defined(MERCER_X86)
 #include <cpuid.h>
+#endif
+#if defined(MERCER_AMX)
 #include <sys/syscall.h>
 #endif
 
@@ -38,6 +40,15 @@ const char *mrc_isa_names(void)
     return "scalar, avx2, avx512, avx512vnni, amx";
 }
 
+#if defined(MERCER_X86)
+/* Conversions of halves; not every compiler's builtin knows the name. Its registers are those of AVX2. */
+static bool have_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 #if defined(MERCER_AMX)
 /*
  * Tiles and their byte products, bits 24 and 25 of leaf 7; the operating system saves tile state, bits 17 and 18 of XCR0; and it gives this
@@ -64,8 +75,7 @@ mrc_isa mrc_isa_best(void)
 {
 #if defined(MERCER_X86)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
-        return MRC_ISA_SCALAR;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !have_f16c()) return MRC_ISA_SCALAR;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return MRC_ISA_AVX2;
