@@ -4,7 +4,7 @@
 
 The composed version is what one writes without a fused product: distances from one matrix product, kernel values in place in separate
 passes over the stored matrix, and a second product. Its passes work in place, so it allocates nothing but that matrix. The fused product
-is timed by build/bench/bench_matmul between the repeats, so that a busy machine hurts both alike; ratios are medians. Packages that are
+is timed by build/bench/bench_matmul (median of 3) between the repeats, so that a busy machine hurts both alike; ratios are medians. Packages that are
 missing are left out; without any, the program says so and ends with status 0.
 """
 import argparse
@@ -72,7 +72,7 @@ def make_torch(kind, m, p, d):
 
 
 def fused_seconds(program, kind, d, quick):
-    command = [program, "--json", "--repeats", "1", "--filter", f"{kind} d={d}"] + (["--quick"] if quick else [])
+    command = [program, "--json", "--repeats", "3", "--filter", f"{kind} d={d}"] + (["--quick"] if quick else [])
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     for line in lines:
         entry = json.loads(line)
