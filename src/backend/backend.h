@@ -43,7 +43,7 @@ typedef struct mrc_pair {
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
     const double
-        *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
+        *origin; /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
     const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
     int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
