@@ -118,10 +118,19 @@ mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, c
 /* ---- A pass over the data ------------------------------------------------------------------------------------ */
 
 typedef enum pass_kind {
+    PASS_FIRST, /* alpha = 0;       g = W y */
     PASS_BEGIN, /* v = alpha;       g = [W y | W (y - f)] */
     PASS_STEP,  /* v = d;           g = W f */
     PASS_BOTH   /* v = [d | alpha]; g = [W f_d | W (y - f_alpha)] */
 } pass_kind;
+
+/* fit[j] += column j of x times column j of y, unless fit is NULL. */
+static mercer_status add_fit(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *y, double *fit)
+{
+    MRC_TRY(self->backend->ops->column_dots(self->backend, x, y, self->sums));
+    for (int64_t j = 0; j < self->c && fit; j++) fit[j] += self->sums[j];
+    return MERCER_OK;
+}
 
 /* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
 static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
@@ -132,6 +141,11 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
     mercer_matrix left = half_of(g, self->c, 0), right = half_of(g, self->c, 1);
     if (kind == PASS_STEP) return batch->weights ? backend->ops->scale_rows(backend, g, batch->weights) : MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, &y, &batch->Y));
+    if (kind == PASS_FIRST) {
+        MRC_TRY(backend->ops->copy(backend, g, &y));
+        if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
+        return add_fit(self, &y, g, fit);
+    }
     if (kind == PASS_BEGIN) {
         MRC_TRY(backend->ops->copy(backend, &left, &y));
         MRC_TRY(backend->ops->copy(backend, &right, &f));
@@ -139,9 +153,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
     MRC_TRY(backend->ops->axpby(backend, 1, &y, -1, &right));
     MRC_TRY(backend->ops->copy(backend, &y, &right));
     if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
-    MRC_TRY(backend->ops->column_dots(backend, &y, &right, self->sums));
-    for (int64_t j = 0; j < self->c && fit; j++) fit[j] += self->sums[j];
-    return MERCER_OK;
+    return add_fit(self, &y, &right, fit);
 }
 
 /* sum += h, or sum = h, in double; both serves as scratch. */
@@ -159,12 +171,14 @@ static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const 
 static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 {
     mrc_judge *judge = self->judge;
-    int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, out = kind == PASS_STEP ? c : 2 * c, rows = self->v.rows;
+    bool begin = kind == PASS_FIRST || kind == PASS_BEGIN;
+    int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, rows = self->v.rows;
+    int64_t out = kind == PASS_BEGIN || kind == PASS_BOTH ? 2 * c : c;
     mercer_matrix v = mrc_shaped(&self->v, rows, in), h = mrc_shaped(&self->h, rows, out),
                   sum = mrc_shaped(&self->sum, rows, out);
     bool first = true;
     for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
-    if (kind == PASS_BEGIN) self->mass = 0;
+    if (begin) self->mass = 0;
     MRC_TRY(mrc_stream_restart(judge->stream, 0));
     for (;;) {
         mercer_batch batch;
@@ -172,12 +186,13 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         int64_t m = batch.X.rows;
         if (m == 0) break;
         mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
-        MRC_TRY(mrc_passes_forward(judge->passes, &batch, &v, &f));
+        MRC_TRY(kind == PASS_FIRST ? mrc_passes_load(judge->passes, &batch)
+                                   : mrc_passes_forward(judge->passes, &batch, &v, &f));
         MRC_TRY(residuals(self, kind, &batch, &g, fit));
         MRC_TRY(mrc_passes_transpose(judge->passes, &batch, &g, &h));
         MRC_TRY(accumulate(self, &h, &sum, first));
         first = false;
-        for (int64_t i = 0; i < m && kind == PASS_BEGIN; i++) self->mass += batch.weights ? batch.weights[i] : 1;
+        for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
     }
     if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
     mercer_matrix all = mrc_shaped(&self->both, self->p, out);
@@ -231,6 +246,13 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
     return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
 }
 
+/* The type that kernel values have in the passes: of the cache, if there is one. */
+static mercer_dtype value_type(const mrc_normal *self)
+{
+    const mrc_passes *passes = self->judge->passes;
+    return passes->cached ? passes->cache[0].dtype : self->centers->real;
+}
+
 static mercer_status factor(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
@@ -245,7 +267,7 @@ static mercer_status factor(mrc_normal *self)
     if (status == MERCER_OK) status = mrc_spd_factor(centers, &job, &self->l, &relative, &mean);
     if (relative > least) self->judge->jitter = relative;
     self->shift = relative * mean;
-    self->rounding = mrc_rounding_penalty(centers, mean, self->mass);
+    self->rounding = mrc_rounding_penalty(value_type(self), mean, self->mass);
     if (status == MERCER_OK) status = factor_again(self, &z, relative, mean);
     mrc_matrix_destroy(backend, &memory);
     return status;
@@ -263,8 +285,12 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
     mrc_backend *backend = self->backend;
     mercer_matrix own = own_rows(self, alpha), v = mrc_shaped(&self->v, self->v.rows, self->c);
     mercer_matrix left = half_of(&self->both, self->c, 0), right = half_of(&self->both, self->c, 1);
+    bool zero = true; /* the usual start: nothing to predict, and r = b */
+    MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, self->sums));
+    for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
     MRC_TRY(backend->ops->copy(backend, &v, &own));
-    MRC_TRY(pass(self, PASS_BEGIN, fit));
+    MRC_TRY(pass(self, zero ? PASS_FIRST : PASS_BEGIN, fit));
+    if (zero) left = right = mrc_shaped(&self->both, self->p, self->c);
     MRC_TRY(backend->ops->copy(backend, b, &left));
     MRC_TRY(backend->ops->copy(backend, r, &right));
     if (self->mass <= 0) return MERCER_OK; /* b = 0: nothing to solve */

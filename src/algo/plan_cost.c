@@ -118,12 +118,24 @@ void mrc_plan_iteration_cost(mrc_planner *self)
 
 /* ---- Judges -------------------------------------------------------------------------------------------------- */
 
+/* Rows that conjugate gradients read at a time: in host memory so few that their block stays in the processor's cache
+   between the two products with it. */
+static int64_t read_rows(const mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    mrc_backend *backend = request->context->backend;
+    int64_t rows = MRC_READ_ROWS;
+    bool host = !backend || backend->ops->capabilities(backend).memory == MERCER_HOST;
+    while (host && rows > FEWEST_READ_ROWS && rows * request->p * self->real_size > READ_BLOCK_BYTES) rows /= 2;
+    return mrc_min(rows, request->n);
+}
+
 bool mrc_plan_judge(mrc_planner *self, bool direct)
 {
     const mrc_plan_request *request = self->request;
     mercer_plan *shown = self->shown;
     double n = (double)request->n, p = (double)request->p, d = (double)request->d, c = (double)request->c;
-    shown->batch = mrc_min(MRC_READ_ROWS, request->n);
+    shown->batch = direct ? mrc_min(MRC_READ_ROWS, request->n) : read_rows(self);
     shown->epochs = direct ? 1 : self->options->epochs > 0 ? self->options->epochs : CG_STEPS;
     snprintf(shown->projector, sizeof shown->projector, "none");
     int64_t own = direct ? mrc_judge_direct_bytes(request->p, request->c, shown->batch)
@@ -135,8 +147,13 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
     self->plan->keep_bytes = direct ? 0 : mrc_min(block, left / 2);
     left -= self->plan->keep_bytes;
     int64_t cache = request->n * request->p * self->real_size + request->n;
-    shown->cache_data = !direct && self->options->cache != MERCER_OFF && request->rows_known &&
-                        self->plan->keep_bytes == block && cache <= left * 9 / 10;
+    int64_t half = request->n * request->p * 2 + request->n;
+    bool may = !direct && self->options->cache != MERCER_OFF && request->rows_known && self->plan->keep_bytes == block;
+    shown->cache_data = may && cache <= left * 9 / 10;
+    /* Large caches are read at the speed of memory: half the bytes, half the time (see normal.c for what they cost). */
+    if (may && request->real == MERCER_F32 && request->bounded && half <= left * 9 / 10 &&
+        (!shown->cache_data || cache > HALF_CACHE_BYTES))
+        shown->cache_data = MRC_CACHE_HALF, cache = half;
     shown->cache_centers = 1;
     shown->bytes = base + self->plan->keep_bytes + (shown->cache_data ? cache : 0);
     double steps = (double)shown->epochs, doubles, singles, bytes = 0;

@@ -11,7 +11,10 @@ enum {
     CG_STEPS = 30,
     BLOCK_DEFAULT = 2500,
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
-    TILE_BYTES = 6 << 20     /* scratch of a worker in the fused products, a generous share */
+    FEWEST_READ_ROWS = 256,
+    READ_BLOCK_BYTES = 24 << 20,
+    HALF_CACHE_BYTES = 256 << 20, /* what conjugate gradients keep of K(X,Z) is in half precision from here on */
+    TILE_BYTES = 6 << 20          /* scratch of a worker in the fused products, a generous share */
 };
 
 typedef struct mrc_planner {

@@ -88,7 +88,8 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
     bool direct = strcmp(plan->solver, "direct") == 0;
     mrc_state nothing = {0}; /* direct keeps that it has begun: it starts again from there */
     MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
-                              plan->cache_data ? self->n : 0, self->centers.real));
+                              plan->cache_data ? self->n : 0,
+                              plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : self->centers.real));
     mercer_matrix start = mrc_rows(self->target.weights, self->centers.first, self->centers.z.rows);
     MRC_TRY(self->backend->ops->copy(self->backend, alpha, &start));
     if (direct)

@@ -102,7 +102,9 @@ const mrc_backend_ops mrc_cpu_backend = {
     .cholesky = mrc_cpu_cholesky,
     .triangular_solve = mrc_cpu_triangular_solve,
     .gather_rows = mrc_cpu_gather_rows,
+    .scatter_rows = mrc_cpu_scatter_rows,
     .scatter_add_rows = mrc_cpu_scatter_add_rows,
+    .rows_product = mrc_cpu_rows_product,
     .axpby = mrc_cpu_axpby,
     .column_dots = mrc_cpu_column_dots,
 };
