@@ -53,10 +53,10 @@ typedef struct cg_state {
     bool begun, progress, broken;
 } cg_state;
 
-int64_t mrc_judge_cg_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
+int64_t mrc_judge_cg_bytes(const mrc_cg_size *size)
 {
-    double vectors = 8.0 * (VECTORS * (double)p * (double)c + SCALARS * (double)c) + 64 * 8;
-    double bytes = vectors + (double)mrc_normal_bytes(p, c, batch, lambda);
+    double vectors = 8.0 * (VECTORS * (double)size->p + SCALARS) * (double)size->c + 64 * 8;
+    double bytes = vectors + (double)mrc_normal_bytes(size);
     return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
@@ -356,8 +356,15 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha)
     mrc_centers *centers = judge->centers;
     cg_state self = {.judge = judge, .backend = centers->backend, .out = alpha};
     judge->steps_done = 0, judge->relative_gradient = 0, judge->jitter = 0, judge->stalled = false;
-    MRC_TRY(mrc_judge_check_memory(judge, "cg",
-                                   mrc_judge_cg_bytes(centers->p, judge->c, judge->passes->most_rows, judge->lambda)));
+    mrc_cg_size size = {.p = centers->p,
+                        .d = centers->z.cols,
+                        .c = judge->c,
+                        .batch = judge->passes->most_rows,
+                        .lambda = judge->lambda,
+                        .deflation = judge->deflation,
+                        .real_size = mrc_dtype_size(centers->real),
+                        .point_size = mrc_dtype_size(centers->z.dtype)};
+    MRC_TRY(mrc_judge_check_memory(judge, "cg", mrc_judge_cg_bytes(&size)));
     mercer_status status = allocate(&self);
     if (status == MERCER_OK) status = iterate(&self);
     release(&self);

@@ -34,19 +34,21 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */
 
-int64_t mrc_normal_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
+int64_t mrc_normal_bytes(const mrc_cg_size *size)
 {
-    double size = (double)p, width = (double)c;
-    double second = size * ((lambda > 0 ? size : 0.0) + 2.0), sample = size * (MRC_SHIFT_SAMPLES + 1.0);
-    double doubles =
-        size * (size + 8.0 * width + 1.0) + fmax(second, sample) + 4.0 * (double)batch * width + 2.0 * width;
-    return 8 * doubles < 9e18 ? (int64_t)(8 * doubles) + 64 * 12 : INT64_MAX;
+    double p = (double)size->p, c = (double)size->c;
+    double second = p * ((size->lambda > 0 ? p : 0.0) + 2.0), sample = p * (MRC_SHIFT_SAMPLES + 1.0);
+    double factors = 8 * (p * p + fmax(second, sample));
+    if (size->deflation.basis > 0)
+        factors =
+            (double)mrc_deflated_bytes(&size->deflation, size->p, size->d, size->c, size->real_size, size->point_size);
+    double bytes = factors + 8 * (p * (8.0 * c + 1.0) + 4.0 * (double)size->batch * c + 2.0 * c);
+    return bytes < 9e18 ? (int64_t)bytes + 64 * 12 : INT64_MAX;
 }
 
 static mercer_status allocate(mrc_normal *self)
@@ -88,6 +90,7 @@ void mrc_normal_destroy(mrc_normal *self)
     mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->sum, &self->v,
                             &self->h, &self->f,      &self->y,    &self->g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
+    mrc_deflated_destroy(&self->deflated);
     mrc_free(self->centers->context, self->ids);
     mrc_free(self->centers->context, self->scale);
     memset(self, 0, sizeof *self);
@@ -205,12 +208,13 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 static mercer_status add_penalty(mrc_normal *self, double sign, const mercer_matrix *x, const mercer_matrix *y,
                                  const mercer_matrix *work)
 {
+    mrc_backend *backend = self->backend;
     double lambda = self->judge->lambda;
     if (lambda > 0) {
-        MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, x, 0, work));
-        MRC_TRY(mrc_counted_gemm(self->centers, false, false, sign * lambda, &self->l, work, 1, y));
+        MRC_TRY(mrc_normal_times_kernel(self, x, work));
+        MRC_TRY(backend->ops->axpby(backend, sign * lambda, work, 1, y));
     }
-    return self->backend->ops->axpby(self->backend, sign * (self->rounding - lambda * self->shift), x, 1, y);
+    return backend->ops->axpby(backend, sign * self->rounding, x, 1, y);
 }
 
 mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work)
@@ -218,65 +222,20 @@ mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, d
     mrc_backend *backend = self->backend;
     double lambda = self->judge->lambda;
     MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, out));
-    for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding - lambda * self->shift;
+    for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding;
     if (lambda <= 0) return MERCER_OK;
-    MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, alpha, 0, work));
-    MRC_TRY(backend->ops->column_dots(backend, work, work, self->sums));
+    MRC_TRY(mrc_normal_times_kernel(self, alpha, work));
+    MRC_TRY(backend->ops->column_dots(backend, alpha, work, self->sums));
     for (int64_t j = 0; j < self->c; j++) out[j] = fmax(out[j] + lambda * self->sums[j], 0);
     return MERCER_OK;
 }
 
 /* ---- The equations ------------------------------------------------------------------------------------------- */
 
-/* The preconditioner's second factor, or the first one again: see above. z: all centers; mean: of K(z, z). */
-static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, double relative, double mean)
-{
-    double lambda = self->judge->lambda, t;
-    mrc_spd job = {.points = z, .what = "K(Z, Z)"};
-    MRC_TRY(mrc_normal_shift(self, z, &t));
-    mrc_log(self->centers->context, MERCER_LOG_DEBUG, "conjugate gradients: shift %.3e of the preconditioner",
-            t / mean);
-    if (lambda > 0) {
-        job.shift = lambda * (double)self->p / self->mass + t;
-        MRC_TRY(mrc_matrix_create(self->backend, &self->ridged, self->p, self->p, MERCER_F64, "the preconditioner"));
-        return mrc_spd_factor(self->centers, &job, &self->ridged, &relative, NULL);
-    }
-    if (t <= self->shift) return MERCER_OK;
-    job.shift = t / 2;
-    return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
-}
-
-/* The type that kernel values have in the passes: of the cache, if there is one. */
-static mercer_dtype value_type(const mrc_normal *self)
-{
-    const mrc_passes *passes = self->judge->passes;
-    return passes->cached ? passes->cache[0].dtype : self->centers->real;
-}
-
-static mercer_status factor(mrc_normal *self)
-{
-    mrc_centers *centers = self->centers;
-    mrc_backend *backend = self->backend;
-    mercer_matrix memory, z;
-    double eps = centers->real == MERCER_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    double least = fmin(fmax(sqrt(eps), 8 * (double)self->p * eps), 0.01), relative = least, mean = 0;
-    mercer_status status = mrc_centers_gather_all(centers, &memory, &z);
-    mrc_spd job = {.points = &z, .what = "K(Z, Z)"};
-    if (status == MERCER_OK)
-        status = mrc_matrix_create(backend, &self->l, self->p, self->p, MERCER_F64, "the factor of K(Z, Z)");
-    if (status == MERCER_OK) status = mrc_spd_factor(centers, &job, &self->l, &relative, &mean);
-    if (relative > least) self->judge->jitter = relative;
-    self->shift = relative * mean;
-    self->rounding = mrc_rounding_penalty(value_type(self), mean, self->mass);
-    if (status == MERCER_OK) status = factor_again(self, &z, relative, mean);
-    mrc_matrix_destroy(backend, &memory);
-    return status;
-}
-
 mercer_status mrc_normal_resume(mrc_normal *self, double mass)
 {
     self->mass = mass;
-    return mass > 0 ? factor(self) : MERCER_OK;
+    return mass > 0 ? mrc_normal_factor(self) : MERCER_OK;
 }
 
 mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
@@ -294,7 +253,7 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
     MRC_TRY(backend->ops->copy(backend, b, &left));
     MRC_TRY(backend->ops->copy(backend, r, &right));
     if (self->mass <= 0) return MERCER_OK; /* b = 0: nothing to solve */
-    MRC_TRY(factor(self));
+    MRC_TRY(mrc_normal_factor(self));
     return add_penalty(self, -1, alpha, r, work);
 }
 
@@ -337,11 +296,4 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
         MRC_TRY(add_penalty(self, -1, alpha, r, work));
     }
     return add_penalty(self, 1, d, q, work);
-}
-
-mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
-{
-    MRC_TRY(self->backend->ops->copy(self->backend, z, r));
-    MRC_TRY(mrc_spd_solve(self->centers, &self->l, z));
-    return mrc_spd_solve(self->centers, self->judge->lambda > 0 ? &self->ridged : &self->l, z);
 }

@@ -4,6 +4,7 @@
 #ifndef MRC_ALGO_PLAN_H
 #define MRC_ALGO_PLAN_H
 
+#include "algo/deflated.h"
 #include "algo/iteration.h"
 
 /* Rows of a batch where the data are only read: by judges, by polishing, by passes that look for a maximum. */
@@ -51,7 +52,8 @@ typedef struct mrc_plan {
     const mrc_preset *preset;
     const mrc_projector_ops *projector; /* NULL: none needed */
     mrc_projector_options projector_options;
-    int64_t keep_bytes; /* room for a batch's kernel block */
+    mrc_deflation deflation; /* of conjugate gradients; basis 0: an exact factor */
+    int64_t keep_bytes;      /* room for a batch's kernel block */
     int64_t budget;
 } mrc_plan;
 

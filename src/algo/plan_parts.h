@@ -11,11 +11,17 @@ enum {
     CG_STEPS = 30,
     BLOCK_DEFAULT = 2500,
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
+    DEFLATED_DEGREE = 2,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
+    FEWEST_SAMPLE = 500,
+    LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */
     FEWEST_READ_ROWS = 256,
     READ_BLOCK_BYTES = 24 << 20,
     HALF_CACHE_BYTES = 256 << 20, /* what conjugate gradients keep of K(X,Z) is in half precision from here on */
     TILE_BYTES = 6 << 20          /* scratch of a worker in the fused products, a generous share */
 };
+
+/* The exact preconditioner takes fewer steps, if not many. */
+#define PREFER_EXACT 1.5
 
 typedef struct mrc_planner {
     const mrc_plan_request *request;

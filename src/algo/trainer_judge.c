@@ -63,6 +63,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .lambda = self->options.lambda,
                        .steps = steps,
                        .tolerance = CG_TOLERANCE,
+                       .deflation = self->plan.deflation,
                        .monitor = direct || polishing ? NULL : watch,
                        .monitor_user = &monitor,
                        .memory = self->plan.budget,
