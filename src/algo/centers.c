@@ -123,6 +123,14 @@ mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, cons
     return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
 }
 
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to)
+{
+    mrc_pair pair = pair_of(centers, a, b);
+    count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
+    return centers->backend->ops->kernel_rows(centers->backend, &pair, w, y, to);
+}
+
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c)
 {

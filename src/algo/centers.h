@@ -91,6 +91,9 @@ mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, co
 /* K(A, B) stored, K f32 or f64. */
 mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                               const mercer_matrix *k);
+/* The same into rows of a stored matrix, whose room is for backends that need it; and Y = K(A, B) W unless w is NULL. */
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to);
 /* C = alpha op(A) op(B) + beta C, counted. */
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);

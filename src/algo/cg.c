@@ -113,10 +113,9 @@ static bool any_active(const cg_state *self)
     return total(self, self->active) > 0;
 }
 
-/* z = M^-1 r; the largest sqrt(r'z / size) over active columns; freezes those that have arrived. */
-static mercer_status measure(cg_state *self, bool freeze, double *largest)
+/* The largest sqrt(r'z / size) over active columns, z = M^-1 r; freezes those that have arrived. */
+static mercer_status judge_columns(cg_state *self, bool freeze, double *largest)
 {
-    MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
     MRC_TRY(dots(self, &self->r, &self->z, self->mixed));
     *largest = 0;
     for (int64_t j = 0; j < self->judge->c; j++) {
@@ -126,6 +125,13 @@ static mercer_status measure(cg_state *self, bool freeze, double *largest)
         if (freeze && relative <= self->judge->tolerance) self->active[j] = 0;
     }
     return MERCER_OK;
+}
+
+/* The same, with z found first. */
+static mercer_status measure(cg_state *self, bool freeze, double *largest)
+{
+    MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
+    return judge_columns(self, freeze, largest);
 }
 
 /* J = fit + penalty, when loss holds the fit. */
@@ -166,7 +172,8 @@ static mercer_status start(cg_state *self)
     MRC_TRY(add_penalty(self, &self->z));
     MRC_TRY(mrc_normal_precondition(&self->normal, b, &self->z));
     MRC_TRY(dots(self, b, &self->z, self->size));
-    MRC_TRY(measure(self, true, &judge->relative_gradient));
+    if (!self->normal.from_zero) MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z)); /* else r = b */
+    MRC_TRY(judge_columns(self, true, &judge->relative_gradient));
     self->best_loss = total(self, self->loss);
     self->period = FIRST_REFRESH;
     MRC_TRY(backend->ops->copy(backend, &self->best, &self->alpha));

@@ -114,23 +114,12 @@ mercer_status mrc_deflated_apply(mrc_deflated *self, const mercer_matrix *x)
 
 /* ---- The basis ----------------------------------------------------------------------------------------------- */
 
-/* F = K U, and K to where it is stored, some rows at a time. u: all rows of U. */
+/* F = K U, and K to where it is stored. u: all rows of U. */
 static mercer_status evaluate(mrc_deflated *self, const mercer_matrix *z, const mercer_matrix *u)
 {
     mrc_centers *centers = self->centers;
-    mrc_backend *backend = centers->backend;
-    for (int64_t first = 0; first < centers->z.rows; first += ROOM) {
-        int64_t rows = mrc_min(ROOM, centers->z.rows - first);
-        mercer_matrix x = mrc_rows(&centers->z, first, rows), f = mrc_rows(&self->f, first, rows),
-                      to = mrc_rows(&self->k, first, rows), from = mrc_rows(&self->room, 0, rows);
-        mrc_pair pair = {.kernel = centers->kernel, .x = &x, .z = z, .origin = centers->origin};
-        mrc_kept kept = {.memory = from.data, .bytes = rows * centers->p * mrc_dtype_size(centers->real)};
-        centers->flops += 2.0 * (double)rows * (double)centers->p * (double)(x.cols + u->cols);
-        MRC_TRY(backend->ops->kernel_forward(backend, &pair, u, &f, &kept));
-        if (kept.columns < centers->p) MRC_TRY(mrc_points_eval(centers, &x, z, &from));
-        MRC_TRY(backend->ops->copy(backend, &to, &from));
-    }
-    return MERCER_OK;
+    mrc_stored to = {.k = &self->k, .count = self->k.rows, .room = &self->room};
+    return mrc_points_store(centers, &centers->z, z, u, &self->f, &to);
 }
 
 /* The columns of a field times v (q, k) f64. */

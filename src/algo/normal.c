@@ -244,10 +244,11 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
     mrc_backend *backend = self->backend;
     mercer_matrix own = own_rows(self, alpha), v = mrc_shaped(&self->v, self->v.rows, self->c);
     mercer_matrix left = half_of(&self->both, self->c, 0), right = half_of(&self->both, self->c, 1);
-    bool zero = true; /* the usual start: nothing to predict, and r = b */
+    bool zero = true; /* the usual start: nothing to predict */
     MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, self->sums));
     for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
     MRC_TRY(backend->ops->copy(backend, &v, &own));
+    self->from_zero = zero;
     MRC_TRY(pass(self, zero ? PASS_FIRST : PASS_BEGIN, fit));
     if (zero) left = right = mrc_shaped(&self->both, self->p, self->c);
     MRC_TRY(backend->ops->copy(backend, b, &left));

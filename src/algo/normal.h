@@ -19,6 +19,7 @@ typedef struct mrc_normal {
     mrc_deflated deflated; /* instead of both, if the judge says so */
     double shift;          /* delta: small, for the preconditioner only */
     double rounding;       /* rho */
+    bool from_zero;        /* it began with alpha = 0: r = b */
     double mass;           /* sum of the sample weights */
     mercer_matrix both;    /* (p, 2c) f64 scratch */
     mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */

@@ -105,16 +105,22 @@ static bool has_room(const mrc_passes *passes, int64_t rows)
     return true;
 }
 
-/* K(X_m, Z) of a batch into the cache, by way of the kept room. */
+/* The rows of a batch in a rank's cache. room: its view of the kept room, which must live as long. */
+static mrc_stored stored_rows(const mrc_passes *passes, int shard, const mercer_batch *batch, mercer_matrix *room)
+{
+    *room = kept_block(passes, shard, batch->X.rows);
+    return (mrc_stored){
+        .k = &passes->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = passes->again};
+}
+
+/* K(X_m, Z) of a batch into the cache. */
 static mercer_status fill_cache(mrc_passes *passes, const mercer_batch *batch)
 {
     mrc_centers *centers = passes->centers;
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, batch->X.rows);
-        mercer_matrix z = mrc_rows(&centers->z, centers->shard[i].offset, centers->shard[i].rows);
-        if (block.cols == 0) continue; /* a rank without centers has no room either */
-        MRC_TRY(mrc_points_eval(centers, &batch->X, &z, &block));
-        MRC_TRY(centers->backend->ops->scatter_rows(centers->backend, &passes->cache[i], &block, batch->rows));
+        mercer_matrix room, z = mrc_rows(&centers->z, centers->shard[i].offset, centers->shard[i].rows);
+        mrc_stored stored = stored_rows(passes, i, batch, &room);
+        if (z.rows > 0) MRC_TRY(mrc_points_store(centers, &batch->X, &z, NULL, NULL, &stored));
     }
     for (int64_t row = 0; row < batch->X.rows; row++) passes->have[batch->rows[row]] = 1;
     return MERCER_OK;
@@ -127,14 +133,6 @@ mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch)
     for (int i = 0; i < passes->centers->shards; i++) passes->kept[i].columns = 0;
     if (!passes->from_cache || all_cached(passes, batch)) return MERCER_OK;
     return fill_cache(passes, batch);
-}
-
-/* The rows of a batch in a rank's cache. room: its view of the kept room, which must live as long. */
-static mrc_stored stored_rows(const mrc_passes *passes, int shard, const mercer_batch *batch, mercer_matrix *room)
-{
-    *room = kept_block(passes, shard, batch->X.rows);
-    return (mrc_stored){
-        .k = &passes->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = passes->again};
 }
 
 typedef struct predict_job {

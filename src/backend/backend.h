@@ -150,6 +150,10 @@ struct mrc_backend_ops {
                                   const int64_t *rows);
     mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                       const int64_t *rows, double factor);
+    /* The rows that stored names become K(X, Z), one for each row of X, in its type (f16: of values in float); and Y =
+       K(X, Z) W in the same go unless w is NULL. */
+    mercer_status (*kernel_rows)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                 const mercer_matrix *y, const mrc_stored *stored);
     /* Y = K W or, transposed, Y = K' W for the rows that stored names; W and Y f32 or f64, of one type. */
     mercer_status (*rows_product)(mrc_backend *backend, const mrc_stored *stored, bool transpose,
                                   const mercer_matrix *w, const mercer_matrix *y);

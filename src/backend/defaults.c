@@ -192,6 +192,31 @@ static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer
     return MERCER_OK;
 }
 
+static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                         const mercer_matrix *y, const mrc_stored *stored)
+{
+    const mrc_backend_ops *ops = backend->ops;
+    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
+        int64_t count = mrc_min(stored->room->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->room, 0, count), x = mrc_rows(pair->x, first, count);
+        mrc_pair part = *pair;
+        part.x = &x;
+        MRC_TRY(ops->kernel_eval(backend, &part, &block));
+        if (w) {
+            mercer_matrix y_part = mrc_rows(y, first, count);
+            mrc_gemm job = {false, false, 1, 0, &block, w, &y_part};
+            MRC_TRY(ops->gemm(backend, &job));
+        }
+        if (stored->rows) {
+            MRC_TRY(ops->scatter_rows(backend, stored->k, &block, stored->rows + first));
+        } else {
+            mercer_matrix to = mrc_rows(stored->k, first, count);
+            MRC_TRY(ops->copy(backend, &to, &block));
+        }
+    }
+    return MERCER_OK;
+}
+
 mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
                                        const mercer_matrix *w, const mercer_matrix *y)
 {
@@ -279,6 +304,7 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->gather_rows) ops->gather_rows = default_gather_rows;
     if (!ops->scatter_rows) ops->scatter_rows = default_scatter_rows;
     if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
+    if (!ops->kernel_rows) ops->kernel_rows = default_kernel_rows;
     if (!ops->rows_product) ops->rows_product = mrc_default_rows_product;
     if (!ops->axpby) ops->axpby = default_axpby;
     if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
