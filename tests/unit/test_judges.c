@@ -336,8 +336,8 @@ static void test_bytes(void **state)
         int64_t before = self.context.bytes_peak = self.context.bytes_now;
         assert_succeeds(&self.context, call(&self.judge, &self.alpha));
         int64_t held = self.context.bytes_peak - before;
-        int64_t said =
-            variant < 2 ? mrc_judge_direct_bytes(96, C, BATCH) : mrc_judge_cg_bytes(96, C, BATCH, data.lambda);
+        mrc_cg_size size = {.p = 96, .c = C, .batch = BATCH, .lambda = data.lambda};
+        int64_t said = variant < 2 ? mrc_judge_direct_bytes(96, C, BATCH) : mrc_judge_cg_bytes(&size);
         assert_that(held <= said && (double)held >= 0.95 * (double)said, "%s: %lld held, %lld said",
                     judges[variant / 2].name, (long long)held, (long long)said);
         close_bench(&self);
