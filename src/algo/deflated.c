@@ -34,7 +34,7 @@
 
 enum { ROOM = 512, POWERS = 6, SEED = 5 };
 
-#define WORST_ERROR 0.6
+#define WORST_ERROR 0.5
 #define MARGIN      1.1
 
 void mrc_deflated_destroy(mrc_deflated *self)

@@ -6,7 +6,7 @@
  *   Y = K' W   strips of 16 or 32 columns in parallel, all their sums in registers; 512 rows, then on in double
  *
  * 2 m p c flops, and m p values from memory: with c of about 10 on processors with AVX-512 both take equally long. BLAS packs K for
- * that, which costs more than the product. Sums run in 16 float chains of at most 512 products (uk_rows_body.h), in double from
+ * that, which costs more than the product. Sums run in 16 float chains of at most 1024 products (uk_rows_body.h), in double from
  * there on, whatever the number of threads.
  */
 #include "core/matrix.h"
@@ -19,7 +19,7 @@
 enum {
     ROWS_EACH = 32,
     CHUNK = 512,
-    CHUNKS_A_CHAIN = 16,
+    CHUNKS_A_CHAIN = 32,
     ROWS_A_CHAIN = 512,
     STRIPS_EACH = 8,
     MOST_GROUP = 12,
@@ -148,7 +148,8 @@ static void sums_of_strip(const rows_job *self, transpose_space *space, int64_t 
 {
     const int strip = self->uk->rows_strip;
     const int64_t width = mrc_min(strip, self->p - k), all = (int64_t)n * strip;
-    for (int64_t i = 0; i < all; i++) space->totals[i] = 0;
+    const bool once = self->m <= ROWS_A_CHAIN; /* the usual: one chain, nothing to add up */
+    for (int64_t i = 0; i < all; i++) space->totals[i] = space->sums[i] = 0;
     for (int64_t row = 0; row < self->m; row += ROWS_A_CHAIN) {
         int64_t rows = mrc_min(ROWS_A_CHAIN, self->m - row);
         const void *const *from = self->rows + row;
@@ -162,11 +163,12 @@ static void sums_of_strip(const rows_job *self, transpose_space *space, int64_t 
         }
         self->uk->rows_sums(self->half, n, rows, from, width < strip ? 0 : k, self->packed + first * self->m + row * n,
                             space->sums);
-        for (int64_t i = 0; i < all; i++) space->totals[i] += (double)space->sums[i];
+        for (int64_t i = 0; i < all && !once; i++) space->totals[i] += (double)space->sums[i];
     }
     for (int64_t i = 0; i < width; i++) {
         float *out = mrc_row(self->y, k + i);
-        for (int j = 0; j < n; j++) out[first + j] = (float)space->totals[j * strip + i];
+        for (int j = 0; j < n; j++)
+            out[first + j] = once ? space->sums[j * strip + i] : (float)space->totals[j * strip + i];
     }
 }
 

@@ -12,6 +12,7 @@
 #define UK_TWO                0
 #define UK_STRIP              16
 #define UK_AHEAD              8
+#define UK_AHEAD_COLUMNS      512
 #define UK_ZERO()             _mm256_setzero_ps()
 #define UK_LOAD(address)      _mm256_loadu_ps(address)
 #define UK_LOAD_HALF(address) _mm256_cvtph_ps(_mm_loadu_si128((const void *)(address)))

@@ -12,6 +12,7 @@
 #define UK_TWO                1
 #define UK_STRIP              32
 #define UK_AHEAD              8
+#define UK_AHEAD_COLUMNS      512
 #define UK_ZERO()             _mm512_setzero_ps()
 #define UK_LOAD(address)      _mm512_loadu_ps(address)
 #define UK_LOAD_HALF(address) _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(address)))

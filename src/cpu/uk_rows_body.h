@@ -5,7 +5,7 @@
  *   UK_DOTS, UK_SUMS     the functions                      UK_VECTOR      a vector of float
  *   UK_LANES             its length, a divisor of 16        UK_GROUP       most outputs at a time
  *   UK_TWO               1: two rows share their weights    UK_STRIP       columns of a strip, at most 32
- *   UK_AHEAD             rows to prefetch
+ *   UK_AHEAD, UK_AHEAD_COLUMNS   rows and columns to prefetch
  *   UK_ZERO(), UK_LOAD(address), UK_LOAD_HALF(address), UK_STORE(address, v), UK_FILL(scalar), UK_FMA(a, b, c)
  *
  *   dots   sums_rj[l] += sum over k = l (mod 16) of row_r[k] v_j[k]        16 chains of FMAs for each row and output
@@ -43,6 +43,9 @@ static inline UK_ALWAYS void dots_of(bool half, int rows, int n, int64_t count, 
         for (int r = 0; r < rows; r++)
 #pragma GCC unroll 16
             for (int q = 0; q < UK_PARTS; q++) row[r][q] = load_stored(half, from[r], k + q * UK_LANES);
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; r++) /* what the next call reads of the same rows */
+            __builtin_prefetch((const char *)from[r] + (k + UK_AHEAD_COLUMNS) * (half ? 2 : 4), 0, 2);
 #pragma GCC unroll 16
         for (int j = 0; j < n; j++)
 #pragma GCC unroll 16

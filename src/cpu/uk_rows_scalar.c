@@ -13,6 +13,7 @@
 #define UK_TWO                0
 #define UK_STRIP              16
 #define UK_AHEAD              8
+#define UK_AHEAD_COLUMNS      512
 #define UK_ZERO()             0.0f
 #define UK_LOAD(address)      (*(address))
 #define UK_LOAD_HALF(address) mrc_half_to_float(*(address))
