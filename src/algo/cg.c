@@ -15,7 +15,8 @@
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_judge_cg_bytes.
  *
- * Stops: |r|_{M^-1} <= tolerance |b|_{M^-1} in every column; steps; the monitor; rounding (GIVE_UP times in a row the
+ * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself, of
+ * which r' M^-1 r tells (it is r' A^-1 r = J - min J for M = A); steps; the monitor; rounding (GIVE_UP times in a row the
  * residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad is not
  * positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
  *
@@ -122,7 +123,8 @@ static mercer_status judge_columns(cg_state *self, bool freeze, double *largest)
         if (self->active[j] == 0) continue;
         double relative = sqrt(fmax(self->mixed[j], 0) / self->size[j]);
         *largest = isnan(relative) ? HUGE_VAL : fmax(*largest, relative);
-        if (freeze && relative <= self->judge->tolerance) self->active[j] = 0;
+        bool enough = self->mixed[j] * self->normal.weight <= self->judge->slack * self->loss[j];
+        if (freeze && (relative <= self->judge->tolerance || enough)) self->active[j] = 0;
     }
     return MERCER_OK;
 }

@@ -27,6 +27,7 @@ typedef struct mrc_judge {
     double lambda;
     int64_t steps;    /* cg: most steps */
     double tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below, in every column */
+    double slack; /* cg: a column has arrived, too, when J can fall by no more than that share of itself; 0: never */
     mrc_deflation deflation; /* cg: how it is preconditioned; basis 0: by the exact factor of K(Z,Z) */
     mrc_judge_monitor monitor;
     void *monitor_user;

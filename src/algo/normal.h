@@ -19,6 +19,7 @@ typedef struct mrc_normal {
     mrc_deflated deflated; /* instead of both, if the judge says so */
     double shift;          /* delta: small, for the preconditioner only */
     double rounding;       /* rho */
+    double weight;         /* p / w: what z in precondition lacks of M^-1 r */
     bool from_zero;        /* it began with alpha = 0: r = b */
     double mass;           /* sum of the sample weights */
     mercer_matrix both;    /* (p, 2c) f64 scratch */
@@ -50,7 +51,7 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
                                const mercer_matrix *work);
 /* The preconditioner, for the total weight that is known by now (normal_factor.c). */
 mercer_status mrc_normal_factor(mrc_normal *self);
-/* z = M^-1 r, up to a constant factor. */
+/* z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
 /* out = K(Z,Z) x for (p, c) f64. */
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);

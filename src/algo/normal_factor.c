@@ -73,6 +73,7 @@ static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
 
 mercer_status mrc_normal_factor(mrc_normal *self)
 {
+    self->weight = (double)self->p / self->mass;
     mercer_matrix memory, z;
     mercer_status status = mrc_centers_gather_all(self->centers, &memory, &z);
     if (status == MERCER_OK) status = self->judge->deflation.basis > 0 ? deflate(self, &z) : factor(self, &z);

@@ -9,7 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-#define CG_TOLERANCE 1e-4 /* relative preconditioned gradient: far below what a test error can show */
+/* What a test error can show is far above both: predictions on the samples to a thousandth of the labels, or the objective to a
+   thousandth of itself. Polishing goes further. */
+#define CG_TOLERANCE     1e-3
+#define CG_SLACK         1e-3
+#define POLISH_TOLERANCE 1e-4
 
 typedef struct watcher {
     mrc_trainer *trainer;
@@ -62,7 +66,8 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .c = alpha->cols,
                        .lambda = self->options.lambda,
                        .steps = steps,
-                       .tolerance = CG_TOLERANCE,
+                       .tolerance = polishing ? POLISH_TOLERANCE : CG_TOLERANCE,
+                       .slack = polishing ? 0 : CG_SLACK,
                        .deflation = self->plan.deflation,
                        .monitor = direct || polishing ? NULL : watch,
                        .monitor_user = &monitor,
