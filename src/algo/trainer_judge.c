@@ -9,11 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* What a test error can show is far above both: predictions on the samples to a thousandth of the labels, or the objective to a
-   thousandth of itself. Polishing goes further. */
-#define CG_TOLERANCE     1e-3
-#define CG_SLACK         1e-3
-#define POLISH_TOLERANCE 1e-4
+/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise, and the
+   share of the objective that is still to be gained. Polishing is exact work. */
+#define CG_TOLERANCE 1e-4
+#define CG_SLACK     1e-3
 
 typedef struct watcher {
     mrc_trainer *trainer;
@@ -66,7 +65,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .c = alpha->cols,
                        .lambda = self->options.lambda,
                        .steps = steps,
-                       .tolerance = polishing ? POLISH_TOLERANCE : CG_TOLERANCE,
+                       .tolerance = CG_TOLERANCE,
                        .slack = polishing ? 0 : CG_SLACK,
                        .deflation = self->plan.deflation,
                        .monitor = direct || polishing ? NULL : watch,
