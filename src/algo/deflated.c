@@ -8,9 +8,9 @@
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
  * h_k: the polynomial of degree k that meets h in the k + 1 Chebyshev nodes of [a, b], in Newton's form. For tau = 0 its
- * error |1 - l h_k(l)| on [a, b] is at most 1 / T_{k+1}((b + a) / (b - a)), the least there is. b: the largest eigenvalue
- * of R, by a few power iterations, and a tenth more. a: half the mean eigenvalue of R, tr(R) / (p - q). k: the first for which that
- * error is 0.6 or less, at most 8. Eigenvalues below a count as if they were about a.
+ * error |1 - l h_k(l)| on [a, b] is at most 1 / T_{k+1}((b + a) / (b - a)), the least there is. [a, b] is the spectrum of R as
+ * 8 steps of Lanczos from c random vectors see it: b the largest Ritz value and a tenth more, a the mean of the smallest
+ * ones. k: the first for which that error is 1/3 or less, at most 8. Eigenvalues below a count as if they were about a.
  *
  * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor guess costs steps, nothing else. With U
  * exact P is h(K) but for the polynomial's error; the projections I - F G' make it insensitive to how exact U is, which a
@@ -32,10 +32,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROOM = 512, POWERS = 6, SEED = 5 };
+enum { ROOM = 512, LANCZOS = 8, SEED = 5 };
 
-#define WORST_ERROR 0.5
+#define WORST_ERROR 0.33
 #define MARGIN      1.1
+#define WIDEST      1000.0 /* b / a: beyond, no polynomial of degree 8 is of use */
 
 void mrc_deflated_destroy(mrc_deflated *self)
 {
@@ -56,7 +57,8 @@ int64_t mrc_deflated_bytes(const mrc_deflation *options, int64_t p, int64_t d, i
     mrc_coarse_bytes(p, d, options->sample, options->basis, real_size, point_size, &held, &peak);
     double stored = (double)p * (double)p * (double)mrc_dtype_size(options->stored);
     double room = (double)mrc_min(ROOM, p) * (double)p * (double)real_size;
-    double working = (3.0 * (double)p + 2.0 * (double)q) * (double)c * (double)real_size + 8.0 * (double)(p + q);
+    double working = (3.0 * (double)p + 2.0 * (double)q) * (double)c * (double)real_size + 8.0 * (double)(p + 2 * q) +
+                     8.0 * (2.0 * LANCZOS + 1) * (double)c;
     /* U, then F beside it, then a product of one of them; eigenvectors of U'F. */
     double basis = 3.0 * (double)p * (double)q * (double)real_size + (double)(q * q) * (8.0 * 3 + (double)real_size);
     double bytes = fmax((double)(held + peak), stored + room + working + basis) + 64 * 16;
@@ -182,8 +184,8 @@ static mercer_status make_basis(mrc_deflated *self, double *theta)
 
 /* ---- The polynomial ------------------------------------------------------------------------------------------ */
 
-/* The largest eigenvalue of R, from below: of c random vectors, after some powers of it. */
-static mercer_status largest_of_rest(mrc_deflated *self, double *sums, double *largest)
+/* t = c random vectors, without what they have in the span of G (G'G = Theta^-1), of length 1. */
+static mercer_status draw_vectors(mrc_deflated *self, const double *theta, double *sums)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -195,16 +197,79 @@ static mercer_status largest_of_rest(mrc_deflated *self, double *sums, double *l
         for (int64_t j = 0; j < c; j++)
             mrc_store(&host, i, j, mrc_random_normal(stream, (uint64_t)((centers->first + i) * c + j)));
     MRC_TRY(mrc_host_close(backend, &self->t, &host, true, MERCER_OK));
-    for (int time = 0; time < POWERS; time++) {
-        MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->t, sums));
-        for (int64_t j = 0; j < c; j++) sums[j] = sums[j] > 0 ? 1 / sqrt(sums[j]) : 0;
-        MRC_TRY(backend->ops->scale_columns(backend, &self->t, sums));
-        MRC_TRY(times_rest(self));
-        MRC_TRY(backend->ops->copy(backend, &self->t, &self->n));
-    }
+    MRC_TRY(mrc_centers_inner(centers, &self->g, &self->t, &self->y));
+    MRC_TRY(backend->ops->scale_rows(backend, &self->y, theta));
+    MRC_TRY(mrc_counted_gemm(centers, false, false, -1, &self->g, &self->y, 1, &self->t));
     MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->t, sums));
-    *largest = 0;
-    for (int64_t j = 0; j < c; j++) *largest = fmax(*largest, sqrt(fmax(sums[j], 0)));
+    for (int64_t j = 0; j < c; j++) sums[j] = sums[j] > 0 ? 1 / sqrt(sums[j]) : 0;
+    return backend->ops->scale_columns(backend, &self->t, sums);
+}
+
+/* x_j = (x_j - factors_j y_j) for each column. */
+static mercer_status subtract_columns(mrc_deflated *self, const mercer_matrix *x, const double *factors,
+                                      const mercer_matrix *y)
+{
+    mrc_backend *backend = self->centers->backend;
+    for (int64_t j = 0; j < x->cols; j++) {
+        mercer_matrix to = mrc_column(x, j), from = mrc_column(y, j);
+        MRC_TRY(backend->ops->axpby(backend, -factors[j], &from, 1, &to));
+    }
+    return MERCER_OK;
+}
+
+/* One step of Lanczos for every column: t the vectors, o the ones before; alpha, beta (c) get what T has there. */
+static mercer_status lanczos_step(mrc_deflated *self, const double *before, double *alpha, double *beta, double *sums)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    int64_t c = self->t.cols;
+    MRC_TRY(times_rest(self));
+    if (before) MRC_TRY(subtract_columns(self, &self->n, before, &self->o));
+    MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->n, alpha));
+    MRC_TRY(subtract_columns(self, &self->n, alpha, &self->t));
+    MRC_TRY(mrc_centers_column_dots(centers, &self->n, &self->n, beta));
+    for (int64_t j = 0; j < c; j++) {
+        beta[j] = sqrt(fmax(beta[j], 0));
+        sums[j] = beta[j] > 0 ? 1 / beta[j] : 0;
+    }
+    MRC_TRY(backend->ops->copy(backend, &self->o, &self->t));
+    MRC_TRY(backend->ops->copy(backend, &self->t, &self->n));
+    return backend->ops->scale_columns(backend, &self->t, sums);
+}
+
+/* Smallest and largest eigenvalue of column j's T, which ends where its vectors did. */
+static mercer_status ritz_ends(mrc_deflated *self, const double *alpha, const double *beta, int64_t j, double *low,
+                               double *high)
+{
+    int64_t c = self->t.cols, size = 1;
+    double t[LANCZOS * LANCZOS] = {0}, v[LANCZOS * LANCZOS], values[LANCZOS];
+    while (size < LANCZOS && beta[(size - 1) * c + j] > 1e-6 * alpha[j]) size++;
+    for (int64_t i = 0; i < size; i++) {
+        t[i * size + i] = alpha[i * c + j];
+        if (i + 1 < size) t[i * size + i + 1] = t[(i + 1) * size + i] = beta[i * c + j];
+    }
+    mercer_matrix a = mrc_view(t, size, size, MERCER_F64), vectors = mrc_view(v, size, size, MERCER_F64);
+    MRC_TRY(self->centers->backend->ops->eigen_top(self->centers->backend, &a, size, values, &vectors));
+    *low = values[size - 1], *high = values[0];
+    return MERCER_OK;
+}
+
+/* The ends of the spectrum of R as random vectors see it: the mean of the smallest Ritz values, the largest of all.
+   room: (2 LANCZOS + 1) c doubles. */
+static mercer_status find_ends(mrc_deflated *self, const double *theta, double *room, double *a, double *b)
+{
+    int64_t c = self->t.cols;
+    double *alpha = room, *beta = alpha + LANCZOS * c, *sums = beta + LANCZOS * c;
+    MRC_TRY(draw_vectors(self, theta, sums));
+    for (int64_t i = 0; i < LANCZOS; i++)
+        MRC_TRY(lanczos_step(self, i > 0 ? beta + (i - 1) * c : NULL, alpha + i * c, beta + i * c, sums));
+    *a = *b = 0;
+    for (int64_t j = 0; j < c; j++) {
+        double low, high;
+        MRC_TRY(ritz_ends(self, alpha, beta, j, &low, &high));
+        *a += low / (double)c;
+        *b = fmax(*b, high);
+    }
     return MERCER_OK;
 }
 
@@ -230,18 +295,17 @@ static void interpolate(mrc_deflated *self, double a, double b, double tau)
                 (self->coefficients[i] - self->coefficients[i - 1]) / (self->nodes[i] - self->nodes[i - j]);
 }
 
-static mercer_status choose_polynomial(mrc_deflated *self, const mercer_matrix *z, double *sums, double tau)
+static mercer_status choose_polynomial(mrc_deflated *self, const mercer_matrix *z, const double *theta, double *room,
+                                       double tau)
 {
     mrc_centers *centers = self->centers;
-    double trace, captured, b;
+    double trace, a, b;
     MRC_TRY(mrc_points_trace(centers, z, &trace));
-    MRC_TRY(mrc_centers_norm(centers, &self->f, &captured));
-    MRC_TRY(largest_of_rest(self, sums, &b));
+    MRC_TRY(find_ends(self, theta, room, &a, &b));
     self->mean = trace / (double)centers->p;
-    double rest = (trace - captured * captured) / (double)mrc_max(1, centers->p - self->q);
     b = fmax(MARGIN * b, 1e-12 * self->mean); /* nothing left, or no kernel at all: any polynomial will do */
     if (!(b > 0)) b = 1;
-    double a = fmin(fmax(rest / 2, b / 1000), b / 2);
+    a = fmin(fmax(a, b / WIDEST), b / 2);
     for (self->degree = 0; self->degree < MRC_DEFLATED_DEGREE; self->degree++)
         if (error_of(self->degree, a, b) <= WORST_ERROR) break;
     interpolate(self, a, b, tau);
@@ -263,7 +327,8 @@ static mercer_status allocate(mrc_deflated *self, int64_t c, mercer_dtype stored
     MRC_TRY(mrc_alloc(centers->context, &ids, p, sizeof(int64_t), "indices of centers"));
     self->ids = ids;
     for (int64_t i = 0; i < p; i++) self->ids[i] = i;
-    MRC_TRY(mrc_alloc_zero(centers->context, &scale, 2 * q + c, sizeof(double), "eigenvalues of K(Z,Z)"));
+    MRC_TRY(mrc_alloc_zero(centers->context, &scale, 2 * q + (2 * LANCZOS + 1) * c, sizeof(double),
+                           "eigenvalues of K(Z,Z)"));
     self->scale = scale;
     MRC_TRY(mrc_matrix_reserve(backend, &self->k, centers->z.rows, p, stored, "K(Z,Z)"));
     MRC_TRY(mrc_matrix_reserve(backend, &self->room, mrc_min(ROOM, p), p, real, "rows of K(Z,Z)"));
@@ -300,12 +365,12 @@ static mercer_status build(mrc_deflated *self, const mercer_matrix *z, int64_t c
     mrc_coarse_destroy(&coarse, centers->backend);
     MRC_TRY(allocate(self, c, options->stored));
     MRC_TRY(evaluate_all(self, z));
-    double *theta = self->scale + self->q, *sums = theta + self->q;
+    double *theta = self->scale + self->q, *room = theta + self->q;
     MRC_TRY(make_basis(self, theta));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y, self->q, c, centers->real, "the coarse part"));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y2, self->q, c, centers->real, "the coarse part"));
     for (int64_t i = 0; i < self->q; i++) self->scale[i] = 1 / sqrt(1 + tau / theta[i]); /* theta h(theta) */
-    return choose_polynomial(self, z, sums, tau);
+    return choose_polynomial(self, z, theta, room, tau);
 }
 
 mercer_status mrc_deflated_create(mrc_deflated *out, mrc_centers *centers, const mercer_matrix *z, int64_t c,

@@ -11,7 +11,7 @@ enum {
     CG_STEPS = 30,
     BLOCK_DEFAULT = 2500,
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
-    DEFLATED_DEGREE = 2,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
+    DEFLATED_DEGREE = 3,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
     FEWEST_SAMPLE = 500,
     LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */
     FEWEST_READ_ROWS = 256,
