@@ -16,9 +16,12 @@
 
 #include "algo/spd.h"
 #include "core/matrix.h"
+#include "core/memory.h"
 
 #include <float.h>
 #include <math.h>
+
+enum { TYPICAL_ROWS = 128 };
 
 /* ---- Set-up -------------------------------------------------------------------------------------------------- */
 
@@ -40,11 +43,35 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
     return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
 }
 
-/* The type that kernel values have in the passes: of the cache, if there is one. */
-static mercer_dtype value_type(const mrc_normal *self)
+/* The root of the mean of K(z, z')^2 over some centers, evenly spread. */
+static mercer_status typical_value(mrc_normal *self, const mercer_matrix *z, double *out)
+{
+    mrc_backend *backend = self->backend;
+    int64_t count = mrc_min(TYPICAL_ROWS, self->p), ids[TYPICAL_ROWS];
+    double sums[TYPICAL_ROWS], sum = 0;
+    mercer_matrix points = {0}, k = {0};
+    for (int64_t i = 0; i < count; i++) ids[i] = i * self->p / count;
+    mercer_status status = mrc_matrix_create(backend, &points, count, z->cols, z->dtype, "some centers");
+    if (status == MERCER_OK) status = mrc_matrix_create(backend, &k, count, count, MERCER_F64, "some kernel values");
+    if (status == MERCER_OK) status = backend->ops->gather_rows(backend, &points, z, ids);
+    if (status == MERCER_OK) status = mrc_points_eval(self->centers, &points, &points, &k);
+    if (status == MERCER_OK) status = backend->ops->column_dots(backend, &k, &k, sums);
+    for (int64_t i = 0; i < count && status == MERCER_OK; i++) sum += sums[i];
+    mrc_matrix_destroy(backend, &k);
+    mrc_matrix_destroy(backend, &points);
+    *out = sqrt(sum) / (double)count;
+    return status;
+}
+
+/* rho: see spd.h. The passes have kernel values in the type of the cache, if there is one. mean: of K(z, z). */
+static mercer_status find_rounding(mrc_normal *self, const mercer_matrix *z, double mean)
 {
     const mrc_passes *passes = self->judge->passes;
-    return passes->cached ? passes->cache[0].dtype : self->centers->real;
+    mercer_dtype type = passes->cached ? passes->cache[0].dtype : self->centers->real;
+    double typical = mean;
+    if (type == MERCER_F16) MRC_TRY(typical_value(self, z, &typical));
+    self->rounding = mrc_rounding_penalty(type, typical, self->mass);
+    return MERCER_OK;
 }
 
 /* Without a factor of K(Z,Z): see deflated.c. */
@@ -52,8 +79,7 @@ static mercer_status deflate(mrc_normal *self, const mercer_matrix *z)
 {
     double tau = self->judge->lambda * (double)self->p / self->mass;
     MRC_TRY(mrc_deflated_create(&self->deflated, self->centers, z, self->c, &self->judge->deflation, tau));
-    self->rounding = mrc_rounding_penalty(value_type(self), self->deflated.mean, self->mass);
-    return MERCER_OK;
+    return find_rounding(self, z, self->deflated.mean);
 }
 
 static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
@@ -67,7 +93,7 @@ static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
     MRC_TRY(mrc_spd_factor(centers, &job, &self->l, &relative, &mean));
     if (relative > least) self->judge->jitter = relative;
     self->shift = relative * mean;
-    self->rounding = mrc_rounding_penalty(value_type(self), mean, self->mass);
+    MRC_TRY(find_rounding(self, z, mean));
     return factor_again(self, z, relative, mean);
 }
 

@@ -143,6 +143,12 @@ static int64_t read_rows(const mrc_planner *self)
     return mrc_min(rows, request->n);
 }
 
+/* Small eigenvalues of K(Z,Z) are not so small that half precision would lose them, or a polynomial not reach them. */
+static bool is_rough(const mrc_planner *self)
+{
+    return self->request->roughness >= ROUGH;
+}
+
 /* Seconds that a preconditioner of conjugate gradients takes: to make it, and in all steps. */
 static double factor_seconds(const mrc_planner *self)
 {
@@ -176,7 +182,8 @@ static void choose_preconditioner(mrc_planner *self)
     int64_t exact = mrc_judge_cg_bytes(&size);
     size.deflation = deflation;
     int64_t deflated = mrc_judge_cg_bytes(&size);
-    bool slow = request->p > 2 * s && factor_seconds(self) > PREFER_EXACT * deflation_seconds(self, &deflation);
+    bool slow = is_rough(self) && request->p > 2 * s &&
+                factor_seconds(self) > PREFER_EXACT * deflation_seconds(self, &deflation);
     /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
     bool large = exact > self->plan->budget / 2 && deflated < exact;
     if (slow || large) self->plan->deflation = deflation;
@@ -204,7 +211,7 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
     bool may = !direct && self->options->cache != MERCER_OFF && request->rows_known && self->plan->keep_bytes == block;
     shown->cache_data = may && cache <= left * 9 / 10;
     /* Large caches are read at the speed of memory: half the bytes, half the time (see normal.c for what they cost). */
-    if (may && request->real == MERCER_F32 && request->bounded && half <= left * 9 / 10 &&
+    if (may && request->real == MERCER_F32 && request->bounded && is_rough(self) && half <= left * 9 / 10 &&
         (!shown->cache_data || cache > HALF_CACHE_BYTES))
         shown->cache_data = MRC_CACHE_HALF, cache = half;
     shown->cache_centers = 1;

@@ -97,9 +97,9 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
     return status;
 }
 
-double mrc_rounding_penalty(mercer_dtype values, double mean, double mass)
+double mrc_rounding_penalty(mercer_dtype values, double k, double mass)
 {
-    double error = (values == MERCER_F64 ? 0 : values == MERCER_F32 ? 4 * 0x1p-24 : 0x1p-12) * mean;
+    double error = (values == MERCER_F64 ? 0 : values == MERCER_F32 ? 4 * 0x1p-24 : 0x1p-12) * k;
     return mass * error * error;
 }
 
