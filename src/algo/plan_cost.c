@@ -143,6 +143,12 @@ static int64_t read_rows(const mrc_planner *self)
     return mrc_min(rows, request->n);
 }
 
+/* Conjugate gradients stop by themselves, as a rule long before the most steps they may take. */
+static double expected_steps(const mrc_planner *self)
+{
+    return (double)mrc_min(self->shown->epochs, CG_TYPICAL_STEPS);
+}
+
 /* Small eigenvalues of K(Z,Z) are not so small that half precision would lose them, or a polynomial not reach them. */
 static bool is_rough(const mrc_planner *self)
 {
@@ -153,7 +159,7 @@ static bool is_rough(const mrc_planner *self)
 static double factor_seconds(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
-    double p = (double)request->p, d = (double)request->d, steps = (double)self->shown->epochs;
+    double p = (double)request->p, d = (double)request->d, steps = expected_steps(self);
     double factors = self->options->lambda > 0 ? 2 : 1;
     return factors * (2 * p * p * d + p * p * p / 3) / self->rate_double + steps * 4 * 8 * p * p / self->bandwidth;
 }
@@ -161,7 +167,7 @@ static double factor_seconds(const mrc_planner *self)
 static double deflation_seconds(const mrc_planner *self, const mrc_deflation *deflation)
 {
     const mrc_plan_request *request = self->request;
-    double p = (double)request->p, d = (double)request->d, c = (double)request->c, steps = (double)self->shown->epochs;
+    double p = (double)request->p, d = (double)request->d, c = (double)request->c, steps = expected_steps(self);
     double s = (double)deflation->sample, q = (double)deflation->basis, products = 2 * DEFLATED_DEGREE;
     double stored = p * p * (double)mrc_dtype_size(deflation->stored);
     /* The sample's eigenvalues are LAPACK's work, which has one thread. */
@@ -216,7 +222,7 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
         shown->cache_data = MRC_CACHE_HALF, cache = half;
     shown->cache_centers = 1;
     shown->bytes = base + self->plan->keep_bytes + (shown->cache_data ? cache : 0);
-    double steps = (double)shown->epochs, doubles, singles, bytes = 0, more = 0;
+    double steps = expected_steps(self), doubles, singles, bytes = 0, more = 0;
     shown->flops = 0;
     if (direct) {
         doubles = 2 * n * p * d + 3 * n * p * p + 2 * p * p * p / 3;

@@ -9,6 +9,7 @@ enum {
     EPOCHS_DEFAULT = 6,
     EPOCHS_CACHED = 10,
     CG_STEPS = 30,
+    CG_TYPICAL_STEPS = 12,
     BLOCK_DEFAULT = 2500,
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
     DEFLATED_DEGREE = 3,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
