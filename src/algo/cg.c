@@ -15,10 +15,10 @@
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_judge_cg_bytes.
  *
- * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself, of
- * which r' M^-1 r tells (it is r' A^-1 r = J - min J for M = A); steps; the monitor; rounding (GIVE_UP times in a row the
- * residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad is not
- * positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
+ * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself,
+ * of which r' M^-1 r tells (it is r' A^-1 r = J - min J for M = A); steps; the monitor; rounding (GIVE_UP times in a
+ * row the residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad
+ * is not positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
  *
  * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
  * residuals below about 1e-5 (Laplace) are then beyond reach; J is not affected beyond float.

@@ -7,15 +7,16 @@
  *   R = K - F F'                                             what the coarse space leaves of K: R G = 0, R >= 0
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
- * h_k: the polynomial of degree k that meets h in the k + 1 Chebyshev nodes of [a, b], in Newton's form. For tau = 0 its
- * error |1 - l h_k(l)| on [a, b] is at most 1 / T_{k+1}((b + a) / (b - a)), the least there is. [a, b] is the spectrum of R as
- * 8 steps of Lanczos from c random vectors see it: b the largest Ritz value and a tenth more, a the mean of the smallest
- * ones. k: the first for which that error is 1/3 or less, at most 8. Eigenvalues below a count as if they were about a.
+ * h_k: the polynomial of degree k that meets h in the k + 1 Chebyshev nodes of [a, b], in Newton's form. For tau = 0
+ * its error |1 - l h_k(l)| on [a, b] is at most 1 / T_{k+1}((b + a) / (b - a)), the least there is. [a, b] is the
+ * spectrum of R as 8 steps of Lanczos from c random vectors see it: b the largest Ritz value and a tenth more, a the
+ * mean of the smallest ones. k: the first for which that error is 1/3 or less, at most 8. Eigenvalues below a count as
+ * if they were about a.
  *
- * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor guess costs steps, nothing else. With U
- * exact P is h(K) but for the polynomial's error; the projections I - F G' make it insensitive to how exact U is, which a
- * Nystrom extension from s << p centers is not. A singular K (equal centers) needs no care: nothing is divided by its
- * eigenvalues below theta_q.
+ * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor guess costs steps, nothing
+ * else. With U exact P is h(K) but for the polynomial's error; the projections I - F G' make it insensitive to how
+ * exact U is, which a Nystrom extension from s << p centers is not. A singular K (equal centers) needs no care:
+ * nothing is divided by its eigenvalues below theta_q.
  *
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
  * application: K is stored, p^2 values, in half precision where the caller says so. Memory: p^2 values and 2 p q.

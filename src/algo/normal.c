@@ -7,17 +7,17 @@
  *   tau = lambda p / w;   rho: mrc_rounding_penalty, 0 in double
  *
  * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
- * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ v
- * is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is approximated
- * (normal_factor.c, which has both).
+ * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ
+ * v is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is
+ * approximated (normal_factor.c, which has both).
  *
  * delta = max(sqrt(eps), 8 p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in
  * every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. With delta that stays well
  * below |Y|^2 in sum.
  *
- * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4 n p c where
- * passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four matrices p x 2c,
- * wide enough for alpha itself to ride along now and then; 4 b c of a batch.
+ * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4
+ * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four
+ * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
  *
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
  * scaled to unit length (by powers of 2) before they are rounded to it.

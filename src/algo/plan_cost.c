@@ -181,7 +181,7 @@ static double deflation_seconds(const mrc_planner *self, const mrc_deflation *de
 static void choose_preconditioner(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
-    int64_t s = mrc_max(FEWEST_SAMPLE, mrc_min(request->p / 10, LARGEST_SAMPLE));
+    int64_t s = mrc_max(FEWEST_SAMPLE, mrc_min(request->p / 15, LARGEST_SAMPLE));
     bool half = request->real == MERCER_F32 && request->bounded && self->options->lambda == 0;
     mrc_deflation deflation = {.sample = s, .basis = s * 3 / 10, .stored = half ? MERCER_F16 : request->real};
     mrc_cg_size size = cg_size(self, self->shown->batch);

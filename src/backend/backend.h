@@ -194,8 +194,8 @@ mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, cons
 mercer_status mrc_host_sync(mrc_backend *backend);
 
 /*
- * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there are
- * some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
+ * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there
+ * are some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
  */
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of stored rows with few columns: K (m, p) in float or half precision, rows anywhere, read once and where they lie.
+ * Products of stored rows with few columns: K (m, p) in float or half precision, rows anywhere, read once and where
+ * they lie.
  *
  *   Y = K W    rows in parallel, 32 at a time; 512 columns of them and the packed weights of these stay in L1
  *   Y = K' W   strips of 16 or 32 columns in parallel, all their sums in registers; 512 rows, then on in double
  *
- * 2 m p c flops, and m p values from memory: with c of about 10 on processors with AVX-512 both take equally long. BLAS packs K for
- * that, which costs more than the product. Sums run in 16 float chains of at most 1024 products (uk_rows_body.h), in double from
- * there on, whatever the number of threads.
+ * 2 m p c flops, and m p values from memory: with c of about 10 on processors with AVX-512 both take equally long.
+ * BLAS packs K for that, which costs more than the product. Sums run in 16 float chains of at most 1024 products
+ * (uk_rows_body.h), in double from there on, whatever the number of threads.
  */
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -2,9 +2,10 @@
 /*
  * The preconditioner without a factor (deflated.c) against dense algebra, and conjugate gradients with it.
  *
- * Notation as there. In double, what P should be is known to some p q roundings of its norm: 1e-10 of it here. Where the coarse space is
- * made of all centers, U is exact and so, on an eigenvector v of K with eigenvalue l, is v'Pv = h(l) for the first q, and within the
- * polynomial's error of it, 1/3, for the rest: l h_k(l) in (0, 4/3], where l < a from below.
+ * Notation as there. In double, what P should be is known to some p q roundings of its norm: 1e-10 of it here. Where
+ * the coarse space is made of all centers, U is exact and so, on an eigenvector v of K with eigenvalue l, is v'Pv =
+ * h(l) for the first q, and within the polynomial's error of it, 1/3, for the rest: l h_k(l) in (0, 4/3], where l < a
+ * from below.
  */
 #include "support/judges.h"
 

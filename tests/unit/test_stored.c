@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of a stored matrix on every backend: products with them, forward and transposed, kernel values that go to them, and moves.
+ * Rows of a stored matrix on every backend: products with them, forward and transposed, kernel values that go to them,
+ * and moves.
  *
- * A product is a sum of k terms in the precision of the factor: off by at most k + 2 of its roundings of the sum of the sizes of the
- * terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves are exact.
+ * A product is a sum of k terms in the precision of the factor: off by at most k + 2 of its roundings of the sum of
+ * the sizes of the terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves are
+ * exact.
  */
 #include "core/half.h"
 #include "support/backends.h"
