@@ -9,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise, and the
-   share of the objective that is still to be gained. Polishing is exact work. */
+/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise, and
+   the share of the objective that is still to be gained. Whoever names a number of steps wants them, and polishing is exact
+   work: then the first alone counts. */
 #define CG_TOLERANCE 1e-4
-#define CG_SLACK     1e-3
+#define CG_SLACK     1e-4
 
 typedef struct watcher {
     mrc_trainer *trainer;
@@ -66,7 +67,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .lambda = self->options.lambda,
                        .steps = steps,
                        .tolerance = CG_TOLERANCE,
-                       .slack = polishing ? 0 : CG_SLACK,
+                       .slack = polishing || self->options.epochs > 0 ? 0 : CG_SLACK,
                        .deflation = self->plan.deflation,
                        .monitor = direct || polishing ? NULL : watch,
                        .monitor_user = &monitor,
