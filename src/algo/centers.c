@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                                mercer_dtype dtype, const char *what)
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what)
 {
     *out = mrc_view(NULL, rows, cols, dtype);
     out->memory = backend->ops->capabilities(backend).memory;
@@ -25,7 +25,13 @@ mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_
     if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
         return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
                         (long long)rows, (long long)cols);
-    MRC_TRY(backend->ops->alloc(backend, &out->data, bytes, what));
+    return backend->ops->alloc(backend, &out->data, bytes, what);
+}
+
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what)
+{
+    MRC_TRY(mrc_matrix_reserve(backend, out, rows, cols, dtype, what));
     mercer_status status = backend->ops->clear(backend, out);
     if (status != MERCER_OK) mrc_matrix_destroy(backend, out);
     return status;
@@ -114,6 +120,14 @@ mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, cons
     return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
 }
 
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to)
+{
+    mrc_pair pair = mrc_points_pair(centers, a, b);
+    count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
+    return centers->backend->ops->kernel_rows(centers->backend, &pair, w, y, to);
+}
+
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c)
 {
@@ -144,7 +158,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 
 /* ---- One rank's parts, then their sum ------------------------------------------------------------------------ */
 
-mercer_status mrc_sum_over_ranks(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
+mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
 {
     if (centers->comm->ranks == 1) return work(centers, 0, out, argument);
     void *views;
@@ -184,7 +198,7 @@ mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, 
                                   const mercer_matrix *f, mrc_kept *kept)
 {
     predict_job job = {x, w, kept};
-    return mrc_sum_over_ranks(centers, f, predict_part, &job);
+    return mrc_centers_sum(centers, f, predict_part, &job);
 }
 
 typedef struct fields_job {
@@ -204,7 +218,7 @@ mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, co
                                 const mercer_matrix *out)
 {
     fields_job job = {.u = u, .v = v};
-    return mrc_sum_over_ranks(centers, out, inner_part, &job);
+    return mrc_centers_sum(centers, out, inner_part, &job);
 }
 
 static mercer_status dots_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
@@ -218,7 +232,7 @@ mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix 
 {
     fields_job job = {.u = u, .v = v};
     mercer_matrix row = mrc_view(out, 1, u->cols, MERCER_F64);
-    return mrc_sum_over_ranks(centers, &row, dots_part, &job);
+    return mrc_centers_sum(centers, &row, dots_part, &job);
 }
 
 mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out)
@@ -255,7 +269,7 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
 {
     fields_job job = {.u = field ? field : &centers->z, .ids = ids, .count = count};
     if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, job.u, ids);
-    return mrc_sum_over_ranks(centers, out, collect_part, &job);
+    return mrc_centers_sum(centers, out, collect_part, &job);
 }
 
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,

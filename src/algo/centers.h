@@ -56,7 +56,9 @@ void mrc_centers_destroy(mrc_centers *centers);
 /* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
 mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
                                const char *what);
-/* Any matrix of the backend, cleared. */
+/* Any matrix of the backend, cleared; or, reserved, with whatever lies there. */
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what);
 mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                 mercer_dtype dtype, const char *what);
 /* Releases its data (NULL is fine) and clears the view. */
@@ -65,6 +67,10 @@ void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
 /* As mrc_check_finite, wherever the matrix lives. */
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest);
+
+/* out = sum over ranks of what work computes for each of them in part, which it finds cleared if there are several. */
+typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument);
+mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
 
 /* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
@@ -98,16 +104,15 @@ void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole);
 /* K(A, B) with the centers' kernel, origin and packed points. */
 mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b);
 
-/* out = the sum over all ranks of what work leaves in `part`, for each local rank (shard) in order. */
-typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument);
-mercer_status mrc_sum_over_ranks(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
-
 /* Y = K(A, B) W or Y += ..., for any points, with the centers' kernel, origin and flop count. Not distributed. */
 mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                 const mercer_matrix *w, const mercer_matrix *y, bool add);
 /* K(A, B) stored, K f32 or f64. */
 mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                               const mercer_matrix *k);
+/* The same into rows of a stored matrix, whose room is for backends that need it; and Y = K(A, B) W unless w is NULL. */
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to);
 /* C = alpha op(A) op(B) + beta C, counted. */
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);

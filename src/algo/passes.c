@@ -5,9 +5,9 @@
  *   forward    F = K W        evaluated (2 m p (d + c) flops) and kept as far as there is room, or read from the cache (2 m p c)
  *   transpose  H = K' G       from what was kept (2 m p c), the rest evaluated again
  *
- * Cache: K(X, Z_r) (n, rows_r) for each rank, filled as batches come by. A batch whose rows are all there is gathered
- * from it: m p reads instead of m p d multiplications. A batch is cached only if its whole block was kept. The cache may
- * be in half precision, half as large: values between 0 and 1 then move by at most 2^-12 (2^-11 of themselves).
+ * Cache: K(X, Z_r) (n, rows_r) for each rank, filled as batches come by and multiplied as it lies: m p reads instead of
+ * m p d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then move by at most
+ * 2^-12 (2^-11 of themselves).
  */
 #include "algo/passes.h"
 
@@ -49,8 +49,8 @@ static mercer_status create_cache(mrc_passes *passes, mercer_dtype stored)
     MRC_TRY(mrc_alloc_zero(centers->context, &have, passes->samples, 1, "the list of cached rows"));
     passes->have = have;
     for (int i = 0; i < centers->shards; i++)
-        MRC_TRY(mrc_matrix_create(centers->backend, &passes->cache[i], passes->samples, centers->shard[i].rows, stored,
-                                  "the cache of K(X, Z)"));
+        MRC_TRY(mrc_matrix_reserve(centers->backend, &passes->cache[i], passes->samples, centers->shard[i].rows, stored,
+                                   "the cache of K(X, Z)"));
     passes->cached = true;
     return MERCER_OK;
 }
@@ -112,66 +112,75 @@ static bool has_room(const mrc_passes *passes, int64_t rows)
     return true;
 }
 
-static mercer_status read_cache(mrc_passes *passes, const mercer_batch *batch)
+/* The rows of a batch in a rank's cache. room: its view of the kept room, which must live as long. */
+static mrc_stored stored_rows(const mrc_passes *passes, int shard, const mercer_batch *batch, mercer_matrix *room)
 {
-    mrc_backend *backend = passes->centers->backend;
-    for (int i = 0; i < passes->centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, batch->X.rows);
-        if (block.cols == 0) continue; /* a rank without centers has no room either */
-        MRC_TRY(backend->ops->gather_rows(backend, &block, &passes->cache[i], batch->rows));
-        passes->kept[i].columns = block.cols, passes->kept[i].opaque = false;
-    }
-    return MERCER_OK;
+    *room = kept_block(passes, shard, batch->X.rows);
+    return (mrc_stored){
+        .k = &passes->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = passes->again};
 }
 
-static mercer_status write_cache(mrc_passes *passes, const mercer_batch *batch)
+/* K(X_m, Z) of a batch into the cache. */
+static mercer_status fill_cache(mrc_passes *passes, const mercer_batch *batch)
 {
-    mrc_backend *backend = passes->centers->backend;
-    for (int i = 0; i < passes->centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, batch->X.rows);
-        for (int64_t row = 0; row < block.rows && block.cols > 0; row++) {
-            mercer_matrix from = mrc_rows(&block, row, 1), to = mrc_rows(&passes->cache[i], batch->rows[row], 1);
-            MRC_TRY(backend->ops->copy(backend, &to, &from));
-        }
+    mrc_centers *centers = passes->centers;
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix room, z = mrc_rows(&centers->z, centers->shard[i].offset, centers->shard[i].rows);
+        mrc_stored stored = stored_rows(passes, i, batch, &room);
+        if (z.rows > 0) MRC_TRY(mrc_points_store(centers, &batch->X, &z, NULL, NULL, &stored));
     }
     for (int64_t row = 0; row < batch->X.rows; row++) passes->have[batch->rows[row]] = 1;
     return MERCER_OK;
 }
 
-/* F = sum over ranks of block_r W_r, with the blocks in the kept room. */
-static mercer_status multiply_blocks(mrc_passes *passes, int64_t rows, const mercer_matrix *w, const mercer_matrix *f)
+mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch)
 {
-    mrc_centers *centers = passes->centers;
-    for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, rows);
-        mercer_matrix part = mrc_rows(w, centers->shard[i].offset, centers->shard[i].rows);
-        MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &block, &part, i > 0 ? 1 : 0, f));
-    }
-    if (centers->comm->local == centers->comm->ranks) return MERCER_OK; /* all are here; else a process has one */
-    return centers->comm->ops->allreduce(centers->comm, f);
+    passes->from_cache = passes->cached && batch->rows && has_room(passes, batch->X.rows);
+    passes->again = false;
+    for (int i = 0; i < passes->centers->shards; i++) passes->kept[i].columns = 0;
+    if (!passes->from_cache || all_cached(passes, batch)) return MERCER_OK;
+    return fill_cache(passes, batch);
+}
+
+typedef struct predict_job {
+    mrc_passes *passes;
+    const mercer_batch *batch;
+    const mercer_matrix *w;
+} predict_job;
+
+static mercer_status multiply_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
+{
+    predict_job *job = argument;
+    mercer_matrix room, w = mrc_rows(job->w, centers->shard[rank].offset, centers->shard[rank].rows);
+    mrc_stored stored = stored_rows(job->passes, rank, job->batch, &room);
+    centers->flops += 2.0 * (double)job->batch->X.rows * (double)w.rows * (double)w.cols;
+    if (w.rows == 0) return MERCER_OK; /* the part is 0 */
+    return centers->backend->ops->rows_product(centers->backend, &stored, false, &w, part);
 }
 
 mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
                                  const mercer_matrix *f)
 {
-    mrc_centers *centers = passes->centers;
-    if (all_cached(passes, batch) && has_room(passes, batch->X.rows)) {
-        MRC_TRY(read_cache(passes, batch));
-        return multiply_blocks(passes, batch->X.rows, w, f);
-    }
-    MRC_TRY(mrc_centers_predict(centers, &batch->X, w, f, passes->kept));
-    if (!passes->cached || !batch->rows) return MERCER_OK;
-    for (int i = 0; i < centers->shards; i++)
-        if (passes->kept[i].columns < centers->shard[i].rows || passes->kept[i].opaque) return MERCER_OK;
-    MRC_TRY(write_cache(passes, batch));
-    if (passes->cache[0].dtype != centers->real) MRC_TRY(read_cache(passes, batch)); /* as rounded as it will be */
-    /* The fused product sums in another order than the stored block does. A row's prediction must not depend on whether
-       it was seen before: a training that goes on from a checkpoint begins with an empty cache. */
-    return multiply_blocks(passes, batch->X.rows, w, f);
+    /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was seen
+       before, since a training that goes on from a checkpoint begins with an empty one. */
+    MRC_TRY(mrc_passes_load(passes, batch));
+    if (!passes->from_cache) return mrc_centers_predict(passes->centers, &batch->X, w, f, passes->kept);
+    predict_job job = {passes, batch, w};
+    MRC_TRY(mrc_centers_sum(passes->centers, f, multiply_part, &job));
+    passes->again = true;
+    return MERCER_OK;
 }
 
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,
                                    const mercer_matrix *h)
 {
-    return mrc_centers_transpose(passes->centers, &batch->X, g, h, passes->kept);
+    mrc_centers *centers = passes->centers;
+    if (!passes->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, passes->kept);
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix room, out = mrc_rows(h, centers->shard[i].offset, centers->shard[i].rows);
+        mrc_stored stored = stored_rows(passes, i, batch, &room);
+        centers->flops += 2.0 * (double)batch->X.rows * (double)out.rows * (double)g->cols;
+        if (out.rows > 0) MRC_TRY(centers->backend->ops->rows_product(centers->backend, &stored, true, g, &out));
+    }
+    return MERCER_OK;
 }

@@ -277,7 +277,7 @@ static mercer_status block_step(work *w)
     int64_t rows = mrc_blocks_rows(blocks, w->block);
     mercer_matrix part = mrc_rows(&w->part, 0, rows), step = mrc_rows(&w->step, 0, rows);
     MRC_TRY(mrc_blocks_points(blocks, w->block, w->ids, &w->points, &w->block_points));
-    MRC_TRY(mrc_sum_over_ranks(sorted, &part, residual_part, w));
+    MRC_TRY(mrc_centers_sum(sorted, &part, residual_part, w));
     MRC_TRY(mrc_blocks_solve(blocks, w->block, &w->block_points, &part, &w->wide, &step));
     for (int rank = 0; rank < sorted->shards; rank++) {
         range r = range_of(w, rank);
@@ -287,7 +287,7 @@ static mercer_status block_step(work *w)
         MRC_TRY(take_from_residual(w, sorted, rank, &step));
     }
     if (w->self->q == 0) return MERCER_OK;
-    MRC_TRY(mrc_sum_over_ranks(sorted, &w->more, coarse_part, w));
+    MRC_TRY(mrc_centers_sum(sorted, &w->more, coarse_part, w));
     return backend->ops->axpby(backend, 1, &w->more, 1, &w->seen);
 }
 

@@ -50,6 +50,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
     space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
     space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
+    space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
     space->dots = take(base, &used, product->bytes ? MRC_TILE_CENTERS * nr * 4 : 0);
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
     int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->c_panels * product->mr_sum;

@@ -18,6 +18,7 @@
 #define MRC_UK_DOT_U8(isa, name, mr, nr, group) MRC_UK_GEMM_F32(isa, name, mr, nr)
 #define MRC_UK_FEW_F32(isa, name, lanes)        _Static_assert(MRC_TILE_CENTERS % (lanes) == 0, #name);
 #define MRC_UK_FEW_F64                          MRC_UK_FEW_F32
+#define MRC_UK_ROWS(isa, dots, sums, group, strip)
 #define MRC_UK_PANEL(isa, name)
 #include "cpu/ukernels.inc"
 

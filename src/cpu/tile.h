@@ -49,6 +49,7 @@ typedef struct mrc_product {
     int32_t *nearest;          /* (m) or NULL: the nearest rows of Z are wanted, and nothing else */
     double *sqdistances;       /* (m) with nearest */
     mercer_matrix k;           /* (m, columns): K itself, its first columns; columns 0: not wanted */
+    const int64_t *k_rows;     /* (m) or NULL: rows of k that get them; else 0, 1, ... */
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback;
@@ -78,6 +79,7 @@ typedef struct mrc_space {
     void *z_norms;    /* (240) */
     void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved */
     void *values;     /* (240, nr): products, then kernel values */
+    void *turned;     /* (nr, 240): the same for storing */
     int32_t *dots;    /* (240, nr): integer products, bytes only */
     double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
     void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16) */

@@ -42,6 +42,17 @@ typedef void (*mrc_few_f32_fn)(int64_t depth, int64_t count, const float *z, int
 typedef void (*mrc_few_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
                                int64_t width, const double *x, double *dots, int64_t stride, double *norms);
 
+/*
+ * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
+ *   dots   sums[r * stride + 16 j + l] += sum over k = l (mod 16), k < count, of row_r[k] v_j[k]; count a multiple of 16,
+ *          v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
+ *   sums   out[j * strip + k] = sum_i row_i[first + k] g[i * n + j], k < strip, one chain over the rows
+ */
+typedef void (*mrc_rows_dots_fn)(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v,
+                                 float *sums, int64_t stride);
+typedef void (*mrc_rows_sums_fn)(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g,
+                                 float *out);
+
 /* What the elementwise kernels need to know of a kernel function in float. */
 typedef enum mrc_map_kind {
     MRC_MAP_NONE, /* not done here: the scalar double formula is used */
@@ -136,6 +147,9 @@ typedef struct mrc_ukernels {
     mrc_few_f32_fn few_f32;
     mrc_few_f64_fn few_f64;
     int few_lanes_f32, few_lanes_f64;
+    mrc_rows_dots_fn rows_dots;
+    mrc_rows_sums_fn rows_sums;
+    int rows_group, rows_strip;
     const mrc_panel_ops *panel;
 } mrc_ukernels;
 
@@ -152,6 +166,10 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_FEW_F64(isa, name, lanes)                                                                      \
     void name(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin, int64_t width, \
               const double *x, double *dots, int64_t stride, double *norms);
+#define MRC_UK_ROWS(isa, dots, sums, group, strip)                                                                \
+    void dots(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v, float *out, \
+              int64_t stride);                                                                                    \
+    void sums(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g, float *out);
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "cpu/ukernels.inc"
 
