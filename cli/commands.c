@@ -67,9 +67,12 @@ const cli_command cli_commands[] = {
      "numbers "
      "if their names are, else as text, values as they are.",
      "mercer convert --x data.csv.gz --target label -o x.npy --y-output y.npy", NULL, 0},
-    {"bench", CLI_BENCH, cli_bench, 0, 0, "", "measure the speed of this machine",
-     "Times fused kernel products at a few shapes and a small training on computed digits.",
-     "mercer bench\nmercer bench --quick --json", NULL, 0},
+    {"bench", CLI_BENCH, cli_bench, 0, 1, "[gpu]", "measure the speed of this machine",
+     "Times fused kernel products at a few shapes and a small training on computed digits. With gpu: on a GPU, in "
+     "each "
+     "arithmetic and type of points, beside X Z' alone by cuBLAS in the same run; copies between host and device; and "
+     "where the time of a training goes.",
+     "mercer bench\nmercer bench --quick --json\nmercer bench gpu", "gpu", 0},
     {"demo", CLI_DEMO, cli_demo, 0, 0, "", "more data and more centers, shown in a minute",
      "Trains on computed digits: a fixed number of centers with more and more data, then more and more centers, beside "
      "a model that only uses the labels of its centers. Ends in a table and a page.",

@@ -72,19 +72,25 @@ static int read_validation(cli_job *job)
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
 
-int cli_job_stream(cli_job *job)
+int cli_job_open_stream(cli_job *job, uint64_t seed, int64_t samples, mercer_source *source)
 {
     const cli_values *v = job->v;
     mercer_stream_options options;
     mercer_stream_options_init(&options, sizeof options);
-    options.seed = (uint64_t)cli_integer(v, "seed");
+    options.seed = seed;
     options.preprocess = job->applied;
     options.augment = cli_text(v, "augment");
-    options.samples = cli_integer(v, "samples");
+    options.samples = samples;
     if (cli_text(v, "image") != NULL && read_image(cli_text(v, "image"), &options) != 0)
         return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", cli_text(v, "image"));
-    mercer_status status = mercer_source_from_dataset(&job->source, job->train, &options);
+    mercer_status status = mercer_source_from_dataset(source, job->train, &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+}
+
+int cli_job_stream(cli_job *job)
+{
+    return cli_job_open_stream(job, (uint64_t)cli_integer(job->v, "seed"), cli_integer(job->v, "samples"),
+                               &job->source);
 }
 
 int cli_job_validation(cli_job *job)
@@ -126,8 +132,16 @@ void cli_train_options(const cli_values *v, mercer_train_options *options)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------- */
 
+int cli_job_on_device(const cli_job *job)
+{
+    mercer_context_info info = {.struct_size = sizeof info};
+    return mercer_context_query(job->context, &info) == MERCER_OK && strcmp(info.backend, "cuda") == 0;
+}
+
 int64_t cli_job_memory_left(const cli_job *job, int64_t p)
 {
+    /* Samples and the model lie in the host's memory; a device's own is for training alone. 0: what is free there. */
+    if (cli_job_on_device(job)) return cli_integer(job->v, "memory");
     enum { LEAST = 1 << 20, STREAM = 64 << 20 }; /* the planner then says that it is too little; buffers of a stream */
     const mercer_dataset_info *info = &job->info;
     double row = (double)info->features * (double)cli_dtype_size(job->dtype) +
@@ -180,6 +194,7 @@ int cli_job_fits(const cli_job *job, int64_t p)
     free(plan);
     if (status == MERCER_OK) return CLI_OK;
     if (status != MERCER_ERROR_MEMORY) return cli_fail(job->context, status);
+    if (cli_job_on_device(job)) return cli_fail(job->context, status); /* which names the most centers that fit */
     char budget[CLI_SHORT], asked[CLI_SHORT];
     int64_t most = cli_job_largest(job, p);
     cli_bytes_text(budget, job->memory);

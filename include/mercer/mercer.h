@@ -108,7 +108,7 @@ typedef struct mercer_context_options {
     int threads;                /* worker threads; 0: one for each processor this process may run on */
     const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one) or
                                    "reference" (scalar double, slow, for judging others) */
-    const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni"; NULL: MERCER_ISA, or the best there is */
+    const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: MERCER_ISA, or the best */
     mercer_allocator allocator; /* {0}: the C library's */
     mercer_log_sink log;        /* NULL: silent */
     void *log_user;
@@ -721,6 +721,17 @@ typedef struct mercer_shape {
 } mercer_shape;
 MERCER_API mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                            const mercer_train_options *options);
+
+/* How fast a machine is at products of a shape: X (samples, features), Z (centers, features), W (centers, outputs), for
+   benchmarks. Seconds are the best of a few runs. */
+typedef struct mercer_speed {
+    size_t struct_size;
+    double product;                /* seconds for K(X, Z) W, operands where the machine computes */
+    double plain;                  /* seconds for X Z' alone by its own library; 0: it has none for these sizes */
+    double to_device, from_device; /* bytes a second of copies; 0: there is no device */
+} mercer_speed;
+MERCER_API mercer_status mercer_measure(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
+                                        const mercer_shape *shape);
 
 /* Trains a model's weights. */
 typedef struct mercer_trainer mercer_trainer;

@@ -388,6 +388,16 @@ class mercer_shape(C.Structure):
     ]
 
 
+class mercer_speed(C.Structure):
+    _fields_ = [
+        ("struct_size", _size),
+        ("product", _double),
+        ("plain", _double),
+        ("to_device", _double),
+        ("from_device", _double),
+    ]
+
+
 class mercer_report(C.Structure):
     _fields_ = [
         ("struct_size", _size),
@@ -502,6 +512,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_train_options_init": (_int, [_p(mercer_train_options), _size]),
     "mercer_train_plan": (_int, [_handle, _p(mercer_plan), _i64, _p(mercer_train_options)]),
     "mercer_shape_plan": (_int, [_handle, _p(mercer_plan), _p(mercer_shape), _p(mercer_train_options)]),
+    "mercer_measure": (_int, [_handle, _p(mercer_speed), _kernel, _p(mercer_shape)]),
     "mercer_trainer_create": (_int, [_out, _handle, _handle, _p(mercer_train_options)]),
     "mercer_trainer_free": (None, [_handle]),
     "mercer_trainer_fit": (_int, [_handle, _p(mercer_report), _p(mercer_source)]),

@@ -83,6 +83,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
     mercer_matrix given = out->z;
     mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
     if (status == MERCER_OK) status = backend->ops->copy(backend, &out->own, &given);
+    if (status == MERCER_OK) status = mrc_points_pack(out, &out->own, 0, out->own.rows);
     if (status != MERCER_OK) mrc_centers_destroy(out);
     if (status == MERCER_OK) out->z = out->own;
     return status;
@@ -90,17 +91,13 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
 
 void mrc_centers_destroy(mrc_centers *centers)
 {
+    if (centers->own.data) mrc_points_forget(centers, &centers->own);
     if (centers->shard) mrc_free(centers->context, centers->shard);
     if (centers->own.data) mrc_matrix_destroy(centers->backend, &centers->own);
     memset(centers, 0, sizeof *centers);
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
-
-static mrc_pair pair_of(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b)
-{
-    return (mrc_pair){.kernel = centers->kernel, .x = a, .z = b, .origin = centers->origin};
-}
 
 static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
 {
@@ -110,7 +107,7 @@ static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t wi
 mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                 const mercer_matrix *w, const mercer_matrix *y, bool add)
 {
-    mrc_pair pair = pair_of(centers, a, b);
+    mrc_pair pair = mrc_points_pair(centers, a, b);
     count_product(centers, a->rows, b->rows, a->cols + w->cols);
     return centers->backend->ops->kernel_matmul(centers->backend, &pair, w, y, add);
 }
@@ -118,7 +115,7 @@ mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, co
 mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                               const mercer_matrix *k)
 {
-    mrc_pair pair = pair_of(centers, a, b);
+    mrc_pair pair = mrc_points_pair(centers, a, b);
     count_product(centers, a->rows, b->rows, a->cols);
     return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
 }
@@ -126,7 +123,7 @@ mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, cons
 mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to)
 {
-    mrc_pair pair = pair_of(centers, a, b);
+    mrc_pair pair = mrc_points_pair(centers, a, b);
     count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
     return centers->backend->ops->kernel_rows(centers->backend, &pair, w, y, to);
 }
@@ -150,7 +147,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
     static const mrc_kept nothing = {0};
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix z = part_of(&centers->z, &centers->shard[i]), out = part_of(h, &centers->shard[i]);
-        mrc_pair pair = pair_of(centers, x, &z);
+        mrc_pair pair = mrc_points_pair(centers, x, &z);
         int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
         count_product(centers, x->rows, z.rows, g->cols);
         count_product(centers, x->rows, again, x->cols);
@@ -161,7 +158,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 
 /* ---- One rank's parts, then their sum ------------------------------------------------------------------------ */
 
-mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
+mercer_status mrc_sum_over_ranks(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
 {
     if (centers->comm->ranks == 1) return work(centers, 0, out, argument);
     void *views;
@@ -191,7 +188,7 @@ static mercer_status predict_part(mrc_centers *centers, int rank, const mercer_m
 {
     predict_job *job = argument;
     mercer_matrix z = part_of(&centers->z, &centers->shard[rank]), w = part_of(job->w, &centers->shard[rank]);
-    mrc_pair pair = pair_of(centers, job->x, &z);
+    mrc_pair pair = mrc_points_pair(centers, job->x, &z);
     count_product(centers, job->x->rows, z.rows, job->x->cols + w.cols);
     if (!job->kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &w, part, false);
     return centers->backend->ops->kernel_forward(centers->backend, &pair, &w, part, &job->kept[rank]);
@@ -201,7 +198,7 @@ mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, 
                                   const mercer_matrix *f, mrc_kept *kept)
 {
     predict_job job = {x, w, kept};
-    return mrc_centers_sum(centers, f, predict_part, &job);
+    return mrc_sum_over_ranks(centers, f, predict_part, &job);
 }
 
 typedef struct fields_job {
@@ -221,7 +218,7 @@ mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, co
                                 const mercer_matrix *out)
 {
     fields_job job = {.u = u, .v = v};
-    return mrc_centers_sum(centers, out, inner_part, &job);
+    return mrc_sum_over_ranks(centers, out, inner_part, &job);
 }
 
 static mercer_status dots_part(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument)
@@ -235,7 +232,7 @@ mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix 
 {
     fields_job job = {.u = u, .v = v};
     mercer_matrix row = mrc_view(out, 1, u->cols, MERCER_F64);
-    return mrc_centers_sum(centers, &row, dots_part, &job);
+    return mrc_sum_over_ranks(centers, &row, dots_part, &job);
 }
 
 mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out)
@@ -272,7 +269,7 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
 {
     fields_job job = {.u = field ? field : &centers->z, .ids = ids, .count = count};
     if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, job.u, ids);
-    return mrc_centers_sum(centers, out, collect_part, &job);
+    return mrc_sum_over_ranks(centers, out, collect_part, &job);
 }
 
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,

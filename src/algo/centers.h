@@ -23,6 +23,14 @@ typedef struct mrc_shard {
     int64_t rows;
 } mrc_shard;
 
+/* Points that many products meet, and the form the backend has made of them. */
+typedef struct mrc_packed_points {
+    mercer_matrix points; /* the whole matrix; no data: this place is free */
+    mrc_packed *packed;
+} mrc_packed_points;
+
+enum { MRC_MOST_PACKED = 6 };
+
 typedef struct mrc_centers {
     mercer_context *context;
     mrc_backend *backend;
@@ -37,6 +45,7 @@ typedef struct mrc_centers {
     int shards;           /* local ranks */
     mrc_shard *shard;     /* (shards) */
     double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
+    mrc_packed_points packed[MRC_MOST_PACKED]; /* points of which the backend has a packed form */
 } mrc_centers;
 
 /* z: all p centers. origin (d) is borrowed. */
@@ -59,10 +68,6 @@ void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest);
 
-/* out = sum over ranks of what work computes for each of them in part, which it finds cleared if there are several. */
-typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument);
-mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
-
 /* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
                                   const mercer_matrix *f, mrc_kept *kept);
@@ -84,6 +89,20 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
 /* field rows `ids` += factor * from (count, k), for those rows that live here. */
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor);
+
+/*
+ * Points of which products are formed again and again can be packed once: every product here finds by their address that
+ * they are. Rows first .. first + count - 1 of `whole` are packed as they now are; whoever changes them must do so again,
+ * and forget them before they go. Where the backend has no packed form nothing happens.
+ */
+mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count);
+void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole);
+/* K(A, B) with the centers' kernel, origin and packed points. */
+mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b);
+
+/* out = the sum over all ranks of what work leaves in `part`, for each local rank (shard) in order. */
+typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int rank, const mercer_matrix *part, void *argument);
+mercer_status mrc_sum_over_ranks(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
 
 /* Y = K(A, B) W or Y += ..., for any points, with the centers' kernel, origin and flop count. Not distributed. */
 mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,

@@ -35,9 +35,14 @@ static int64_t block_width(int64_t s, int64_t r)
     return mrc_min(s, r + mrc_max(FEWEST_EXTRA, r / 10));
 }
 
+int64_t mrc_eigen_block_basis(int64_t s, int64_t r)
+{
+    return mrc_min(BLOCKS * block_width(s, r), s);
+}
+
 int64_t mrc_eigen_block_bytes(int64_t s, int64_t r)
 {
-    int64_t b = block_width(s, r), all = mrc_min(BLOCKS * b, s);
+    int64_t b = block_width(s, r), all = mrc_eigen_block_basis(s, r);
     return 8 * (2 * s * all + s * b + 3 * all * all + 2 * b * b);
 }
 

@@ -9,5 +9,7 @@
 mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
                               const mercer_matrix *vectors, uint64_t seed);
 int64_t mrc_eigen_block_bytes(int64_t s, int64_t r);
+/* Rows of the small eigenproblems that it solves. */
+int64_t mrc_eigen_block_basis(int64_t s, int64_t r);
 
 #endif

@@ -50,6 +50,11 @@ static bool use_block_method(int64_t s, int64_t q)
     return s > LAPACK_LARGEST || (s > 2000 && q < s / SMALL_Q_SHARE);
 }
 
+int64_t mrc_eigensystem_largest(int64_t s, int64_t q)
+{
+    return use_block_method(s, q) ? mrc_eigen_block_basis(s, q + 1) : s;
+}
+
 int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q)
 {
     int64_t pairs = q + 1, work = use_block_method(s, q) ? mrc_eigen_block_bytes(s, pairs) : 8 * (s * (pairs + 40));

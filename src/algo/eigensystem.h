@@ -26,6 +26,8 @@ double mrc_noise_level(mercer_dtype real);
 
 /* Bytes that create needs at its peak, beyond what it leaves behind; for the planner. */
 int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q);
+/* Rows of the largest matrix that it gives to the backend's eigen_top. */
+int64_t mrc_eigensystem_largest(int64_t s, int64_t q);
 
 /*
  * beta = max over rows x of K(x,x) - sum_i D_i (E' K(S,x))_i^2, the diagonal of the preconditioned kernel, times a

@@ -124,7 +124,8 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .heaviest = 1,
                            .halving = 1,
                            .decay = 1};
-    mercer_status status = create_fields(out, outputs);
+    mercer_status status = mrc_points_pack(centers, &system->points, 0, system->points.rows);
+    if (status == MERCER_OK) status = create_fields(out, outputs);
     if (status == MERCER_OK) status = create_scratch(out, outputs);
     if (status != MERCER_OK) mrc_iteration_destroy(out);
     return status;
@@ -134,6 +135,9 @@ void mrc_iteration_destroy(mrc_iteration *self)
 {
     if (!self->centers) return;
     mrc_backend *backend = self->centers->backend;
+    mrc_points_forget(self->centers, &self->points);
+    mrc_points_forget(self->centers, &self->system->points);
+    mrc_points_forget(self->centers, &self->x);
     mercer_matrix *const all[] = {&self->alpha,  &self->c,       &self->sum,    &self->left,    &self->h,
                                   &self->theta,  &self->average, &self->points, &self->weights, &self->sample_weights,
                                   &self->values, &self->f,       &self->g,      &self->ks,      &self->u,
@@ -159,14 +163,18 @@ static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *b
     return local;
 }
 
+/* The batch may still be on its way when this returns. */
 static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
 {
     mrc_backend *backend = self->centers->backend;
-    if (backend->ops->capabilities(backend).memory == batch->X.memory) return MERCER_OK;
+    mercer_matrix staged;
+    if (backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
     if (!self->x.data)
         MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
     mercer_matrix to = mrc_rows(&self->x, 0, batch->X.rows);
-    return backend->ops->copy(backend, &to, &batch->X);
+    MRC_TRY(backend->ops->stage(backend, &batch->X, &staged));
+    MRC_TRY(backend->ops->copy(backend, &to, &staged));
+    return mrc_points_pack(self->centers, &self->x, 0, batch->X.rows);
 }
 
 /* F = f(X_m): the weights' part, then the temporary parts. */
@@ -176,12 +184,15 @@ static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, con
     mrc_backend *backend = centers->backend;
     MRC_TRY(mrc_passes_forward(self->passes, batch, &self->alpha, f));
     if (self->temporary == 0) return MERCER_OK;
+    /* Those that have come since the last time; all of them after a change from outside. */
+    MRC_TRY(mrc_points_pack(centers, &self->points, self->packed, self->temporary - self->packed));
+    self->packed = self->temporary;
     mercer_matrix points = mrc_rows(&self->points, 0, self->temporary),
                   weights = mrc_rows(&self->weights, 0, self->temporary);
     MRC_TRY(mrc_points_matmul(centers, &batch->X, &points, &weights, f, true));
     if (self->system->q == 0) return MERCER_OK;
     mercer_matrix part = mrc_rows(&self->g, 0, batch->X.rows);
-    mrc_pair pair = {centers->kernel, &batch->X, &self->system->points, centers->origin};
+    mrc_pair pair = mrc_points_pair(centers, &batch->X, &self->system->points);
     centers->flops += 2.0 * (double)(batch->X.rows * self->system->s) * (double)(batch->X.cols + f->cols);
     MRC_TRY(backend->ops->kernel_forward(backend, &pair, &self->sample_weights, &part, &self->sample_kept));
     return backend->ops->axpby(backend, 1, &part, 1, f);
@@ -208,7 +219,7 @@ static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *
     mrc_backend *backend = centers->backend;
     const mrc_eigensystem *system = self->system;
     if (system->q == 0) return MERCER_OK;
-    mrc_pair pair = {centers->kernel, &batch->X, &system->points, centers->origin};
+    mrc_pair pair = mrc_points_pair(centers, &batch->X, &system->points);
     int64_t width = g->cols + (self->sample_kept.columns == system->s ? 0 : batch->X.cols);
     centers->flops += 2.0 * (double)(batch->X.rows * system->s) * (double)width;
     MRC_TRY(backend->ops->kernel_transpose(backend, &pair, g, &self->ks, &self->sample_kept));
@@ -370,7 +381,7 @@ mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *looke
 
 static mercer_status drop_temporary(mrc_iteration *self)
 {
-    self->temporary = self->pending = 0;
+    self->temporary = self->pending = self->packed = 0;
     MRC_TRY(clear(self, &self->sum));
     MRC_TRY(clear(self, &self->sample_weights));
     return clear(self, &self->values);

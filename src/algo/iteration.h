@@ -51,13 +51,14 @@ typedef struct mrc_iteration {
 
     mercer_matrix points, weights; /* (T m, d), (T m, c): temporary centers since the last projection */
     int64_t temporary;             /* how many */
+    int64_t packed;                /* of these, how many are in the backend's packed form */
     mercer_matrix sample_weights;  /* w_s (s, c) */
     mercer_matrix values;          /* v (q, c) = E' of the temporary part's values at X_s; only with ridge */
     int64_t pending;               /* batches since the last projection */
 
     mrc_kept sample_kept;          /* room for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch */
-    mercer_matrix x;               /* (m, d) the batch's points, where the backend's memory is not the caller's */
+    mercer_matrix x; /* (m, d) the points of the batch looked at, where the backend's memory is not the host's */
 
     int64_t steps, projections;
     double last_step;          /* eta / m */

@@ -24,8 +24,10 @@ static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y)
 
 mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y)
 {
-    mercer_matrix host;
-    MRC_TRY(mrc_host_open(backend, f, &host));
-    add(loss, &host, y);
-    return mrc_host_close(backend, f, &host, false, MERCER_OK);
+    mercer_matrix host = {0}, targets = {0};
+    mercer_status status = mrc_host_open(backend, f, &host);
+    if (status == MERCER_OK) status = mrc_host_open(backend, y, &targets);
+    if (status == MERCER_OK) add(loss, &host, &targets);
+    status = mrc_host_close(backend, y, &targets, false, status);
+    return mrc_host_close(backend, f, &host, false, status);
 }

@@ -189,6 +189,8 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         MRC_TRY(mrc_stream_next(judge->stream, judge->passes->most_rows, &batch));
         int64_t m = batch.X.rows;
         if (m == 0) break;
+        mercer_matrix x = batch.X;
+        MRC_TRY(self->backend->ops->stage(self->backend, &x, &batch.X));
         mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
         MRC_TRY(kind == PASS_FIRST ? mrc_passes_load(judge->passes, &batch)
                                    : mrc_passes_forward(judge->passes, &batch, &v, &f));

@@ -21,12 +21,19 @@ static int64_t block_bytes(const mrc_passes *passes, int shard, int64_t rows)
     return rows * passes->centers->shard[shard].rows * mrc_dtype_size(passes->centers->real);
 }
 
+/* The largest room that is of use: products may keep whole tiles. */
+static int64_t most_room(const mrc_passes *passes, int shard)
+{
+    return mrc_round_up(passes->centers->shard[shard].rows, 256) * mrc_round_up(passes->most_rows, 16) *
+           mrc_dtype_size(passes->centers->real);
+}
+
 static mercer_status create_room(mrc_passes *passes, int64_t keep_bytes)
 {
     mrc_centers *centers = passes->centers;
     for (int i = 0; i < centers->shards; i++) {
         double share = centers->z.rows ? (double)centers->shard[i].rows / (double)centers->z.rows : 0;
-        int64_t bytes = mrc_min(block_bytes(passes, i, passes->most_rows), (int64_t)((double)keep_bytes * share));
+        int64_t bytes = mrc_min(most_room(passes, i), (int64_t)((double)keep_bytes * share));
         if (bytes <= 0) continue;
         MRC_TRY(
             centers->backend->ops->alloc(centers->backend, &passes->kept[i].memory, bytes, "a batch's kernel block"));
@@ -130,7 +137,8 @@ mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch)
 {
     passes->from_cache = passes->cached && batch->rows && has_room(passes, batch->X.rows);
     passes->again = false;
-    for (int i = 0; i < passes->centers->shards; i++) passes->kept[i].columns = 0;
+    for (int i = 0; i < passes->centers->shards; i++)
+        passes->kept[i] = (mrc_kept){.memory = passes->kept[i].memory, .bytes = passes->kept[i].bytes};
     if (!passes->from_cache || all_cached(passes, batch)) return MERCER_OK;
     return fill_cache(passes, batch);
 }
@@ -159,7 +167,7 @@ mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, 
     MRC_TRY(mrc_passes_load(passes, batch));
     if (!passes->from_cache) return mrc_centers_predict(passes->centers, &batch->X, w, f, passes->kept);
     predict_job job = {passes, batch, w};
-    MRC_TRY(mrc_centers_sum(passes->centers, f, multiply_part, &job));
+    MRC_TRY(mrc_sum_over_ranks(passes->centers, f, multiply_part, &job));
     passes->again = true;
     return MERCER_OK;
 }

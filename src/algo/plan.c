@@ -25,6 +25,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DEVICE_MARGIN = 512 << 20 };
+
 #define NEARLY_AS_FAST 1.3
 #define CHEAP_SECONDS  10
 
@@ -46,12 +48,22 @@ static void rate_machine(mrc_planner *self)
     int threads = self->request->threads;
     mrc_backend *backend = self->request->context->backend;
     mrc_capabilities machine = backend ? backend->ops->capabilities(backend) : (mrc_capabilities){0};
+    self->device = machine.memory != MERCER_HOST && backend;
     self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->context->isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
     self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);
     self->real_size = mrc_dtype_size(self->request->real);
     self->point_size = mrc_dtype_size(self->request->points);
+    self->kept_size = machine.kept_size > 0 && self->request->real == MERCER_F32 ? machine.kept_size : self->real_size;
     if (self->request->real == MERCER_F64) self->rate = self->rate_double;
+}
+
+/* Half of what is free in a machine that does other things too. A device's memory is for this: all but a margin, because it
+   comes in pages and other programs may need a little. */
+static int64_t share_of(const mrc_planner *self, int64_t available)
+{
+    if (!self->device) return available / 2;
+    return mrc_max(available / 2, available - available / 16 - DEVICE_MARGIN);
 }
 
 static void set_budget(mrc_planner *self)
@@ -59,9 +71,13 @@ static void set_budget(mrc_planner *self)
     int64_t asked = self->options->memory;
     mrc_backend *backend = self->request->context->backend;
     int64_t available = backend ? backend->ops->free_memory(backend) : mrc_free_memory();
-    self->plan->budget = self->request->budget > 0 ? self->request->budget : asked > 0 ? asked : available / 2;
+    self->plan->budget = self->request->budget > 0 ? self->request->budget
+                         : asked > 0               ? asked
+                                                   : share_of(self, available);
     say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
-        asked > 0 ? "given" : "half of what is free");
+        asked > 0      ? "given"
+        : self->device ? "what is free on the device, but for a margin"
+                       : "half of what is free");
 }
 
 /* ---- Parts of the iteration ---------------------------------------------------------------------------------- */
@@ -93,9 +109,10 @@ static void choose_sample(mrc_planner *self)
     if (shown->eigenpairs > request->p / 10 && preset->update == MRC_UPDATE_PROJECT) {
         say(self, "warning: q is above p/10 = %lld: the fixed point moves away from least squares\n",
             (long long)request->p / 10);
-        mrc_log(request->context, MERCER_LOG_WARNING,
-                "q = %lld is above p/10: the result is biased; finish with polish or lower q",
-                (long long)shown->eigenpairs);
+        if (!request->trial)
+            mrc_log(request->context, MERCER_LOG_WARNING,
+                    "q = %lld is above p/10: the result is biased; finish with polish or lower q",
+                    (long long)shown->eigenpairs);
     }
 }
 
@@ -108,8 +125,9 @@ static void choose_batch(mrc_planner *self)
     int64_t m = seen ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * shown->eigenpairs);
     if (preset->whole_batch) m = request->n;
     if (self->options->batch > 0) m = self->options->batch;
-    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->real_size));
+    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->kept_size));
     if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
+    if (self->device && m > ROUNDED_BATCH && self->options->batch == 0) m -= m % 256; /* whole tiles of rows */
     shown->batch = mrc_max(1, mrc_min(m, request->n));
     say(self, "m = %lld (%s)\n", (long long)shown->batch,
         preset->whole_batch                   ? "all samples"
@@ -173,8 +191,13 @@ static void choose_projector_sizes(mrc_planner *self)
     shown->projector_eigenpairs = mrc_min(q, s / 2);
     shown->projector_passes = options->projector_passes > 0 ? options->projector_passes : pcg ? 30 : 1;
     int64_t block_most = (int64_t)sqrt((double)self->plan->budget / 8 / 8);
-    shown->projector_block = mrc_min(
-        options->projector_block > 0 ? options->projector_block : mrc_min(BLOCK_DEFAULT, block_most), request->p);
+    int64_t block = self->device ? BLOCK_DEVICE : BLOCK_DEFAULT;
+    shown->projector_block =
+        mrc_min(options->projector_block > 0 ? options->projector_block : mrc_min(block, block_most), request->p);
+    /* Solves with factors are many small steps, which a device is slow at: it keeps the inverses of the blocks. */
+    bool inverses =
+        bgs && self->device &&
+        (double)request->p * (double)shown->projector_block * (double)self->real_size <= (double)self->plan->budget / 4;
     mercer_switch carry = options->carry == MERCER_AUTO ? (bgs ? MERCER_ON : MERCER_OFF) : options->carry;
     shown->carry = carry == MERCER_ON;
     self->plan->projector_options =
@@ -186,7 +209,7 @@ static void choose_projector_sizes(mrc_planner *self)
                                                                               : 0,
                                 .block = shown->projector_block,
                                 .gamma = 0.95,
-                                .store = pcg,
+                                .store = pcg || inverses,
                                 .seed = options->seed + 1};
     if (strcmp(shown->projector, "exact") != 0)
         say(self, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
@@ -319,7 +342,7 @@ static mercer_status check_options(const mrc_planner *self)
     return MERCER_OK;
 }
 
-mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
+static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
 {
     memset(out, 0, sizeof *out);
     mrc_planner self = {.request = request, .options = request->options, .plan = out, .shown = &out->shown};
@@ -355,4 +378,32 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
     say(&self, "estimated %.2f GiB, %.3g flops, %.1f s\n", mrc_gib((double)out->shown.bytes), out->shown.flops,
         out->shown.seconds);
     return MERCER_OK;
+}
+
+/* The most centers for which there is a plan, 0 if for none: by bisection, since more centers need more memory. */
+static int64_t largest_p(const mrc_plan_request *request)
+{
+    mrc_plan plan;
+    const mrc_preset *preset = request->options->solver ? mrc_preset_find(request->options->solver) : NULL;
+    int64_t fits = 0, fails = request->p;
+    while (fails - fits > 1) {
+        mrc_plan_request other = *request;
+        other.p = fits + (fails - fits) / 2;
+        other.trial = true;
+        if (preset && preset->update == MRC_UPDATE_COORDINATES) other.n = other.p; /* the centers are the samples */
+        *(make_plan(&plan, &other) == MERCER_OK ? &fits : &fails) = other.p;
+    }
+    return fits;
+}
+
+mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
+{
+    mercer_context *context = request->context;
+    mercer_status status = make_plan(out, request);
+    if (status != MERCER_ERROR_MEMORY) return status;
+    char reason[MRC_ERROR_CHARS];
+    snprintf(reason, sizeof reason, "%s", mrc_error_text(context));
+    int64_t most = largest_p(request);
+    if (most == 0) return mrc_fail(context, status, "%s; no number of centers fits", reason);
+    return mrc_fail(context, status, "%s; the largest p that fits is %lld", reason, (long long)most);
 }

@@ -45,6 +45,7 @@ typedef struct mrc_plan_request {
     double roughness; /* of K(Z,Z) (roughness.h); 0 if not known */
     bool bounded;     /* kernel values lie between 0 and 1 */
     bool rows_known;  /* the source says which samples a batch holds, as far as known */
+    bool trial;       /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
 
 /* What the plan fixes beyond the public struct. */
@@ -58,7 +59,8 @@ typedef struct mrc_plan {
     int64_t budget;
 } mrc_plan;
 
-/* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY if nothing fits the budget. */
+/* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the
+   largest p that fits, if nothing fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request);
 
 #endif

@@ -29,13 +29,37 @@ static mrc_iteration_options iteration_options(const mrc_planner *self)
                                    .ridge = self->shown->lambda};
 }
 
+/*
+ * On a device: its copy of the centers, what its operations hold, and the copies that the host makes of weights (to look
+ * at them, to save them).
+ */
+static int64_t device_bytes(const mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mercer_plan *shown = self->shown;
+    mrc_backend *backend = request->context->backend;
+    int64_t widest = mrc_max(2 * request->c, mrc_max(shown->eigenpairs, shown->projector_eigenpairs));
+    int64_t s = mrc_max(shown->nystrom, shown->projector_nystrom);
+    mrc_extent work = {.rows = mrc_max(shown->batch, mrc_max(s, shown->projector_block)),
+                       .centers = mrc_max(request->p, shown->period * shown->batch),
+                       .features = request->d,
+                       .outputs = request->c,
+                       .wide = widest,
+                       .eigen = mrc_max(mrc_eigensystem_largest(shown->nystrom, shown->eigenpairs),
+                                        mrc_eigensystem_largest(shown->projector_nystrom, shown->projector_eigenpairs)),
+                       .points = request->points,
+                       .real = request->real};
+    int64_t own = backend->ops->work_bytes ? backend->ops->work_bytes(backend, &work) : 0;
+    return own + request->p * (request->d * self->point_size + 2 * request->c * self->real_size);
+}
+
 static int64_t workspace_bytes(const mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
     int64_t tile = TILE_BYTES + 512 * (request->d * mrc_max(self->real_size, 4) + 16 * request->c * 2) +
                    300 * request->d * mrc_max(self->real_size, 4);
     /* one batch as the source hands it out, and the ranks' parts of predictions */
-    return request->threads * tile +
+    return (self->device ? device_bytes(self) : request->threads * tile) +
            self->shown->batch * (request->d * self->point_size + 3 * request->c * self->real_size) +
            (request->ranks > 1 ? request->ranks * self->shown->batch * request->c * self->real_size : 0);
 }
@@ -77,7 +101,9 @@ mercer_status mrc_plan_iteration_memory(mrc_planner *self)
     int64_t set_up = mrc_eigensystem_scratch_bytes(s, q) + 2 * s * request->d * self->point_size;
     int64_t before_block = base + mrc_max(held + peak, polish_bytes(self)); /* the projector is gone by then */
     int64_t left = self->plan->budget - before_block;
-    int64_t block = shown->batch * request->p * self->real_size;
+    /* Devices keep whole tiles of centers. */
+    int64_t block = mrc_round_up(shown->batch, self->device ? 16 : 1) *
+                    mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
     if (left < 0 || set_up + base > self->plan->budget)
         return mrc_fail(request->context, MERCER_ERROR_MEMORY,
                         "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; lower p or s, or "
@@ -123,6 +149,7 @@ void mrc_plan_iteration_cost(mrc_planner *self)
             flops += 2 * p * p * d + projections * passes * 2 * p * p * c;
         else
             flops += projections * passes * 2 * p * p * (d + c), doubles = projections * passes * p * b * b / 3;
+        if (strcmp(shown->projector, "bgs") == 0) flops -= projections * passes * p * p * d; /* a pair once */
         flops += 2 * p * sp * (d + qp) + 40 * sp * sp * qp;
     }
     shown->flops = flops + doubles;

@@ -11,6 +11,8 @@ enum {
     CG_STEPS = 30,
     CG_TYPICAL_STEPS = 12,
     BLOCK_DEFAULT = 2500,
+    ROUNDED_BATCH = 2048,    /* from here on the batch of a device is rounded down to its tiles */
+    BLOCK_DEVICE = 4096,     /* fills a GPU; a multiple of the tiles of its products */
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
     DEFLATED_DEGREE = 3,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
     FEWEST_SAMPLE = 500,
@@ -34,6 +36,8 @@ typedef struct mrc_planner {
     double rate, rate_double; /* flops a second */
     double bandwidth;         /* bytes a second */
     int64_t real_size, point_size;
+    int64_t kept_size; /* bytes that a kernel value takes in a batch's kept block */
+    bool device;       /* matrices live elsewhere than in host memory */
 } mrc_planner;
 
 /* Bytes, room for a batch's block and caching of an iterative plan; MERCER_ERROR_MEMORY if it does not fit. */

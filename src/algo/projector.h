@@ -5,7 +5,7 @@
  *   exact  one Cholesky factor, two triangular solves                              p^3/3 once, 2 p^2 c a projection
  *   ep2    EigenPro 2 over the centers with its own Nystrom preconditioner         p^2 d a pass
  *   pcg    conjugate gradients with a Nystrom preconditioner, stored K(Z,Z) or not   p^2 d (stored: p^2 c) a pass
- *   bgs    block Gauss-Seidel with a coarse space                                  p^2 d a pass
+ *   bgs    block Gauss-Seidel with a coarse space                                  p^2 d / 2 a pass
  *
  * All report the relative residual |K theta - h| / |h| (Frobenius, exact up to rounding: each keeps its residual up to
  * date) and leave the residual itself behind, so that the caller can carry it into the next right-hand side.
@@ -22,7 +22,7 @@ typedef struct mrc_projector_options {
     double tolerance;   /* stop at this relative residual; 0: passes decide */
     int64_t block;      /* bgs: centers in a block */
     double gamma;       /* ep2: step factor */
-    bool store;         /* pcg: keep K(Z,Z); bgs: keep the factors of its blocks (the partition is then fixed) */
+    bool store;         /* pcg: keep K(Z,Z); bgs: keep the inverses of its blocks */
     double jitter; /* added to the diagonal of K(Z,Z) by exact, relative to its mean; 0: only if the factor fails */
     uint64_t seed;
 } mrc_projector_options;
@@ -52,9 +52,10 @@ struct mrc_projector {
     const mrc_projector_ops *ops;
     mrc_centers *centers;
     mrc_projector_options options;
-    int64_t calls; /* projections so far: seeds the order of blocks */
-    double h_norm; /* |h| of the projection under way, > 0 */
-    void *state;   /* of the kind; NULL until create has made it */
+    int64_t calls;  /* projections so far: seeds the order of blocks */
+    double h_norm;  /* |h| of the projection under way, > 0 */
+    mrc_kept *room; /* (shards) or NULL: room for kernel values that bgs may use during a projection, of the caller */
+    void *state;    /* of the kind; NULL until create has made it */
 };
 
 extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;

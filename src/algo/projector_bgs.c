@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Block Gauss-Seidel with a coarse space: the projector for large p.
+ * Block Gauss-Seidel with a coarse space, every pair of centers evaluated once a pass.
  *
  *   U (p, q) approximate top eigenvectors of K(Z,Z) (coarse.c),  KU = K(Z,Z) U (p, q),  C C' = U' KU (q, q)
  *   once: p s d + p^2 d
- *   theta = 0, r = h; for each block b of a random partition of the centers:
- *       y = (C C')^-1 U' r;           theta += U y;       r -= KU y             coarse step       4 p q c
- *       delta = K(Z_b,Z_b)^-1 r_b;    theta_b += delta;   r -= K(Z,Z_b) delta   exact block step  p b (d + c), b^3/3
+ *   theta = t + U y, r = h - K t - KU y; the centers in a random order, cut into blocks (blocks.c); for each block b:
+ *       y    = (C C')^-1 (U' h - (KU)' t)                      coarse step: the best y for this t      b q c, q^2 c
+ *       r_b  = h_b - K(Z_b, Z_<b) t_<b - KU_b y                forward product, its block of K is kept  p b d / 2
+ *       t_b  = K(Z_b,Z_b)^-1 r_b                               exact block step
+ *       h_b  = r_b + KU_b y,   h -= K(Z_<=b, Z_b) t_b          the transposed product of the kept block
  *   and one coarse step at the end of a pass.
  *
- * The block step solves for the short waves, the coarse step for the long ones that no block sees. Every entry of
- * K(Z,Z) is evaluated once a pass, inside the fused product, and never stored; r is the residual at every moment, up to
- * rounding. Memory: 2 p q, and 8 b^2 for the factor of a block; with options.store the partition is fixed and all
- * factors are kept, 8 p b.
+ * The block step solves for the short waves, the coarse step for the long ones that no block sees. Row i meets block b
+ * in the forward product of i's block if b comes before, in the transposed product of b if not: no entry of K(Z,Z) is
+ * evaluated twice, and after the last block h - KU y is the residual, up to rounding. What the room for the kept block does not
+ * hold is evaluated again for the transposed product: without any room a pass costs p^2 d as for one that stores nothing.
+ * (KU)' t is followed by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
  *
- * delta is found in double and rounded to type real before it is used, so that r belongs to the theta that is stored.
- * Where K(Z_b,Z_b) is so ill-conditioned that rounding would spoil delta, a shift is added to its diagonal
- * (projector_parts.c): the step is then shorter, r still exact.
+ * t_b is rounded to type real before it is used, so that r belongs to the theta that is stored.
  *
  * U' KU is rounded too: its entry (i, j), i < j, is taken as u_i' (K u_j), whose error is u w_j and not u w_i. If it is
  * not positive definite even so, the last columns of U go.
@@ -25,7 +26,7 @@
  */
 #include "algo/projector.h"
 
-#include "algo/projector_parts.h"
+#include "algo/blocks.h"
 #include "algo/spd.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -33,42 +34,39 @@
 #include <math.h>
 
 typedef struct bgs {
-    mrc_coarse coarse;
-    mercer_matrix ku;     /* field (rows, q) */
+    mrc_blocks blocks;
+    int64_t q;
+    mercer_matrix u, ku;  /* sorted fields (rows, q) */
     mercer_matrix factor; /* C (q, q) f64 */
-    int64_t size, blocks; /* centers in a block, number of blocks */
-    mrc_factor *kept;     /* (blocks) with options.store */
-    double shift;         /* least relative shift of blocks: rises when one turns out to need it */
 } bgs;
 
 typedef struct work {
-    int64_t *ids;         /* (b) */
-    double *minus;        /* (b) all -1 */
-    mercer_matrix points; /* (b, d) */
-    mercer_matrix part;   /* (b, c) real: r_b, then -delta */
-    mercer_matrix x;      /* (b, c) f64 */
-    mercer_matrix y, y64; /* (q, c) real, f64 */
-    mrc_factor factor;    /* of the block, if factors are not kept */
+    bgs *self;
+    mrc_kept *room;                     /* (shards) of the projector's caller, or none */
+    int64_t *ids;                       /* (b) */
+    mercer_matrix points;               /* (b, d) with several ranks */
+    mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
+    mercer_matrix own;                  /* (b, c) real: those rows of it that a rank owns */
+    mercer_matrix step;                 /* (b, c) real: t_b */
+    mercer_matrix wide;                 /* (b, c) f64 */
+    mercer_matrix h, t, change;         /* sorted fields (rows, c) real */
+    mercer_matrix first, seen, more, y; /* (q, c) real: U'h, (KU)'t, KU_b't_b, y */
+    mercer_matrix y64;                  /* (q, c) */
+    int64_t block;                      /* under way, */
+    mercer_matrix block_points;         /* and its points */
 } work;
-
-static int64_t block_count(int64_t p, int64_t block)
-{
-    int64_t size = mrc_min(block, p);
-    return (p + size - 1) / size;
-}
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
 static void destroy(mrc_projector *projector)
 {
-    mrc_centers *centers = projector->centers;
+    mrc_backend *backend = projector->centers->backend;
     bgs *self = projector->state;
-    for (int64_t b = 0; b < self->blocks && self->kept; b++) mrc_matrix_destroy(centers->backend, &self->kept[b].l);
-    mrc_free(centers->context, self->kept);
-    mrc_matrix_destroy(centers->backend, &self->factor);
-    mrc_matrix_destroy(centers->backend, &self->ku);
-    mrc_coarse_destroy(&self->coarse, centers->backend);
-    mrc_free(centers->context, self);
+    mrc_matrix_destroy(backend, &self->factor);
+    mrc_matrix_destroy(backend, &self->ku);
+    mrc_matrix_destroy(backend, &self->u);
+    mrc_blocks_destroy(&self->blocks);
+    mrc_free(projector->centers->context, self);
 }
 
 /* The upper triangle of a, mirrored: see above. */
@@ -88,7 +86,7 @@ static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const 
 static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer_matrix *a)
 {
     mrc_backend *backend = centers->backend;
-    int64_t q = self->coarse.q;
+    int64_t q = self->q;
     mercer_status status = MERCER_OK;
     for (; q > 0; q -= mrc_max(1, q / 8)) {
         self->factor.rows = self->factor.cols = q;
@@ -97,27 +95,47 @@ static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer
         if (status != MERCER_ERROR_NUMERIC) break;
     }
     if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
-    if (q < self->coarse.q)
+    if (q < self->q)
         mrc_log(centers->context, MERCER_LOG_WARNING,
-                "projection: %lld of %lld directions of the coarse space are left out", (long long)(self->coarse.q - q),
-                (long long)self->coarse.q);
-    self->coarse.q = self->coarse.u.cols = self->ku.cols = self->factor.rows = self->factor.cols = mrc_max(q, 0);
+                "projection: %lld of %lld directions of the coarse space are left out", (long long)(self->q - q),
+                (long long)self->q);
+    self->q = self->u.cols = self->ku.cols = self->factor.rows = self->factor.cols = mrc_max(q, 0);
     return MERCER_OK;
+}
+
+/* U from the order of the fields to that of the blocks. */
+static mercer_status sort_coarse(bgs *self, mrc_centers *centers, const mrc_coarse *coarse)
+{
+    self->q = coarse->q;
+    MRC_TRY(mrc_field_create(centers, &self->u, coarse->q, centers->real, "the coarse space"));
+    if (coarse->q == 0) return MERCER_OK;
+    return centers->backend->ops->gather_rows(centers->backend, &self->u, &coarse->u, self->blocks.order);
 }
 
 static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_projector_options *options)
 {
+    mrc_coarse coarse;
     mercer_matrix a;
-    MRC_TRY(mrc_coarse_create(&self->coarse, centers, options->nystrom, options->eigenpairs, options->seed));
-    int64_t q = self->coarse.q;
-    if (q == 0) return MERCER_OK;
-    MRC_TRY(mrc_field_create(centers, &self->ku, q, centers->real, "K(Z,Z) times the coarse space"));
-    MRC_TRY(mrc_centers_times(centers, NULL, &self->coarse.u, &self->ku));
-    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, q, q, MERCER_F64, "the coarse matrix"));
-    MRC_TRY(mrc_matrix_create(centers->backend, &a, q, q, centers->real, "the coarse matrix"));
-    mercer_status status = mrc_centers_inner(centers, &self->coarse.u, &self->ku, &a);
+    mrc_centers *sorted = &self->blocks.sorted;
+    MRC_TRY(mrc_coarse_create(&coarse, centers, options->nystrom, options->eigenpairs, options->seed));
+    mercer_status status = sort_coarse(self, centers, &coarse);
+    mrc_coarse_destroy(&coarse, centers->backend);
+    if (status != MERCER_OK || self->q == 0) return status;
+    MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
+    MRC_TRY(mrc_centers_times(sorted, NULL, &self->u, &self->ku));
+    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, self->q, self->q, MERCER_F64, "the coarse matrix"));
+    MRC_TRY(mrc_matrix_create(centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));
+    status = mrc_centers_inner(sorted, &self->u, &self->ku, &a);
     if (status == MERCER_OK) status = factor_coarse(self, centers, &a);
     mrc_matrix_destroy(centers->backend, &a);
+    return status;
+}
+
+/* What the sorted centers have counted belongs to those they were made of. */
+static mercer_status count_flops(bgs *self, mercer_status status)
+{
+    self->blocks.centers->flops += self->blocks.sorted.flops;
+    self->blocks.sorted.flops = 0;
     return status;
 }
 
@@ -129,143 +147,180 @@ static mercer_status create(mrc_projector *projector)
     MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(bgs), "the block Gauss-Seidel projector"));
     projector->state = memory;
     bgs *self = memory;
-    self->blocks = block_count(centers->p, options->block);
-    self->size = (centers->p + self->blocks - 1) / self->blocks; /* as even as possible */
-    self->blocks = block_count(centers->p, self->size);
-    self->shift = options->jitter;
-    if (options->store) {
-        MRC_TRY(mrc_alloc_zero(centers->context, &memory, self->blocks, sizeof(mrc_factor), "the list of blocks"));
-        self->kept = memory;
-    }
-    return make_coarse(self, centers, options);
+    MRC_TRY(mrc_blocks_create(&self->blocks, centers, options->block, options->store, options->jitter, options->seed));
+    return count_flops(self, make_coarse(self, centers, options));
 }
 
 static void work_destroy(work *w, mrc_centers *centers)
 {
-    mercer_matrix *const all[] = {&w->points, &w->part, &w->x, &w->y, &w->y64, &w->factor.l};
-    for (int i = 0; i < 6; i++) mrc_matrix_destroy(centers->backend, all[i]);
-    mrc_free(centers->context, w->minus);
+    mercer_matrix *const all[] = {&w->points, &w->part,  &w->own,  &w->step, &w->wide, &w->h,  &w->t,
+                                  &w->change, &w->first, &w->seen, &w->more, &w->y,    &w->y64};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(centers->backend, all[i]);
     mrc_free(centers->context, w->ids);
 }
 
-static mercer_status work_fill(work *w, const bgs *self, mrc_centers *centers, int64_t c)
+static mercer_status work_fill(work *w, mrc_centers *centers, int64_t c)
 {
     mrc_backend *backend = centers->backend;
-    int64_t b = self->size, q = self->coarse.q;
+    mercer_dtype real = centers->real;
+    int64_t b = w->self->blocks.size, q = w->self->q;
+    mercer_matrix *const parts[] = {&w->part, &w->own, &w->step}, *const fields[] = {&w->h, &w->t, &w->change},
+                         *const small[] = {&w->first, &w->seen, &w->more, &w->y};
     void *memory;
     MRC_TRY(mrc_alloc(centers->context, &memory, b, sizeof(int64_t), "the numbers of a block"));
     w->ids = memory;
-    MRC_TRY(mrc_alloc(centers->context, &memory, b, sizeof(double), "the signs of a block"));
-    w->minus = memory;
-    for (int64_t i = 0; i < b; i++) w->minus[i] = -1;
-    MRC_TRY(mrc_matrix_create(backend, &w->points, b, centers->z.cols, centers->z.dtype, "a block of centers"));
-    MRC_TRY(mrc_matrix_create(backend, &w->part, b, c, centers->real, "the residual of a block"));
-    MRC_TRY(mrc_matrix_create(backend, &w->x, b, c, MERCER_F64, "the solution of a block"));
-    MRC_TRY(mrc_matrix_create(backend, &w->y, q, c, centers->real, "the coarse step"));
+    MRC_TRY(mrc_matrix_create(backend, &w->points, centers->comm->ranks == 1 ? 0 : b, centers->z.cols, centers->z.dtype,
+                              "a block of centers"));
+    for (int i = 0; i < 3; i++) MRC_TRY(mrc_matrix_create(backend, parts[i], b, c, real, "the residual of a block"));
+    for (int i = 0; i < 3; i++) MRC_TRY(mrc_field_create(centers, fields[i], c, real, "fields of a projection"));
+    for (int i = 0; i < 4; i++) MRC_TRY(mrc_matrix_create(backend, small[i], q, c, real, "the coarse step"));
     MRC_TRY(mrc_matrix_create(backend, &w->y64, q, c, MERCER_F64, "the coarse step"));
-    return self->kept ? MERCER_OK : mrc_matrix_create(backend, &w->factor.l, b, b, MERCER_F64, "the factor of a block");
+    return mrc_matrix_create(backend, &w->wide, b, c, MERCER_F64, "the solution of a block");
 }
 
 /* ---- The two steps ------------------------------------------------------------------------------------------- */
 
-static mercer_status coarse_step(bgs *self, mrc_centers *centers, work *w, const mercer_matrix *r,
-                                 const mercer_matrix *theta)
+/* y = (C C')^-1 (U'h - (KU)'t) */
+static mercer_status coarse_step(work *w)
 {
-    mrc_backend *backend = centers->backend;
-    if (self->coarse.q == 0) return MERCER_OK;
-    MRC_TRY(mrc_centers_inner(centers, &self->coarse.u, r, &w->y));
+    bgs *self = w->self;
+    mrc_backend *backend = self->blocks.sorted.backend;
+    if (self->q == 0) return MERCER_OK;
+    MRC_TRY(backend->ops->copy(backend, &w->y, &w->first));
+    MRC_TRY(backend->ops->axpby(backend, -1, &w->seen, 1, &w->y));
     MRC_TRY(backend->ops->copy(backend, &w->y64, &w->y));
-    MRC_TRY(mrc_spd_solve(centers, &self->factor, &w->y64));
-    MRC_TRY(backend->ops->copy(backend, &w->y, &w->y64));
-    MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &self->coarse.u, &w->y, 1, theta));
-    return mrc_counted_gemm(centers, false, false, -1, &self->ku, &w->y, 1, r);
+    MRC_TRY(mrc_spd_solve(&self->blocks.sorted, &self->factor, &w->y64));
+    return backend->ops->copy(backend, &w->y, &w->y64);
 }
 
-/* The factor of a block with at least that relative shift: kept from before, or made now. */
-static mercer_status find_factor(bgs *self, mrc_centers *centers, work *w, int64_t block, const mercer_matrix *points,
-                                 double least, mrc_factor *out)
+/* A rank's rows in the blocks so far, and of them those of the block under way: numbers of sorted rows. */
+typedef struct range {
+    int64_t offset; /* of the rank's rows */
+    int64_t upto;   /* rows up to and with this block */
+    int64_t first, rows;
+} range;
+
+static range range_of(const work *w, int rank)
 {
-    mrc_factor *kept = self->kept ? &self->kept[block] : NULL;
-    if (kept && kept->l.data && kept->relative >= least) {
-        *out = *kept;
-        return MERCER_OK;
+    const mrc_blocks *blocks = &w->self->blocks;
+    const int64_t *before = blocks->before + rank * (blocks->count + 1) + w->block;
+    int64_t offset = blocks->sorted.shard[rank].offset;
+    return (range){offset, before[1], offset + before[0], before[1] - before[0]};
+}
+
+static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
+{
+    centers->flops += 2.0 * (double)m * (double)p * (double)width;
+}
+
+/* A rank's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Keeps K(Z_b, Z_<=b): t_b is 0. */
+static mercer_status residual_part(mrc_centers *sorted, int rank, const mercer_matrix *part, void *argument)
+{
+    work *w = argument;
+    mrc_backend *backend = sorted->backend;
+    range r = range_of(w, rank);
+    mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), t = mrc_rows(&w->t, r.offset, r.upto);
+    mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
+    mrc_kept none = {0}, *kept = w->room ? &w->room[rank] : &none;
+    mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
+    count_product(sorted, part->rows, z.rows, z.cols + t.cols);
+    kept->columns = 0;
+    MRC_TRY(backend->ops->kernel_forward(backend, &pair, &t, part, kept));
+    MRC_TRY(backend->ops->axpby(backend, -1, part, 0, part));
+    MRC_TRY(backend->ops->copy(backend, &own, &h));
+    if (w->self->q > 0) {
+        mercer_matrix ku = mrc_rows(&w->self->ku, r.first, r.rows);
+        MRC_TRY(mrc_counted_gemm(sorted, false, false, -1, &ku, &w->y, 1, &own));
     }
-    if (kept && !kept->l.data)
-        MRC_TRY(mrc_matrix_create(centers->backend, &kept->l, points->rows, points->rows, MERCER_F64,
-                                  "the factor of a block"));
-    self->shift = fmax(self->shift, least);
-    *out = (mrc_factor){.l = kept ? kept->l : w->factor.l, .relative = self->shift};
-    out->l.rows = out->l.cols = points->rows;
-    if (kept) kept->relative = -1; /* until it is whole again */
-    MRC_TRY(mrc_factor_kernel(centers, points, out));
-    self->shift = out->relative; /* what one block needed the next will need */
-    if (kept) *kept = *out;
-    return MERCER_OK;
+    return backend->ops->scatter_add_rows(backend, part, &own, w->self->blocks.place + r.first, 1);
 }
 
-/* X = K(Z_b,Z_b)^-1 r_b in double, fit to be rounded. */
-static mercer_status solve_block(bgs *self, mrc_centers *centers, work *w, int64_t block, const mercer_matrix *points,
-                                 const mercer_matrix *part, const mercer_matrix *x)
+/* A rank's share of KU_b' t_b. */
+static mercer_status coarse_part(mrc_centers *sorted, int rank, const mercer_matrix *part, void *argument)
 {
-    mrc_backend *backend = centers->backend;
-    double safe = mrc_factor_safe_shift(centers->real, points->rows), least = 0, part_norm, x_norm;
-    mrc_factor factor;
-    MRC_TRY(mrc_matrix_norm(backend, part, &part_norm));
-    for (;; least = safe) {
-        MRC_TRY(find_factor(self, centers, w, block, points, least, &factor));
-        MRC_TRY(backend->ops->copy(backend, x, part));
-        MRC_TRY(mrc_spd_solve(centers, &factor.l, x));
-        MRC_TRY(mrc_matrix_norm(backend, x, &x_norm));
-        if (!mrc_factor_too_rough(&factor, centers->real, x_norm, part_norm) || factor.relative >= safe)
-            return MERCER_OK;
-        mrc_log(centers->context, self->shift < safe ? MERCER_LOG_WARNING : MERCER_LOG_DEBUG,
-                "projection: blocks of K(Z,Z) are too ill-conditioned for %s; %.1e of their mean diagonal is added",
-                mrc_dtype_name(centers->real), safe);
+    work *w = argument;
+    range r = range_of(w, rank);
+    mercer_matrix ku = mrc_rows(&w->self->ku, r.first, r.rows), t = mrc_rows(&w->t, r.first, r.rows);
+    return mrc_counted_gemm(sorted, true, false, 1, &ku, &t, 0, part);
+}
+
+/* t_b is known: h -= K(Z_<=b, Z_b) t_b for the rows of a rank, from what was kept. */
+static mercer_status take_from_residual(work *w, mrc_centers *sorted, int rank, const mercer_matrix *step)
+{
+    mrc_backend *backend = sorted->backend;
+    range r = range_of(w, rank);
+    mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), h = mrc_rows(&w->h, r.offset, r.upto),
+                  change = mrc_rows(&w->change, r.offset, r.upto);
+    mrc_kept none = {0}, *kept = w->room ? &w->room[rank] : &none;
+    mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
+    count_product(sorted, step->rows, z.rows, step->cols);
+    count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
+    MRC_TRY(backend->ops->kernel_transpose(backend, &pair, step, &change, kept));
+    return backend->ops->axpby(backend, -1, &change, 1, &h);
+}
+
+/* A rank's rows of h_b become h_b - K(Z_b, Z_<b) t_<b, which is r_b + KU_b y. */
+static mercer_status store_residual(work *w, mrc_centers *sorted, const range *r, const mercer_matrix *part)
+{
+    mercer_matrix h = mrc_rows(&w->h, r->first, r->rows);
+    MRC_TRY(sorted->backend->ops->gather_rows(sorted->backend, &h, part, w->self->blocks.place + r->first));
+    if (w->self->q == 0) return MERCER_OK;
+    mercer_matrix ku = mrc_rows(&w->self->ku, r->first, r->rows);
+    return mrc_counted_gemm(sorted, false, false, 1, &ku, &w->y, 1, &h);
+}
+
+static mercer_status block_step(work *w)
+{
+    mrc_blocks *blocks = &w->self->blocks;
+    mrc_centers *sorted = &blocks->sorted;
+    mrc_backend *backend = sorted->backend;
+    int64_t rows = mrc_blocks_rows(blocks, w->block);
+    mercer_matrix part = mrc_rows(&w->part, 0, rows), step = mrc_rows(&w->step, 0, rows);
+    MRC_TRY(mrc_blocks_points(blocks, w->block, w->ids, &w->points, &w->block_points));
+    MRC_TRY(mrc_sum_over_ranks(sorted, &part, residual_part, w));
+    MRC_TRY(mrc_blocks_solve(blocks, w->block, &w->block_points, &part, &w->wide, &step));
+    for (int rank = 0; rank < sorted->shards; rank++) {
+        range r = range_of(w, rank);
+        mercer_matrix t = mrc_rows(&w->t, r.first, r.rows);
+        MRC_TRY(backend->ops->gather_rows(backend, &t, &step, blocks->place + r.first));
+        MRC_TRY(store_residual(w, sorted, &r, &part));
+        MRC_TRY(take_from_residual(w, sorted, rank, &step));
     }
-}
-
-static mercer_status block_step(bgs *self, mrc_centers *centers, work *w, int64_t block, const mercer_matrix *r,
-                                const mercer_matrix *theta)
-{
-    mrc_backend *backend = centers->backend;
-    int64_t count = mrc_min(self->size, centers->p - block * self->size);
-    mercer_matrix points = mrc_rows(&w->points, 0, count), part = mrc_rows(&w->part, 0, count),
-                  x = mrc_rows(&w->x, 0, count);
-    MRC_TRY(mrc_centers_collect(centers, NULL, w->ids, count, &points));
-    MRC_TRY(mrc_centers_collect(centers, r, w->ids, count, &part));
-    MRC_TRY(solve_block(self, centers, w, block, &points, &part, &x));
-    MRC_TRY(backend->ops->copy(backend, &part, &x));
-    MRC_TRY(backend->ops->scale_rows(backend, &part, w->minus));
-    MRC_TRY(mrc_centers_scatter_add(centers, theta, w->ids, count, &part, -1));
-    return mrc_points_matmul(centers, &centers->z, &points, &part, r, true);
+    if (w->self->q == 0) return MERCER_OK;
+    MRC_TRY(mrc_sum_over_ranks(sorted, &w->more, coarse_part, w));
+    return backend->ops->axpby(backend, 1, &w->more, 1, &w->seen);
 }
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
-static mercer_status run_pass(mrc_projector *projector, work *w, int64_t pass, const mercer_matrix *r,
-                              const mercer_matrix *theta)
+/* w->h becomes the residual; w->t gets what is to be added to theta. */
+static mercer_status run_pass(work *w)
 {
-    mrc_centers *centers = projector->centers;
-    bgs *self = projector->state;
-    uint64_t stream = self->kept ? MRC_STREAM_PARTITION : MRC_STREAM_PASS(projector->calls, pass);
-    for (int64_t block = 0; block < self->blocks; block++) {
-        int64_t first = block * self->size, count = mrc_min(self->size, centers->p - first);
-        mrc_draw_centers(projector->options.seed, stream, centers->p, first, count, w->ids);
-        MRC_TRY(coarse_step(self, centers, w, r, theta));
-        MRC_TRY(block_step(self, centers, w, block, r, theta));
+    bgs *self = w->self;
+    mrc_centers *sorted = &self->blocks.sorted;
+    mrc_backend *backend = sorted->backend;
+    MRC_TRY(backend->ops->clear(backend, &w->t));
+    MRC_TRY(backend->ops->clear(backend, &w->seen));
+    if (self->q > 0) MRC_TRY(mrc_centers_inner(sorted, &self->u, &w->h, &w->first));
+    for (w->block = 0; w->block < self->blocks.count; w->block++) {
+        MRC_TRY(coarse_step(w));
+        MRC_TRY(block_step(w));
     }
-    return coarse_step(self, centers, w, r, theta);
+    if (self->q == 0) return MERCER_OK;
+    MRC_TRY(coarse_step(w));
+    MRC_TRY(mrc_counted_gemm(sorted, false, false, -1, &self->ku, &w->y, 1, &w->h));
+    return mrc_counted_gemm(sorted, false, false, 1, &self->u, &w->y, 1, &w->t);
 }
 
-static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
-                         double *passes)
+static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *theta, double *passes)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
     double before = projector->h_norm, left;
     for (int64_t pass = 0; pass < options->passes; pass++) {
-        MRC_TRY(run_pass(projector, w, pass, r, theta));
-        MRC_TRY(mrc_centers_norm(centers, r, &left));
+        MRC_TRY(run_pass(w));
+        MRC_TRY(centers->backend->ops->scatter_add_rows(centers->backend, theta, &w->t, w->self->blocks.order, 1));
+        MRC_TRY(mrc_centers_norm(&w->self->blocks.sorted, &w->h, &left));
         *passes += 1;
         mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (bgs): pass %lld, residual %.3e", (long long)pass + 1,
                 left / projector->h_norm);
@@ -278,25 +333,32 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
 static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
                              mrc_projection *report)
 {
-    work w = {0};
-    mercer_status status = work_fill(&w, projector->state, projector->centers, h->cols);
-    if (status == MERCER_OK) status = run(projector, &w, h, theta, &report->passes);
-    work_destroy(&w, projector->centers);
-    return status;
+    bgs *self = projector->state;
+    mrc_centers *centers = projector->centers;
+    mrc_backend *backend = centers->backend;
+    const int64_t *order = self->blocks.order;
+    work w = {.self = self, .room = projector->room};
+    mercer_status status = work_fill(&w, centers, h->cols);
+    if (status == MERCER_OK) status = backend->ops->gather_rows(backend, &w.h, h, order);
+    if (status == MERCER_OK) status = run(projector, &w, theta, &report->passes);
+    if (status == MERCER_OK) status = backend->ops->clear(backend, h);
+    if (status == MERCER_OK) status = backend->ops->scatter_add_rows(backend, h, &w.h, order, 1);
+    work_destroy(&w, centers);
+    return count_flops(self, status);
 }
 
 static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
                   int64_t point_size, int64_t *held, int64_t *peak)
 {
     int64_t coarse, coarse_peak, q = mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, p) - 1));
-    int64_t blocks = block_count(p, options->block), size = (p + blocks - 1) / blocks;
+    int64_t size = mrc_min(options->block, p);
     mrc_coarse_bytes(p, d, options->nystrom, options->eigenpairs, real_size, point_size, &coarse, &coarse_peak);
-    int64_t ku = p * q * real_size + 8 * q * q, factors = options->store ? 8 * p * size : 0;
-    *held = coarse + ku + factors;
-    int64_t working = size * (d * point_size + c * (real_size + 8) + 32) + q * c * (real_size + 8);
-    if (!options->store) working += 8 * size * size;
-    /* KU and the kept factors come after the coarse space. */
-    *peak = mrc_max(working, mrc_max(coarse_peak - ku, q * q * real_size) - factors);
+    *held = mrc_blocks_bytes(p, d, options->block, options->store, real_size, point_size) + 2 * p * q * real_size +
+            8 * q * q;
+    int64_t working = 3 * (p + size) * c * real_size + size * (8 * c + 8) + q * c * (4 * real_size + 8);
+    /* While inverses are made there is neither U nor KU, while U is made no KU; then U is there twice for a moment. */
+    int64_t making = options->store ? 16 * size * size + 2 * size * real_size : 0, wide = p * q * real_size;
+    *peak = mrc_max(mrc_max(working, making - 2 * wide), mrc_max(coarse + coarse_peak - 2 * wide, q * q * real_size));
 }
 
 const mrc_projector_ops mrc_projector_bgs = {"bgs", create, destroy, project, bytes};

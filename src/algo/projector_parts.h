@@ -34,7 +34,7 @@ bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_
 
 /* Streams of a projector's seed. */
 #define MRC_STREAM_SAMPLE    UINT64_C(0x5a73) /* the centers an eigensystem is made of: the first s of a permutation */
-#define MRC_STREAM_PARTITION UINT64_C(0x5a62) /* a partition that is kept */
+#define MRC_STREAM_PARTITION UINT64_C(0x5a62) /* the order in which blocks take the centers */
 /* The order of the centers in a pass of the projection under way. */
 #define MRC_STREAM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
 

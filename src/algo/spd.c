@@ -97,6 +97,20 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
     return status;
 }
 
+mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
+{
+    void *memory;
+    mercer_matrix diagonal = *a;
+    diagonal.cols = 1, diagonal.ld = a->ld + 1;
+    MRC_TRY(mrc_alloc(backend->context, &memory, a->rows, sizeof(double), "a column of ones"));
+    for (int64_t i = 0; i < a->rows; i++) ((double *)memory)[i] = 1;
+    mercer_matrix ones = mrc_view(memory, a->rows, 1, MERCER_F64);
+    mercer_status status = backend->ops->clear(backend, a);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &diagonal, &ones);
+    mrc_free(backend->context, memory);
+    return status;
+}
+
 double mrc_rounding_penalty(mercer_dtype values, double k, double mass)
 {
     double error = (values == MERCER_F64 ? 0 : values == MERCER_F32 ? 4 * 0x1p-24 : 0x1p-12) * k;

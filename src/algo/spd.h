@@ -24,6 +24,9 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
 /* B (p, c) f64 becomes (L L')^-1 B. */
 mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b);
 
+/* A (n, n) f64 becomes the identity. */
+mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
+
 /*
  * The penalty that stands for rounding the weights, and the kernel values they meet, to float:
  *

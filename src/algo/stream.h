@@ -19,6 +19,7 @@ typedef struct mrc_sample_stream {
     bool (*poll)(void *user);
     void *poll_user;
     bool stopped;
+    bool trusted; /* values were checked before, and batches may lie on the device */
 } mrc_sample_stream;
 
 /* Checks the source itself against the model's d and c. */

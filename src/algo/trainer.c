@@ -266,6 +266,7 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
     begin(self);
     self->options.solver = self->solver;
     MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
+    self->stream.trusted = self->trusted_source;
     if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
     mercer_status status = self->plan.preset->judge ? mrc_trainer_fit_judge(self) : fit_iteration(self);

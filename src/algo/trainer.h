@@ -47,6 +47,7 @@ typedef struct mercer_trainer {
     int64_t since_best;
     mrc_watchdog watchdog;
 
+    bool trusted_source;     /* of the next fit: see mrc_sample_stream */
     mrc_keeper keeper;       /* no functions: nothing is kept */
     bool resuming;           /* the next fit begins with what the keeper has */
     int64_t planned_threads; /* what the plan of the training that goes on was made for; 0: this machine's */

@@ -191,6 +191,7 @@ static mercer_status create_parts(mrc_trainer *self, const mercer_matrix *sample
     if (self->plan.projector)
         MRC_TRY(mrc_projector_create(&self->projector, self->plan.projector, &self->centers,
                                      &self->plan.projector_options));
+    if (self->projector) self->projector->room = self->passes.kept; /* projections come between the batches' products */
     MRC_TRY(mrc_iteration_create(&self->iteration, &self->centers, &self->passes, &self->system, self->projector,
                                  self->report.beta, self->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;

@@ -2,6 +2,8 @@
 /* Structs with struct_size. */
 #include "api/options.h"
 
+#include "core/matrix.h"
+
 #include <string.h>
 
 static size_t size_of(const void *theirs)
@@ -48,5 +50,21 @@ mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name
     if (struct_size < sizeof(size_t)) return fail_size(NULL, name, struct_size);
     memset(theirs, 0, struct_size);
     memcpy(theirs, &struct_size, sizeof struct_size);
+    return MERCER_OK;
+}
+
+mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs)
+{
+    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, theirs, "shape"));
+    if (ours->samples < 1 || ours->centers < 1 || ours->features < 1 || ours->outputs < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
+                        "%lld",
+                        (long long)ours->samples, (long long)ours->centers, (long long)ours->features,
+                        (long long)ours->outputs);
+    if (ours->points == 0) ours->points = MERCER_F32;
+    if (ours->weights == 0) ours->weights = ours->points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    if (mrc_dtype_size(ours->points) == 0 || (ours->weights != MERCER_F32 && ours->weights != MERCER_F64))
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
     return MERCER_OK;
 }

@@ -18,4 +18,7 @@ mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void
 /* Clears a struct of the caller's and sets its struct_size. */
 mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name);
 
+/* The caller's shape, checked, its types chosen where he left them open. */
+mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs);
+
 #endif

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: sources of samples, over matrices and datasets. */
 #include "api/options.h"
+#include "backend/backend.h"
 #include "core/matrix.h"
 #include "data/stream.h"
 
 #include <string.h>
+
+/* Where a device computes, the processors have time for samples. */
+static int sample_threads(mercer_context *context)
+{
+    mrc_backend *backend = context->backend;
+    return backend->ops->capabilities(backend).memory == MERCER_HOST ? 1 : context->threads;
+}
 
 /* ---- Matrices ------------------------------------------------------------------------------------------------ */
 
@@ -17,7 +25,8 @@ static mercer_status create_source(mercer_source *out, mercer_context *context, 
     data->rows = data->x.rows;
     data->features = data->x.cols;
     data->dtype = data->x.dtype;
-    const mrc_data_stream_options options = {.seed = seed, .weights = weights, .block = 1, .prefetch = MERCER_OFF};
+    const mrc_data_stream_options options = {
+        .seed = seed, .weights = weights, .block = 1, .prefetch = MERCER_OFF, .threads = sample_threads(context)};
     return mrc_data_stream_create(out, context, data, &options);
 }
 
@@ -118,6 +127,7 @@ mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dat
                                             .channels = given.channels,
                                             .samples = given.samples,
                                             .block = given.block,
-                                            .prefetch = given.prefetch};
+                                            .prefetch = given.prefetch,
+                                            .threads = sample_threads(context)};
     return mrc_data_stream_create(out, context, dataset, &wanted);
 }

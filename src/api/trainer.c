@@ -3,8 +3,10 @@
 #include "algo/trainer.h"
 
 #include "api/checkpoint.h"
+#include "api/device_source.h"
 #include "api/options.h"
 #include "core/matrix.h"
+#include "core/memory.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -118,17 +120,7 @@ mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const
     mercer_train_options chosen;
     mercer_shape ours;
     MRC_TRY(read_options(context, &chosen, options));
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, shape, "shape"));
-    if (ours.samples < 1 || ours.centers < 1 || ours.features < 1 || ours.outputs < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
-                        "%lld",
-                        (long long)ours.samples, (long long)ours.centers, (long long)ours.features,
-                        (long long)ours.outputs);
-    if (ours.points == 0) ours.points = MERCER_F32;
-    if (ours.weights == 0) ours.weights = ours.points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
-    if (mrc_dtype_size(ours.points) == 0 || (ours.weights != MERCER_F32 && ours.weights != MERCER_F64))
-        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    MRC_TRY(mrc_read_shape(context, &ours, shape));
     return plan_for(context, out, &ours, &chosen);
 }
 
@@ -196,10 +188,34 @@ mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *val
     return MERCER_OK;
 }
 
+/*
+ * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again stay
+ * there if they take at most a quarter of its memory. What they take is no longer there for training.
+ */
+static mercer_status fit_on_device(mercer_trainer *trainer, const mercer_source *source)
+{
+    mrc_backend *backend = trainer->backend;
+    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
+    int64_t memory = budget > 0 ? budget : backend->ops->free_memory(backend);
+    mercer_source there;
+    mercer_status made =
+        mrc_device_source_create(&there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
+    if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
+    if (!there.next) return mrc_trainer_fit(trainer, source);
+    if (budget > 0) trainer->options.memory = mrc_max(1, budget - (trainer->context->bytes_now - before));
+    trainer->trusted_source = true;
+    mercer_status status = mrc_trainer_fit(trainer, &there);
+    trainer->trusted_source = false;
+    trainer->options.memory = budget;
+    mercer_source_release(&there);
+    return status;
+}
+
 mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report, const mercer_source *source)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    MRC_TRY(mrc_trainer_fit(trainer, source));
+    bool device = trainer->backend->ops->capabilities(trainer->backend).memory != MERCER_HOST;
+    MRC_TRY(device ? fit_on_device(trainer, source) : mrc_trainer_fit(trainer, source));
     return report ? mrc_write_struct(trainer->context, report, &trainer->report, sizeof trainer->report, "report")
                   : MERCER_OK;
 }

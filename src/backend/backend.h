@@ -19,9 +19,10 @@
 #define MRC_BACKEND_BACKEND_H
 
 #include "core/context.h"
+#include "core/normal.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 2 };
+enum { MRC_BACKEND_API = 3 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -33,26 +34,40 @@ struct mrc_backend {
     void *state;                /* the backend's own */
 };
 
+/* Rows in the form that a backend computes with: made once (pack_create, pack_rows), used in many products. */
+typedef struct mrc_packed mrc_packed;
+
 /* A kernel matrix K(X, Z) that is not stored: what the fused operations work on. */
 typedef struct mrc_pair {
     const mercer_kernel *kernel;
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
     const double
-        *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
+        *origin; /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
+    const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
+    int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
 } mrc_pair;
 
 /*
  * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the
- * backend says how many of the p columns it kept there, as (m, columns) in the dtype of W. bytes == 0 keeps nothing:
- * all is recomputed.
+ * backend says how many of the p columns it kept there. They lie there as (m, columns) in the dtype of W or, if it
+ * says opaque, in a form of its own. bytes == 0 keeps nothing: all is recomputed.
  */
 typedef struct mrc_kept {
     void *memory;
     int64_t bytes;
     int64_t columns;
+    bool opaque;
 } mrc_kept;
+
+/* The sizes of a training, as far as they decide what operations hold beyond their operands. */
+typedef struct mrc_extent {
+    int64_t rows, centers;           /* of the two sides of products, the most */
+    int64_t features, outputs, wide; /* columns of W as a rule, and the most */
+    int64_t eigen;                   /* rows of the largest matrix that eigen_top gets */
+    mercer_dtype points, real;
+} mrc_extent;
 
 /* A search for nearest rows. */
 typedef struct mrc_search {
@@ -88,6 +103,7 @@ typedef struct mrc_capabilities {
     mercer_memory memory; /* where its matrices live */
     /* What it computes and moves in a second, roughly, for plans; 0: judged by the instruction set. */
     double rate, rate_double, bandwidth;
+    int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -120,6 +136,21 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
+    /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
+       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
+    mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                 const double *origin, const mercer_matrix *like);
+    mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+    void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
+    /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts tiles. */
+    int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
+    /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
+       soon as this returns; it goes on beside what is computed. What computes with *out is asked for before the next
+       call; the second next one overwrites it. */
+    mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
+    /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
+       compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
+    mercer_status (*plain_product)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
@@ -164,6 +195,10 @@ struct mrc_backend_ops {
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+    /* X (m, d) f32: row i becomes numbers first, first + 1, ... of stream streams[i] of the seed, the bits that
+       mrc_random_normals draws; first is a multiple of 4. */
+    mercer_status (*draw_normals)(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                  const int64_t *streams, uint64_t first, const mercer_matrix *x);
 };
 
 /* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */

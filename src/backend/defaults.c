@@ -45,6 +45,33 @@ static int64_t default_free_memory(mrc_backend *backend)
     return mrc_free_memory();
 }
 
+static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                         const double *origin, const mercer_matrix *like)
+{
+    (void)backend, (void)kernel, (void)origin, (void)like;
+    *out = NULL;
+    return MERCER_OK;
+}
+
+static mercer_status default_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first,
+                                       const mercer_matrix *points)
+{
+    (void)backend, (void)packed, (void)first, (void)points;
+    return MERCER_OK;
+}
+
+static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
+{
+    (void)backend, (void)packed;
+}
+
+static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
+{
+    (void)backend;
+    *out = *matrix;
+    return MERCER_OK;
+}
+
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     bool to_half = to->dtype == MERCER_F16 && from->dtype == MERCER_F32;
@@ -289,10 +316,23 @@ static mercer_status default_column_dots(mrc_backend *backend, const mercer_matr
     return MERCER_OK;
 }
 
+static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                          const int64_t *streams, uint64_t first, const mercer_matrix *x)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        mrc_random_normals(table, (mrc_stream){seed, (uint64_t)streams[i]}, first, x->cols, mrc_row(x, i));
+    return MERCER_OK;
+}
+
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
     if (!ops->clear) ops->clear = default_clear;
     if (!ops->free_memory) ops->free_memory = default_free_memory;
+    if (!ops->pack_create) ops->pack_create = default_pack_create;
+    if (!ops->pack_rows) ops->pack_rows = default_pack_rows;
+    if (!ops->pack_free) ops->pack_free = default_pack_free;
+    if (!ops->stage) ops->stage = default_stage;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
@@ -311,4 +351,5 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->scale_columns) ops->scale_columns = default_scale_columns;
     if (!ops->symmetrise) ops->symmetrise = default_symmetrise;
     if (!ops->column_dots) ops->column_dots = default_column_dots;
+    if (!ops->draw_normals) ops->draw_normals = default_draw_normals;
 }

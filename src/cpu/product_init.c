@@ -101,7 +101,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->nr = wide ? uk->nr_f64 : uk->nr_f32;
     product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
     product->group = product->bytes ? uk->group_u8 : 1;
-    product->groups = (product->d + product->group - 1) / product->group;
+    product->groups = (product->d + product->group - 1) / product->group * (product->group == 64 ? 16 : 1);
     product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
     product->results = product->c_panels * product->mr_sum;
     product->few = product->x->rows <= (product->bytes ? MRC_FEW_ROWS_U8 : MRC_FEW_ROWS) &&

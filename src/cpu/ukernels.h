@@ -26,8 +26,9 @@ typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b,
 /*
  * The same for bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
  * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes,
- * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. start
- * is 0 for group 2.
+ * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. group 64:
+ * unsigned bytes on both sides, a in groups of 64 and b in groups of 4, features padded with zeros to a multiple of 64.
+ * start is 0 for groups 2 and 64. `groups` counts the 32-bit words of a packed row: 16 in a group of 64, else 1.
  */
 typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 
@@ -98,7 +99,7 @@ typedef struct mrc_panel_ops {
                        float near);
     bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms,
                        double near);
-    /* One row of d bytes into a panel of bytes: row r of width, groups as ukernels.h says; flip is added to every byte (group 4). The sum
+    /* One row of d bytes into a panel of bytes: row r of width, groups of 2 int16, 4 or 64 bytes; flip is added to every byte (group 4). The sum
        and the sum of squares come back. The panel's groups beyond d are left alone. */
     void (*pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip, const uint8_t *row, void *panel,
                     int32_t *sum, int32_t *squares);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The CUDA backend: its table, and how it finds its device. Operands may lie in host or in device memory, whatever
- * mixture: what lies on the host is copied for the call (operands.c). All work goes to one stream; an operation that
- * gives numbers to the host waits for them, others return when their work is queued.
+ * mixture: what lies on the host is copied for the call (operands.c). All work goes to one stream, but for
+ * the copies of batches (stage.c); an operation that gives numbers to the host waits for them, others return when their
+ * work is queued.
  */
 #include "cuda/cuda.h"
 
@@ -56,6 +57,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     uint64_t keep = UINT64_MAX; /* what is freed stays with the pool: no call to the driver in the loop */
     MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     MRC_TRY(mrc_cuda_make_room(backend));
+    MRC_TRY(mrc_cuda_open_staging(backend));
     MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
     if (cuda->libraries.cublasCreate_v2(&cuda->blas) != CUBLAS_STATUS_SUCCESS ||
         cuda->libraries.cublasSetStream_v2(cuda->blas, cuda->stream) != CUBLAS_STATUS_SUCCESS)
@@ -70,6 +72,7 @@ static void destroy(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    mrc_cuda_close_staging(backend);
     mrc_cuda_release_all(backend);
     if (cuda->solver) cuda->libraries.cusolverDnDestroy(cuda->solver);
     if (cuda->blas) cuda->libraries.cublasDestroy_v2(cuda->blas);
@@ -97,7 +100,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .memory = MERCER_CUDA,
                               .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
-                              .bandwidth = 3e12};
+                              .bandwidth = 3e12,
+                              .kept_size = backend->context->fast && mrc_cuda_of(backend)->hopper ? 2 : 4};
 }
 
 const mrc_backend_ops mrc_cuda_backend = {
@@ -116,6 +120,12 @@ const mrc_backend_ops mrc_cuda_backend = {
     .gemm = mrc_cuda_gemm,
     .clear = mrc_cuda_clear,
     .free_memory = mrc_cuda_free_memory,
+    .pack_create = mrc_cuda_pack_create,
+    .pack_rows = mrc_cuda_pack_rows,
+    .pack_free = mrc_cuda_pack_free,
+    .work_bytes = mrc_cuda_work_bytes,
+    .plain_product = mrc_cuda_plain_product,
+    .stage = mrc_cuda_stage,
     .kernel_eval = mrc_cuda_kernel_eval,
     .kernel_diagonal = mrc_cuda_kernel_diagonal,
     .row_sqnorms = mrc_cuda_row_sqnorms,
@@ -130,5 +140,6 @@ const mrc_backend_ops mrc_cuda_backend = {
     .scale_rows = mrc_cuda_scale_rows,
     .scale_columns = mrc_cuda_scale_columns,
     .symmetrise = mrc_cuda_symmetrise,
+    .draw_normals = mrc_cuda_draw_normals,
     .column_dots = mrc_cuda_column_dots,
 };

@@ -15,13 +15,34 @@ typedef struct mrc_cuda_block {
     int64_t bytes;
 } mrc_cuda_block;
 
+enum { MRC_CUDA_RING_PARTS = 4, MRC_CUDA_RING_PART = 2 << 20 };
+
+/* Page-locked memory through which small things pass (stage.c). */
+typedef struct mrc_cuda_ring_memory {
+    char *memory;
+    int part;
+    int64_t used;                          /* bytes of the part */
+    cudaEvent_t done[MRC_CUDA_RING_PARTS]; /* the copies out of it */
+} mrc_cuda_ring_memory;
+
+/* Where the points of every other batch lie. */
+typedef struct mrc_cuda_slot {
+    mrc_cuda_block device;
+    char *locked; /* page-locked memory of the host */
+    int64_t locked_bytes;
+    cudaEvent_t used, ready; /* computing with it is over; the copy is there */
+} mrc_cuda_slot;
+
 typedef struct mrc_cuda {
     int device;
-    char name[MRC_CUDA_NAME]; /* "NVIDIA H200, sm_90" */
-    bool hopper;              /* has the instructions of the fused product */
-    int *overflow;            /* host memory that kernels write to: a coordinate did not fit a half */
-    cudaStream_t stream;
+    char name[MRC_CUDA_NAME];    /* "NVIDIA H200, sm_90" */
+    bool hopper;                 /* has the instructions of the fused product */
+    int *overflow;               /* host memory that kernels write to: a coordinate did not fit a half */
+    cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */
     cudaMemPool_t pool;
+    mrc_cuda_ring_memory ring;
+    mrc_cuda_slot slots[2];
+    int turn; /* which slot is next */
     mrc_cuda_libraries libraries;
     cublasHandle_t blas;
     cusolverDnHandle_t solver;
@@ -46,6 +67,9 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
 
 /* ---- memory.c ------------------------------------------------------------------------------------------------ */
 
+/* A block of its own, counted, and its end. */
+mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what);
+void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block);
 mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
 void mrc_cuda_free(mrc_backend *backend, void *memory);
 mercer_status mrc_cuda_sync(mrc_backend *backend);
@@ -69,6 +93,27 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes);
 /* Passes status on. */
 mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_status status);
 
+/* ---- stage.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_open_staging(mrc_backend *backend);
+void mrc_cuda_close_staging(mrc_backend *backend);
+/* Room for at most MRC_CUDA_RING_PART bytes, for a copy that the stream is given next. */
+mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
+mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
+
+/* ---- footprint.c --------------------------------------------------------------------------------------------- */
+
+int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
+
+/* ---- plain.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_plain_product(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
+
+/* ---- normals.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                    const int64_t *streams, uint64_t first, const mercer_matrix *x);
+
 /* ---- operands.c ---------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */
@@ -81,7 +126,7 @@ mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, 
 /* The same for a result: written back by mrc_cuda_write_back. content: copied in first, because it is read too. */
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
-/* Host arrays to scratch, and scratch to host arrays (waits for the device). */
+/* Host arrays to scratch, and scratch to host arrays (the latter waits for the device). */
 mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes);
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
@@ -120,6 +165,19 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 bool mrc_cuda_is_fast(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
 mercer_status mrc_cuda_fast_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
+
+/* Of a fast pair: forward that keeps K in half precision, and H = K(Z, X) G for the columns that were kept. */
+mercer_status mrc_cuda_fast_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept);
+mercer_status mrc_cuda_fast_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept);
+
+/* ---- packed.c ------------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                   const double *origin, const mercer_matrix *like);
+mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed);
 
 /* ---- product.c ----------------------------------------------------------------------------------------------- */
 

@@ -77,8 +77,8 @@ mercer_status mrc_fast_tiles(mrc_fast *fast, const mercer_matrix *w, const merce
     MRC_CUDA_TRY(backend, mrc_tile_weights(stream, *w, self.factors, self.weights));
     for (int64_t i = 0; i < y->rows; i += ROWS) {
         int64_t rows = mrc_min(ROWS, y->rows - i);
-        mercer_matrix x = mrc_rows(fast->pair->x, i, rows), out = mrc_rows(y, i, rows);
-        MRC_TRY(mrc_fast_pack(fast, &fast->x, &x));
+        mercer_matrix out = mrc_rows(y, i, rows);
+        MRC_TRY(mrc_fast_use(fast, &fast->x, i, rows));
         for (int64_t j = 0; j < p; j += CENTERS) MRC_TRY(add_centers(&self, rows, j, mrc_min(CENTERS, p - j)));
         MRC_CUDA_TRY(backend, mrc_tile_store(stream, self.sums, self.factors, out, add));
     }

@@ -37,11 +37,11 @@ static bool make_map(CUtensorMap *map, encode_function encode, CUtensorMapDataTy
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-template <int KERNEL, int COLUMNS, typename Rows>
+template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static cudaError_t launch_form(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                const fused_arguments &arguments)
 {
-    void (*kernel)(CUtensorMap, CUtensorMap, CUtensorMap, fused_arguments) = fused<KERNEL, COLUMNS, Rows>;
+    void (*kernel)(CUtensorMap, CUtensorMap, CUtensorMap, fused_arguments) = fused<KERNEL, COLUMNS, KEEP, Rows>;
     const int bytes = fused_shared_bytes<COLUMNS>();
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error != cudaSuccess) return error;
@@ -50,16 +50,24 @@ static cudaError_t launch_form(cudaStream_t stream, const mrc_fused_job *job, co
     return cudaGetLastError();
 }
 
-template <int KERNEL, typename Rows>
+template <int KERNEL, bool KEEP, typename Rows>
 static cudaError_t launch_columns(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                   const fused_arguments &arguments)
 {
     switch (mrc_fused_columns(job->y.cols)) {
-        case 8: return launch_form<KERNEL, 8, Rows>(stream, job, maps, arguments);
-        case 24: return launch_form<KERNEL, 24, Rows>(stream, job, maps, arguments);
-        case 32: return launch_form<KERNEL, 32, Rows>(stream, job, maps, arguments);
+        case 8: return launch_form<KERNEL, 8, KEEP, Rows>(stream, job, maps, arguments);
+        case 24: return launch_form<KERNEL, 24, KEEP, Rows>(stream, job, maps, arguments);
+        case 32: return launch_form<KERNEL, 32, KEEP, Rows>(stream, job, maps, arguments);
         default: return cudaErrorNotSupported;
     }
+}
+
+template <int KERNEL, typename Rows>
+static cudaError_t launch_kernel(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
+                                 const fused_arguments &arguments)
+{
+    return arguments.kept_tiles > 0 ? launch_columns<KERNEL, true, Rows>(stream, job, maps, arguments)
+                                    : launch_columns<KERNEL, false, Rows>(stream, job, maps, arguments);
 }
 
 template <typename Rows>
@@ -84,13 +92,17 @@ static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, C
                                  (float)(mrc_fused_scale(job->kernel) / (unit * unit)),
                                  job->x_norms,
                                  job->z_norms,
-                                 job->sums};
+                                 job->sums,
+                                 (uint4 *)job->kept,
+                                 job->kept ? (int32_t)(job->kept_columns / MRC_FUSED_CENTERS) : 0,
+                                 (int32_t)mrc_fused_kept_rows(job->m),
+                                 job->kept_columns / 8};
     switch (job->kernel->id) {
-        case MERCER_KERNEL_LAPLACE: return launch_columns<MERCER_KERNEL_LAPLACE, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_GAUSSIAN: return launch_columns<MERCER_KERNEL_GAUSSIAN, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_MATERN32: return launch_columns<MERCER_KERNEL_MATERN32, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_MATERN52: return launch_columns<MERCER_KERNEL_MATERN52, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_CAUCHY: return launch_columns<MERCER_KERNEL_CAUCHY, Rows>(stream, job, maps, arguments);
+        case MERCER_KERNEL_LAPLACE: return launch_kernel<MERCER_KERNEL_LAPLACE, Rows>(stream, job, maps, arguments);
+        case MERCER_KERNEL_GAUSSIAN: return launch_kernel<MERCER_KERNEL_GAUSSIAN, Rows>(stream, job, maps, arguments);
+        case MERCER_KERNEL_MATERN32: return launch_kernel<MERCER_KERNEL_MATERN32, Rows>(stream, job, maps, arguments);
+        case MERCER_KERNEL_MATERN52: return launch_kernel<MERCER_KERNEL_MATERN52, Rows>(stream, job, maps, arguments);
+        case MERCER_KERNEL_CAUCHY: return launch_kernel<MERCER_KERNEL_CAUCHY, Rows>(stream, job, maps, arguments);
         default: return cudaErrorNotSupported;
     }
 }

@@ -53,6 +53,11 @@ int64_t mrc_fused_units(int64_t p)
     return (tiles + each - 1) / each;
 }
 
+int64_t mrc_fused_kept_rows(int64_t m)
+{
+    return (m + 15) / 16 * 16;
+}
+
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
 static __global__ void pack_half(mercer_matrix x, const double *origin, double unit, double scale, int64_t ld,
@@ -179,6 +184,14 @@ cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int col
     return cudaGetLastError();
 }
 
+cudaError_t mrc_fused_add_units(cudaStream_t stream, const float *sums, int64_t units, int columns,
+                                const float *factors, mercer_matrix y, int add)
+{
+    add_units<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(sums, units, y.rows, columns, factors, y,
+                                                                              add != 0);
+    return cudaGetLastError();
+}
+
 extern "C" {
 cudaError_t mrc_fused_half_sm90(cudaStream_t stream, const mrc_fused_job *job);
 cudaError_t mrc_fused_bytes_sm90(cudaStream_t stream, const mrc_fused_job *job);
@@ -188,8 +201,6 @@ cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job)
 {
     cudaError_t error = job->bytes ? mrc_fused_bytes_sm90(stream, job) : mrc_fused_half_sm90(stream, job);
     if (error != cudaSuccess) return error;
-    add_units<<<mrc_blocks(job->y.rows * job->y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(
-        job->sums, mrc_fused_units(job->p), job->m, mrc_fused_columns(job->y.cols), job->factors, job->y,
-        job->add != 0);
-    return cudaGetLastError();
+    return mrc_fused_add_units(stream, job->sums, mrc_fused_units(job->p), mrc_fused_columns(job->y.cols),
+                               job->factors, job->y, job->add);
 }

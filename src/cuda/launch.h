@@ -30,6 +30,12 @@ cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);
 /* vectors (n, q) f64 from columns (q, n), ascending to descending, with the sign rule of eigen_top. */
 cudaError_t mrc_launch_order_vectors(cudaStream_t stream, mercer_matrix vectors, const double *columns);
 
+/* ---- normals.cu ---------------------------------------------------------------------------------------------- */
+
+/* x (rows, cols) f32: row i is numbers first .. first + cols - 1 of stream streams[i]; first is a multiple of 4. */
+cudaError_t mrc_launch_normals(cudaStream_t stream, mercer_matrix x, const int16_t *atoms, uint64_t seed,
+                               const int64_t *streams, uint64_t first);
+
 /* ---- sums.cu: sums in double, in an order that depends on the sizes alone ------------------------------------ */
 
 /* Parts into which the rows are cut; parts (mrc_sum_parts(rows), cols) is scratch. */

@@ -14,13 +14,19 @@ enum { ALIGNMENT = 256, FIRST_ROOM = 64, SMALLEST_SCRATCH = 1 << 20 };
 
 /* ---- Blocks -------------------------------------------------------------------------------------------------- */
 
-static mercer_status take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what)
+mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     void *memory = NULL;
     int64_t size = mrc_round_up(mrc_max(bytes, 1), ALIGNMENT);
     cudaSetDevice(cuda->device);
     cudaError_t error = cudaMallocAsync(&memory, (size_t)size, cuda->stream);
+    if (error == cudaErrorMemoryAllocation) { /* what the pool keeps may lie in pieces: back to the driver, and again */
+        cudaGetLastError();
+        cudaStreamSynchronize(cuda->stream);
+        cudaMemPoolTrimTo(cuda->pool, 0);
+        error = cudaMallocAsync(&memory, (size_t)size, cuda->stream);
+    }
     if (error != cudaSuccess) {
         cudaGetLastError();
         return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "out of device memory: %lld bytes for %s (%s)",
@@ -31,7 +37,7 @@ static mercer_status take(mrc_backend *backend, mrc_cuda_block *block, int64_t b
     return MERCER_OK;
 }
 
-static void give(mrc_backend *backend, mrc_cuda_block *block)
+void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block)
 {
     if (!block->memory) return;
     cudaFreeAsync(block->memory, mrc_cuda_of(backend)->stream);
@@ -58,7 +64,7 @@ mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, co
     mrc_cuda *cuda = mrc_cuda_of(backend);
     *out = NULL;
     MRC_TRY(mrc_cuda_make_room(backend));
-    MRC_TRY(take(backend, &cuda->blocks[cuda->count], bytes, what));
+    MRC_TRY(mrc_cuda_take(backend, &cuda->blocks[cuda->count], bytes, what));
     *out = cuda->blocks[cuda->count++].memory;
     return MERCER_OK;
 }
@@ -68,7 +74,7 @@ void mrc_cuda_free(mrc_backend *backend, void *memory)
     mrc_cuda *cuda = mrc_cuda_of(backend);
     for (int64_t i = cuda->count - 1; i >= 0 && memory; i--) {
         if (cuda->blocks[i].memory != (char *)memory) continue;
-        give(backend, &cuda->blocks[i]);
+        mrc_cuda_give(backend, &cuda->blocks[i]);
         cuda->blocks[i] = cuda->blocks[--cuda->count];
         return;
     }
@@ -77,8 +83,8 @@ void mrc_cuda_free(mrc_backend *backend, void *memory)
 void mrc_cuda_release_all(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    for (int64_t i = 0; i < cuda->count; i++) give(backend, &cuda->blocks[i]);
-    for (int i = 0; i < cuda->scratches; i++) give(backend, &cuda->scratch[i]);
+    for (int64_t i = 0; i < cuda->count; i++) mrc_cuda_give(backend, &cuda->blocks[i]);
+    for (int i = 0; i < cuda->scratches; i++) mrc_cuda_give(backend, &cuda->scratch[i]);
     mrc_free(backend->context, cuda->blocks);
     cuda->blocks = NULL;
     cuda->count = cuda->room = cuda->scratches = 0;
@@ -142,7 +148,7 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes)
         if (cuda->scratches == (int)(sizeof cuda->scratch / sizeof *cuda->scratch))
             return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "CUDA: an operation asks for scratch too often");
         int64_t block = mrc_max(size, mrc_max(SMALLEST_SCRATCH, cuda->needed / 2));
-        MRC_TRY(take(backend, &cuda->scratch[cuda->scratches], block, "scratch"));
+        MRC_TRY(mrc_cuda_take(backend, &cuda->scratch[cuda->scratches], block, "scratch"));
         cuda->needed += cuda->scratch[cuda->scratches].bytes;
         cuda->scratches++;
         cuda->used = 0;
@@ -157,15 +163,15 @@ mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_stat
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->scratches > 1 && mark.used == 0 && mark.scratches <= 1) { /* outermost: one block for the next time */
         int64_t needed = cuda->needed;
-        for (int i = 0; i < cuda->scratches; i++) give(backend, &cuda->scratch[i]);
+        for (int i = 0; i < cuda->scratches; i++) mrc_cuda_give(backend, &cuda->scratch[i]);
         cuda->scratches = 0, cuda->used = 0, cuda->needed = 0;
-        if (take(backend, &cuda->scratch[0], needed, "scratch") == MERCER_OK)
+        if (mrc_cuda_take(backend, &cuda->scratch[0], needed, "scratch") == MERCER_OK)
             cuda->scratches = 1, cuda->needed = needed;
         return status;
     }
     for (; cuda->scratches > mrc_max(mark.scratches, 1); cuda->scratches--) {
         cuda->needed -= cuda->scratch[cuda->scratches - 1].bytes;
-        give(backend, &cuda->scratch[cuda->scratches - 1]);
+        mrc_cuda_give(backend, &cuda->scratch[cuda->scratches - 1]);
     }
     cuda->used = mark.used;
     return status;

@@ -368,9 +368,9 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
 {
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(w->dtype);
     int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
-    kept->columns = 0;
-    if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0 || mrc_cuda_is_fast(backend, pair, w, f))
-        return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
+    kept->columns = 0, kept->opaque = false;
+    if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
+    if (mrc_cuda_is_fast(backend, pair, w, f)) return mrc_cuda_fast_forward(backend, pair, w, f, kept);
     mercer_matrix k = kept_view(pair, w, kept, columns);
     mrc_cuda_mark mark = mrc_cuda_begin(backend);
     MRC_TRY(mrc_cuda_end(backend, mark, multiply(backend, pair, w, f, false, &k)));
@@ -382,14 +382,24 @@ mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pa
                                         const mercer_matrix *h, const mrc_kept *kept)
 {
     int64_t columns = kept->columns;
-    if (columns > 0) {
-        mercer_matrix k = kept_view(pair, g, kept, columns), top = mrc_rows(h, 0, columns);
+    mercer_matrix top = mrc_rows(h, 0, columns);
+    if (columns > 0 && kept->opaque) {
+        MRC_TRY(mrc_cuda_fast_transpose(backend, pair, g, &top, kept));
+    } else if (columns > 0) {
+        mercer_matrix k = kept_view(pair, g, kept, columns);
         mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = &k, .b = g, .c = &top};
         MRC_TRY(mrc_cuda_gemm(backend, &product));
     }
     if (columns == h->rows) return MERCER_OK;
     mercer_matrix rest = mrc_rows(pair->z, columns, pair->z->rows - columns),
                   bottom = mrc_rows(h, columns, h->rows - columns);
-    mrc_pair swapped = {.kernel = pair->kernel, .x = &rest, .z = pair->x, .origin = pair->origin};
+    mrc_pair swapped = {.kernel = pair->kernel,
+                        .x = &rest,
+                        .z = pair->x,
+                        .origin = pair->origin,
+                        .packed_x = pair->packed_z,
+                        .packed_z = pair->packed_x,
+                        .first_x = pair->first_z + columns,
+                        .first_z = pair->first_x};
     return mrc_cuda_kernel_matmul(backend, &swapped, g, &bottom, false);
 }

@@ -252,7 +252,7 @@ void mrc_dataset_free(mercer_dataset *dataset)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
-static void fetch_target(const mercer_dataset *dataset, int64_t from, const mercer_matrix *y, int64_t to)
+void mrc_dataset_target(const mercer_dataset *dataset, int64_t from, const mercer_matrix *y, int64_t to)
 {
     if (dataset->labels) {
         memset(mrc_row(y, to), 0, (size_t)(y->cols * mrc_dtype_size(y->dtype)));
@@ -275,7 +275,7 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
             continue;
         }
         memcpy(mrc_row(x, i), mrc_row(&dataset->x, from), bytes);
-        if (y) fetch_target(dataset, from, y, i);
+        if (y) mrc_dataset_target(dataset, from, y, i);
         if (labels) labels[i] = dataset->labels[from];
     }
 }

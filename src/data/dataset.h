@@ -38,6 +38,8 @@ struct mercer_dataset {
    f64; one-hot for classes) unless NULL; class numbers into labels unless NULL. Row numbers are in range. */
 void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64_t first, const mercer_matrix *x,
                        const mercer_matrix *y, int32_t *labels);
+/* The target of one stored sample, into row i of y. */
+void mrc_dataset_target(const mercer_dataset *dataset, int64_t row, const mercer_matrix *y, int64_t i);
 void mrc_dataset_free(mercer_dataset *dataset);
 
 /* The options have been checked as far as that goes without the files. */

@@ -20,6 +20,7 @@
 #include "core/background.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/parallel.h"
 #include "data/augment.h"
 #include "data/order.h"
 
@@ -46,8 +47,10 @@ typedef struct data_stream {
 
     int64_t pass, position;
     int64_t chunk_rows;
-    chunk raw[2]; /* before preprocessing, before mixing; without data where not needed */
-    void *row;    /* room for one sample */
+    chunk raw[2];      /* before preprocessing, before mixing; without data where not needed */
+    int threads;       /* that make the samples of a chunk */
+    void *row;         /* room for one sample for each of them */
+    int64_t row_bytes; /* between these */
     chunk ring[RING];
     int64_t made; /* without a thread: the number of the chunk in ring[0], or -1 */
     mrc_background *background;
@@ -71,24 +74,68 @@ static mercer_matrix scratch_or(const mercer_matrix *scratch, const mercer_matri
     return scratch->data ? mrc_rows(scratch, 0, other->rows) : *other;
 }
 
+/* Rows of a chunk that threads share out among themselves: a few pieces for each. */
+typedef struct sharing {
+    data_stream *self;
+    const int64_t *rows;
+    mercer_matrix x, y;
+    mrc_augment_block block; /* of all rows */
+    const chunk *out;
+    int64_t rows_each;
+} sharing;
+
+static int64_t share(data_stream *self, sharing *job, int64_t rows)
+{
+    job->rows_each = mrc_max(1, rows / (4 * (int64_t)self->threads));
+    return (rows + job->rows_each - 1) / job->rows_each;
+}
+
+static void fetch_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const sharing *job = argument;
+    int64_t first = piece * job->rows_each, rows = mrc_min(job->rows_each, job->x.rows - first);
+    mercer_matrix x = mrc_rows(&job->x, first, rows), y = mrc_rows(&job->y, first, rows);
+    mrc_dataset_fetch(&job->self->data, job->rows + first, 0, &x, &y, NULL);
+}
+
+/* Samples that are not mixed: each is changed for itself. */
+static void change_some(void *argument, int64_t piece, int worker)
+{
+    const sharing *job = argument;
+    data_stream *self = job->self;
+    int64_t first = piece * job->rows_each, rows = mrc_min(job->rows_each, job->out->x.rows - first);
+    mrc_augment_block block = job->block;
+    block.first += first;
+    block.x = mrc_rows(&job->block.x, first, rows), block.y = mrc_rows(&job->block.y, first, rows);
+    if (self->row) block.row = (char *)self->row + worker * self->row_bytes;
+    if (self->augment && !mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &block);
+    mercer_matrix out = mrc_rows(&job->out->x, first, rows);
+    if (block.x.data != out.data) mrc_preprocess_rows(self->preprocess, &out, &block.x);
+}
+
 /* Samples first, first + 1, ... of the pass, as many as `out` has rows, at most chunk_rows. */
 static void make_samples(data_stream *self, int64_t first, const chunk *out)
 {
-    mrc_augment_block block = {.pass = self->pass,
-                               .first = first,
-                               .x = scratch_or(&self->raw[0].x, &out->x),
-                               .y = scratch_or(&self->raw[0].y, &out->y),
-                               .spare_x = scratch_or(&self->raw[1].x, &out->x),
-                               .spare_y = out->y,
-                               .row = self->row};
+    sharing job = {.self = self,
+                   .out = out,
+                   .block = {.pass = self->pass,
+                             .first = first,
+                             .x = scratch_or(&self->raw[0].x, &out->x),
+                             .y = scratch_or(&self->raw[0].y, &out->y),
+                             .spare_x = scratch_or(&self->raw[1].x, &out->x),
+                             .spare_y = out->y,
+                             .row = self->row}};
     for (int64_t done = 0; done < out->x.rows;) {
         int64_t found = mrc_order_rows(&self->order, first + done, out->x.rows - done, out->rows + done);
-        mercer_matrix x = mrc_rows(&block.x, done, found), y = mrc_rows(&block.y, done, found);
-        mrc_dataset_fetch(&self->data, out->rows + done, 0, &x, &y, NULL);
+        job.rows = out->rows + done;
+        job.x = mrc_rows(&job.block.x, done, found), job.y = mrc_rows(&job.block.y, done, found);
+        mrc_parallel_for(self->threads, share(self, &job, found), fetch_some, &job);
         done += found;
     }
-    if (self->augment) mrc_augment_apply(self->augment, &block);
-    if (block.x.data != out->x.data) mrc_preprocess_rows(self->preprocess, &out->x, &block.x);
+    if (mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &job.block);
+    if (!self->augment && job.block.x.data == out->x.data) return;
+    mrc_parallel_for(self->threads, share(self, &job, out->x.rows), change_some, &job);
 }
 
 static void make_chunk(void *argument, int64_t number)
@@ -230,6 +277,31 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
+const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source)
+{
+    if (!source || source->struct_size < sizeof *source || source->next != next) return NULL;
+    const data_stream *self = source->user;
+    return self->names_rows && mrc_preprocess_is_identity(self->preprocess) ? &self->data : NULL;
+}
+
+int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows)
+{
+    data_stream *self = source->user;
+    int64_t count = mrc_min(most, self->samples - self->position);
+    pause_thread(self);
+    for (int64_t done = 0; done < count;) {
+        int64_t found = mrc_order_rows(&self->order, self->position, count - done, rows + done);
+        done += found;
+        self->position += found;
+    }
+    return count;
+}
+
+const double *mrc_data_stream_weights(const mercer_source *source)
+{
+    return ((const data_stream *)source->user)->weights;
+}
+
 static const char *last_error(void *user)
 {
     return mrc_error_text(((data_stream *)user)->context);
@@ -291,7 +363,8 @@ static mercer_status make_scratch(data_stream *self)
     if (mixes) MRC_TRY(make_matrix(self, &self->raw[0].y, self->chunk_rows, data->outputs, self->y_dtype));
     if (mixes && changes) MRC_TRY(make_matrix(self, &self->raw[1].x, self->chunk_rows, data->features, data->dtype));
     if (self->augment) {
-        MRC_TRY(mrc_alloc(self->context, &numbers, data->features, mrc_dtype_size(data->dtype), "a sample"));
+        self->row_bytes = mrc_round_up(data->features * mrc_dtype_size(data->dtype), MRC_ALIGNMENT);
+        MRC_TRY(mrc_alloc(self->context, &numbers, self->threads, self->row_bytes, "a sample"));
         self->row = numbers;
     }
     int chunks = self->background ? RING : mixes ? 1 : 0;
@@ -322,6 +395,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->data = *data;
     self->weights = options->weights;
     self->preprocess = options->preprocess;
+    self->threads = options->threads > 1 ? options->threads : 1;
     self->samples = options->samples ? options->samples : data->rows;
     self->names_rows = !options->augment && self->samples == data->rows;
     self->x_dtype = mrc_preprocess_dtype(options->preprocess, data->dtype);

@@ -77,6 +77,19 @@ int32_t mrc_synth_teach(const mrc_synth *self, int64_t index, void *features, co
     return 0;
 }
 
+bool mrc_synth_teacher(const mrc_synth *self, mrc_teacher *out)
+{
+    if (self->kind->sample != mrc_synth_teach) return false;
+    *out = (mrc_teacher){.kernel = self->kernel,
+                         .z = self->z,
+                         .alpha = self->alpha,
+                         .centers = self->parameters.centers,
+                         .noise = self->parameters.noise,
+                         .seed = self->seed,
+                         .normals = &self->normals};
+    return true;
+}
+
 /* Every parameter the kernel needs: the bandwidth that was given or chosen, 1 for others without a default. */
 static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
 {

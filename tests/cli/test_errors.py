@@ -111,6 +111,10 @@ class Training(Case):
                  "--memory", "100MB", "--solver", "ep4", "-o", "m", "-q")  # fmt: skip
         self.assertFalse(os.path.exists(self.path("m")))
 
+    def test_gpu(self):
+        self.bad(2, r"bench: 'cpu' is not understood", "bench", "cpu")
+        self.bad(1, r"no CUDA device|cuda", "bench", "gpu", environment={"CUDA_VISIBLE_DEVICES": "-1"})
+
 
 class Models(Case):
     def test_not_models(self):

@@ -4,6 +4,7 @@
 
 #include "algo/plan.h"
 #include "algo/roughness.h"
+#include "backend/backend.h"
 
 /* A plan for sizes that need not exist: the planner itself, without a model. */
 static mrc_plan_request request_for(sizes of, const mercer_train_options *options)
@@ -172,6 +173,110 @@ static void test_budgets(void **state)
     assert_true(fitted > 500 && refused > 500);
 }
 
+/* ---- A device ------------------------------------------------------------------------------------------------ */
+
+static int64_t device_free;
+
+static int64_t fake_free(mrc_backend *backend)
+{
+    (void)backend;
+    return device_free;
+}
+
+static mrc_capabilities fake_capabilities(const mrc_backend *backend)
+{
+    (void)backend;
+    return (mrc_capabilities){
+        .isa = "fake", .memory = MERCER_CUDA, .rate = 500e12, .rate_double = 40e12, .bandwidth = 3e12};
+}
+
+static int64_t fake_work(mrc_backend *backend, const mrc_extent *work)
+{
+    (void)backend;
+    return 2 * work->centers * work->features + ((int64_t)64 << 20);
+}
+
+/* The planner of a context whose matrices live on a device with that much free memory. */
+static mercer_status plan_on_device(mrc_plan *plan, sizes of, const mercer_train_options *options)
+{
+    mrc_backend *own = context->backend, fake = *own;
+    mrc_backend_ops ops = *own->ops;
+    ops.free_memory = fake_free, ops.capabilities = fake_capabilities, ops.work_bytes = fake_work;
+    fake.ops = &ops;
+    context->backend = &fake;
+    mercer_status status = plan_for(plan, of, options);
+    context->backend = own;
+    return status;
+}
+
+/* Without an option all free memory but a margin is the budget, and the device's own things are in the plan. */
+static void test_device_budget(void **state)
+{
+    (void)state;
+    mrc_plan plan, host;
+    mercer_train_options options = options_for("ep4");
+    options.projector = "bgs";
+    sizes of = {500000, 131072, 1280, 10};
+    device_free = 139 * GIB;
+    assert_succeeds(context, plan_on_device(&plan, of, &options));
+    assert_true(plan.budget < device_free && plan.budget > device_free * 9 / 10);
+    assert_true(plan.shown.bytes <= plan.budget);
+    assert_non_null(strstr(plan.shown.text, "on the device"));
+    options.memory = plan.budget, options.cache = MERCER_OFF, options.batch = 4096;
+    assert_succeeds(context, plan_on_device(&plan, of, &options));
+    assert_succeeds(context, plan_for(&host, of, &options));
+    int64_t own = of.p * of.d * 4 + 2 * of.p * of.d; /* the centers, and what the device holds for them */
+    int64_t tiles = 4 * ((6 << 20) + 812 * 4 * of.d + 512 * 32 * of.c);
+    assert_true(plan.shown.bytes >= host.shown.bytes - tiles + own);
+    assert_non_null(strstr(plan.shown.text, "given"));
+    device_free = 600 << 20; /* the margin never takes more than half */
+    options.memory = 0;
+    assert_succeeds(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options));
+    assert_int_equal(plan.budget, device_free / 2);
+}
+
+/* What a refusal names fits, one center more does not. */
+static void check_named(sizes of, const mercer_train_options *options, bool device)
+{
+    static const char *const says = "the largest p that fits is ";
+    mrc_plan plan;
+    mercer_status status = device ? plan_on_device(&plan, of, options) : plan_for(&plan, of, options);
+    assert_that(status == MERCER_ERROR_MEMORY, "%s on %s: %s", options->solver ? options->solver : "auto",
+                device ? "device" : "host", plan.shown.text);
+    const char *found = strstr(mercer_last_error(context), says);
+    assert_that(found, "%s", mercer_last_error(context));
+    int64_t most = strtoll(found + strlen(says), NULL, 10);
+    assert_true(most > 0 && most < of.p);
+    bool samples = options->solver && strcmp(options->solver, "ep2") == 0;
+    for (int more = 0; more < 2; more++) {
+        of.p = most + more;
+        if (samples) of.n = of.p;
+        status = device ? plan_on_device(&plan, of, options) : plan_for(&plan, of, options);
+        assert_that((status == MERCER_OK) == !more, "%s, p = %lld: status %d", options->solver, (long long)of.p,
+                    (int)status);
+    }
+}
+
+static void test_largest_p(void **state)
+{
+    (void)state;
+    static const char *const solvers[] = {NULL, "ep4", "ep3", "ep3-exact", "direct", "cg", "gd", "ep2"};
+    for (int i = 0; i < 8; i++) {
+        mercer_train_options options = options_for(solvers[i]);
+        options.batch = 2048, options.nystrom = 2000;
+        int64_t p = 8000000;
+        device_free = 12 * GIB;
+        check_named((sizes){i == 7 ? p : 20000000, p, 1280, 10}, &options, true);
+        options.memory = GIB;
+        check_named((sizes){i == 7 ? p : 20000000, p, 1280, 10}, &options, false);
+    }
+    mrc_plan plan;
+    mercer_train_options options = options_for("ep4");
+    device_free = 1 << 20;
+    assert_fails(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options), MERCER_ERROR_MEMORY,
+                 "no number of centers");
+}
+
 /*
  * Trainings with a range of budgets: refused with a message, or measured within the budget. The plan counts a generous
  * share for the tiles of each thread (6 MiB and some rows), which small problems do not use: measured and planned bytes
@@ -312,6 +417,8 @@ int main(void)
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_device_budget),
+        cmocka_unit_test(test_largest_p),
         cmocka_unit_test(test_measured_peak),
         cmocka_unit_test(test_half_only_where_float_does_not_fit),
         cmocka_unit_test(test_half_trains_alike),

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Samples that stay on a device or are drawn there, on every backend: the same samples in the same order as from the source
+ * they stand for. Points have the same bits; a teacher's targets differ by the rounding of kernel products.
+ */
+#include "support/backends.h"
+#include "support/data.h"
+
+#include "api/device_source.h"
+#include "core/random.h"
+
+#include <math.h>
+
+/* The public functions need a context that has its backend. */
+static void with_backend(mrc_backend *backend, void (*test)(mercer_context *context))
+{
+    backend->context->backend = backend;
+    test(backend->context);
+    backend->context->backend = NULL;
+}
+
+static mercer_matrix host_copy(mercer_context *context, const mercer_matrix *a)
+{
+    mercer_matrix out = data_matrix(a->rows, a->cols, 0, a->dtype);
+    assert_succeeds(context, context->backend->ops->copy(context->backend, &out, a));
+    return out;
+}
+
+/* Both sources through two passes in batches of odd sizes, with a skip. y_error: of the largest target. */
+static void compare(mercer_context *context, const mercer_source *host, const mercer_source *there, double y_error)
+{
+    for (int64_t pass = -1; pass < 2; pass++) {
+        /* They share one position: the samples of the host's are kept for comparison. */
+        int64_t n = host->rows, d = host->features, c = host->outputs, done = pass == 1 ? 13 : 0, batches = 0;
+        mercer_matrix x = data_matrix(n, d, 0, host->dtype), y = data_matrix(n, c, 0, MERCER_F64);
+        double *weights = calloc((size_t)n, sizeof *weights);
+        int64_t *rows = calloc((size_t)n, sizeof *rows), first = done;
+        mercer_batch batch;
+        assert_int_equal(host->restart(host->user, pass), 0);
+        if (done) assert_int_equal((host->skip)(host->user, done), 0);
+        while (host->next(host->user, 37, &batch) == 0 && batch.X.rows > 0) {
+            for (int64_t i = 0; i < batch.X.rows; i++) {
+                memcpy(mrc_row(&x, done + i), mrc_row(&batch.X, i), (size_t)(d * mrc_dtype_size(host->dtype)));
+                for (int64_t j = 0; j < c; j++) mrc_store(&y, done + i, j, mrc_load(&batch.Y, i, j));
+                rows[done + i] = batch.rows[i];
+                weights[done + i] = batch.weights ? batch.weights[i] : 1;
+            }
+            done += batch.X.rows;
+        }
+        assert_int_equal(done, n);
+        assert_int_equal(there->restart(there->user, pass), 0);
+        done = first;
+        if (done) assert_int_equal((there->skip)(there->user, done), 0);
+        while (there->next(there->user, 50 + batches % 7, &batch) == 0 && batch.X.rows > 0) {
+            mercer_matrix points = host_copy(context, &batch.X), targets = host_copy(context, &batch.Y);
+            assert_true(batch.X.memory == context->backend->ops->capabilities(context->backend).memory);
+            for (int64_t i = 0; i < points.rows; i++) {
+                assert_memory_equal(mrc_row(&points, i), mrc_row(&x, done + i), (size_t)(d * mrc_dtype_size(x.dtype)));
+                for (int64_t j = 0; j < c; j++)
+                    assert_that(fabs(mrc_load(&targets, i, j) - mrc_load(&y, done + i, j)) <= y_error,
+                                "target %lld, %lld: %g, not %g", (long long)(done + i), (long long)j,
+                                mrc_load(&targets, i, j), mrc_load(&y, done + i, j));
+                assert_int_equal(batch.rows[i], rows[done + i]);
+                assert_true((batch.weights ? batch.weights[i] : 1) == weights[done + i]);
+            }
+            done += points.rows, batches++;
+            free(points.data), free(targets.data);
+        }
+        assert_int_equal(done, n);
+        free(x.data), free(y.data), free(weights), free(rows);
+    }
+}
+
+static void draw(mercer_context *context)
+{
+    static const char *const specs[] = {"teacher:d=21,c=3,centers=7,noise=0.25", "teacher:d=8,c=70,centers=30",
+                                        "teacher:d=300,c=1,centers=200,kernel=gaussian,noise=0.1",
+                                        "teacher:d=5,c=2,centers=9,kernel=linear"};
+    for (int i = 0; i < 4; i++) {
+        mercer_dataset *data;
+        mercer_source host, there;
+        mercer_stream_options options = {.struct_size = sizeof options, .seed = 4};
+        assert_succeeds(context, mercer_dataset_synthesize(&data, context, specs[i], 1000000007, 400, 11));
+        assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 0));
+        assert_non_null(there.next);
+        compare(context, &host, &there, 2e-5); /* targets are of size 1, sums of up to 200 floats */
+        mercer_source_release(&there);
+        mercer_source_release(&host);
+        mercer_dataset_free(data);
+    }
+}
+
+static void draw_on(mrc_backend *backend)
+{
+    with_backend(backend, draw);
+}
+
+static void test_teacher(void **state)
+{
+    (void)state;
+    for_each_backend(draw_on);
+}
+
+static void store(mercer_context *context)
+{
+    static const mercer_dtype types[] = {MERCER_F32, MERCER_F64, MERCER_F16, MERCER_U8};
+    for (int t = 0; t < 4; t++) {
+        mercer_matrix x = data_matrix(333, 19, t == 2 ? 24 : 0, types[t]), y = data_matrix(333, 2, 0, MERCER_F64);
+        double weights[333];
+        for (int i = 0; i < 333; i++) weights[i] = 1 + i % 3;
+        data_fill_normal(&x, (mrc_stream){1, 1}, types[t] == MERCER_U8 ? 100 : 0, types[t] == MERCER_U8 ? 20 : 1);
+        data_fill_normal(&y, (mrc_stream){1, 2}, 0, 1);
+        mercer_source host, there;
+        assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, t % 2 ? weights : NULL, 5));
+        int64_t bytes = 333 * 19 * mrc_dtype_size(types[t]);
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes - 1));
+        assert_null(there.next); /* too large */
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
+        assert_non_null(there.next);
+        compare(context, &host, &there, 0);
+        mercer_source_release(&there);
+        mercer_source_release(&host);
+        int32_t labels[333];
+        for (int i = 0; i < 333; i++) labels[i] = i * 7 % 5;
+        assert_succeeds(context, mercer_source_from_labels(&host, context, &x, labels, 5, NULL, 6));
+        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
+        compare(context, &host, &there, 0);
+        mercer_source_release(&there);
+        mercer_source_release(&host);
+        free(x.data), free(y.data);
+    }
+}
+
+static void store_on(mrc_backend *backend)
+{
+    with_backend(backend, store);
+}
+
+static void test_stored(void **state)
+{
+    (void)state;
+    for_each_backend(store_on);
+}
+
+/* Samples that are changed on the way, of other kinds, of somebody else's source: left to the host. */
+static void test_others(void **state)
+{
+    (void)state;
+    mercer_context *context;
+    assert_succeeds(NULL, mercer_context_create(&context, NULL));
+    mercer_dataset *data;
+    mercer_source host, there;
+    mercer_stream_options options = {.struct_size = sizeof options};
+    assert_succeeds(context, mercer_dataset_synthesize(&data, context, "digits", 0, 50, 1));
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
+    assert_null(there.next);
+    mercer_source_release(&host);
+    mercer_dataset_free(data);
+    assert_succeeds(context, mercer_dataset_synthesize(&data, context, "teacher", 0, 50, 1));
+    options.augment = "noise:sigma=1";
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
+    assert_null(there.next);
+    mercer_source theirs = host;
+    theirs.next = NULL;
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &theirs, INT64_MAX));
+    assert_null(there.next);
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, NULL, INT64_MAX));
+    assert_null(there.next);
+    mercer_source_release(&host);
+    mercer_dataset_free(data);
+    /* a value that is not finite is found when samples are taken to the device */
+    mercer_matrix x = data_matrix(5, 2, 0, MERCER_F32), y = data_matrix(5, 1, 0, MERCER_F32);
+    assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, NULL, 1));
+    mrc_store(&x, 3, 1, (double)NAN);
+    assert_fails(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX), MERCER_ERROR_DATA,
+                 "row 3, column 1");
+    mercer_source_release(&host);
+    free(x.data), free(y.data);
+    mercer_context_free(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_teacher), cmocka_unit_test(test_stored),
+                                       cmocka_unit_test(test_others)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

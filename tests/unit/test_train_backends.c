@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole trainings on every backend that is there: two runs give the same bits; several ranks on one machine give the model
+ * of one rank; a training that was stopped and goes on ends where one that never was does; memory stays within the plan;
+ * and all backends learn the same model.
+ *
+ * Several ranks, and another backend, round otherwise at every step: |alpha - alpha'|_H is at most the number of steps times
+ * one step's rounding (one_step_error, derived in test_identities.c), in float with its own unit.
+ */
+#include "support/training.h"
+
+#include "backend/backend.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *const KERNEL = "laplace:bandwidth=2";
+
+static const struct {
+    const char *solver, *projector;
+    bool on_samples; /* the centers are the samples */
+} ways[] = {{"direct", NULL, false}, {"cg", NULL, false},  {"ep3-exact", NULL, false}, {"nytro", NULL, false},
+            {"gd", NULL, false},     {"ep2", NULL, true},  {"ep1", NULL, true},        {"richardson", NULL, true},
+            {"pegasos", NULL, true}, {"ep3", NULL, false}, {"ep4", "exact", false},    {"ep4", "ep2", false},
+            {"ep4", "pcg", false},   {"ep4", "bgs", false}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static mercer_train_options options_of(int way)
+{
+    const char *solver = ways[way].solver;
+    mercer_train_options options = options_for(solver);
+    options.projector = ways[way].projector;
+    bool stochastic = strcmp(solver, "pegasos") == 0 || strncmp(solver, "ep", 2) == 0;
+    if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8;
+    options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
+    options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
+    options.memory = (int64_t)4 << 30; /* the plan must not depend on what is free */
+    return options;
+}
+
+/* NULL where the device of that backend is not there. */
+static mercer_context *context_on(const char *backend, const char *arithmetic)
+{
+    mercer_context *made = NULL;
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    options.backend = backend, options.arithmetic = arithmetic, options.threads = 2;
+    mercer_status status = mercer_context_create(&made, &options);
+    if (status == MERCER_ERROR_UNSUPPORTED && strcmp(backend, "cuda") == 0) {
+        print_message("    %s left out: %s\n", backend, mercer_last_error(NULL));
+        return NULL;
+    }
+    assert_succeeds(NULL, status);
+    return made;
+}
+
+typedef void (*context_test)(mercer_context *with, const char *name);
+
+static void for_each_context(context_test test)
+{
+    for (int b = 0; mrc_backend_registry[b]; b++)
+        for (int fast = 0; fast < 2; fast++) {
+            const char *name = mrc_backend_registry[b]->name;
+            if (fast && strcmp(name, "cuda") != 0) continue; /* elsewhere it is the same */
+            mercer_context *with = context_on(name, fast ? "fast" : "accurate");
+            if (!with) continue;
+            char label[32];
+            snprintf(label, sizeof label, "%s%s", name, fast ? ", fast" : "");
+            print_message("    %s\n", label);
+            test(with, label);
+            mercer_context_free(with);
+        }
+}
+
+/* ---- The same bits ------------------------------------------------------------------------------------------- */
+
+static void train_twice(mercer_context *with, const char *name)
+{
+    for (int way = 0; way < WAYS; way++)
+        for (int single = 0; single < 2; single++) {
+            mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
+            /* more than 128 centers: fast arithmetic is used where it is asked for */
+            task t = task_open(with, KERNEL, (sizes){300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
+            mercer_train_options options = options_of(way);
+            dense first = train_as(&t, &options, 0, real, NULL);
+            mercer_context *other =
+                context_on(strncmp(name, "cuda", 4) == 0 ? "cuda" : name, strstr(name, "fast") ? "fast" : "accurate");
+            dense again = train_as(&t, &options, 0, real, NULL); /* with what the first one left in the context */
+            task elsewhere = t;
+            elsewhere.context = other;
+            dense fresh = train_as(&elsewhere, &options, 0, real, NULL);
+            assert_that(dense_distance(first, again) == 0, "%s, %s %s: %g", name, ways[way].solver,
+                        ways[way].projector ? ways[way].projector : "", dense_distance(first, again));
+            assert_that(dense_distance(first, fresh) == 0, "%s, %s %s, new context: %g", name, ways[way].solver,
+                        ways[way].projector ? ways[way].projector : "", dense_distance(first, fresh));
+            free(first.a), free(again.a), free(fresh.a);
+            mercer_context_free(other);
+            task_close(&t);
+        }
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    for_each_context(train_twice);
+}
+
+/* ---- Where samples come from --------------------------------------------------------------------------------- */
+
+/* A source of somebody else's: its samples must be sent to a device batch by batch, those of our own may lie there. */
+static int forward_restart(void *user, int64_t epoch)
+{
+    const mercer_source *inner = user;
+    return inner->restart(inner->user, epoch);
+}
+
+static int forward_next(void *user, int64_t most, mercer_batch *batch)
+{
+    const mercer_source *inner = user;
+    return inner->next(inner->user, most, batch);
+}
+
+static dense train_from_others(const task *self, const mercer_train_options *options, mercer_dtype real)
+{
+    mercer_context *with = self->context;
+    mercer_model *model;
+    mercer_source inner;
+    mercer_trainer *trainer;
+    assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, real));
+    assert_succeeds(with, mercer_source_from_matrices(&inner, with, &self->x, &self->y, self->weights, self->seed));
+    mercer_source source = inner;
+    source.restart = forward_restart, source.next = forward_next, source.user = &inner;
+    source.skip = NULL, source.release = NULL, source.last_error = NULL;
+    assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, options));
+    assert_succeeds(with, mercer_trainer_fit(trainer, NULL, &source));
+    mercer_matrix weights = mercer_model_weights(model);
+    dense out = dense_of(&weights);
+    mercer_trainer_free(trainer);
+    mercer_source_release(&inner);
+    mercer_model_free(model);
+    return out;
+}
+
+static void stream_and_store(mercer_context *with, const char *name)
+{
+    for (int way = 0; way < WAYS; way++) {
+        mercer_dtype real = way % 2 ? MERCER_F32 : MERCER_F64;
+        task t = task_open(with, KERNEL, (sizes){300, ways[way].on_samples ? 0 : 170, 4, 2}, 1, real);
+        mercer_train_options options = options_of(way);
+        if (options.batch > 0) options.batch = 30;
+        dense stored = train_as(&t, &options, 0, real, NULL), streamed = train_from_others(&t, &options, real);
+        assert_that(dense_distance(stored, streamed) == 0, "%s, %s %s: %g", name, ways[way].solver,
+                    ways[way].projector ? ways[way].projector : "", dense_distance(stored, streamed));
+        free(stored.a), free(streamed.a);
+        task_close(&t);
+    }
+}
+
+static void test_sources(void **state)
+{
+    (void)state;
+    for_each_context(stream_and_store);
+}
+
+/* ---- Ranks and machines -------------------------------------------------------------------------------------- */
+
+/* The bound of the head of this file; half precision is another function and has its own. */
+static double limit_of(const task *t, const kernels *k, dense a, int way, bool single)
+{
+    double limit = 37 * (single ? 0x1p-24 / U : 1) * one_step_error(t, k, a) * (way < 2 ? k->condition : 1);
+    /* cg stops at 1e-4 of the gradient, after a number of steps that rounding may change */
+    return way == 1 ? limit + 2e-4 * k->condition * rkhs_norm(k->zz, a) : limit;
+}
+
+static void train_on_ranks(mercer_context *with, const char *name)
+{
+    static const int counts[] = {1, 2, 3, 8};
+    if (strstr(name, "fast")) return;
+    for (int way = 0; way < WAYS; way++)
+        for (int single = 0; single < 2; single++) {
+            mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
+            task t = task_open(with, KERNEL, (sizes){90, ways[way].on_samples ? 0 : 30, 4, 2}, 1, real);
+            task on_cpu = t;
+            on_cpu.context = context;
+            mercer_train_options options = options_of(way);
+            kernels k = kernels_of(&t);
+            dense first = train_as(&on_cpu, &options, 0, real, NULL);
+            double limit = limit_of(&t, &k, first, way, single);
+            for (int r = 0; r < 4; r++) {
+                dense a = train_as(&t, &options, counts[r], real, NULL);
+                double error = rkhs_distance(k.zz, a, first);
+                assert_that(error <= limit, "%s, %s %s f%d, %d ranks: %g, bound %g", name, ways[way].solver,
+                            ways[way].projector ? ways[way].projector : "", single ? 32 : 64, counts[r], error, limit);
+                free(a.a);
+            }
+            free(first.a);
+            kernels_free(&k);
+            task_close(&t);
+        }
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    for_each_context(train_on_ranks);
+}
+
+/* Half precision with several ranks: the same model up to what half precision moves predictions by. */
+static void fast_ranks(mercer_context *with, const char *name)
+{
+    if (!strstr(name, "fast")) return;
+    for (int way = 9; way < WAYS; way++) {
+        task t = task_open(with, KERNEL, (sizes){1200, 600, 4, 2}, 1, MERCER_F32), on_cpu = t;
+        on_cpu.context = context;
+        mercer_train_options options = options_of(way);
+        options.batch = 100, options.nystrom = 200, options.eigenpairs = 20, options.lambda = 1;
+        kernels k = kernels_of(&t);
+        dense right = train_as(&on_cpu, &options, 0, MERCER_F32, NULL);
+        dense f = dense_times(false, false, k.xz, right);
+        for (int ranks = 0; ranks <= 3; ranks++) {
+            dense a = train_as(&t, &options, ranks, MERCER_F32, NULL), g = dense_times(false, false, k.xz, a);
+            double error = dense_distance(f, g) / dense_norm(f);
+            assert_that(error < 0.02, "%s, %s %s, %d ranks: predictions differ by %g of themselves", name,
+                        ways[way].solver, ways[way].projector ? ways[way].projector : "", ranks, error);
+            free(a.a), free(g.a);
+        }
+        free(right.a), free(f.a);
+        kernels_free(&k);
+        task_close(&t);
+    }
+}
+
+static void test_fast_ranks(void **state)
+{
+    (void)state;
+    for_each_context(fast_ranks);
+}
+
+/* ---- Stopped, and going on ----------------------------------------------------------------------------------- */
+
+static char path[64];
+
+typedef struct stopper {
+    int64_t calls, stop_at; /* 0: never */
+} stopper;
+
+static int count_calls(void *user, const mercer_progress *progress)
+{
+    stopper *self = user;
+    (void)progress;
+    return ++self->calls == self->stop_at;
+}
+
+/* Trains from nothing, or from the checkpoint if `resume`, until call number `stop_at`. *calls: how many there were. */
+static dense run_until(const task *self, mercer_train_options options, bool resume, int64_t stop_at, int64_t *calls)
+{
+    mercer_context *with = self->context;
+    stopper watch = {.stop_at = stop_at};
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer;
+    options.progress = count_calls, options.progress_user = &watch, options.progress_seconds = 1e-9;
+    options.checkpoint = stop_at > 0 ? path : NULL;
+    if (resume)
+        assert_succeeds(with, mercer_model_load(&model, with, path));
+    else
+        assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, self->x.dtype));
+    assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
+    assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
+    if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
+    assert_succeeds(with, mercer_trainer_fit(trainer, NULL, &source));
+    mercer_matrix weights = mercer_model_weights(model);
+    dense out = dense_of(&weights);
+    if (calls) *calls = watch.calls;
+    mercer_trainer_free(trainer);
+    mercer_source_release(&source);
+    mercer_model_free(model);
+    return out;
+}
+
+static void stop_and_go(mercer_context *with, const char *name)
+{
+    for (int way = 1; way < WAYS; way++) { /* direct begins again from its beginning */
+        mercer_dtype real = way % 2 ? MERCER_F32 : MERCER_F64;
+        task t = task_open(with, KERNEL, (sizes){200, ways[way].on_samples ? 0 : 140, 4, 2}, 1, real);
+        mercer_train_options options = options_of(way);
+        if (options.batch > 0) options.batch = 20;
+        int64_t calls = 0;
+        dense whole = run_until(&t, options, false, 0, &calls);
+        for (int part = 1; part <= 3; part++) {
+            int64_t at = calls * part / 4;
+            if (at == 0) continue;
+            dense some = run_until(&t, options, false, at, NULL), rest = run_until(&t, options, true, 0, NULL);
+            assert_that(dense_distance(whole, rest) == 0, "%s, %s %s stopped at %lld of %lld: other weights, by %g",
+                        name, ways[way].solver, ways[way].projector ? ways[way].projector : "", (long long)at,
+                        (long long)calls, dense_distance(whole, rest));
+            free(some.a), free(rest.a);
+        }
+        free(whole.a);
+        task_close(&t);
+    }
+    remove(path);
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "backends-%ld.safetensors", (long)getpid());
+    for_each_context(stop_and_go);
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------------- */
+
+/* Each training in a context of its own: what earlier ones left would not be counted. */
+static void measure(mercer_context *unused, const char *name)
+{
+    static const sizes grid[] = {{2000, 300, 20, 3}, {3000, 800, 10, 10}, {500, 1000, 300, 2}};
+    (void)unused;
+    if (strcmp(name, "reference") == 0) return; /* slow, and host memory like the CPU's */
+    for (int g = 0; g < 3; g++)
+        for (int way = 0; way < WAYS; way++) {
+            mercer_context *with =
+                context_on(strncmp(name, "cuda", 4) == 0 ? "cuda" : name, strstr(name, "fast") ? "fast" : "accurate");
+            sizes of = grid[g];
+            if (ways[way].on_samples) of.n = 500, of.p = 0;
+            task t = task_open(with, "laplace:bandwidth=4", of, 1, MERCER_F32);
+            mercer_train_options options = options_for(ways[way].solver);
+            options.projector = ways[way].projector, options.epochs = 2, options.memory = (int64_t)1 << 30;
+            mercer_report report;
+            dense a = train_as(&t, &options, 0, MERCER_F32, &report);
+            assert_that(report.peak_bytes <= report.plan.bytes, "%s, %s %s, p %lld: held %lld bytes, planned %lld",
+                        name, ways[way].solver, report.plan.projector, (long long)of.p, (long long)report.peak_bytes,
+                        (long long)report.plan.bytes);
+            assert_true(report.plan.bytes <= options.memory);
+            free(a.a);
+            task_close(&t);
+            mercer_context_free(with);
+        }
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    for_each_context(measure);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_sources), cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_fast_ranks), cmocka_unit_test(test_resume),  cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
