@@ -137,7 +137,8 @@ mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch)
 {
     passes->from_cache = passes->cached && batch->rows && has_room(passes, batch->X.rows);
     passes->again = false;
-    for (int i = 0; i < passes->centers->shards; i++) passes->kept[i].columns = 0;
+    for (int i = 0; i < passes->centers->shards; i++)
+        passes->kept[i] = (mrc_kept){.memory = passes->kept[i].memory, .bytes = passes->kept[i].bytes};
     if (!passes->from_cache || all_cached(passes, batch)) return MERCER_OK;
     return fill_cache(passes, batch);
 }
