@@ -48,13 +48,13 @@ static void rate_machine(mrc_planner *self)
     int threads = self->request->threads;
     mrc_backend *backend = self->request->context->backend;
     mrc_capabilities machine = backend ? backend->ops->capabilities(backend) : (mrc_capabilities){0};
+    self->device = machine.memory != MERCER_HOST && backend;
     self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->context->isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
     self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);
     self->real_size = mrc_dtype_size(self->request->real);
     self->point_size = mrc_dtype_size(self->request->points);
     self->kept_size = machine.kept_size > 0 && self->request->real == MERCER_F32 ? machine.kept_size : self->real_size;
-    self->on_device = machine.memory != MERCER_HOST;
     if (self->request->real == MERCER_F64) self->rate = self->rate_double;
 }
 
@@ -62,7 +62,7 @@ static void rate_machine(mrc_planner *self)
    comes in pages and other programs may need a little. */
 static int64_t share_of(const mrc_planner *self, int64_t available)
 {
-    if (!self->on_device) return available / 2;
+    if (!self->device) return available / 2;
     return mrc_max(available / 2, available - available / 16 - DEVICE_MARGIN);
 }
 
@@ -75,9 +75,9 @@ static void set_budget(mrc_planner *self)
                          : asked > 0               ? asked
                                                    : share_of(self, available);
     say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
-        asked > 0         ? "given"
-        : self->on_device ? "what is free on the device, but for a margin"
-                          : "half of what is free");
+        asked > 0      ? "given"
+        : self->device ? "what is free on the device, but for a margin"
+                       : "half of what is free");
 }
 
 /* ---- Parts of the iteration ---------------------------------------------------------------------------------- */
@@ -190,12 +190,12 @@ static void choose_projector_sizes(mrc_planner *self)
     shown->projector_eigenpairs = mrc_min(q, s / 2);
     shown->projector_passes = options->projector_passes > 0 ? options->projector_passes : pcg ? 30 : 1;
     int64_t block_most = (int64_t)sqrt((double)self->plan->budget / 8 / 8);
-    int64_t block = self->on_device ? BLOCK_DEVICE : BLOCK_DEFAULT;
+    int64_t block = self->device ? BLOCK_DEVICE : BLOCK_DEFAULT;
     shown->projector_block =
         mrc_min(options->projector_block > 0 ? options->projector_block : mrc_min(block, block_most), request->p);
     /* Solves with factors are many small steps, which a device is slow at: it keeps the inverses of the blocks. */
     bool inverses =
-        bgs && self->on_device &&
+        bgs && self->device &&
         (double)request->p * (double)shown->projector_block * (double)self->real_size <= (double)self->plan->budget / 4;
     mercer_switch carry = options->carry == MERCER_AUTO ? (bgs ? MERCER_ON : MERCER_OFF) : options->carry;
     shown->carry = carry == MERCER_ON;

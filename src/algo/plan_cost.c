@@ -58,7 +58,7 @@ static int64_t workspace_bytes(const mrc_planner *self)
     int64_t tile = TILE_BYTES + 512 * (request->d * mrc_max(self->real_size, 4) + 16 * request->c * 2) +
                    300 * request->d * mrc_max(self->real_size, 4);
     /* one batch as the source hands it out, and the ranks' parts of predictions */
-    return (self->on_device ? device_bytes(self) : request->threads * tile) +
+    return (self->device ? device_bytes(self) : request->threads * tile) +
            self->shown->batch * (request->d * self->point_size + 3 * request->c * self->real_size) +
            (request->ranks > 1 ? request->ranks * self->shown->batch * request->c * self->real_size : 0);
 }
@@ -89,7 +89,7 @@ mercer_status mrc_plan_iteration_memory(mrc_planner *self)
     int64_t before_block = base + mrc_max(held + peak, polish_bytes(self)); /* the projector is gone by then */
     int64_t left = self->plan->budget - before_block;
     /* Devices keep whole tiles of centers. */
-    int64_t block = shown->batch * mrc_round_up(request->p, self->on_device ? 256 : 1) * self->kept_size;
+    int64_t block = shown->batch * mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
     if (left < 0 || set_up + base > self->plan->budget)
         return mrc_fail(request->context, MERCER_ERROR_MEMORY,
                         "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; lower p or s, or "

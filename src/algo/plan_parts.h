@@ -24,7 +24,7 @@ typedef struct mrc_planner {
     double bandwidth;         /* bytes a second */
     int64_t real_size, point_size;
     int64_t kept_size; /* bytes that a kernel value takes in a batch's kept block */
-    bool on_device;    /* the backend has memory of its own */
+    bool device;       /* matrices live elsewhere than in host memory */
 } mrc_planner;
 
 /* Bytes, room for a batch's block and caching of an iterative plan; MERCER_ERROR_MEMORY if it does not fit. */

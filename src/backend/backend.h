@@ -123,6 +123,12 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
+    /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
+       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
+    mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                 const double *origin, const mercer_matrix *like);
+    mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+    void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
     /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts tiles. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
     /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
@@ -132,12 +138,6 @@ struct mrc_backend_ops {
     /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
        compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
     mercer_status (*plain_product)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
-    /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
-       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
-    mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
-                                 const double *origin, const mercer_matrix *like);
-    mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
-    void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */

@@ -45,13 +45,6 @@ static int64_t default_free_memory(mrc_backend *backend)
     return mrc_free_memory();
 }
 
-static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
-{
-    (void)backend;
-    *out = *matrix;
-    return MERCER_OK;
-}
-
 static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                          const double *origin, const mercer_matrix *like)
 {
@@ -70,6 +63,13 @@ static mercer_status default_pack_rows(mrc_backend *backend, mrc_packed *packed,
 static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
 {
     (void)backend, (void)packed;
+}
+
+static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
+{
+    (void)backend;
+    *out = *matrix;
+    return MERCER_OK;
 }
 
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
@@ -270,10 +270,10 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
     if (!ops->clear) ops->clear = default_clear;
     if (!ops->free_memory) ops->free_memory = default_free_memory;
-    if (!ops->stage) ops->stage = default_stage;
     if (!ops->pack_create) ops->pack_create = default_pack_create;
     if (!ops->pack_rows) ops->pack_rows = default_pack_rows;
     if (!ops->pack_free) ops->pack_free = default_pack_free;
+    if (!ops->stage) ops->stage = default_stage;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
     if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
     if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;

@@ -5,6 +5,7 @@
  */
 #include "support/check.h"
 
+#include "backend/backend.h"
 #include "core/matrix.h"
 #include "support/data.h"
 
@@ -72,6 +73,56 @@ static void test_products(void **state)
     mercer_context_free(gpu), mercer_context_free(cpu);
 }
 
+/* F = K W and H = K' G with no, some and enough room for K in between, rows packed before or not, against the CPU. */
+static void test_kept(void **state)
+{
+    (void)state;
+    enum { M = 300, P = 1000, D = 40, C = 20, SKIPPED = 8 };
+    mercer_context *gpu = open_context("cuda", "fast"), *cpu = open_context("cpu", "fast");
+    for (int v = 0; v < 12 && gpu; v++) {
+        mercer_dtype type = v & 1 ? MERCER_U8 : MERCER_F32;
+        bool packs = v & 2;
+        mrc_backend *backend = gpu->backend;
+        mercer_kernel kernel;
+        assert_succeeds(cpu, mercer_kernel_parse(cpu, &kernel, "laplace:bandwidth=10"));
+        if (type == MERCER_U8) kernel.bandwidth *= 20;
+        mercer_matrix x = data_matrix(M, D, 0, type), all = data_matrix(P + SKIPPED, D, 0, type),
+                      z = mrc_rows(&all, SKIPPED, P);
+        mercer_matrix w = data_matrix(P, C, 0, MERCER_F32), g = data_matrix(M, C, 0, MERCER_F32);
+        mercer_matrix f = data_matrix(M, C, 0, MERCER_F32), h = data_matrix(P, C, 0, MERCER_F32),
+                      right_f = data_matrix(M, C, 0, MERCER_F32), right_h = data_matrix(P, C, 0, MERCER_F32);
+        data_fill_normal(&x, (mrc_stream){3, 1}, type == MERCER_U8 ? 128 : 3, type == MERCER_U8 ? 30 : 1);
+        data_fill_normal(&all, (mrc_stream){3, 2}, type == MERCER_U8 ? 128 : 3, type == MERCER_U8 ? 30 : 1);
+        data_fill_normal(&w, (mrc_stream){3, 3}, 1, 1), data_fill_normal(&g, (mrc_stream){3, 4}, 1, 1);
+        double origin[D];
+        for (int k = 0; k < D; k++) origin[k] = 2.5;
+        mrc_pair pair = {.kernel = &kernel, .x = &x, .z = &z, .origin = origin, .first_z = SKIPPED};
+        mrc_packed *packed = NULL;
+        if (packs) {
+            assert_succeeds(gpu, backend->ops->pack_create(backend, &packed, &kernel, origin, &all));
+            mercer_matrix top = mrc_rows(&all, 0, 100), rest = mrc_rows(&all, 100, P + SKIPPED - 100);
+            assert_succeeds(gpu, backend->ops->pack_rows(backend, packed, 100, &rest));
+            assert_succeeds(gpu, backend->ops->pack_rows(backend, packed, 0, &top));
+            pair.packed_z = packed;
+        }
+        mrc_kept kept = {.bytes = (int64_t)M * 1024 * 2 * (v / 4) / 2};
+        assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
+        assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
+        int64_t expected[] = {0, 512, P};
+        assert_true(!backend->context->fast || kept.columns == expected[v / 4] || !kept.opaque);
+        assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &pair, &g, &h, &kept));
+        assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_f, &kernel, &x, &z, &w));
+        assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_h, &kernel, &z, &x, &g));
+        double forward = difference(&f, &right_f), back = difference(&h, &right_h);
+        assert_that(forward < 5e-4 && back < 5e-4, "case %d: %g, %g", v, forward, back);
+        backend->ops->free(backend, kept.memory);
+        backend->ops->pack_free(backend, packed);
+        free(x.data), free(all.data), free(w.data), free(g.data), free(f.data), free(h.data);
+        free(right_f.data), free(right_h.data);
+    }
+    mercer_context_free(gpu), mercer_context_free(cpu);
+}
+
 /* A coordinate beyond the range of half precision is refused, and the context stays usable. */
 static void test_range(void **state)
 {
@@ -119,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
+        cmocka_unit_test(test_kept),
         cmocka_unit_test(test_range),
         cmocka_unit_test(test_options),
     };
