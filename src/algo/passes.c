@@ -21,10 +21,10 @@ static int64_t block_bytes(const mrc_passes *passes, int shard, int64_t rows)
     return rows * passes->centers->shard[shard].rows * mrc_dtype_size(passes->centers->real);
 }
 
-/* The largest room that is of use: products may keep whole tiles of centers. */
+/* The largest room that is of use: products may keep whole tiles. */
 static int64_t most_room(const mrc_passes *passes, int shard)
 {
-    return mrc_round_up(passes->centers->shard[shard].rows, 256) * passes->most_rows *
+    return mrc_round_up(passes->centers->shard[shard].rows, 256) * mrc_round_up(passes->most_rows, 16) *
            mrc_dtype_size(passes->centers->real);
 }
 

@@ -127,6 +127,7 @@ static void choose_batch(mrc_planner *self)
     if (self->options->batch > 0) m = self->options->batch;
     int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->kept_size));
     if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
+    if (self->device && m > ROUNDED_BATCH && self->options->batch == 0) m -= m % 256; /* whole tiles of rows */
     shown->batch = mrc_max(1, mrc_min(m, request->n));
     say(self, "m = %lld (%s)\n", (long long)shown->batch,
         preset->whole_batch                   ? "all samples"

@@ -89,7 +89,8 @@ mercer_status mrc_plan_iteration_memory(mrc_planner *self)
     int64_t before_block = base + mrc_max(held + peak, polish_bytes(self)); /* the projector is gone by then */
     int64_t left = self->plan->budget - before_block;
     /* Devices keep whole tiles of centers. */
-    int64_t block = shown->batch * mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
+    int64_t block = mrc_round_up(shown->batch, self->device ? 16 : 1) *
+                    mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
     if (left < 0 || set_up + base > self->plan->budget)
         return mrc_fail(request->context, MERCER_ERROR_MEMORY,
                         "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; lower p or s, or "

@@ -10,6 +10,7 @@ enum {
     EPOCHS_CACHED = 10,
     CG_STEPS = 30,
     BLOCK_DEFAULT = 2500,
+    ROUNDED_BATCH = 2048,    /* from here on the batch of a device is rounded down to its tiles */
     BLOCK_DEVICE = 4096,     /* fills a GPU; a multiple of the tiles of its products */
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
     TILE_BYTES = 6 << 20     /* scratch of a worker in the fused products, a generous share */
