@@ -37,21 +37,28 @@ demo: setup ## build, then train on computed digits: a table and build/demo/repo
 	@mkdir -p build/demo && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }
 	@build/mercer demo -o build/demo/report.html
 
-# NumPy and PyTorch: from tools/setup compare if it was run, else what is here.
+# NumPy, scikit-learn and PyTorch: from tools/setup compare if it was run, else what is here.
 COMPARE_PYTHON = $(firstword $(wildcard build/compare-venv/bin/python) python3)
 
-bench: setup ## run every benchmark, beside NumPy and PyTorch where they are
+COMPARISONS = composed eigenpro sklearn_models
+
+bench: setup ## run every benchmark, beside NumPy, scikit-learn and PyTorch where they are
 	@$(MAKE) build
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program"; fi; done
-	@$(COMPARE_PYTHON) bench/compare/composed.py
+	@set -e; for name in $(COMPARISONS); do $(COMPARE_PYTHON) bench/compare/$$name.py; done
 
-bench-results: setup ## the same as JSON lines in bench/results/
+bench-results: setup ## the same as JSON lines in bench/results/, and the tables of docs/performance.md
 	@$(MAKE) build
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then \
 	    "$$program" --json >"bench/results/$${program#build/bench/bench_}.jsonl"; fi; done
-	@$(COMPARE_PYTHON) bench/compare/composed.py --json >bench/results/composed.jsonl
+	@set -e; for name in $(COMPARISONS); do \
+	  $(COMPARE_PYTHON) bench/compare/$$name.py --json >build/compare.jsonl; \
+	  if [ -s build/compare.jsonl ]; then mv build/compare.jsonl "bench/results/$$name.jsonl"; fi; done
+	@bench/profile.py --json >build/profile.jsonl; \
+	  if [ -s build/profile.jsonl ]; then mv build/profile.jsonl bench/results/; fi
+	@bench/report.py --write docs/performance.md
 
 check: ## format, static analysis and the project's own rules
 	@tools/setup check

@@ -11,9 +11,9 @@ typedef struct bench_case {
 } bench_case;
 
 static const bench_case cases[] = {
-    {"u8", MERCER_U8, MERCER_U8, 60000, 10000, 784},
-    {"f32", MERCER_F32, MERCER_F32, 60000, 10000, 784},
-    {"u8 x f32", MERCER_U8, MERCER_F32, 60000, 10000, 784},
+    {"u8", MERCER_U8, MERCER_U8, 10000, 10000, 784},
+    {"f32", MERCER_F32, MERCER_F32, 10000, 10000, 784},
+    {"u8 x f32", MERCER_U8, MERCER_F32, 10000, 10000, 784},
     {"u8, one tile", MERCER_U8, MERCER_U8, 60000, 240, 784},
 };
 

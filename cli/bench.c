@@ -113,9 +113,9 @@ static int bench_products(const cli_values *v, mercer_context *context, json_t *
     return CLI_OK;
 }
 
-/* Random centers from computed digits, trained with everything at its default. */
-mercer_status cli_train_digits(const cli_values *v, mercer_context *context, int64_t rows, int64_t p,
-                               mercer_report *report)
+/* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
+mercer_status cli_train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows,
+                               int64_t p, mercer_report *report)
 {
     mercer_dataset *dataset = NULL;
     mercer_model *model = NULL;
@@ -132,7 +132,7 @@ mercer_status cli_train_digits(const cli_values *v, mercer_context *context, int
     mercer_train_options_init(&options, sizeof options);
     mercer_stream_options_init(&stream, sizeof stream);
     centers.seed = stream.seed = options.seed = seed;
-    options.classification = MERCER_ON;
+    options.classification = MERCER_ON, options.solver = solver;
     mercer_status status = mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed);
     if (status == MERCER_OK) status = mercer_choose_centers_from(dataset, NULL, &Z, &centers, NULL);
     if (status == MERCER_OK) status = mercer_kernel_parse(context, &kernel, "laplace:bandwidth=2550");
@@ -153,7 +153,7 @@ static int bench_training(const cli_values *v, mercer_context *context, json_t *
     int64_t rows = cli_flag(v, "quick") ? 4000 : 20000, p = cli_flag(v, "quick") ? 500 : 2000;
     mercer_report *report = cli_allocate(1, sizeof *report);
     report->struct_size = sizeof *report;
-    mercer_status status = cli_train_digits(v, context, rows, p, report);
+    mercer_status status = cli_train_digits(v, context, NULL, rows, p, report);
     int code = status == MERCER_OK ? CLI_OK : cli_fail(context, status);
     if (code == CLI_OK) {
         double rate = report->flops / report->seconds * 1e-9;

@@ -6,8 +6,8 @@
 #include "cli.h"
 
 /* Trains on computed digits, random centers, everything at its default. */
-mercer_status cli_train_digits(const cli_values *v, mercer_context *context, int64_t rows, int64_t p,
-                               mercer_report *report);
+mercer_status cli_train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows,
+                               int64_t p, mercer_report *report);
 int cli_bench_gpu(const cli_values *v);
 
 #endif

@@ -118,7 +118,7 @@ static int measure_training(const cli_values *v, json_t *results, cli_table *tab
     if (code != CLI_OK) return code;
     mercer_report *report = cli_allocate(1, sizeof *report);
     report->struct_size = sizeof *report;
-    mercer_status status = cli_train_digits(v, context, rows, p, report);
+    mercer_status status = cli_train_digits(v, context, "ep4", rows, p, report); /* the one with phases */
     if (status == MERCER_OK) {
         const mercer_report *r = report;
         json_t *object =

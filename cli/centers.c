@@ -12,10 +12,17 @@
 int cli_check_centers(const cli_values *v)
 {
     const char *method = cli_text(v, "center-method");
-    int from_file = strncmp(method, "file:", 5) == 0;
-    if (!from_file && !cli_has_word("random|kmeans|rpcholesky|balanced", method))
-        return cli_error(CLI_USAGE, "--center-method: '%s' is none of random, kmeans, rpcholesky, balanced, file:PATH",
+    int from_file = strncmp(method, "file:", 5) == 0, augmented = strcmp(method, "augmented") == 0;
+    if (!from_file && !cli_has_word("random|kmeans|rpcholesky|balanced|augmented", method))
+        return cli_error(CLI_USAGE,
+                         "--center-method: '%s' is none of random, kmeans, rpcholesky, balanced, augmented, file:PATH",
                          method);
+    if (augmented && (!cli_has(v, "augment") || cli_text(v, "augment") == NULL))
+        return cli_error(CLI_USAGE,
+                         "--center-method augmented takes samples of --augment, which mercer train has; none "
+                         "was given");
+    if (augmented && cli_dtype(cli_text(v, "center-type")) != (mercer_dtype)0)
+        return cli_error(CLI_USAGE, "--center-method augmented keeps the type of the samples: leave --center-type out");
     if (from_file && method[5] == '\0') return cli_error(CLI_USAGE, "--center-method: file: needs a path behind it");
     if (cli_integer(v, "centers") < 0 && cli_given(v, "center-method"))
         return cli_error(CLI_USAGE, "--centers all takes every row in order: --center-method has no say");
@@ -115,6 +122,32 @@ static int choose_centers(cli_job *job, cli_bar *bar)
     return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
 
+/* Samples as training sees them, from a stream of their own: there may be more of them than rows. */
+static int draw_augmented(cli_job *job, int64_t first)
+{
+    enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
+    mercer_source source = {0};
+    int64_t done = 0, p = job->center_count, row_bytes = job->centers.cols * cli_dtype_size(job->centers.dtype);
+    uint64_t seed = (uint64_t)cli_integer(job->v, "seed") + CENTER_STREAM;
+    int code = cli_job_open_stream(job, seed, p, &source);
+    if (code != CLI_OK) return code;
+    int failed = source.restart(source.user, 0);
+    while (!failed && done < p && cli_signal() == 0) {
+        mercer_batch batch = {0};
+        failed = source.next(source.user, p - done < MOST ? p - done : MOST, &batch);
+        if (failed || batch.X.rows == 0) break;
+        for (int64_t i = 0; i < batch.X.rows; i++, done++) {
+            if (done < first || done >= first + job->centers.rows) continue; /* another rank's */
+            memcpy((char *)job->centers.data + (done - first) * row_bytes,
+                   (const char *)batch.X.data + i * batch.X.ld * cli_dtype_size(batch.X.dtype), (size_t)row_bytes);
+        }
+    }
+    mercer_source_release(&source);
+    if (cli_signal() != 0) return CLI_OK; /* the caller asks too, and says so */
+    if (failed || done < p) return cli_fail(job->context, MERCER_ERROR_DATA);
+    return CLI_OK;
+}
+
 int cli_job_centers(cli_job *job, cli_bar *bar)
 {
     const char *method = cli_text(job->v, "center-method");
@@ -125,7 +158,8 @@ int cli_job_centers(cli_job *job, cli_bar *bar)
         snprintf(job->center_method, sizeof job->center_method, "file");
         return read_centers(job, method + 5);
     }
-    if (p > n)
+    int augmented = strcmp(method, "augmented") == 0;
+    if (p > n && !augmented)
         return cli_error(CLI_DATA,
                          "%s: has %" PRId64 " rows, fewer than --centers %" PRId64 ": give --centers %" PRId64
                          " or less, or --centers all",
@@ -134,7 +168,7 @@ int cli_job_centers(cli_job *job, cli_bar *bar)
     if (code != CLI_OK) return code;
     mercer_dtype dtype = cli_dtype(cli_text(job->v, "center-type"));
     int64_t first = make_room(job, p, dtype != (mercer_dtype)0 ? dtype : job->dtype);
-    if (!everything) return choose_centers(job, bar);
+    if (!everything) return augmented ? draw_augmented(job, first) : choose_centers(job, bar);
     mercer_status status = take_rows(job, job->train, first);
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }

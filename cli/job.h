@@ -42,8 +42,10 @@ int cli_job_prepare(cli_job *job);                      /* preprocessing and ker
 int cli_job_centers(cli_job *job, cli_bar *bar);        /* centers */
 int cli_job_model(cli_job *job);                        /* the model, of its centers; labels and preprocessing */
 int cli_job_load(cli_job *job, const char *checkpoint); /* instead of the three above */
-int cli_job_stream(cli_job *job);                       /* the source */
-int cli_job_validation(cli_job *job);                   /* validation matrices, of a job that has a model */
+/* Samples of the training data, preprocessed and augmented: a stream of that seed. */
+int cli_job_open_stream(cli_job *job, uint64_t seed, int64_t samples, mercer_source *source);
+int cli_job_stream(cli_job *job);     /* the source */
+int cli_job_validation(cli_job *job); /* validation matrices, of a job that has a model */
 void cli_job_free(cli_job *job);
 
 /* The options of training that the command line has. */

@@ -76,19 +76,25 @@ static int read_validation(cli_job *job)
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
 
-int cli_job_stream(cli_job *job)
+int cli_job_open_stream(cli_job *job, uint64_t seed, int64_t samples, mercer_source *source)
 {
     const cli_values *v = job->v;
     mercer_stream_options options;
     mercer_stream_options_init(&options, sizeof options);
-    options.seed = (uint64_t)cli_integer(v, "seed");
+    options.seed = seed;
     options.preprocess = job->applied;
     options.augment = cli_text(v, "augment");
-    options.samples = cli_integer(v, "samples");
+    options.samples = samples;
     if (cli_text(v, "image") != NULL && read_image(cli_text(v, "image"), &options) != 0)
         return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", cli_text(v, "image"));
-    mercer_status status = mercer_source_from_dataset(&job->source, job->train, &options);
+    mercer_status status = mercer_source_from_dataset(source, job->train, &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
+}
+
+int cli_job_stream(cli_job *job)
+{
+    return cli_job_open_stream(job, (uint64_t)cli_integer(job->v, "seed"), cli_integer(job->v, "samples"),
+                               &job->source);
 }
 
 int cli_job_validation(cli_job *job)

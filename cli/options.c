@@ -84,10 +84,10 @@ const cli_option cli_options[] = {
      "standardise for csv and tsv, minmax for libsvm, none for other files"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
-    {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|file:", "random", NULL,
+    {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,
      CLI_TRAIN | CLI_CENTERS, 0, "Model",
-     "how centers are chosen: random, kmeans, rpcholesky, balanced (as many of each class), or file:PATH (samples in "
-     "the units of the data)"},
+     "how centers are chosen: random, kmeans, rpcholesky, balanced (as many of each class), augmented (samples of "
+     "--augment, more than there are rows if asked for), or file:PATH (samples in the units of the data)"},
     {"center-type", NULL, 0, CLI_CHOICE, "TYPE", "auto|f64|f32|f16|u8", "auto", NULL, CLI_TRAIN | CLI_CENTERS, 0,
      "Model", "type of the centers; auto: that of the preprocessed samples, so bytes stay bytes (k-means is rounded)"},
     {"center-iterations", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, CLI_TRAIN | CLI_CENTERS, 0, "Model",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Instruction sets by file name: src/cpu/*_avx2.c, *_avx512.c and *_avx512vnni.c are compiled for that
+# Instruction sets by file name: src/cpu/*_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c are compiled for that
 # instruction set and every other file for the base line, so that the library loads on any x86-64 and
 # picks its micro-kernels at run time. (No link-time optimisation, which would mix the two.)
 #
-# Sets MERCER_X86 and mercer_isa_names (for the summary) beside mercer_apply_isa().
+# Sets MERCER_X86, MERCER_AMX (Linux, and a compiler that knows it) and mercer_isa_names (for the summary) beside mercer_apply_isa().
 
 include(CheckCCompilerFlag)
 
@@ -11,7 +11,10 @@ set(mercer_isa_avx2 -mavx2 -mfma -mf16c)
 set(mercer_isa_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma)
 set(mercer_isa_avx512vnni ${mercer_isa_avx512} -mavx512vnni)
 
+set(mercer_isa_amx ${mercer_isa_avx512vnni} -mamx-tile -mamx-int8)
+
 set(MERCER_X86 OFF)
+set(MERCER_AMX OFF)
 set(mercer_isa_names scalar)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   set(MERCER_X86 ON)
@@ -28,6 +31,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID
 endif()
 if(NOT MERCER_X86)
   set(mercer_isa_names scalar)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  check_c_compiler_flag("-mamx-tile -mamx-int8" MERCER_COMPILES_amx)
+  if(MERCER_COMPILES_amx)
+    set(MERCER_AMX ON)
+    list(APPEND mercer_isa_names amx)
+  endif()
 endif()
 
 # mercer_apply_isa(list_name): gives each source in the list its flags, or removes it.
@@ -35,13 +44,13 @@ function(mercer_apply_isa list_name)
   set(kept "")
   foreach(source IN LISTS ${list_name})
     set(options "")
-    if(source MATCHES "/src/cpu/[^/]*_(avx2|avx512|avx512vnni)\\.c$")
-      if(NOT MERCER_X86)
+    if(source MATCHES "/src/cpu/[^/]*_(avx2|avx512|avx512vnni|amx)\\.c$")
+      if(NOT MERCER_X86 OR (CMAKE_MATCH_1 STREQUAL "amx" AND NOT MERCER_AMX))
         continue()
       endif()
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_1}})
     endif()
-    if(source MATCHES "/src/(cpu/uk_[^/]*|core/normal|data/(augment|preprocess|preprocess_fit|synth_[a-z]*))\\.c$")
+    if(source MATCHES "/src/(cpu/uk_[^/]*|core/(normal|matrix)|data/(augment|preprocess|preprocess_fit|synth_[a-z]*))\\.c$")
       # Loops over elements, which are worth vectors. Neither flag changes a result: sqrt need not set errno,
       # and comparisons may be turned into masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)

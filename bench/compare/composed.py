@@ -4,7 +4,7 @@
 
 The composed version is what one writes without a fused product: distances from one matrix product, kernel values in place in separate
 passes over the stored matrix, and a second product. Its passes work in place, so it allocates nothing but that matrix. The fused product
-is timed by build/bench/bench_matmul between the repeats, so that a busy machine hurts both alike; ratios are medians. Packages that are
+is timed by build/bench/bench_matmul (median of 3) between the repeats, so that a busy machine hurts both alike; ratios are medians. Packages that are
 missing are left out; without any, the program says so and ends with status 0.
 """
 import argparse
@@ -19,7 +19,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 DIMENSIONS = (4, 16, 64, 784, 3072)
 TYPES = ("f32", "f64", "u8")
 OUTPUTS = 10
-REPEATS = 5
+REPEATS = 3
 
 
 def sizes(kind, d, quick):
@@ -72,7 +72,7 @@ def make_torch(kind, m, p, d):
 
 
 def fused_seconds(program, kind, d, quick):
-    command = [program, "--json", "--repeats", "1", "--filter", f"{kind} d={d}"] + (["--quick"] if quick else [])
+    command = [program, "--json", "--repeats", "3", "--filter", f"{kind} d={d}"] + (["--quick"] if quick else [])
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     for line in lines:
         entry = json.loads(line)
@@ -87,28 +87,30 @@ def time_once(run):
     return time.perf_counter() - start
 
 
-def compare(name, make, kind, d, options):
+def compare(makers, kind, d, options):
     m, p = sizes(kind, d, options.quick)
-    run, version = make(kind, m, p, d)
-    run()
-    composed, fused, ratios = [], [], []
+    made = [(name, *make(kind, m, p, d)) for name, make in makers]
+    fused, composed = [], {name: [] for name, _, _ in made}
     threads = 0
+    for name, run, _ in made:
+        run()
     for _ in range(1 if options.quick else REPEATS):
         ours, threads = fused_seconds(options.program, kind, d, options.quick)
-        theirs = time_once(run)
         fused.append(ours)
-        composed.append(theirs)
-        ratios.append(theirs / ours)
-    entry = {
-        "bench": "composed", "package": name, "package_version": version, "case": f"{kind} d={d}", "m": m, "p": p, "d": d,
-        "c": OUTPUTS, "threads": threads, "composed_s": statistics.median(composed), "fused_s": statistics.median(fused),
-        "times_composed": round(statistics.median(ratios), 3),
-    }
-    if options.json:
-        print(json.dumps(entry), flush=True)
-    else:
-        print(f"{entry['case']:<12} {name:<8} {m:>6} {p:>6} {1e3 * entry['composed_s']:>12.2f} {1e3 * entry['fused_s']:>10.2f}"
-              f" {entry['times_composed']:>8.2f}", flush=True)
+        for name, run, _ in made:
+            composed[name].append(time_once(run))
+    for name, _, version in made:
+        theirs = composed[name]
+        entry = {
+            "bench": "composed", "package": name, "package_version": version, "case": f"{kind} d={d}", "m": m, "p": p, "d": d,
+            "c": OUTPUTS, "threads": threads, "composed_s": round(statistics.median(theirs), 6), "fused_s": statistics.median(fused),
+            "times_composed": round(statistics.median(other / own for other, own in zip(theirs, fused)), 3),
+        }
+        if options.json:
+            print(json.dumps(entry), flush=True)
+        else:
+            print(f"{entry['case']:<12} {name:<8} {m:>6} {p:>6} {1e3 * entry['composed_s']:>12.2f} {1e3 * entry['fused_s']:>10.2f}"
+                  f" {entry['times_composed']:>8.2f}", flush=True)
 
 
 def importable(name):
@@ -133,8 +135,7 @@ def main():
         print(f"{'Y = K(X,Z)W':<12} {'by':<8} {'m':>6} {'p':>6} {'composed ms':>12} {'fused ms':>10} {'times':>8}")
     for kind in TYPES:
         for d in DIMENSIONS:
-            for name, make in makers:
-                compare(name, make, kind, d, options)
+            compare(makers, kind, d, options)
     return 0
 
 

@@ -193,24 +193,25 @@ static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F
     if (!create || !set || !gemm || create(&handle) != CUBLAS_STATUS_SUCCESS) return;
     set(handle, stream);
     float one = 1, zero = 0;
-    job.kept = device<__half>(s.m * padded), job.kept_columns = padded;
+    const int64_t rows16 = mrc_fused_kept_rows(s.m);
+    job.kept = device<__half>(rows16 * padded), job.kept_columns = padded;
     float *out = device<float>(padded * columns);
     double ms = milliseconds(stream, product, 10);
     int failed = 0;
     double rows = milliseconds(
         stream,
         [&] {
-            failed |=
-                gemm(handle, CUBLAS_OP_T, CUBLAS_OP_T, columns, padded, s.m, &one, parts, CUDA_R_16F, padded, job.kept,
-                     CUDA_R_16F, padded, &zero, out, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+            failed |= gemm(handle, CUBLAS_OP_T, CUBLAS_OP_T, columns, padded, rows16, &one, parts, CUDA_R_16F, padded,
+                           job.kept, CUDA_R_16F, padded, &zero, out, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F,
+                           CUBLAS_GEMM_DEFAULT);
         },
         5);
     double cols = milliseconds(
         stream,
         [&] {
-            failed |=
-                gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, padded, columns, s.m, &one, job.kept, CUDA_R_16F, padded, parts,
-                     CUDA_R_16F, padded, &zero, out, CUDA_R_32F, padded, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+            failed |= gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, padded, columns, rows16, &one, job.kept, CUDA_R_16F,
+                           padded, parts, CUDA_R_16F, padded, &zero, out, CUDA_R_32F, padded, CUBLAS_COMPUTE_32F,
+                           CUBLAS_GEMM_DEFAULT);
         },
         5);
     double bytes = 2e-9 * (double)s.m * (double)padded;

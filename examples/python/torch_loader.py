@@ -12,7 +12,7 @@ except ImportError:
 from mercer import Model, Trainer, median_distance
 
 torch.manual_seed(0)
-X = torch.rand(4_000, 8) * 6 - 3
+X = torch.rand(4_000, 4) * 6 - 3
 y = torch.sin(X[:, :1]) * torch.cos(X[:, 1:2])
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=500, shuffle=True)
 

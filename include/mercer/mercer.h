@@ -111,7 +111,7 @@ typedef struct mercer_context_options {
     int threads;                /* worker threads; 0: one for each processor this process may run on */
     const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one) or
                                    "reference" (scalar double, slow, for judging others) */
-    const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni"; NULL: MERCER_ISA, or the best there is */
+    const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: MERCER_ISA, or the best */
     mercer_allocator allocator; /* {0}: the C library's */
     mercer_log_sink log;        /* NULL: silent */
     void *log_user;

@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                                mercer_dtype dtype, const char *what)
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what)
 {
     *out = mrc_view(NULL, rows, cols, dtype);
     out->memory = backend->ops->capabilities(backend).memory;
@@ -25,7 +25,13 @@ mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_
     if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
         return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
                         (long long)rows, (long long)cols);
-    MRC_TRY(backend->ops->alloc(backend, &out->data, bytes, what));
+    return backend->ops->alloc(backend, &out->data, bytes, what);
+}
+
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what)
+{
+    MRC_TRY(mrc_matrix_reserve(backend, out, rows, cols, dtype, what));
     mercer_status status = backend->ops->clear(backend, out);
     if (status != MERCER_OK) mrc_matrix_destroy(backend, out);
     return status;
@@ -118,6 +124,14 @@ mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, cons
     mrc_pair pair = mrc_points_pair(centers, a, b);
     count_product(centers, a->rows, b->rows, a->cols);
     return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
+}
+
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to)
+{
+    mrc_pair pair = mrc_points_pair(centers, a, b);
+    count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
+    return centers->backend->ops->kernel_rows(centers->backend, &pair, w, y, to);
 }
 
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,

@@ -60,7 +60,9 @@ void mrc_centers_destroy(mrc_centers *centers);
 /* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
 mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
                                const char *what);
-/* Any matrix of the backend, cleared. */
+/* Any matrix of the backend, cleared; or, reserved, with whatever lies there. */
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what);
 mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                 mercer_dtype dtype, const char *what);
 /* Releases its data (NULL is fine) and clears the view. */
@@ -123,6 +125,9 @@ mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, co
 /* K(A, B) stored, K f32 or f64. */
 mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                               const mercer_matrix *k);
+/* The same into rows of a stored matrix, whose room is for backends that need it; and Y = K(A, B) W unless w is NULL. */
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to);
 /* C = alpha op(A) op(B) + beta C, counted. */
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);

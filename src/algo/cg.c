@@ -15,9 +15,10 @@
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_judge_cg_bytes.
  *
- * Stops: |r|_{M^-1} <= tolerance |b|_{M^-1} in every column; steps; the monitor; rounding (GIVE_UP times in a row the
- * residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad is not
- * positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
+ * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself,
+ * of which r' M^-1 r tells (it is r' A^-1 r = J - min J for M = A); steps; the monitor; rounding (GIVE_UP times in a
+ * row the residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad
+ * is not positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
  *
  * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
  * residuals below about 1e-5 (Laplace) are then beyond reach; J is not affected beyond float.
@@ -53,10 +54,10 @@ typedef struct cg_state {
     bool begun, progress, broken;
 } cg_state;
 
-int64_t mrc_judge_cg_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
+int64_t mrc_judge_cg_bytes(const mrc_cg_size *size)
 {
-    double vectors = 8.0 * (VECTORS * (double)p * (double)c + SCALARS * (double)c) + 64 * 8;
-    double bytes = vectors + (double)mrc_normal_bytes(p, c, batch, lambda);
+    double vectors = 8.0 * (VECTORS * (double)size->p + SCALARS) * (double)size->c + 64 * 8;
+    double bytes = vectors + (double)mrc_normal_bytes(size);
     return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
@@ -113,19 +114,26 @@ static bool any_active(const cg_state *self)
     return total(self, self->active) > 0;
 }
 
-/* z = M^-1 r; the largest sqrt(r'z / size) over active columns; freezes those that have arrived. */
-static mercer_status measure(cg_state *self, bool freeze, double *largest)
+/* The largest sqrt(r'z / size) over active columns, z = M^-1 r; freezes those that have arrived. */
+static mercer_status judge_columns(cg_state *self, bool freeze, double *largest)
 {
-    MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
     MRC_TRY(dots(self, &self->r, &self->z, self->mixed));
     *largest = 0;
     for (int64_t j = 0; j < self->judge->c; j++) {
         if (self->active[j] == 0) continue;
         double relative = sqrt(fmax(self->mixed[j], 0) / self->size[j]);
         *largest = isnan(relative) ? HUGE_VAL : fmax(*largest, relative);
-        if (freeze && relative <= self->judge->tolerance) self->active[j] = 0;
+        bool enough = self->mixed[j] * self->normal.weight <= self->judge->slack * self->loss[j];
+        if (freeze && (relative <= self->judge->tolerance || enough)) self->active[j] = 0;
     }
     return MERCER_OK;
+}
+
+/* The same, with z found first. */
+static mercer_status measure(cg_state *self, bool freeze, double *largest)
+{
+    MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
+    return judge_columns(self, freeze, largest);
 }
 
 /* J = fit + penalty, when loss holds the fit. */
@@ -166,7 +174,8 @@ static mercer_status start(cg_state *self)
     MRC_TRY(add_penalty(self, &self->z));
     MRC_TRY(mrc_normal_precondition(&self->normal, b, &self->z));
     MRC_TRY(dots(self, b, &self->z, self->size));
-    MRC_TRY(measure(self, true, &judge->relative_gradient));
+    if (!self->normal.from_zero) MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z)); /* else r = b */
+    MRC_TRY(judge_columns(self, true, &judge->relative_gradient));
     self->best_loss = total(self, self->loss);
     self->period = FIRST_REFRESH;
     MRC_TRY(backend->ops->copy(backend, &self->best, &self->alpha));
@@ -356,8 +365,15 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha)
     mrc_centers *centers = judge->centers;
     cg_state self = {.judge = judge, .backend = centers->backend, .out = alpha};
     judge->steps_done = 0, judge->relative_gradient = 0, judge->jitter = 0, judge->stalled = false;
-    MRC_TRY(mrc_judge_check_memory(judge, "cg",
-                                   mrc_judge_cg_bytes(centers->p, judge->c, judge->passes->most_rows, judge->lambda)));
+    mrc_cg_size size = {.p = centers->p,
+                        .d = centers->z.cols,
+                        .c = judge->c,
+                        .batch = judge->passes->most_rows,
+                        .lambda = judge->lambda,
+                        .deflation = judge->deflation,
+                        .real_size = mrc_dtype_size(centers->real),
+                        .point_size = mrc_dtype_size(centers->z.dtype)};
+    MRC_TRY(mrc_judge_check_memory(judge, "cg", mrc_judge_cg_bytes(&size)));
     mercer_status status = allocate(&self);
     if (status == MERCER_OK) status = iterate(&self);
     release(&self);

@@ -150,7 +150,7 @@ static mercer_status add_rounding(direct_state *self)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p;
-    double root = sqrt(mrc_rounding_penalty(self->centers, self->mean, self->mass));
+    double root = sqrt(mrc_rounding_penalty(self->centers->real, self->mean, self->mass));
     mercer_matrix one = mrc_view(&root, 1, 1, MERCER_F64);
     for (int64_t first = 0; first < p && root > 0; first += self->rows) {
         int64_t count = mrc_min(self->rows, p - first);

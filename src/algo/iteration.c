@@ -137,10 +137,11 @@ void mrc_iteration_destroy(mrc_iteration *self)
     mrc_backend *backend = self->centers->backend;
     mrc_points_forget(self->centers, &self->points);
     mrc_points_forget(self->centers, &self->system->points);
+    mrc_points_forget(self->centers, &self->x);
     mercer_matrix *const all[] = {&self->alpha,  &self->c,       &self->sum,    &self->left,    &self->h,
                                   &self->theta,  &self->average, &self->points, &self->weights, &self->sample_weights,
                                   &self->values, &self->f,       &self->g,      &self->ks,      &self->u,
-                                  &self->du};
+                                  &self->du,     &self->x};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
     backend->ops->free(backend, self->sample_kept.memory);
     memset(self, 0, sizeof *self);
@@ -158,7 +159,7 @@ static mercer_status clear(mrc_iteration *self, const mercer_matrix *a)
 static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *batch)
 {
     mercer_batch local = *batch;
-    local.X = self->x;
+    if (self->x.data) local.X = mrc_rows(&self->x, 0, batch->X.rows);
     return local;
 }
 
@@ -179,6 +180,20 @@ static mercer_status add_temporary(mrc_iteration *self, const mercer_matrix *x, 
     if (rows > 0) MRC_TRY(mrc_points_matmul(centers, &own_x, &points, &weights, &own, false));
     MRC_TRY(mrc_centers_share_rows(centers, &part));
     return centers->backend->ops->axpby(centers->backend, 1, &part, 1, f);
+}
+
+/* The batch may still be on its way when this returns. */
+static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
+{
+    mrc_backend *backend = self->centers->backend;
+    mercer_matrix staged;
+    if (backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    if (!self->x.data)
+        MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
+    mercer_matrix to = mrc_rows(&self->x, 0, batch->X.rows);
+    MRC_TRY(backend->ops->stage(backend, &batch->X, &staged));
+    MRC_TRY(backend->ops->copy(backend, &to, &staged));
+    return mrc_points_pack(self->centers, &self->x, 0, batch->X.rows);
 }
 
 /* F = f(X_m): the weights' part, then the temporary parts. */
@@ -205,7 +220,7 @@ mercer_status mrc_iteration_look(mrc_iteration *self, const mercer_batch *batch,
     double start = mrc_seconds();
     mercer_matrix f = mrc_rows(&self->f, 0, batch->X.rows);
     self->sample_kept.columns = 0;
-    MRC_TRY(self->centers->backend->ops->stage(self->centers->backend, &batch->X, &self->x));
+    MRC_TRY(take_in(self, batch));
     mercer_batch local = local_batch(self, batch);
     MRC_TRY(forward(self, &local, &f));
     *result = (mrc_loss){0};

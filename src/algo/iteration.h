@@ -58,7 +58,7 @@ typedef struct mrc_iteration {
 
     mrc_kept sample_kept;          /* room for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch */
-    mercer_matrix x;               /* (m, d) the points of the batch looked at, where the backend's matrices live */
+    mercer_matrix x; /* (m, d) the points of the batch looked at, where the backend's memory is not the host's */
 
     int64_t steps, projections;
     double last_step;          /* eta / m */

@@ -5,11 +5,13 @@
  *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
  *
  *   direct  the dense normal equations in the RKHS metric, in double
- *   cg      conjugate gradients on the normal equations with a p x p Cholesky preconditioner (the Falkon idea)
+ *   cg      conjugate gradients on the normal equations, preconditioned by a Cholesky factor of K(Z,Z) (the Falkon idea), or by
+ *           a coarse space and a polynomial (deflated.c)
  */
 #ifndef MRC_ALGO_JUDGES_H
 #define MRC_ALGO_JUDGES_H
 
+#include "algo/deflated.h"
 #include "algo/passes.h"
 #include "algo/state.h"
 #include "algo/stream.h"
@@ -25,6 +27,8 @@ typedef struct mrc_judge {
     double lambda;
     int64_t steps;    /* cg: most steps */
     double tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below, in every column */
+    double slack; /* cg: a column has arrived, too, when J can fall by no more than that share of itself; 0: never */
+    mrc_deflation deflation; /* cg: how it is preconditioned; basis 0: by the exact factor of K(Z,Z) */
     mrc_judge_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
@@ -50,7 +54,13 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha);
  * takes.
  */
 int64_t mrc_judge_direct_bytes(int64_t p, int64_t c, int64_t batch);
-int64_t mrc_judge_cg_bytes(int64_t p, int64_t c, int64_t batch, double lambda);
+typedef struct mrc_cg_size {
+    int64_t p, d, c, batch;
+    double lambda;
+    mrc_deflation deflation;
+    int64_t real_size, point_size; /* of a weight, of a feature */
+} mrc_cg_size;
+int64_t mrc_judge_cg_bytes(const mrc_cg_size *size);
 
 /* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the judge may hold. */
 mercer_status mrc_judge_check_memory(const mrc_judge *judge, const char *solver, int64_t needed);

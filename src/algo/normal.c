@@ -7,16 +7,17 @@
  *   tau = lambda p / w;   rho: mrc_rounding_penalty, 0 in double
  *
  * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
- * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ v
- * is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored.
+ * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ
+ * v is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is
+ * approximated (normal_factor.c, which has both).
  *
  * delta = max(sqrt(eps), 8 p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in
  * every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. With delta that stays well
  * below |Y|^2 in sum.
  *
- * Cost: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4 n p c where
- * passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four matrices p x 2c,
- * wide enough for alpha itself to ride along now and then; 4 b c of a batch.
+ * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4
+ * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four
+ * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
  *
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
  * scaled to unit length (by powers of 2) before they are rounded to it.
@@ -34,19 +35,21 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */
 
-int64_t mrc_normal_bytes(int64_t p, int64_t c, int64_t batch, double lambda)
+int64_t mrc_normal_bytes(const mrc_cg_size *size)
 {
-    double size = (double)p, width = (double)c;
-    double second = size * ((lambda > 0 ? size : 0.0) + 2.0), sample = size * (MRC_SHIFT_SAMPLES + 1.0);
-    double doubles =
-        size * (size + 8.0 * width + 1.0) + fmax(second, sample) + 4.0 * (double)batch * width + 2.0 * width;
-    return 8 * doubles < 9e18 ? (int64_t)(8 * doubles) + 64 * 12 : INT64_MAX;
+    double p = (double)size->p, c = (double)size->c;
+    double second = p * ((size->lambda > 0 ? p : 0.0) + 2.0), sample = p * (MRC_SHIFT_SAMPLES + 1.0);
+    double factors = 8 * (p * p + fmax(second, sample));
+    if (size->deflation.basis > 0)
+        factors =
+            (double)mrc_deflated_bytes(&size->deflation, size->p, size->d, size->c, size->real_size, size->point_size);
+    double bytes = factors + 8 * (p * (8.0 * c + 1.0) + 4.0 * (double)size->batch * c + 2.0 * c);
+    return bytes < 9e18 ? (int64_t)bytes + 64 * 12 : INT64_MAX;
 }
 
 static mercer_status allocate(mrc_normal *self)
@@ -88,6 +91,7 @@ void mrc_normal_destroy(mrc_normal *self)
     mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->sum, &self->v,
                             &self->h, &self->f,      &self->y,    &self->g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
+    mrc_deflated_destroy(&self->deflated);
     mrc_free(self->centers->context, self->ids);
     mrc_free(self->centers->context, self->scale);
     memset(self, 0, sizeof *self);
@@ -118,10 +122,19 @@ mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, c
 /* ---- A pass over the data ------------------------------------------------------------------------------------ */
 
 typedef enum pass_kind {
+    PASS_FIRST, /* alpha = 0;       g = W y */
     PASS_BEGIN, /* v = alpha;       g = [W y | W (y - f)] */
     PASS_STEP,  /* v = d;           g = W f */
     PASS_BOTH   /* v = [d | alpha]; g = [W f_d | W (y - f_alpha)] */
 } pass_kind;
+
+/* fit[j] += column j of x times column j of y, unless fit is NULL. */
+static mercer_status add_fit(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *y, double *fit)
+{
+    MRC_TRY(self->backend->ops->column_dots(self->backend, x, y, self->sums));
+    for (int64_t j = 0; j < self->c && fit; j++) fit[j] += self->sums[j];
+    return MERCER_OK;
+}
 
 /* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
 static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
@@ -132,6 +145,11 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
     mercer_matrix left = half_of(g, self->c, 0), right = half_of(g, self->c, 1);
     if (kind == PASS_STEP) return batch->weights ? backend->ops->scale_rows(backend, g, batch->weights) : MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, &y, &batch->Y));
+    if (kind == PASS_FIRST) {
+        MRC_TRY(backend->ops->copy(backend, g, &y));
+        if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
+        return add_fit(self, &y, g, fit);
+    }
     if (kind == PASS_BEGIN) {
         MRC_TRY(backend->ops->copy(backend, &left, &y));
         MRC_TRY(backend->ops->copy(backend, &right, &f));
@@ -139,9 +157,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
     MRC_TRY(backend->ops->axpby(backend, 1, &y, -1, &right));
     MRC_TRY(backend->ops->copy(backend, &y, &right));
     if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
-    MRC_TRY(backend->ops->column_dots(backend, &y, &right, self->sums));
-    for (int64_t j = 0; j < self->c && fit; j++) fit[j] += self->sums[j];
-    return MERCER_OK;
+    return add_fit(self, &y, &right, fit);
 }
 
 /* sum += h, or sum = h, in double; both serves as scratch. */
@@ -159,12 +175,14 @@ static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const 
 static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 {
     mrc_judge *judge = self->judge;
-    int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, out = kind == PASS_STEP ? c : 2 * c, rows = self->v.rows;
+    bool begin = kind == PASS_FIRST || kind == PASS_BEGIN;
+    int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, rows = self->v.rows;
+    int64_t out = kind == PASS_BEGIN || kind == PASS_BOTH ? 2 * c : c;
     mercer_matrix v = mrc_shaped(&self->v, rows, in), h = mrc_shaped(&self->h, rows, out),
                   sum = mrc_shaped(&self->sum, rows, out);
     bool first = true;
     for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
-    if (kind == PASS_BEGIN) self->mass = 0;
+    if (begin) self->mass = 0;
     MRC_TRY(mrc_stream_restart(judge->stream, 0));
     for (;;) {
         mercer_batch batch;
@@ -174,12 +192,13 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         mercer_matrix x = batch.X;
         MRC_TRY(self->backend->ops->stage(self->backend, &x, &batch.X));
         mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
-        MRC_TRY(mrc_passes_forward(judge->passes, &batch, &v, &f));
+        MRC_TRY(kind == PASS_FIRST ? mrc_passes_load(judge->passes, &batch)
+                                   : mrc_passes_forward(judge->passes, &batch, &v, &f));
         MRC_TRY(residuals(self, kind, &batch, &g, fit));
         MRC_TRY(mrc_passes_transpose(judge->passes, &batch, &g, &h));
         MRC_TRY(accumulate(self, &h, &sum, first));
         first = false;
-        for (int64_t i = 0; i < m && kind == PASS_BEGIN; i++) self->mass += batch.weights ? batch.weights[i] : 1;
+        for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
     }
     if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
     mercer_matrix all = mrc_shaped(&self->both, self->p, out);
@@ -192,12 +211,13 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 static mercer_status add_penalty(mrc_normal *self, double sign, const mercer_matrix *x, const mercer_matrix *y,
                                  const mercer_matrix *work)
 {
+    mrc_backend *backend = self->backend;
     double lambda = self->judge->lambda;
     if (lambda > 0) {
-        MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, x, 0, work));
-        MRC_TRY(mrc_counted_gemm(self->centers, false, false, sign * lambda, &self->l, work, 1, y));
+        MRC_TRY(mrc_normal_times_kernel(self, x, work));
+        MRC_TRY(backend->ops->axpby(backend, sign * lambda, work, 1, y));
     }
-    return self->backend->ops->axpby(self->backend, sign * (self->rounding - lambda * self->shift), x, 1, y);
+    return backend->ops->axpby(backend, sign * self->rounding, x, 1, y);
 }
 
 mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work)
@@ -205,58 +225,20 @@ mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, d
     mrc_backend *backend = self->backend;
     double lambda = self->judge->lambda;
     MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, out));
-    for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding - lambda * self->shift;
+    for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding;
     if (lambda <= 0) return MERCER_OK;
-    MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, alpha, 0, work));
-    MRC_TRY(backend->ops->column_dots(backend, work, work, self->sums));
+    MRC_TRY(mrc_normal_times_kernel(self, alpha, work));
+    MRC_TRY(backend->ops->column_dots(backend, alpha, work, self->sums));
     for (int64_t j = 0; j < self->c; j++) out[j] = fmax(out[j] + lambda * self->sums[j], 0);
     return MERCER_OK;
 }
 
 /* ---- The equations ------------------------------------------------------------------------------------------- */
 
-/* The preconditioner's second factor, or the first one again: see above. z: all centers; mean: of K(z, z). */
-static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, double relative, double mean)
-{
-    double lambda = self->judge->lambda, t;
-    mrc_spd job = {.points = z, .what = "K(Z, Z)"};
-    MRC_TRY(mrc_normal_shift(self, z, &t));
-    mrc_log(self->centers->context, MERCER_LOG_DEBUG, "conjugate gradients: shift %.3e of the preconditioner",
-            t / mean);
-    if (lambda > 0) {
-        job.shift = lambda * (double)self->p / self->mass + t;
-        MRC_TRY(mrc_matrix_create(self->backend, &self->ridged, self->p, self->p, MERCER_F64, "the preconditioner"));
-        return mrc_spd_factor(self->centers, &job, &self->ridged, &relative, NULL);
-    }
-    if (t <= self->shift) return MERCER_OK;
-    job.shift = t / 2;
-    return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
-}
-
-static mercer_status factor(mrc_normal *self)
-{
-    mrc_centers *centers = self->centers;
-    mrc_backend *backend = self->backend;
-    mercer_matrix memory, z;
-    double eps = centers->real == MERCER_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    double least = fmin(fmax(sqrt(eps), 8 * (double)self->p * eps), 0.01), relative = least, mean = 0;
-    mercer_status status = mrc_centers_gather_all(centers, &memory, &z);
-    mrc_spd job = {.points = &z, .what = "K(Z, Z)"};
-    if (status == MERCER_OK)
-        status = mrc_matrix_create(backend, &self->l, self->p, self->p, MERCER_F64, "the factor of K(Z, Z)");
-    if (status == MERCER_OK) status = mrc_spd_factor(centers, &job, &self->l, &relative, &mean);
-    if (relative > least) self->judge->jitter = relative;
-    self->shift = relative * mean;
-    self->rounding = mrc_rounding_penalty(centers, mean, self->mass);
-    if (status == MERCER_OK) status = factor_again(self, &z, relative, mean);
-    mrc_matrix_destroy(backend, &memory);
-    return status;
-}
-
 mercer_status mrc_normal_resume(mrc_normal *self, double mass)
 {
     self->mass = mass;
-    return mass > 0 ? factor(self) : MERCER_OK;
+    return mass > 0 ? mrc_normal_factor(self) : MERCER_OK;
 }
 
 mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
@@ -265,12 +247,17 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
     mrc_backend *backend = self->backend;
     mercer_matrix own = own_rows(self, alpha), v = mrc_shaped(&self->v, self->v.rows, self->c);
     mercer_matrix left = half_of(&self->both, self->c, 0), right = half_of(&self->both, self->c, 1);
+    bool zero = true; /* the usual start: nothing to predict */
+    MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, self->sums));
+    for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
     MRC_TRY(backend->ops->copy(backend, &v, &own));
-    MRC_TRY(pass(self, PASS_BEGIN, fit));
+    self->from_zero = zero;
+    MRC_TRY(pass(self, zero ? PASS_FIRST : PASS_BEGIN, fit));
+    if (zero) left = right = mrc_shaped(&self->both, self->p, self->c);
     MRC_TRY(backend->ops->copy(backend, b, &left));
     MRC_TRY(backend->ops->copy(backend, r, &right));
     if (self->mass <= 0) return MERCER_OK; /* b = 0: nothing to solve */
-    MRC_TRY(factor(self));
+    MRC_TRY(mrc_normal_factor(self));
     return add_penalty(self, -1, alpha, r, work);
 }
 
@@ -313,11 +300,4 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
         MRC_TRY(add_penalty(self, -1, alpha, r, work));
     }
     return add_penalty(self, 1, d, q, work);
-}
-
-mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
-{
-    MRC_TRY(self->backend->ops->copy(self->backend, z, r));
-    MRC_TRY(mrc_spd_solve(self->centers, &self->l, z));
-    return mrc_spd_solve(self->centers, self->judge->lambda > 0 ? &self->ridged : &self->l, z);
 }

@@ -3,6 +3,7 @@
 #ifndef MRC_ALGO_NORMAL_H
 #define MRC_ALGO_NORMAL_H
 
+#include "algo/deflated.h"
 #include "algo/judges.h"
 
 enum { MRC_SHIFT_SAMPLES = 128 };
@@ -15,8 +16,11 @@ typedef struct mrc_normal {
     int64_t p, c;
     mercer_matrix l;       /* (p, p) L L' = K(Z,Z) + shift I */
     mercer_matrix ridged;  /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
+    mrc_deflated deflated; /* instead of both, if the judge says so */
     double shift;          /* delta: small, for the preconditioner only */
     double rounding;       /* rho */
+    double weight;         /* p / w: what z in precondition lacks of M^-1 r */
+    bool from_zero;        /* it began with alpha = 0: r = b */
     double mass;           /* sum of the sample weights */
     mercer_matrix both;    /* (p, 2c) f64 scratch */
     mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
@@ -28,7 +32,7 @@ typedef struct mrc_normal {
 
 mercer_status mrc_normal_create(mrc_normal *out, mrc_judge *judge);
 void mrc_normal_destroy(mrc_normal *self);
-int64_t mrc_normal_bytes(int64_t p, int64_t c, int64_t batch, double lambda);
+int64_t mrc_normal_bytes(const mrc_cg_size *size);
 
 /* alpha = all rows of a field. */
 mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *alpha);
@@ -45,8 +49,12 @@ mercer_status mrc_normal_resume(mrc_normal *self, double mass);
 mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
                                const mercer_matrix *alpha, const mercer_matrix *r, double *fit,
                                const mercer_matrix *work);
-/* z = M^-1 r, up to a constant factor. */
+/* The preconditioner, for the total weight that is known by now (normal_factor.c). */
+mercer_status mrc_normal_factor(mrc_normal *self);
+/* z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
+/* out = K(Z,Z) x for (p, c) f64. */
+mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* out[j] = alpha_j' (lambda K(Z,Z) + rho I) alpha_j: J without the fit. */
 mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work);
 

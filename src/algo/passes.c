@@ -5,9 +5,9 @@
  *   forward    F = K W        evaluated (2 m p (d + c) flops) and kept as far as there is room, or read from the cache (2 m p c)
  *   transpose  H = K' G       from what was kept (2 m p c), the rest evaluated again
  *
- * Cache: K(X, Z_s) (n, rows_s) for each shard, filled as batches come by. A batch whose rows are all there is gathered
- * from it: m p reads instead of m p d multiplications. A batch is cached only if its whole block was kept. The cache may
- * be in half precision, half as large: values between 0 and 1 then move by at most 2^-12 (2^-11 of themselves).
+ * Cache: K(X, Z_s) (n, rows_s) for each shard, filled as batches come by and multiplied as it lies: m p reads instead of
+ * m p d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then move by at most
+ * 2^-12 (2^-11 of themselves).
  */
 #include "algo/passes.h"
 
@@ -21,10 +21,10 @@ static int64_t block_bytes(const mrc_passes *passes, int shard, int64_t rows)
     return rows * passes->centers->shard[shard].rows * mrc_dtype_size(passes->centers->real);
 }
 
-/* The largest room that is of use: products may keep whole tiles of centers. */
+/* The largest room that is of use: products may keep whole tiles. */
 static int64_t most_room(const mrc_passes *passes, int shard)
 {
-    return mrc_round_up(passes->centers->shard[shard].rows, 256) * passes->most_rows *
+    return mrc_round_up(passes->centers->shard[shard].rows, 256) * mrc_round_up(passes->most_rows, 16) *
            mrc_dtype_size(passes->centers->real);
 }
 
@@ -50,8 +50,8 @@ static mercer_status create_cache(mrc_passes *passes, mercer_dtype stored)
     MRC_TRY(mrc_alloc_zero(centers->context, &have, passes->samples, 1, "the list of cached rows"));
     passes->have = have;
     for (int i = 0; i < centers->shards; i++)
-        MRC_TRY(mrc_matrix_create(centers->backend, &passes->cache[i], passes->samples, centers->shard[i].rows, stored,
-                                  "the cache of K(X, Z)"));
+        MRC_TRY(mrc_matrix_reserve(centers->backend, &passes->cache[i], passes->samples, centers->shard[i].rows, stored,
+                                   "the cache of K(X, Z)"));
     passes->cached = true;
     return MERCER_OK;
 }
@@ -113,72 +113,76 @@ static bool has_room(const mrc_passes *passes, int64_t rows)
     return true;
 }
 
-static mercer_status read_cache(mrc_passes *passes, const mercer_batch *batch)
+/* The rows of a batch in a shard's cache. room: its view of the kept room, which must live as long. */
+static mrc_stored stored_rows(const mrc_passes *passes, int shard, const mercer_batch *batch, mercer_matrix *room)
 {
-    mrc_backend *backend = passes->centers->backend;
-    for (int i = 0; i < passes->centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, batch->X.rows);
-        if (block.cols == 0) continue; /* a shard without centers has no room either */
-        MRC_TRY(backend->ops->gather_rows(backend, &block, &passes->cache[i], batch->rows));
-        passes->kept[i].columns = block.cols, passes->kept[i].opaque = false;
-    }
-    return MERCER_OK;
+    *room = kept_block(passes, shard, batch->X.rows);
+    return (mrc_stored){
+        .k = &passes->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = passes->again};
 }
 
-static mercer_status write_cache(mrc_passes *passes, const mercer_batch *batch)
+/* K(X_m, Z) of a batch into the cache. */
+static mercer_status fill_cache(mrc_passes *passes, const mercer_batch *batch)
 {
-    mrc_backend *backend = passes->centers->backend;
-    for (int i = 0; i < passes->centers->shards; i++) {
-        mercer_matrix block = kept_block(passes, i, batch->X.rows);
-        for (int64_t row = 0; row < block.rows && block.cols > 0; row++) {
-            mercer_matrix from = mrc_rows(&block, row, 1), to = mrc_rows(&passes->cache[i], batch->rows[row], 1);
-            MRC_TRY(backend->ops->copy(backend, &to, &from));
-        }
+    mrc_centers *centers = passes->centers;
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix room, z = mrc_rows(&centers->z, centers->shard[i].offset, centers->shard[i].rows);
+        mrc_stored stored = stored_rows(passes, i, batch, &room);
+        if (z.rows > 0) MRC_TRY(mrc_points_store(centers, &batch->X, &z, NULL, NULL, &stored));
     }
     for (int64_t row = 0; row < batch->X.rows; row++) passes->have[batch->rows[row]] = 1;
     return MERCER_OK;
 }
 
-typedef struct blocks_job {
-    const mrc_passes *passes;
-    const mercer_matrix *w;
-} blocks_job;
-
-static mercer_status multiply_block(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch)
 {
-    const blocks_job *job = argument;
-    mercer_matrix block = kept_block(job->passes, shard, part->rows), w = mrc_centers_part(centers, job->w, shard);
-    return mrc_counted_gemm(centers, false, false, 1, &block, &w, 0, part);
+    passes->from_cache = passes->cached && batch->rows && has_room(passes, batch->X.rows);
+    passes->again = false;
+    for (int i = 0; i < passes->centers->shards; i++)
+        passes->kept[i] = (mrc_kept){.memory = passes->kept[i].memory, .bytes = passes->kept[i].bytes};
+    if (!passes->from_cache || all_cached(passes, batch)) return MERCER_OK;
+    return fill_cache(passes, batch);
 }
 
-/* F = sum over shards of block_s W_s, with the blocks in the kept room. */
-static mercer_status multiply_blocks(mrc_passes *passes, const mercer_matrix *w, const mercer_matrix *f)
+typedef struct predict_job {
+    mrc_passes *passes;
+    const mercer_batch *batch;
+    const mercer_matrix *w;
+} predict_job;
+
+static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
-    blocks_job job = {passes, w};
-    return mrc_centers_sum(passes->centers, f, multiply_block, &job);
+    predict_job *job = argument;
+    mercer_matrix room, w = mrc_rows(job->w, centers->shard[shard].offset, centers->shard[shard].rows);
+    mrc_stored stored = stored_rows(job->passes, shard, job->batch, &room);
+    centers->flops += 2.0 * (double)job->batch->X.rows * (double)w.rows * (double)w.cols;
+    if (w.rows == 0) return MERCER_OK; /* the part is 0 */
+    return centers->backend->ops->rows_product(centers->backend, &stored, false, &w, part);
 }
 
 mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
                                  const mercer_matrix *f)
 {
-    mrc_centers *centers = passes->centers;
-    if (all_cached(passes, batch) && has_room(passes, batch->X.rows)) {
-        MRC_TRY(read_cache(passes, batch));
-        return multiply_blocks(passes, w, f);
-    }
-    MRC_TRY(mrc_centers_predict(centers, &batch->X, w, f, passes->kept));
-    if (!passes->cached || !batch->rows) return MERCER_OK;
-    for (int i = 0; i < centers->shards; i++)
-        if (passes->kept[i].columns < centers->shard[i].rows || passes->kept[i].opaque) return MERCER_OK;
-    MRC_TRY(write_cache(passes, batch));
-    if (passes->cache[0].dtype != centers->real) MRC_TRY(read_cache(passes, batch)); /* as rounded as it will be */
-    /* The fused product sums in another order than the stored block does. A row's prediction must not depend on whether
-       it was seen before: a training that goes on from a checkpoint begins with an empty cache. */
-    return multiply_blocks(passes, w, f);
+    /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was seen
+       before, since a training that goes on from a checkpoint begins with an empty one. */
+    MRC_TRY(mrc_passes_load(passes, batch));
+    if (!passes->from_cache) return mrc_centers_predict(passes->centers, &batch->X, w, f, passes->kept);
+    predict_job job = {passes, batch, w};
+    MRC_TRY(mrc_centers_sum(passes->centers, f, multiply_part, &job));
+    passes->again = true;
+    return MERCER_OK;
 }
 
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,
                                    const mercer_matrix *h)
 {
-    return mrc_centers_transpose(passes->centers, &batch->X, g, h, passes->kept);
+    mrc_centers *centers = passes->centers;
+    if (!passes->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, passes->kept);
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix room, out = mrc_rows(h, centers->shard[i].offset, centers->shard[i].rows);
+        mrc_stored stored = stored_rows(passes, i, batch, &room);
+        centers->flops += 2.0 * (double)batch->X.rows * (double)out.rows * (double)g->cols;
+        if (out.rows > 0) MRC_TRY(centers->backend->ops->rows_product(centers->backend, &stored, true, g, &out));
+    }
+    return MERCER_OK;
 }

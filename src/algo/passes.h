@@ -17,6 +17,8 @@ typedef struct mrc_passes {
     mercer_matrix *cache; /* (shards) K(X, Z_r) (n, rows of the shard), f16 or as the weights; no data: not cached */
     unsigned char *have;  /* (n) which rows of the cache are filled */
     bool cached;
+    bool from_cache; /* the batch under way has its rows there */
+    bool again;      /* and they have been multiplied once */
 } mrc_passes;
 
 /* keep_bytes: room for a batch's block (as much of it as is useful is taken). samples > 0: cache K(X, Z) for so
@@ -25,10 +27,12 @@ mercer_status mrc_passes_create(mrc_passes *out, mrc_centers *centers, int64_t m
                                 int64_t samples, mercer_dtype stored);
 void mrc_passes_destroy(mrc_passes *passes);
 
+/* Nothing but what the products of a batch begin with: fills the cache where there is one. */
+mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch);
 /* F (m, c) = K(X_m, Z) W, W a field. Uses and fills the cache when the batch's rows are known. */
 mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
                                  const mercer_matrix *f);
-/* H field = K(Z, X_m) G: the same batch as the last forward. */
+/* H field = K(Z, X_m) G: the same batch as the last forward or load. */
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,
                                    const mercer_matrix *h);
 

@@ -127,6 +127,7 @@ static void choose_batch(mrc_planner *self)
     if (self->options->batch > 0) m = self->options->batch;
     int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->kept_size));
     if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
+    if (self->device && m > ROUNDED_BATCH && self->options->batch == 0) m -= m % 256; /* whole tiles of rows */
     shown->batch = mrc_max(1, mrc_min(m, request->n));
     say(self, "m = %lld (%s)\n", (long long)shown->batch,
         preset->whole_batch                   ? "all samples"
@@ -248,8 +249,14 @@ static mercer_status plan_iteration(mrc_planner *self)
 
 static void describe_judge(mrc_planner *self)
 {
+    const mrc_deflation *deflation = &self->plan->deflation;
     say(self, "reads batches of %lld%s\n", (long long)self->shown->batch,
-        self->shown->cache_data ? ", K(X,Z) kept between steps" : "");
+        self->shown->cache_data == MRC_CACHE_HALF ? ", K(X,Z) kept between steps in half precision"
+        : self->shown->cache_data                 ? ", K(X,Z) kept between steps"
+                                                  : "");
+    if (deflation->basis > 0)
+        say(self, "preconditioner: K(Z,Z) in %s, q = %lld directions from s = %lld centers, and a polynomial\n",
+            mrc_dtype_name(deflation->stored), (long long)deflation->basis, (long long)deflation->sample);
 }
 
 /* Plans one solver into a plan of its own; false (with the reason recorded) if it does not fit. */
@@ -363,9 +370,10 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
     }
     say(&self, "weights and kernel values in %s; kept: %s%s%s\n", mrc_dtype_name(request->real),
         out->shown.cache_data ? "K(X,Z)" : "", out->shown.cache_data && out->shown.cache_centers ? ", " : "",
-        out->shown.cache_centers ? strcmp(out->shown.projector, "pcg") == 0 ? "K(Z,Z)" : "the factor of K(Z,Z)"
-        : out->shown.cache_data  ? ""
-                                 : "nothing");
+        out->shown.cache_centers
+            ? strcmp(out->shown.projector, "pcg") == 0 || out->deflation.basis > 0 ? "K(Z,Z)" : "the factor of K(Z,Z)"
+        : out->shown.cache_data ? ""
+                                : "nothing");
     if (self.options->polish > 0) say(&self, "polish: %lld CG steps at the end\n", (long long)self.options->polish);
     say(&self, "estimated %.2f GiB, %.3g flops, %.1f s\n", mrc_gib((double)out->shown.bytes), out->shown.flops,
         out->shown.seconds);

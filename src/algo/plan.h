@@ -4,6 +4,7 @@
 #ifndef MRC_ALGO_PLAN_H
 #define MRC_ALGO_PLAN_H
 
+#include "algo/deflated.h"
 #include "algo/iteration.h"
 
 /* Rows of a batch where the data are only read: by judges, by polishing, by passes that look for a maximum. */
@@ -41,9 +42,10 @@ typedef struct mrc_plan_request {
     int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
     /* Once the data have been seen: the critical batch. 0 before. */
     int64_t critical_batch;
-    bool bounded;    /* kernel values lie between 0 and 1 */
-    bool rows_known; /* the source says which samples a batch holds, as far as known */
-    bool trial;      /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
+    double roughness; /* of K(Z,Z) (roughness.h); 0 if not known */
+    bool bounded;     /* kernel values lie between 0 and 1 */
+    bool rows_known;  /* the source says which samples a batch holds, as far as known */
+    bool trial;       /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
 
 /* What the plan fixes beyond the public struct. */
@@ -52,7 +54,8 @@ typedef struct mrc_plan {
     const mrc_preset *preset;
     const mrc_projector_ops *projector; /* NULL: none needed */
     mrc_projector_options projector_options;
-    int64_t keep_bytes; /* room for a batch's kernel block */
+    mrc_deflation deflation; /* of conjugate gradients; basis 0: an exact factor */
+    int64_t keep_bytes;      /* room for a batch's kernel block */
     int64_t budget;
 } mrc_plan;
 

@@ -5,7 +5,8 @@
  *
  *   iteration  fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
  *   direct     3 p^2 doubles;  2 n p d + 3 n p^2 + 2/3 p^3 flops
- *   cg         1 or 2 p^2 doubles, cache n p;  2 n p d + 2/3 p^3 + steps (4 n p c + 8 p^2 c) flops
+ *   cg         1 or 2 p^2 doubles, cache n p;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops; or, deflated,
+ *              p^2 halves or floats and 2 p q;  2 n p d + 2 p (p + s) (d + q) + steps (4 n p c + 4 k p^2 c) flops
  */
 #include "algo/plan_parts.h"
 
@@ -63,12 +64,24 @@ static int64_t workspace_bytes(const mrc_planner *self)
            (request->shards > 1 ? request->shards * self->shown->batch * request->c * self->real_size : 0);
 }
 
-/* Polishing is a judge's work: the factor of K(Z,Z) and the vectors of conjugate gradients. */
+static mrc_cg_size cg_size(const mrc_planner *self, int64_t batch)
+{
+    return (mrc_cg_size){.p = self->request->p,
+                         .d = self->request->d,
+                         .c = self->request->c,
+                         .batch = batch,
+                         .lambda = self->options->lambda,
+                         .deflation = self->plan->deflation,
+                         .real_size = self->real_size,
+                         .point_size = self->point_size};
+}
+
+/* Polishing is a judge's work: the factor of K(Z,Z), which makes it exact, and the vectors of conjugate gradients. */
 static int64_t polish_bytes(const mrc_planner *self)
 {
-    const mrc_plan_request *request = self->request;
     if (self->options->polish == 0) return 0;
-    return mrc_judge_cg_bytes(request->p, request->c, mrc_min(MRC_READ_ROWS, request->n), self->options->lambda);
+    mrc_cg_size size = cg_size(self, mrc_min(MRC_READ_ROWS, self->request->n));
+    return mrc_judge_cg_bytes(&size);
 }
 
 mercer_status mrc_plan_iteration_memory(mrc_planner *self)
@@ -88,25 +101,26 @@ mercer_status mrc_plan_iteration_memory(mrc_planner *self)
     int64_t set_up = mrc_eigensystem_scratch_bytes(s, q) + 2 * s * request->d * self->point_size;
     int64_t before_block = base + mrc_max(held + peak, polish_bytes(self)); /* the projector is gone by then */
     int64_t left = self->plan->budget - before_block;
-    /* Devices keep whole tiles of centers. */
-    int64_t block = shown->batch * mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
+    /* Devices keep whole tiles, maybe in half precision; beside a cache there is room for the block as it is. */
+    int64_t block = mrc_round_up(shown->batch, self->device ? 16 : 1) *
+                    mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
+    int64_t whole = mrc_max(block, shown->batch * request->p * self->real_size);
     if (left < 0 || set_up + base > self->plan->budget)
         return mrc_fail(request->context, MERCER_ERROR_MEMORY,
                         "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; lower p or s, or "
                         "raise memory",
                         mrc_gib((double)self->plan->budget), shown->solver, (long long)request->p,
                         mrc_gib((double)mrc_max(before_block, set_up + base)));
-    self->plan->keep_bytes = mrc_min(block, left / 2);
-    left -= self->plan->keep_bytes;
     int64_t cache = request->n * request->p * self->real_size + request->n;
-    int64_t half = request->n * request->p * 2 + request->n;
+    int64_t half = request->n * request->p * 2 + request->n, beside = left - whole;
     bool again = shown->epochs > 1 || self->options->cache == MERCER_ON;
-    bool may = self->options->cache != MERCER_OFF && request->rows_known && again && self->plan->keep_bytes == block;
-    shown->cache_data = may && cache <= left * 9 / 10;
+    bool may = self->options->cache != MERCER_OFF && request->rows_known && again && whole <= left / 2;
+    shown->cache_data = may && cache <= beside * 9 / 10;
     /* Half precision only where float does not fit, and only for values that it holds. Polishing is exact work. */
     if (may && !shown->cache_data && request->real == MERCER_F32 && request->bounded && self->options->polish == 0 &&
-        half <= left * 9 / 10)
+        half <= beside * 9 / 10)
         shown->cache_data = MRC_CACHE_HALF, cache = half;
+    self->plan->keep_bytes = shown->cache_data ? whole : mrc_min(block, left / 2);
     shown->bytes = mrc_max(set_up + base, before_block + self->plan->keep_bytes + (shown->cache_data ? cache : 0));
     return MERCER_OK;
 }
@@ -144,16 +158,81 @@ void mrc_plan_iteration_cost(mrc_planner *self)
 
 /* ---- Judges -------------------------------------------------------------------------------------------------- */
 
+/* Rows that conjugate gradients read at a time: in host memory so few that their block stays in the processor's cache
+   between the two products with it. */
+static int64_t read_rows(const mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    mrc_backend *backend = request->context->backend;
+    int64_t rows = MRC_READ_ROWS;
+    bool host = !backend || backend->ops->capabilities(backend).memory == MERCER_HOST;
+    while (host && rows > FEWEST_READ_ROWS && rows * request->p * self->real_size > READ_BLOCK_BYTES) rows /= 2;
+    return mrc_min(rows, request->n);
+}
+
+/* Conjugate gradients stop by themselves, as a rule long before the most steps they may take. */
+static double expected_steps(const mrc_planner *self)
+{
+    return (double)mrc_min(self->shown->epochs, CG_TYPICAL_STEPS);
+}
+
+/* Small eigenvalues of K(Z,Z) are not so small that half precision would lose them, or a polynomial not reach them. */
+static bool is_rough(const mrc_planner *self)
+{
+    return self->request->roughness >= ROUGH;
+}
+
+/* Seconds that a preconditioner of conjugate gradients takes: to make it, and in all steps. */
+static double factor_seconds(const mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    double p = (double)request->p, d = (double)request->d, steps = expected_steps(self);
+    double factors = self->options->lambda > 0 ? 2 : 1;
+    return factors * (2 * p * p * d + p * p * p / 3) / self->rate_double + steps * 4 * 8 * p * p / self->bandwidth;
+}
+
+static double deflation_seconds(const mrc_planner *self, const mrc_deflation *deflation)
+{
+    const mrc_plan_request *request = self->request;
+    double p = (double)request->p, d = (double)request->d, c = (double)request->c, steps = expected_steps(self);
+    double s = (double)deflation->sample, q = (double)deflation->basis, products = 2 * DEFLATED_DEGREE;
+    double stored = p * p * (double)mrc_dtype_size(deflation->stored);
+    /* The sample's eigenvalues are LAPACK's work, which has one thread. */
+    double singles = 2 * p * (s + p) * (d + q) + 12 * p * q * q + steps * products * 2 * p * p * c;
+    return singles / self->rate + 4 * s * s * s / (self->rate_double / request->threads) +
+           steps * products * stored / self->bandwidth;
+}
+
+/* How conjugate gradients are preconditioned: by the exact factor while it fits and is not much slower. Half precision where
+   nothing but the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
+static void choose_preconditioner(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    int64_t s = mrc_max(FEWEST_SAMPLE, mrc_min(request->p / 15, LARGEST_SAMPLE));
+    bool half = request->real == MERCER_F32 && request->bounded && self->options->lambda == 0;
+    mrc_deflation deflation = {.sample = s, .basis = s * 3 / 10, .stored = half ? MERCER_F16 : request->real};
+    mrc_cg_size size = cg_size(self, self->shown->batch);
+    int64_t exact = mrc_judge_cg_bytes(&size);
+    size.deflation = deflation;
+    int64_t deflated = mrc_judge_cg_bytes(&size);
+    bool slow = is_rough(self) && request->p > 2 * s &&
+                factor_seconds(self) > PREFER_EXACT * deflation_seconds(self, &deflation);
+    /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
+    bool large = exact > self->plan->budget / 2 && deflated < exact;
+    if (slow || large) self->plan->deflation = deflation;
+}
+
 bool mrc_plan_judge(mrc_planner *self, bool direct)
 {
     const mrc_plan_request *request = self->request;
     mercer_plan *shown = self->shown;
     double n = (double)request->n, p = (double)request->p, d = (double)request->d, c = (double)request->c;
-    shown->batch = mrc_min(MRC_READ_ROWS, request->n);
+    shown->batch = direct ? mrc_min(MRC_READ_ROWS, request->n) : read_rows(self);
     shown->epochs = direct ? 1 : self->options->epochs > 0 ? self->options->epochs : CG_STEPS;
     snprintf(shown->projector, sizeof shown->projector, "none");
-    int64_t own = direct ? mrc_judge_direct_bytes(request->p, request->c, shown->batch)
-                         : mrc_judge_cg_bytes(request->p, request->c, shown->batch, shown->lambda);
+    if (!direct) choose_preconditioner(self);
+    mrc_cg_size size = cg_size(self, shown->batch);
+    int64_t own = direct ? mrc_judge_direct_bytes(request->p, request->c, shown->batch) : mrc_judge_cg_bytes(&size);
     int64_t base = own + workspace_bytes(self) + request->p * request->c * self->real_size * 3;
     int64_t block = shown->batch * request->p * self->real_size, left = self->plan->budget - base;
     shown->bytes = base;
@@ -161,20 +240,31 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
     self->plan->keep_bytes = direct ? 0 : mrc_min(block, left / 2);
     left -= self->plan->keep_bytes;
     int64_t cache = request->n * request->p * self->real_size + request->n;
-    shown->cache_data = !direct && self->options->cache != MERCER_OFF && request->rows_known &&
-                        self->plan->keep_bytes == block && cache <= left * 9 / 10;
+    int64_t half = request->n * request->p * 2 + request->n;
+    bool may = !direct && self->options->cache != MERCER_OFF && request->rows_known && self->plan->keep_bytes == block;
+    shown->cache_data = may && cache <= left * 9 / 10;
+    /* Large caches are read at the speed of memory: half the bytes, half the time (see normal.c for what they cost). */
+    if (may && request->real == MERCER_F32 && request->bounded && is_rough(self) && half <= left * 9 / 10 &&
+        (!shown->cache_data || cache > HALF_CACHE_BYTES))
+        shown->cache_data = MRC_CACHE_HALF, cache = half;
     shown->cache_centers = 1;
     shown->bytes = base + self->plan->keep_bytes + (shown->cache_data ? cache : 0);
-    double steps = (double)shown->epochs, doubles, singles, bytes = 0;
+    double steps = expected_steps(self), doubles, singles, bytes = 0, more = 0;
+    shown->flops = 0;
     if (direct) {
         doubles = 2 * n * p * d + 3 * n * p * p + 2 * p * p * p / 3;
         singles = 0;
     } else {
-        doubles = 2 * p * p * d + 2 * p * p * p / 3 + steps * 8 * p * p * c / 4;
+        const mrc_deflation *deflation = &self->plan->deflation;
+        double q = (double)deflation->basis, s = (double)deflation->sample;
+        doubles = q > 0 ? 0 : 2 * p * p * d + p * p * p / 3 + steps * 4 * p * p * c;
         singles = 2 * n * p * d * (shown->cache_data ? 1 : steps) + steps * 4 * n * p * c;
-        bytes = steps * (shown->cache_data ? 2 * n * p * (double)self->real_size : 0) + steps * 4 * 8 * p * p;
+        bytes = steps * (shown->cache_data ? n * p * (double)(cache / request->n / request->p) : 0);
+        more = q > 0 ? deflation_seconds(self, deflation) : factor_seconds(self);
+        shown->flops = q > 0 ? 2 * p * (p + s) * (d + q) + steps * 4 * DEFLATED_DEGREE * p * p * c : doubles;
+        doubles = 0;
     }
-    shown->flops = doubles + singles;
-    shown->seconds = doubles / self->rate_double + singles / self->rate + bytes / self->bandwidth;
+    shown->flops += doubles + singles;
+    shown->seconds = doubles / self->rate_double + singles / self->rate + bytes / self->bandwidth + more;
     return true;
 }

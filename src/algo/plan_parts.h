@@ -9,11 +9,24 @@ enum {
     EPOCHS_DEFAULT = 6,
     EPOCHS_CACHED = 10,
     CG_STEPS = 30,
+    CG_TYPICAL_STEPS = 12,
     BLOCK_DEFAULT = 2500,
+    ROUNDED_BATCH = 2048,    /* from here on the batch of a device is rounded down to its tiles */
     BLOCK_DEVICE = 4096,     /* fills a GPU; a multiple of the tiles of its products */
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
-    TILE_BYTES = 6 << 20     /* scratch of a worker in the fused products, a generous share */
+    DEFLATED_DEGREE = 3,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
+    FEWEST_SAMPLE = 500,
+    LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */
+    FEWEST_READ_ROWS = 256,
+    READ_BLOCK_BYTES = 24 << 20,
+    HALF_CACHE_BYTES = 256 << 20, /* what conjugate gradients keep of K(X,Z) is in half precision from here on */
+    TILE_BYTES = 6 << 20          /* scratch of a worker in the fused products, a generous share */
 };
+
+/* Roughness from which on half precision and a polynomial serve conjugate gradients as well as float and a factor do. */
+#define ROUGH 0.25
+/* The exact preconditioner takes fewer steps, if not many. */
+#define PREFER_EXACT 1.5
 
 typedef struct mrc_planner {
     const mrc_plan_request *request;

@@ -20,7 +20,7 @@
 
 static const mrc_preset presets[] = {
     {.name = "direct", .judge = true, .says = "dense normal equations in the RKHS metric, double precision"},
-    {.name = "cg", .judge = true, .says = "preconditioned conjugate gradients with a p x p Cholesky factor"},
+    {.name = "cg", .judge = true, .says = "preconditioned conjugate gradients on the normal equations"},
     {.name = "ep4", .gamma = 0.95, .average = MERCER_ON, .says = "EigenPro with delayed projection"},
     {.name = "ep3",
      .period = 1,

@@ -148,7 +148,7 @@ bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_
     return !(mrc_unit_roundoff(real) * x_norm * factor->trace <= ROUNDING_HARM * b_norm);
 }
 
-static mercer_status trace_of(mrc_centers *centers, const mercer_matrix *points, double *trace)
+mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix diagonal;
@@ -165,7 +165,7 @@ static mercer_status trace_of(mrc_centers *centers, const mercer_matrix *points,
 
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor)
 {
-    MRC_TRY(trace_of(centers, points, &factor->trace));
+    MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
     /* K(B,B) = 0 (a linear kernel, points at 0) has no scale to shift by; any will do, since nothing fits. */
     mrc_spd job = {.points = points, .shift = factor->trace > 0 ? 0 : 1, .what = "projection: K(Z,Z)"};
     MRC_TRY(mrc_spd_factor(centers, &job, &factor->l, &factor->relative, NULL));

@@ -25,6 +25,8 @@ typedef struct mrc_factor {
 } mrc_factor;
 /* points (b, d). */
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor);
+/* The trace of K(B,B). */
+mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace);
 /* The relative shift from which on a solution can be rounded to `real` without harm: see projector_parts.c. */
 double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
 /* True if rounding the solution x of (L L') x = b to `real` may change K x by more than a tenth of |b|. */

@@ -111,10 +111,10 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
     return status;
 }
 
-double mrc_rounding_penalty(const mrc_centers *centers, double mean, double mass)
+double mrc_rounding_penalty(mercer_dtype values, double k, double mass)
 {
-    double error = 4 * 0x1p-24 * mean;
-    return centers->real == MERCER_F32 ? mass * error * error : 0;
+    double error = (values == MERCER_F64 ? 0 : values == MERCER_F32 ? 4 * 0x1p-24 : 0x1p-12) * k;
+    return mass * error * error;
 }
 
 mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b)

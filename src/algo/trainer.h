@@ -52,6 +52,8 @@ typedef struct mercer_trainer {
     mrc_keeper keeper;       /* no functions: nothing is kept */
     bool resuming;           /* the next fit begins with what the keeper has */
     int64_t planned_threads; /* what the plan of the training that goes on was made for; 0: this machine's */
+    double roughness;        /* of K(Z,Z), once it was needed */
+    bool have_roughness;
     int64_t planned_budget;
     double last_keep, last_shown; /* when a state was saved, when progress was shown */
     double earlier_seconds;       /* of the training that goes on */

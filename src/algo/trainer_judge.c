@@ -9,7 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-#define CG_TOLERANCE 1e-4 /* relative preconditioned gradient: far below what a test error can show */
+/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise, and
+   the share of the objective that is still to be gained. Whoever names a number of steps wants them, and polishing is exact
+   work: then the first alone counts. */
+#define CG_TOLERANCE 1e-4
+#define CG_SLACK     1e-4
 
 typedef struct watcher {
     mrc_trainer *trainer;
@@ -63,6 +67,8 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .lambda = self->options.lambda,
                        .steps = steps,
                        .tolerance = CG_TOLERANCE,
+                       .slack = polishing || self->options.epochs > 0 ? 0 : CG_SLACK,
+                       .deflation = self->plan.deflation,
                        .monitor = direct || polishing ? NULL : watch,
                        .monitor_user = &monitor,
                        .memory = self->plan.budget,
@@ -88,7 +94,8 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
     bool direct = strcmp(plan->solver, "direct") == 0;
     mrc_state nothing = {0}; /* direct keeps that it has begun: it starts again from there */
     MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
-                              plan->cache_data ? self->n : 0, self->centers.real));
+                              plan->cache_data ? self->n : 0,
+                              plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : self->centers.real));
     MRC_TRY(self->backend->ops->copy(self->backend, alpha, self->target.weights));
     if (direct)
         MRC_TRY(self->resuming ? mrc_trainer_recall(self, &nothing) : mrc_trainer_keep(self, &nothing, alpha, true));

@@ -9,6 +9,7 @@
 #include "algo/trainer.h"
 
 #include "algo/projector_parts.h"
+#include "algo/roughness.h"
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -17,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FRESH_ROWS = 2000, POWER_STEPS = 30, BETA_ROWS = 64 };
+enum { ROUGHNESS_CENTERS = 1000, FRESH_ROWS = 2000, POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
 
@@ -39,6 +40,15 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, int64_t critic
                                 .rows_known = rows_known,
                                 .bounded = mrc_kernel_argument(self->target.kernel) == MRC_ON_DISTANCE &&
                                            !mrc_kernel_is_callback(self->target.kernel)};
+    const char *solver = self->options.solver;
+    bool cg = !solver || strcmp(solver, "auto") == 0 || strcmp(solver, "cg") == 0;
+    if (cg && !self->have_roughness && request.p >= ROUGHNESS_CENTERS) {
+        MRC_TRY(mrc_roughness(self->backend, self->comm, self->target.kernel, self->target.z, self->target.p,
+                              self->target.origin, &self->roughness));
+        self->have_roughness = true;
+        mrc_log(self->context, MERCER_LOG_DEBUG, "plan: roughness %.3f of the kernel matrix", self->roughness);
+    }
+    request.roughness = self->roughness;
     MRC_TRY(mrc_make_plan(&self->plan, &request));
     self->planned_budget = self->plan.budget; /* free memory changes; the plan must not */
     return MERCER_OK;

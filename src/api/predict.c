@@ -7,7 +7,6 @@
  * written if it does; that costs O(m d) beside the O(m p d) of the product.
  */
 #include "algo/centers.h"
-#include "backend/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -104,24 +103,68 @@ static mercer_status check_input(mercer_model *model, const mercer_matrix *X)
     return mrc_check_finite(context, "X", X, NULL);
 }
 
-static mercer_status predict_block(mercer_model *model, const input_block *block, const mercer_matrix *F,
-                                   const mercer_matrix *X)
+/* ---- Where the model is ---------------------------------------------------------------------------------------- */
+
+/* The model where the backend computes: on a device, a copy for the length of a call, so that it goes there once. */
+typedef struct placed_model {
+    mercer_matrix z, w;
+    mercer_matrix own_z, own_w;
+    mrc_packed *packed; /* of z, or NULL */
+} placed_model;
+
+static void unplace(mrc_backend *backend, placed_model *placed)
+{
+    backend->ops->pack_free(backend, placed->packed);
+    mrc_matrix_destroy(backend, &placed->own_z);
+    mrc_matrix_destroy(backend, &placed->own_w);
+}
+
+static mercer_status bring(mercer_model *model, placed_model *out)
+{
+    mrc_backend *backend = model->context->backend;
+    const mercer_matrix *z = &model->centers, *w = &model->weights;
+    MRC_TRY(mrc_matrix_create(backend, &out->own_z, z->rows, z->cols, z->dtype, "the centers"));
+    MRC_TRY(mrc_matrix_create(backend, &out->own_w, w->rows, w->cols, w->dtype, "the weights"));
+    MRC_TRY(backend->ops->copy(backend, &out->own_z, z));
+    MRC_TRY(backend->ops->copy(backend, &out->own_w, w));
+    MRC_TRY(backend->ops->pack_create(backend, &out->packed, &model->kernel, model->origin, z));
+    return out->packed ? backend->ops->pack_rows(backend, out->packed, 0, &out->own_z) : MERCER_OK;
+}
+
+static mercer_status place(mercer_model *model, placed_model *out)
+{
+    mrc_backend *backend = model->context->backend;
+    *out = (placed_model){.z = model->centers, .w = model->weights};
+    if (backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    mercer_status status = bring(model, out);
+    if (status == MERCER_OK) out->z = out->own_z, out->w = out->own_w;
+    if (status == MERCER_OK) return MERCER_OK;
+    unplace(backend, out);
+    *out = (placed_model){.z = model->centers, .w = model->weights};
+    return status == MERCER_ERROR_MEMORY ? MERCER_OK : status; /* then the products take it in parts */
+}
+
+/* ---- Products -------------------------------------------------------------------------------------------------- */
+
+static mercer_status predict_block(mercer_model *model, const placed_model *placed, const input_block *block,
+                                   const mercer_matrix *F, const mercer_matrix *X)
 {
     mrc_backend *backend = model->context->backend;
     mercer_matrix x = preprocessed(model, block, X);
     if (block->centers) return mrc_centers_predict(block->centers, &x, &model->weights, F, NULL);
-    mrc_pair pair = {.kernel = &model->kernel, .x = &x, .z = &model->centers, .origin = model->origin};
-    return backend->ops->kernel_matmul(backend, &pair, &model->weights, F, false);
+    mrc_pair pair = {
+        .kernel = &model->kernel, .x = &x, .z = &placed->z, .origin = model->origin, .packed_z = placed->packed};
+    return backend->ops->kernel_matmul(backend, &pair, &placed->w, F, false);
 }
 
-static mercer_status predict(mercer_model *model, const input_block *block, const mercer_matrix *F,
-                             const mercer_matrix *X)
+static mercer_status predict(mercer_model *model, const placed_model *placed, const input_block *block,
+                             const mercer_matrix *F, const mercer_matrix *X)
 {
-    if (!block->memory) return predict_block(model, block, F, X);
+    if (!block->memory) return predict_block(model, placed, block, F, X);
     for (int64_t first = 0; first < X->rows; first += block->rows) {
         int64_t some = mrc_min(block->rows, X->rows - first);
         mercer_matrix x = mrc_rows(X, first, some), f = mrc_rows(F, first, some);
-        MRC_TRY(predict_block(model, block, &f, &x));
+        MRC_TRY(predict_block(model, placed, block, &f, &x));
     }
     return MERCER_OK;
 }
@@ -137,7 +180,10 @@ mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, 
     MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
     MRC_TRY(open_block(model, X, &block));
     mercer_status status = check_preprocessed(model, &block, X);
-    if (status == MERCER_OK) status = predict(model, &block, F, X);
+    placed_model placed = {0};
+    if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
+    if (status == MERCER_OK) status = predict(model, &placed, &block, F, X);
+    unplace(context->backend, &placed);
     close_block(model, &block);
     return status;
 }
@@ -151,7 +197,8 @@ static int32_t largest_output(const mercer_matrix *f, int64_t i)
     return best;
 }
 
-static mercer_status classify(mercer_model *model, const input_block *block, int32_t *labels, const mercer_matrix *X)
+static mercer_status classify(mercer_model *model, const placed_model *placed, const input_block *block,
+                              int32_t *labels, const mercer_matrix *X)
 {
     void *memory;
     int64_t c = model->weights.cols;
@@ -161,7 +208,7 @@ static mercer_status classify(mercer_model *model, const input_block *block, int
     for (int64_t first = 0; first < X->rows && status == MERCER_OK; first += block->rows) {
         mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
         mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
-        status = predict_block(model, block, &f, &part);
+        status = predict_block(model, placed, block, &f, &part);
         for (int64_t i = 0; i < part.rows && status == MERCER_OK; i++) labels[first + i] = largest_output(&f, i);
     }
     mrc_free(model->context, memory);
@@ -177,7 +224,10 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
     MRC_TRY(open_block(model, X, &block));
     mercer_status status = check_preprocessed(model, &block, X);
-    if (status == MERCER_OK) status = classify(model, &block, labels, X);
+    placed_model placed = {0};
+    if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
+    if (status == MERCER_OK) status = classify(model, &placed, &block, labels, X);
+    unplace(context->backend, &placed);
     close_block(model, &block);
     return status;
 }

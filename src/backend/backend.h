@@ -43,7 +43,7 @@ typedef struct mrc_pair {
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
     const double
-        *origin; /* (d) host memory, or NULL for the column mean of Z. Functions of the distance subtract it from
+        *origin; /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from
                                both sides before products are formed: distances stay, cancellation shrinks. */
     const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
     int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
@@ -83,6 +83,19 @@ typedef struct mrc_gemm {
     double alpha, beta;
     const mercer_matrix *a, *b, *c;
 } mrc_gemm;
+
+/*
+ * Rows of a stored matrix: rows[i] of k for i < count, or its first count rows if rows is NULL. room is scratch
+ * (1 row or more, p) in the type of the factor: rows are gathered there where they cannot be multiplied as they lie. If
+ * the last product on that room was with the same rows (again), they may still lie there.
+ */
+typedef struct mrc_stored {
+    const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
+    const int64_t *rows;
+    int64_t count;
+    const mercer_matrix *room;
+    bool again;
+} mrc_stored;
 
 typedef struct mrc_capabilities {
     const char *isa;      /* what it was tuned to, for people */
@@ -160,11 +173,21 @@ struct mrc_backend_ops {
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);
 
-    /* to_i = from_{rows[i]}; converts as copy does. And to_{rows[i]} += factor * from_i, f32 or f64, rows distinct. */
+    /* to_i = from_{rows[i]}, to_{rows[i]} = from_i; both convert as copy does. And to_{rows[i]} += factor * from_i, f32 or
+       f64. Rows that are written are distinct. */
     mercer_status (*gather_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                  const int64_t *rows);
+    mercer_status (*scatter_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                  const int64_t *rows);
     mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                       const int64_t *rows, double factor);
+    /* The rows that stored names become K(X, Z), one for each row of X, in its type (f16: of values in float); and Y =
+       K(X, Z) W in the same go unless w is NULL. */
+    mercer_status (*kernel_rows)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                 const mercer_matrix *y, const mrc_stored *stored);
+    /* Y = K W or, transposed, Y = K' W for the rows that stored names; W and Y f32 or f64, of one type. */
+    mercer_status (*rows_product)(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                  const mercer_matrix *w, const mercer_matrix *y);
     /* Y = a X + b Y (b == 0 does not read Y; X may be Y), X_i *= factors[i], and out[j] = sum_i X_ij Y_ij. f32 or
        f64. */
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
@@ -193,6 +216,10 @@ mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, con
 /* Replaces the NULLs among the optional operations. */
 void mrc_backend_fill_defaults(mrc_backend_ops *ops);
 
+/* rows_product by gathering and multiplying, with the backend's own operations. */
+mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                       const mercer_matrix *w, const mercer_matrix *y);
+
 /* Host memory and copying, for backends that compute there. */
 mercer_status mrc_host_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
 void mrc_host_free(mrc_backend *backend, void *memory);
@@ -202,8 +229,8 @@ mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, cons
 mercer_status mrc_host_sync(mrc_backend *backend);
 
 /*
- * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there are
- * some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
+ * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there
+ * are some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
  */
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,

@@ -199,6 +199,16 @@ static mercer_status default_gather_rows(mrc_backend *backend, const mercer_matr
     return MERCER_OK;
 }
 
+static mercer_status default_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                          const int64_t *rows)
+{
+    for (int64_t i = 0; i < from->rows; i++) {
+        mercer_matrix one = mrc_rows(from, i, 1), target = mrc_rows(to, rows[i], 1);
+        MRC_TRY(backend->ops->copy(backend, &target, &one));
+    }
+    return MERCER_OK;
+}
+
 static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                               const int64_t *rows, double factor)
 {
@@ -206,6 +216,55 @@ static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer
     for (int64_t i = 0; i < from->rows; i++)
         for (int64_t j = 0; j < from->cols; j++)
             mrc_store(to, rows[i], j, mrc_load(to, rows[i], j) + factor * mrc_load(from, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                         const mercer_matrix *y, const mrc_stored *stored)
+{
+    const mrc_backend_ops *ops = backend->ops;
+    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
+        int64_t count = mrc_min(stored->room->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->room, 0, count), x = mrc_rows(pair->x, first, count);
+        mrc_pair part = *pair;
+        part.x = &x;
+        MRC_TRY(ops->kernel_eval(backend, &part, &block));
+        if (w) {
+            mercer_matrix y_part = mrc_rows(y, first, count);
+            mrc_gemm job = {false, false, 1, 0, &block, w, &y_part};
+            MRC_TRY(ops->gemm(backend, &job));
+        }
+        if (stored->rows) {
+            MRC_TRY(ops->scatter_rows(backend, stored->k, &block, stored->rows + first));
+        } else {
+            mercer_matrix to = mrc_rows(stored->k, first, count);
+            MRC_TRY(ops->copy(backend, &to, &block));
+        }
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                       const mercer_matrix *w, const mercer_matrix *y)
+{
+    const mrc_backend_ops *ops = backend->ops;
+    if (transpose && stored->count == 0) return ops->clear(backend, y);
+    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
+        int64_t count = mrc_min(stored->room->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->room, 0, count);
+        if (stored->again && count == stored->count) {
+            /* nothing to do: the whole block is there */
+        } else if (stored->rows) {
+            MRC_TRY(ops->gather_rows(backend, &block, stored->k, stored->rows + first));
+        } else {
+            mercer_matrix from = mrc_rows(stored->k, first, count);
+            MRC_TRY(ops->copy(backend, &block, &from));
+        }
+        mercer_matrix w_part = transpose ? mrc_rows(w, first, count) : *w;
+        mercer_matrix y_part = transpose ? *y : mrc_rows(y, first, count);
+        mrc_gemm job = {transpose, false, 1, transpose && first > 0 ? 1 : 0, &block, &w_part, &y_part};
+        MRC_TRY(ops->gemm(backend, &job));
+    }
     return MERCER_OK;
 }
 
@@ -283,7 +342,10 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
     if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;
     if (!ops->gather_rows) ops->gather_rows = default_gather_rows;
+    if (!ops->scatter_rows) ops->scatter_rows = default_scatter_rows;
     if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
+    if (!ops->kernel_rows) ops->kernel_rows = default_kernel_rows;
+    if (!ops->rows_product) ops->rows_product = mrc_default_rows_product;
     if (!ops->axpby) ops->axpby = default_axpby;
     if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
     if (!ops->scale_columns) ops->scale_columns = default_scale_columns;

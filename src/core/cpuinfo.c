@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Instruction-set detection. This file is built without any ISA flag, so that it runs everywhere. The compiler's
- * builtin asks cpuid and xgetbv both: a level counts only if the operating system saves its registers.
+ * builtin asks cpuid and xgetbv both, as have_amx does: a level counts only if the operating system saves its registers.
  */
 #define _GNU_SOURCE
 #include "core/cpuinfo.h"
@@ -9,6 +9,12 @@
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(MERCER_X86)
+#include <cpuid.h>
+#endif
+#if defined(MERCER_AMX)
+#include <sys/syscall.h>
+#endif
 
 #define ISA_AS_TEXT(id, name) name,
 static const char *const isa_names[] = {MRC_ISA_LIST(ISA_AS_TEXT)};
@@ -31,19 +37,53 @@ bool mrc_isa_from_name(const char *text, mrc_isa *isa)
 
 const char *mrc_isa_names(void)
 {
-    return "scalar, avx2, avx512, avx512vnni";
+    return "scalar, avx2, avx512, avx512vnni, amx";
 }
+
+#if defined(MERCER_X86)
+/* Conversions of halves; not every compiler's builtin knows the name. Its registers are those of AVX2. */
+static bool have_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
+#if defined(MERCER_AMX)
+/*
+ * Tiles and their byte products, bits 24 and 25 of leaf 7; the operating system saves tile state, bits 17 and 18 of XCR0; and it gives this
+ * process leave to use it. Without leave (an old kernel, a small alternative signal stack) the level below is taken.
+ */
+static bool have_amx(void)
+{
+    enum {
+        OSXSAVE = 1 << 27,
+        TILE_AND_INT8 = 3 << 24,
+        TILE_STATE = 3 << 17,
+        REQUEST_PERMISSION = 0x1023,
+        TILE_DATA = 18
+    };
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE)) return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & TILE_AND_INT8) != TILE_AND_INT8) return false;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & TILE_STATE) == TILE_STATE && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+#endif
 
 mrc_isa mrc_isa_best(void)
 {
 #if defined(MERCER_X86)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
-        return MRC_ISA_SCALAR;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !have_f16c()) return MRC_ISA_SCALAR;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return MRC_ISA_AVX2;
-    return __builtin_cpu_supports("avx512vnni") ? MRC_ISA_AVX512VNNI : MRC_ISA_AVX512;
+    if (!__builtin_cpu_supports("avx512vnni")) return MRC_ISA_AVX512;
+#if defined(MERCER_AMX)
+    if (have_amx()) return MRC_ISA_AMX;
+#endif
+    return MRC_ISA_AVX512VNNI;
 #else
     return MRC_ISA_SCALAR;
 #endif

@@ -6,11 +6,12 @@
 #include <stdbool.h>
 
 /* Ordered: each level contains the ones before it. */
-#define MRC_ISA_LIST(X) \
-    X(SCALAR, "scalar") \
-    X(AVX2, "avx2")     \
-    X(AVX512, "avx512") \
-    X(AVX512VNNI, "avx512vnni")
+#define MRC_ISA_LIST(X)         \
+    X(SCALAR, "scalar")         \
+    X(AVX2, "avx2")             \
+    X(AVX512, "avx512")         \
+    X(AVX512VNNI, "avx512vnni") \
+    X(AMX, "amx")
 
 #define MRC_ISA_AS_ENUM(id, name) MRC_ISA_##id,
 typedef enum mrc_isa { MRC_ISA_LIST(MRC_ISA_AS_ENUM) MRC_ISA_COUNT } mrc_isa;

@@ -230,13 +230,13 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
             break;
         case MERCER_F32: {
             /* The largest bit pattern without its sign is the largest magnitude, or a NaN or infinity if there is
-               one. */
-            uint32_t bits = 0;
+               one. Signed, because that is what every x86-64 compares in vectors. */
+            int32_t bits = 0;
             for (int64_t j = 0; j < matrix->cols; j++) {
-                uint32_t size = mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff;
+                int32_t size = (int32_t)(mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff);
                 bits = size > bits ? size : bits;
             }
-            double size = (double)mrc_float_from_bits(bits);
+            double size = (double)mrc_float_from_bits((uint32_t)bits);
             top = size > top || isnan(size) ? size : top;
             break;
         }

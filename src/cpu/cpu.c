@@ -45,6 +45,15 @@ static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
+static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                 const mercer_matrix *y, const mrc_stored *stored)
+{
+    mrc_product product;
+    mrc_product_init(&product, backend, pair, w, y, stored->k);
+    product.k_rows = stored->rows;
+    return mrc_product_run(&product, backend);
+}
+
 /* A view of the kept columns, of the type of the weights they will be multiplied with. */
 static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
                                int64_t columns)
@@ -102,7 +111,10 @@ const mrc_backend_ops mrc_cpu_backend = {
     .cholesky = mrc_cpu_cholesky,
     .triangular_solve = mrc_cpu_triangular_solve,
     .gather_rows = mrc_cpu_gather_rows,
+    .scatter_rows = mrc_cpu_scatter_rows,
     .scatter_add_rows = mrc_cpu_scatter_add_rows,
+    .kernel_rows = kernel_rows,
+    .rows_product = mrc_cpu_rows_product,
     .axpby = mrc_cpu_axpby,
     .column_dots = mrc_cpu_column_dots,
 };

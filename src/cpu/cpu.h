@@ -20,6 +20,10 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a);
 mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                        const mercer_matrix *b);
 
+/* Products of stored rows with few columns (rows.c). */
+mercer_status mrc_cpu_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                   const mercer_matrix *w, const mercer_matrix *y);
+
 /* Nearest rows on the fused driver (nearest.c). */
 mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                    double *sqdistances);
@@ -31,6 +35,8 @@ mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, 
 mercer_status mrc_cpu_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_cpu_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                   const int64_t *rows);
+mercer_status mrc_cpu_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows);
 mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
 mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                        const int64_t *rows, double factor);

@@ -5,6 +5,7 @@
  *   group 2: int16 values, both sides                        norms_r = sum_k x_rk^2  (int32, exact)
  *   group 4: bytes; the Z side is shifted by -128 to become signed, and start_r = 128 sum_k x_rk on the X side undoes it:
  *            sum x (z - 128) + 128 sum x = sum x z
+ *   group 64: bytes as they are; the Z side has 64 features of a row together, the X side 4
  */
 #include "cpu/tile.h"
 
@@ -13,14 +14,14 @@
 #include <string.h>
 
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
-                 bool shifted, void *panel, int32_t *norms, int32_t *start)
+                 bool centers, void *panel, int32_t *norms, int32_t *start)
 {
-    if (count < width || product->d % product->group)
-        memset(panel, 0, (size_t)(product->groups * width * 4)); /* a group is 4 bytes: 2 int16 or 4 bytes */
+    const int group = product->group == 64 && !centers ? 4 : product->group;
+    if (count < width || product->d % product->group) memset(panel, 0, (size_t)(product->groups * width * 4));
     for (int r = 0; r < width; r++) {
         int32_t sum = 0, squares = 0;
         if (r < count)
-            product->uk->panel->pack_u8(product->d, product->group, width, r, shifted && product->group == 4 ? 128 : 0,
+            product->uk->panel->pack_u8(product->d, group, width, r, centers && group == 4 ? 128 : 0,
                                         mrc_row(source, first + r), panel, &sum, &squares);
         norms[r] = squares;
         if (start) start[r] = product->group == 4 ? 128 * sum : 0;

@@ -24,7 +24,7 @@
 #include <string.h>
 
 /* When tiles are the parallel pieces: tiles for each thread, or doubles in all, before their sums are added up. */
-enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16 };
+enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
 
 /* ---- Scratch ------------------------------------------------------------------------------------------------- */
 
@@ -50,6 +50,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
     space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
     space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
+    space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
     space->dots = take(base, &used, product->bytes ? MRC_TILE_CENTERS * nr * 4 : 0);
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
     int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->c_panels * product->mr_sum;
@@ -73,10 +74,10 @@ typedef struct run {
 } run;
 
 static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
-                       bool shifted, mrc_space *space, void *panel, void *norms, int32_t *start)
+                       bool centers, mrc_space *space, void *panel, void *norms, int32_t *start)
 {
     if (product->bytes)
-        mrc_pack_u8(product, source, first, count, width, shifted, panel, norms, start);
+        mrc_pack_u8(product, source, first, count, width, centers, panel, norms, start);
     else
         product->type->pack(product, source, first, count, width, space->staging, panel, norms);
 }
@@ -276,12 +277,20 @@ static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
-/* The origin in the arithmetic of the product: given, or the column mean of Z. */
+/*
+ * The origin in the arithmetic of the product: given, or the column mean of Z, from an even part of its rows if they are many. Any point amid
+ * the data serves, as long as it depends on Z alone, so that a batch may be split anywhere; and a pass over all of Z would cost few rows
+ * of X as much as their products.
+ */
 static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, void *rounded)
 {
     const double *origin = product->pair->origin;
     if (!origin) {
-        MRC_TRY(backend->ops->column_mean(backend, product->z, mean));
+        mercer_matrix some = *product->z;
+        int64_t step = mrc_max(1, some.rows / ORIGIN_ROWS);
+        some.rows = (some.rows + step - 1) / step;
+        some.ld *= step;
+        MRC_TRY(backend->ops->column_mean(backend, &some, mean));
         origin = mean;
     }
     for (int64_t k = 0; k < product->d; k++) {

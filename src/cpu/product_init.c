@@ -18,6 +18,7 @@
 #define MRC_UK_DOT_U8(isa, name, mr, nr, group) MRC_UK_GEMM_F32(isa, name, mr, nr)
 #define MRC_UK_FEW_F32(isa, name, lanes)        _Static_assert(MRC_TILE_CENTERS % (lanes) == 0, #name);
 #define MRC_UK_FEW_F64                          MRC_UK_FEW_F32
+#define MRC_UK_ROWS(isa, dots, sums, group, strip)
 #define MRC_UK_PANEL(isa, name)
 #include "cpu/ukernels.inc"
 
@@ -100,7 +101,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->nr = wide ? uk->nr_f64 : uk->nr_f32;
     product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
     product->group = product->bytes ? uk->group_u8 : 1;
-    product->groups = (product->d + product->group - 1) / product->group;
+    product->groups = (product->d + product->group - 1) / product->group * (product->group == 64 ? 16 : 1);
     product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
     product->results = product->c_panels * product->mr_sum;
     product->few = product->x->rows <= (product->bytes ? MRC_FEW_ROWS_U8 : MRC_FEW_ROWS) &&

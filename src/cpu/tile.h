@@ -49,6 +49,7 @@ typedef struct mrc_product {
     int32_t *nearest;          /* (m) or NULL: the nearest rows of Z are wanted, and nothing else */
     double *sqdistances;       /* (m) with nearest */
     mercer_matrix k;           /* (m, columns): K itself, its first columns; columns 0: not wanted */
+    const int64_t *k_rows;     /* (m) or NULL: rows of k that get them; else 0, 1, ... */
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback;
@@ -58,7 +59,7 @@ typedef struct mrc_product {
     int mr_sum;        /* micro-tile of the sums: (mr_sum, nr) */
     int group;         /* features packed together: 1, or group_u8 for bytes */
     int64_t d;         /* features */
-    int64_t groups;    /* d / group, rounded up */
+    int64_t groups;    /* 32-bit words of a packed row: d / group, rounded up; 16 for a group of 64 */
     int64_t c_panels;  /* panels of mr_sum outputs */
     int64_t results;   /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
     bool centred;      /* an origin is subtracted from both sides: of no use to inner products and integers */
@@ -78,6 +79,7 @@ typedef struct mrc_space {
     void *z_norms;    /* (240) */
     void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved */
     void *values;     /* (240, nr): products, then kernel values */
+    void *turned;     /* (nr, 240): the same for storing */
     int32_t *dots;    /* (240, nr): integer products, bytes only */
     double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
     void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16) */
@@ -126,7 +128,7 @@ extern const mrc_tile_type mrc_tile_f64;
 /* Bytes: see pack.c. start may be NULL (the Z side). */
 void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place);
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
-                 bool shifted, void *panel, int32_t *norms, int32_t *start);
+                 bool centers, void *panel, int32_t *norms, int32_t *start);
 
 /* |x_i - z_j|^2, and the inner product with both norms, from the coordinates in double. */
 double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);

@@ -42,17 +42,27 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
     product->uk->panel->TYPED(sqnorms)(d, width, panel, norms);
 }
 
+/* Weights of one center, outputs column .. column + columns - 1, and zeros behind them. */
+static void TYPED(load_weights)(const mercer_matrix *w, int64_t row, int64_t column, int64_t columns, int64_t width,
+                                REAL *out)
+{
+    const REAL *from = (const REAL *)mrc_row(w, row) + column;
+    for (int64_t k = 0; k < width; k++)
+        out[k] = k >= columns ? 0 : w->dtype == DTYPE ? from[k] : (REAL)mrc_load(w, row, column + k);
+}
+
 static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels)
 {
     const mercer_matrix *w = product->w;
     const int mr = product->mr_sum;
     REAL *out = panels;
     for (int64_t panel = 0; panel < product->c_panels; panel++) {
-        for (int64_t j = 0; j < MRC_TILE_CENTERS; j++) {
-            for (int i = 0; i < mr; i++) {
-                int64_t column = panel * mr + i;
-                *out++ = j < count && column < w->cols ? (REAL)mrc_load(w, first + j, column) : 0;
-            }
+        const int64_t column = panel * mr, columns = mrc_min(mr, w->cols - column);
+        for (int64_t j = 0; j < MRC_TILE_CENTERS; j++, out += mr) {
+            if (j >= count)
+                memset(out, 0, (size_t)mr * sizeof *out);
+            else
+                TYPED(load_weights)(w, first + j, column, columns, mr, out);
         }
     }
 }
@@ -241,19 +251,38 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
     return true;
 }
 
+/* Part of a row of K from values that lie next to each other. */
+static void TYPED(store_row)(const mrc_product *product, int64_t row, int64_t first, int64_t columns,
+                             const REAL *values)
+{
+    void *to = mrc_row(&product->k, product->k_rows ? product->k_rows[row] : row);
+#if IS_F32
+    if (product->k.dtype == MERCER_F16) {
+        product->uk->panel->to_half(columns, values, (uint16_t *)to + first);
+        return;
+    }
+#endif
+    if (product->k.dtype == DTYPE)
+        memcpy((REAL *)to + first, values, (size_t)columns * sizeof *values);
+    else if (product->k.dtype == MERCER_F64)
+        for (int64_t j = 0; j < columns; j++) ((double *)to)[first + j] = (double)values[j];
+    else if (product->k.dtype == MERCER_F16)
+        for (int64_t j = 0; j < columns; j++) ((uint16_t *)to)[first + j] = mrc_half_from_float((float)values[j]);
+    else
+        for (int64_t j = 0; j < columns; j++) ((float *)to)[first + j] = (float)values[j];
+}
+
 static void TYPED(store)(const mrc_product *product, const mrc_space *space, const mrc_place *place)
 {
     const REAL *values = space->values;
-    int64_t columns = mrc_min(place->z_count, product->k.cols - place->z_first);
-    for (int64_t i = 0; i < place->x_count; i++) {
-        void *row = mrc_row(&product->k, place->x_first + i);
-        if (product->k.dtype == MERCER_F64)
-            for (int64_t j = 0; j < columns; j++)
-                ((double *)row)[place->z_first + j] = (double)values[i * place->x_step + j * place->z_step];
-        else
-            for (int64_t j = 0; j < columns; j++)
-                ((float *)row)[place->z_first + j] = (float)values[i * place->x_step + j * place->z_step];
+    int64_t columns = mrc_min(place->z_count, product->k.cols - place->z_first), step = place->x_step;
+    if (!product->few) { /* centers are the rows of the tile: it is turned first */
+        product->uk->panel->TYPED(interleave)(product->nr, MRC_TILE_CENTERS, values, space->turned);
+        values = space->turned;
+        step = MRC_TILE_CENTERS;
     }
+    for (int64_t i = 0; i < place->x_count; i++)
+        TYPED(store_row)(product, place->x_first + i, place->z_first, columns, values + i * step);
 }
 
 static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result)
@@ -289,11 +318,8 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
 static void TYPED(few_weights)(const mercer_matrix *w, int64_t first, int64_t count, int64_t column, REAL *out)
 {
     const int64_t columns = mrc_min(MRC_FEW_OUTPUTS, w->cols - column);
-    for (int64_t j = 0; j < count; j++, out += MRC_FEW_OUTPUTS) {
-        const REAL *row = mrc_row(w, first + j);
-        for (int64_t k = 0; k < MRC_FEW_OUTPUTS; k++)
-            out[k] = k >= columns ? 0 : w->dtype == DTYPE ? row[column + k] : (REAL)mrc_load(w, first + j, column + k);
-    }
+    for (int64_t j = 0; j < count; j++, out += MRC_FEW_OUTPUTS)
+        TYPED(load_weights)(w, first + j, column, columns, MRC_FEW_OUTPUTS, out);
 }
 
 static void TYPED(few_multiply)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *sums)

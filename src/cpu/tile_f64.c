@@ -2,6 +2,7 @@
 /* Typed work on tiles in double. Math: tile_body.h. */
 #include "cpu/tile.h"
 
+#include "core/half.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 

@@ -152,6 +152,12 @@ static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r,
         if (whole < d) out[0] = row[whole];
         return;
     }
+    if (group == 64) {
+        uint8_t *out = (uint8_t *)panel + 64 * r;
+        for (int64_t k = 0; k < whole; k += 64, out += 64 * width) memcpy(out, row + k, 64);
+        memcpy(out, row + whole, (size_t)(d - whole));
+        return;
+    }
     uint8_t *out = (uint8_t *)panel + 4 * r;
     const uint32_t flips = flip * UINT32_C(0x01010101);
     for (int64_t k = 0; k < whole; k += 4, out += 4 * width) {

@@ -16,7 +16,9 @@ typedef struct row {
     {MRC_ISA_##level, {.dot_u8 = name, .mr_u8 = mr, .nr_u8 = nr, .group_u8 = group}},
 #define MRC_UK_FEW_F32(level, name, count) {MRC_ISA_##level, {.few_f32 = name, .few_lanes_f32 = count}},
 #define MRC_UK_FEW_F64(level, name, count) {MRC_ISA_##level, {.few_f64 = name, .few_lanes_f64 = count}},
-#define MRC_UK_PANEL(level, name)          {MRC_ISA_##level, {.panel = &name}},
+#define MRC_UK_ROWS(level, dots, sums, most, columns) \
+    {MRC_ISA_##level, {.rows_dots = dots, .rows_sums = sums, .rows_group = most, .rows_strip = columns}},
+#define MRC_UK_PANEL(level, name) {MRC_ISA_##level, {.panel = &name}},
 static const row rows[] = {
 #include "cpu/ukernels.inc"
 };
@@ -32,6 +34,10 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
         if (entry->few_f32) best.few_f32 = entry->few_f32, best.few_lanes_f32 = entry->few_lanes_f32;
         if (entry->few_f64) best.few_f64 = entry->few_f64, best.few_lanes_f64 = entry->few_lanes_f64;
         if (entry->panel) best.panel = entry->panel;
+        if (entry->rows_dots) {
+            best.rows_dots = entry->rows_dots, best.rows_sums = entry->rows_sums;
+            best.rows_group = entry->rows_group, best.rows_strip = entry->rows_strip;
+        }
         if (!entry->dot_u8) continue;
         best.dot_u8 = entry->dot_u8;
         best.mr_u8 = entry->mr_u8, best.nr_u8 = entry->nr_u8, best.group_u8 = entry->group_u8;

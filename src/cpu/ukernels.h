@@ -26,8 +26,9 @@ typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b,
 /*
  * The same for bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
  * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes,
- * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. start
- * is 0 for group 2.
+ * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. group 64:
+ * unsigned bytes on both sides, a in groups of 64 and b in groups of 4, features padded with zeros to a multiple of 64.
+ * start is 0 for groups 2 and 64. `groups` counts the 32-bit words of a packed row: 16 in a group of 64, else 1.
  */
 typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 
@@ -40,6 +41,17 @@ typedef void (*mrc_few_f32_fn)(int64_t depth, int64_t count, const float *z, int
                                int64_t width, const float *x, float *dots, int64_t stride, float *norms);
 typedef void (*mrc_few_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
                                int64_t width, const double *x, double *dots, int64_t stride, double *norms);
+
+/*
+ * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
+ *   dots   sums[r * stride + 16 j + l] += sum over k = l (mod 16), k < count, of row_r[k] v_j[k]; count a multiple of 16,
+ *          v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
+ *   sums   out[j * strip + k] = sum_i row_i[first + k] g[i * n + j], k < strip, one chain over the rows
+ */
+typedef void (*mrc_rows_dots_fn)(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v,
+                                 float *sums, int64_t stride);
+typedef void (*mrc_rows_sums_fn)(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g,
+                                 float *out);
 
 /* What the elementwise kernels need to know of a kernel function in float. */
 typedef enum mrc_map_kind {
@@ -87,7 +99,7 @@ typedef struct mrc_panel_ops {
                        float near);
     bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms,
                        double near);
-    /* One row of d bytes into a panel of bytes: row r of width, groups as ukernels.h says; flip is added to every byte (group 4). The sum
+    /* One row of d bytes into a panel of bytes: row r of width, groups of 2 int16, 4 or 64 bytes; flip is added to every byte (group 4). The sum
        and the sum of squares come back. The panel's groups beyond d are left alone. */
     void (*pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip, const uint8_t *row, void *panel,
                     int32_t *sum, int32_t *squares);
@@ -135,6 +147,9 @@ typedef struct mrc_ukernels {
     mrc_few_f32_fn few_f32;
     mrc_few_f64_fn few_f64;
     int few_lanes_f32, few_lanes_f64;
+    mrc_rows_dots_fn rows_dots;
+    mrc_rows_sums_fn rows_sums;
+    int rows_group, rows_strip;
     const mrc_panel_ops *panel;
 } mrc_ukernels;
 
@@ -151,6 +166,10 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_FEW_F64(isa, name, lanes)                                                                      \
     void name(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin, int64_t width, \
               const double *x, double *dots, int64_t stride, double *norms);
+#define MRC_UK_ROWS(isa, dots, sums, group, strip)                                                                \
+    void dots(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v, float *out, \
+              int64_t stride);                                                                                    \
+    void sums(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g, float *out);
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "cpu/ukernels.inc"
 

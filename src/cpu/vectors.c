@@ -14,13 +14,15 @@ enum { ROWS_EACH = 64 }; /* of a piece */
 typedef struct row_job {
     const mrc_panel_ops *panel;
     const mercer_matrix *to, *from;
-    const int64_t *rows; /* which of from; NULL: the same */
+    const int64_t *rows; /* which of from, or of to if scattered; NULL: the same */
+    bool scatter;
 } row_job;
 
-static void copy_row(const row_job *self, int64_t i)
+static void copy_row(const row_job *self, int64_t row)
 {
     const mercer_matrix *to = self->to, *from = self->from;
-    int64_t source = self->rows ? self->rows[i] : i;
+    int64_t other = self->rows ? self->rows[row] : row, i = self->scatter ? other : row,
+            source = self->scatter ? row : other;
     if (to->dtype == from->dtype)
         memcpy(mrc_row(to, i), mrc_row(from, source), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
     else if (to->dtype == MERCER_F16)
@@ -37,15 +39,23 @@ static void copy_rows(void *argument, int64_t piece, int worker)
 {
     (void)worker;
     const row_job *self = argument;
-    int64_t end = mrc_min((piece + 1) * ROWS_EACH, self->to->rows);
+    int64_t end = mrc_min((piece + 1) * ROWS_EACH, self->scatter ? self->from->rows : self->to->rows);
     for (int64_t i = piece * ROWS_EACH; i < end; i++) copy_row(self, i);
 }
 
 mercer_status mrc_cpu_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                   const int64_t *rows)
 {
-    row_job self = {((mrc_cpu *)backend->state)->uk.panel, to, from, rows};
+    row_job self = {((mrc_cpu *)backend->state)->uk.panel, to, from, rows, false};
     mrc_parallel_for(backend->context->threads, (to->rows + ROWS_EACH - 1) / ROWS_EACH, copy_rows, &self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows)
+{
+    row_job self = {((mrc_cpu *)backend->state)->uk.panel, to, from, rows, true};
+    mrc_parallel_for(backend->context->threads, (from->rows + ROWS_EACH - 1) / ROWS_EACH, copy_rows, &self);
     return MERCER_OK;
 }
 

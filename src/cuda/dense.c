@@ -73,6 +73,26 @@ mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
     return mrc_cuda_end(backend, mark, gemm(backend, job));
 }
 
+/* dots = high high' + high low' + low high', the small parts first: three products in half precision with float sums. */
+static mercer_status split_dots(mrc_backend *backend, int64_t rows, int64_t cols, int64_t width, const void *a,
+                                const void *b, void *dots, int64_t ld)
+{
+    static const float one = 1, zero = 0;
+    static const int parts[3][2] = {{0, 1}, {1, 0}, {0, 0}}; /* 1: the low part */
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    for (int i = 0; i < 3; i++) {
+        const char *left = (const char *)a + parts[i][0] * width * 2,
+                   *right = (const char *)b + parts[i][1] * width * 2;
+        MRC_TRY(check_blas(backend,
+                           cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, width,
+                                                           &one, right, CUDA_R_16F, 2 * width, left, CUDA_R_16F,
+                                                           2 * width, i > 0 ? &one : &zero, dots, CUDA_R_32F, ld,
+                                                           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                           "a product of points"));
+    }
+    return MERCER_OK;
+}
+
 mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
                             int64_t width, const void *a, const void *b, void *dots, int64_t ld)
 {
@@ -87,6 +107,7 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
                {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, &one64, &zero64},
                {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, &one, &zero}};
     mrc_cuda *cuda = mrc_cuda_of(backend);
+    if (mrc_splits(arithmetic, width)) return split_dots(backend, rows, cols, width, a, b, dots, ld);
     return check_blas(backend,
                       cuda->libraries.cublasGemmEx_64(
                           cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, width, how[arithmetic].alpha, b,

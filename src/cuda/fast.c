@@ -213,7 +213,7 @@ mercer_status mrc_cuda_fast_forward(mrc_backend *backend, const mrc_pair *pair, 
 {
     mrc_fast self = {.backend = backend, .pair = pair};
     mrc_kept room = *kept;
-    int64_t rows = mrc_max(pair->x->rows, 1);
+    int64_t rows = mrc_max(mrc_fused_kept_rows(pair->x->rows), 1);
     kept->columns = 0;
     room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
     room.columns = is_fused(backend, w) ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
@@ -232,7 +232,7 @@ static mercer_status transpose(mrc_backend *backend, const mercer_matrix *g, con
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix weights, out;
     void *parts, *sums, *factors;
-    int64_t m = g->rows, padded = mrc_round_up(m, ROW_UNIT);
+    int64_t padded = mrc_fused_kept_rows(g->rows); /* weights behind the last row are 0 */
     int most = mrc_fused_columns(mrc_min(g->cols, MRC_FUSED_OUTPUTS));
     MRC_TRY(mrc_cuda_read(backend, g, &weights));
     MRC_TRY(mrc_cuda_write(backend, h, false, &out));
@@ -245,7 +245,7 @@ static mercer_status transpose(mrc_backend *backend, const mercer_matrix *g, con
         mercer_matrix some = mrc_columns(&weights, k, cols), to = mrc_columns(&out, k, cols);
         MRC_CUDA_TRY(backend, mrc_fused_pack_weights(cuda->stream, some, columns, padded, parts, factors));
         cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-            cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, m, &one, parts, CUDA_R_16F, padded, kept,
+            cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, kept,
             CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
         if (status != CUBLAS_STATUS_SUCCESS)
             return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",

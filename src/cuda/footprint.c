@@ -5,7 +5,8 @@
  *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        product.c
  *   fast products       both sides as halves or bytes, weights, partial sums; or tiles for wide W      fast.c, fast_tiles.c
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             dense.c
- *   batches             two slots, each on the device and page-locked on the host                      stage.c
+ *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
+ *   batches             two slots, each on the device and page-locked on the host, and a batch         stage.c
  *
  * Scratch is pieces of one block that is made anew when an operation outgrows it: up to twice what an operation needs.
  */
@@ -58,8 +59,9 @@ int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
     int64_t packed = 0;
     if (backend->context->fast) {
         scratch = mrc_max(scratch, fast_bytes(work));
-        packed = work->centers * (mrc_round_up(work->features, LANES) * 2 + 4);
+        /* centers and temporary centers; samples of two preconditioners, a batch, a block of centers */
+        packed = (2 * work->centers + 4 * work->rows) * (mrc_round_up(work->features, LANES) * 2 + 4);
     }
-    int64_t slots = 4 * work->rows * work->features * mrc_dtype_size(work->points);
+    int64_t slots = 5 * work->rows * work->features * mrc_dtype_size(work->points);
     return 2 * (mrc_max(scratch, solver) + PIECES) + packed + slots + LIBRARIES;
 }

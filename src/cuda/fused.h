@@ -32,6 +32,9 @@ int mrc_fused_columns(int64_t c);
 int64_t mrc_fused_padded(int64_t p);
 int64_t mrc_fused_units(int64_t p);
 
+/* Rows of X rounded up to what products of kept values like; what stands in those behind the last one is finite. */
+int64_t mrc_fused_kept_rows(int64_t m);
+
 /* rows (count, ld) f16 = unit (x - origin), rounded (origin NULL: 0); norms (padded): of the profile's argument, huge
    behind the last row. *overflow becomes 1 if a coordinate is too large for a half. */
 cudaError_t mrc_fused_pack_half(cudaStream_t stream, const mercer_kernel *kernel, mercer_matrix x, const double *origin,
@@ -57,7 +60,7 @@ typedef struct mrc_fused_job {
     float *sums;          /* (units, m, columns) scratch */
     mercer_matrix y;      /* (m, c) f32 or f64 */
     int add;
-    void *kept;           /* NULL, or (m, kept_columns) f16: K times 2^15 for the first centers is left here */
+    void *kept;           /* NULL, or (kept rows, kept_columns) f16: K times 2^15 for the first centers is left here */
     int64_t kept_columns; /* whole tiles */
 } mrc_fused_job;
 

@@ -29,7 +29,7 @@ enum {
     NORM_BYTES = MRC_FUSED_CENTERS * 4,
     CLUSTER = 2,
     THREADS = 384,
-    GROUP = 32 /* blocks of rows that go through the centers together; a multiple of CLUSTER */
+    GROUP = 32 /* blocks of rows that go through the centers together, at most; a multiple of CLUSTER */
 };
 
 /* K * 2^15 as a function of t = scale r^2 >= 0. */
@@ -93,9 +93,9 @@ struct fused_arguments {
     float scale;
     const void *x_norms, *z_norms;
     float *sums;
-    uint32_t *kept; /* (m, kept_pairs) pairs of halves, or NULL */
-    int32_t kept_tiles;
-    int64_t kept_pairs;
+    uint4 *kept; /* (kept_rows, kept_pieces) pieces of 8 halves, or NULL */
+    int32_t kept_tiles, kept_rows;
+    int64_t kept_pieces;
 };
 
 struct alignas(8) barriers {
@@ -170,13 +170,26 @@ static __device__ __forceinline__ void multiply_points(const fused_arguments &jo
     release_stage(empty + before * 8);
 }
 
-/* Y += profile(S) W for one tile. KEEP: the values also go to keep0 and keep1, this thread's places in its two rows (NULL
-   behind the last row of X): a quad of threads writes 16 bytes in a row, two parts of a pair fill a sector. */
+/* Four threads of a quad have four parts of four pieces each: afterwards each has one piece, 16 bytes, whole. */
+static __device__ __forceinline__ uint4 gather_piece(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
+{
+    const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+    uint32_t a = __shfl_xor_sync(0xffffffffu, odd ? v0 : v1, 1), b = __shfl_xor_sync(0xffffffffu, odd ? v2 : v3, 1);
+    if (odd)
+        v0 = a, v2 = b;
+    else
+        v1 = a, v3 = b;
+    a = __shfl_xor_sync(0xffffffffu, high ? v0 : v2, 2), b = __shfl_xor_sync(0xffffffffu, high ? v1 : v3, 2);
+    return high ? make_uint4(a, b, v2, v3) : make_uint4(v0, v1, a, b);
+}
+
+/* Y += profile(S) W for one tile. KEEP: the values also go to keep0 and keep1, where this thread's pieces of its two rows
+   begin (NULL behind the last row): a piece is 8 values, the four of a quad are 64 bytes in a row. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void weigh(const Rows &rows, typename Rows::dot (&dots)[128],
                                              float (&sums)[COLUMNS / 2], const char *norms, uint32_t weights,
-                                             typename Rows::norm x_norm0, typename Rows::norm x_norm1, uint32_t *keep0,
-                                             uint32_t *keep1)
+                                             typename Rows::norm x_norm0, typename Rows::norm x_norm1, uint4 *keep0,
+                                             uint4 *keep1)
 {
     typedef typename Rows::norm norm;
     const norm *z_norms = (const norm *)norms + 2 * (threadIdx.x % 4);
@@ -194,9 +207,11 @@ static __device__ __forceinline__ void weigh(const Rows &rows, typename Rows::do
         }
         if (KEEP) {
 #pragma unroll
-            for (int pair = 0; pair < 8; pair++) {
-                if (keep0) keep0[4 * (part * 8 + pair)] = values[2 * pair];
-                if (keep1) keep1[4 * (part * 8 + pair)] = values[2 * pair + 1];
+            for (int four = 0; four < 2; four++) {
+                const uint32_t *v = values + 8 * four;
+                uint4 piece0 = gather_piece(v[0], v[2], v[4], v[6]), piece1 = gather_piece(v[1], v[3], v[5], v[7]);
+                if (keep0) keep0[part * 8 + four * 4] = piece0;
+                if (keep1) keep1[part * 8 + four * 4] = piece1;
             }
         }
         wgmma_begin();
@@ -230,11 +245,11 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
     for (int tile = first_tile; tile < end_tile; tile++) {
         multiply_points(job, dots, stages, full, empty, group, stage, parity);
         barrier_wait(marks + offsetof(barriers, weights_full), weights_parity);
-        uint32_t *keep0 = NULL, *keep1 = NULL;
+        uint4 *keep0 = NULL, *keep1 = NULL;
         if (KEEP && tile < job.kept_tiles) {
-            uint32_t *place = job.kept + (int64_t)row * job.kept_pairs + tile * (MRC_FUSED_CENTERS / 2) + lane % 4;
-            if (row < job.m) keep0 = place;
-            if (row + 8 < job.m) keep1 = place + 8 * job.kept_pairs;
+            uint4 *place = job.kept + (int64_t)row * job.kept_pieces + tile * (MRC_FUSED_CENTERS / 8) + lane % 4;
+            if (row < job.kept_rows) keep0 = place;
+            if (row + 8 < job.kept_rows) keep1 = place + 8 * job.kept_pieces;
         }
         weigh<KERNEL, COLUMNS, KEEP>(rows, dots, sums, norms, weights, x_norm0, x_norm1, keep0, keep1);
         if (lane == 0) barrier_arrive(marks + offsetof(barriers, weights_empty));
@@ -265,7 +280,8 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     const uint32_t stages = shared_address(base), weights = stages + STAGES * STAGE_BYTES,
                    norms = weights + COLUMNS * MRC_FUSED_CENTERS * 2, marks = norms + NORM_BYTES;
     /* Blocks that run at the same time share rows and centers in the cache: a group of rows goes through all units. */
-    const int group = GROUP < job.row_blocks ? GROUP : job.row_blocks, units = gridDim.x / job.row_blocks;
+    const int groups = (job.row_blocks + GROUP - 1) / GROUP,
+              group = (job.row_blocks / CLUSTER + groups - 1) / groups * CLUSTER, units = gridDim.x / job.row_blocks;
     const int first_row = blockIdx.x / (group * units) * group,
               width = first_row + group < job.row_blocks ? group : job.row_blocks - first_row,
               inside = blockIdx.x - first_row * units, row_block = first_row + inside % width, unit = inside / width;

@@ -93,9 +93,10 @@ static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, C
                                  job->x_norms,
                                  job->z_norms,
                                  job->sums,
-                                 (uint32_t *)job->kept,
+                                 (uint4 *)job->kept,
                                  job->kept ? (int32_t)(job->kept_columns / MRC_FUSED_CENTERS) : 0,
-                                 job->kept_columns / 2};
+                                 (int32_t)mrc_fused_kept_rows(job->m),
+                                 job->kept_columns / 8};
     switch (job->kernel->id) {
         case MERCER_KERNEL_LAPLACE: return launch_kernel<MERCER_KERNEL_LAPLACE, Rows>(stream, job, maps, arguments);
         case MERCER_KERNEL_GAUSSIAN: return launch_kernel<MERCER_KERNEL_GAUSSIAN, Rows>(stream, job, maps, arguments);

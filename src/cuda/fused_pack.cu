@@ -53,6 +53,11 @@ int64_t mrc_fused_units(int64_t p)
     return (tiles + each - 1) / each;
 }
 
+int64_t mrc_fused_kept_rows(int64_t m)
+{
+    return (m + 15) / 16 * 16;
+}
+
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
 static __global__ void pack_half(mercer_matrix x, const double *origin, double unit, double scale, int64_t ld,

@@ -51,6 +51,16 @@ cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double 
 typedef enum mrc_cuda_arithmetic { MRC_CUDA_F32, MRC_CUDA_F64, MRC_CUDA_BYTES } mrc_cuda_arithmetic;
 
 /*
+ * Float rows that are long enough for it are products of halves on tensor cores: a f = high + low, f a power of two for
+ * each row. high lies in the first half of a row of 2 width halves, low in the second: as many bytes as width floats.
+ * sums (rows) then gets 1 / f. `features`: of the points, padded or not.
+ */
+static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
+{
+    return arithmetic == MRC_CUDA_F32 && (features + 15) / 16 * 16 >= 64;
+}
+
+/*
  * rows (rows, width) = x - origin (NULL: 0) in the arithmetic, zeros behind the last column; norms (rows) = |row|^2.
  * Bytes lose 128 instead and become signed; sums (rows) then gets the sum of each row.
  */

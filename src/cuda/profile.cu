@@ -16,7 +16,7 @@
 /* What one thread needs to know, by value. */
 struct profile {
     mercer_kernel kernel;
-    bool on_distance, angular, wide, bytes, in_float;
+    bool on_distance, angular, wide, bytes, in_float, split;
     float scale; /* of the float forms: argument of exp2 or exp over r or s */
     mercer_matrix x, z, values;
     const double *x_norms, *z_norms, *x_sums, *z_sums;
@@ -97,6 +97,13 @@ static __device__ double exact_inner(const profile &p, int64_t i, int64_t j)
     return of_inner(p.kernel, dot, xx, zz);
 }
 
+/* The product of packed rows, in the units of the points. */
+template <typename Dot> static __device__ double dot_of(const profile &p, int64_t i, int64_t j)
+{
+    double dot = (double)((const Dot *)p.dots)[i * p.dots_ld + j];
+    return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* powers of two */
+}
+
 static __device__ double sqdist(const profile &p, int64_t i, int64_t j, double dot)
 {
     double all = p.x_norms[i] + p.z_norms[j], s = all - 2 * dot;
@@ -134,7 +141,7 @@ template <typename Dot> static __global__ void fill(profile p)
     int64_t all = p.values.rows * p.values.cols;
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < all; at += (int64_t)gridDim.x * blockDim.x) {
         int64_t i = at / p.values.cols, j = at % p.values.cols;
-        double dot = (double)((const Dot *)p.dots)[i * p.dots_ld + j];
+        double dot = dot_of<Dot>(p, i, j);
         if (p.on_distance)
             distance_value(p, i, j, dot);
         else
@@ -169,6 +176,7 @@ static profile profile_for(const mrc_profile_job *job)
                  wide,
                  bytes,
                  job->values.dtype == MERCER_F32 && !wide && scale > 0 && moderate(job->kernel.bandwidth),
+                 mrc_splits(job->arithmetic, job->x.cols) != 0,
                  scale,
                  job->x,
                  job->z,
@@ -206,7 +214,7 @@ static __global__ void find_nearest(profile p, int64_t rows, int64_t cols, int64
     double top = INFINITY;
     int64_t at = INT64_MAX;
     for (int64_t j = lane; j < cols; j += 32) {
-        double s = sqdist(p, i, j, (double)((const Dot *)p.dots)[i * p.dots_ld + j]);
+        double s = sqdist(p, i, j, dot_of<Dot>(p, i, j));
         if (s < top || at == INT64_MAX) top = s, at = first + j;
     }
     for (int step = 16; step > 0; step /= 2) {

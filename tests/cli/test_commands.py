@@ -160,6 +160,18 @@ class Train(Case):
         found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--center-method", "file:c.npy", "-o", "m")
         self.assertEqual(found["centers"], 12)
 
+    def test_augmented_centers(self):
+        """More centers than rows, drawn from the augmented stream: other samples than the rows, the same for one seed."""
+        same = ["train", "--synth", "digits", "--rows", "100", "--centers", "150", "--center-method", "augmented", "--epochs", "1"]
+        for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+            found = self.answer(*same, "--augment", "shift:pixels=1", "--seed", seed, "-o", name)
+            self.assertEqual((found["centers"], header(self.path(name))["centers"]["shape"]), (150, [150, 784]))
+        models = [open(self.path(name), "rb").read() for name in "abc"]
+        self.assertEqual(models[0], models[1])
+        self.assertNotEqual(models[0], models[2])
+        self.bad(2, "--augment", *same, "-o", "m")
+        self.bad(2, "--center-type", *same, "--augment", "shift:pixels=1", "--center-type", "f32", "-o", "m")
+
     def test_patience_and_types(self):
         self.make_npy(200)
         found = self.answer(

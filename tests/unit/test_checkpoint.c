@@ -169,6 +169,21 @@ static void test_judges(void **state)
 }
 
 /* Early stopping: the best weights, and how long ago they were, are part of the state. */
+/* So little memory that conjugate gradients do without a factor of K(Z,Z). */
+static void test_without_factor(void **state)
+{
+    (void)state;
+    task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 1600, .p = 1500, .d = 4, .c = 2}, 1, MERCER_F32);
+    mercer_train_options options = options_for("cg");
+    options.epochs = 4, options.memory = 36 << 20;
+    run_result once = run_until(&self, options, 2, false, 0, false);
+    assert_non_null(strstr(once.report.plan.text, "polynomial"));
+    assert_that(once.report.peak_bytes <= options.memory, "%lld bytes", (long long)once.report.peak_bytes);
+    free(once.weights.a);
+    check_solver(&self, options, 7, "cg without a factor");
+    task_close(&self);
+}
+
 static void test_validation(void **state)
 {
     (void)state;
@@ -270,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_centers_are_samples),
         cmocka_unit_test(test_projectors_and_caches),
         cmocka_unit_test(test_judges),
+        cmocka_unit_test(test_without_factor),
         cmocka_unit_test(test_validation),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_spectrum),

@@ -105,7 +105,7 @@ static void test_kept(void **state)
             assert_succeeds(gpu, backend->ops->pack_rows(backend, packed, 0, &top));
             pair.packed_z = packed;
         }
-        mrc_kept kept = {.bytes = (int64_t)M * 1024 * 2 * (v / 4) / 2};
+        mrc_kept kept = {.bytes = (int64_t)304 * 1024 * 2 * (v / 4) / 2}; /* whole tiles: 16 rows, 256 centers */
         assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
         assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
         int64_t expected[] = {0, 512, P};

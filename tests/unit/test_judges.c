@@ -288,6 +288,24 @@ static void test_objective(void **state)
     free_problem(&data);
 }
 
+/*
+ * How far a fit of test_singular may be off, relative to the best one or, if that is 0, to 1.
+ *
+ * direct, equal centers: with the jitter r (relative to the mean diagonals, taken as 1 and n / p) the second of them
+ * has the pivot sqrt(r), so its row of B is sqrt(r) k(x) with errors of eps / sqrt(r): a feature that only rounding
+ * makes differ from the first one's, of energy n eps^2 / r. The jitter r n / p of G shrinks its use to p (eps / r)^2,
+ * and of the residual it finds the n-th part: the fit rises by 2 p (eps / r)^2 / n of itself, and 4 times that for the
+ * draw. With r = 16 eps p this is 1 / (32 p n).
+ *
+ * Fewer samples than centers: the labels are met but for jitter (or tolerance) times condition, below 1e-12 times 1e4,
+ * squared. cg, equal centers: the usual.
+ */
+static double singular_bound(int variant, int judge, double jitter)
+{
+    if (variant) return 1e-16;
+    return judge == 1 ? 1e-12 : 8 * P * pow(2 * UNIT / jitter, 2) / N;
+}
+
 /* Coinciding centers, fewer samples than centers: a jitter is reported, and the fit is as good as can be. */
 static void test_singular(void **state)
 {
@@ -309,10 +327,9 @@ static void test_singular(void **state)
             open_bench(&self, &data, 1, MERCER_F64, false);
             assert_succeeds(&self.context, judges[k].call(&self.judge, &self.alpha));
             assert_succeeds(&self.context, mrc_objective(&self.judge, &self.alpha, &fit, &unused));
-            /* Along the direction that only the jitter (about 1e-13) decides, rounding moves alpha by eps / jitter of itself, and
-               the fit by some 1e-8, up or down. */
-            assert_that(fabs(fit - (variant ? 0 : best)) <= 1e-7 * scale, "%s, variant %d: fit %.17g, best %.17g",
-                        judges[k].name, variant, fit, best);
+            double limit = singular_bound(variant, k, self.judge.jitter);
+            assert_that(fabs(fit - (variant ? 0 : best)) <= limit * scale,
+                        "%s, variant %d: fit %.17g, best %.17g, bound %g", judges[k].name, variant, fit, best, limit);
             assert_true(k == 1 || self.judge.jitter > 0);
             close_bench(&self);
         }
@@ -336,8 +353,8 @@ static void test_bytes(void **state)
         int64_t before = self.context.bytes_peak = self.context.bytes_now;
         assert_succeeds(&self.context, call(&self.judge, &self.alpha));
         int64_t held = self.context.bytes_peak - before;
-        int64_t said =
-            variant < 2 ? mrc_judge_direct_bytes(96, C, BATCH) : mrc_judge_cg_bytes(96, C, BATCH, data.lambda);
+        mrc_cg_size size = {.p = 96, .c = C, .batch = BATCH, .lambda = data.lambda};
+        int64_t said = variant < 2 ? mrc_judge_direct_bytes(96, C, BATCH) : mrc_judge_cg_bytes(&size);
         assert_that(held <= said && (double)held >= 0.95 * (double)said, "%s: %lld held, %lld said",
                     judges[variant / 2].name, (long long)held, (long long)said);
         close_bench(&self);

@@ -13,8 +13,8 @@ static void measure_on(mercer_context *context)
             mercer_kernel kernel;
             mercer_speed speed = {.struct_size = sizeof speed};
             mercer_shape shape = {.struct_size = sizeof shape,
-                                  .samples = 200,
-                                  .centers = 1300, /* more than the pattern of random rows */
+                                  .samples = 32,
+                                  .centers = 1104, /* more than the pattern of random rows */
                                   .features = 48,
                                   .outputs = outputs,
                                   .points = types[t]};

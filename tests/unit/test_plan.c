@@ -3,6 +3,7 @@
 #include "support/training.h"
 
 #include "algo/plan.h"
+#include "algo/roughness.h"
 #include "backend/backend.h"
 
 /* A plan for sizes that need not exist: the planner itself, without a model. */
@@ -52,6 +53,72 @@ static void test_choices(void **state)
     options.solver = NULL;
     assert_fails(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options), MERCER_ERROR_MEMORY, "memory");
     assert_fails(context, plan_for(&plan, (sizes){0, 10, 1, 1}, &options), MERCER_ERROR_SHAPE, "sample");
+}
+
+/* How conjugate gradients are preconditioned, and what they keep: by size, roughness and memory. */
+static void test_preconditioner(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for("cg");
+    options.memory = 8 * GIB;
+    mrc_plan_request request = request_for((sizes){60000, 10000, 784, 10}, &options);
+    request.roughness = 0.5;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis > 0 && plan.deflation.stored == MERCER_F16);
+    assert_true(plan.shown.cache_data == MRC_CACHE_HALF && plan.shown.batch < MRC_READ_ROWS);
+    assert_non_null(strstr(plan.shown.text, "polynomial"));
+    int64_t deflated = plan.shown.bytes;
+    options.lambda = 1e-3; /* a ridge is a product with K(Z,Z) itself */
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis > 0 && plan.deflation.stored == MERCER_F32);
+    options.lambda = 0;
+    request.roughness = 0.1; /* small eigenvalues matter: exact, in float */
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis == 0 && plan.shown.cache_data == 1 && plan.shown.bytes > deflated);
+    assert_null(strstr(plan.shown.text, "polynomial"));
+    options.memory = GIB; /* the factor takes 0.75 GiB of it */
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis > 0);
+    options.memory = 8 * GIB;
+    request = request_for((sizes){60000, 2000, 784, 10}, &options);
+    request.roughness = 0.5; /* a small factor is cheap */
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis == 0 && plan.shown.cache_data == MRC_CACHE_HALF);
+    request.n = 5000; /* and a small cache fast */
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.shown.cache_data == 1);
+}
+
+/* 0 where the centers tell each other, 1 where they are strangers. */
+static void test_roughness(void **state)
+{
+    (void)state;
+    mercer_matrix z = data_matrix(1200, 5, 0, MERCER_F32);
+    data_fill_normal(&z, (mrc_stream){17, 1}, 0, 1);
+    const char *const specs[] = {"gaussian:bandwidth=20", "laplace:bandwidth=20", "laplace:bandwidth=1",
+                                 "laplace:bandwidth=0.01"};
+    double before = -1, value;
+    mrc_comm *comm;
+    assert_succeeds(context, mrc_comm_create_self(&comm, context));
+    for (int i = 0; i < 4; i++) {
+        mercer_kernel kernel;
+        assert_succeeds(context, mercer_kernel_parse(context, &kernel, specs[i]));
+        assert_succeeds(context, mrc_roughness(context->backend, comm, &kernel, &z, z.rows, NULL, &value));
+        assert_that(value > before && value <= 1, "%s: %g after %g", specs[i], value, before);
+        before = value;
+    }
+    assert_true(before > 0.99);
+    for (int64_t i = 0; i < z.rows; i++) memcpy(mrc_row(&z, i), mrc_row(&z, 0), 5 * sizeof(float));
+    mercer_kernel kernel;
+    assert_succeeds(context, mercer_kernel_parse(context, &kernel, specs[2]));
+    assert_succeeds(context, mrc_roughness(context->backend, comm, &kernel, &z, z.rows, NULL, &value));
+    assert_that(value < 1e-6, "equal centers: %g", value);
+    z.rows = 1;
+    assert_succeeds(context, mrc_roughness(context->backend, comm, &kernel, &z, z.rows, NULL, &value));
+    assert_true(value == 0);
+    mrc_comm_free(comm);
+    free(z.data);
 }
 
 /* Given options are taken as they are, and every choice is in the text. */
@@ -348,6 +415,8 @@ static void test_half_trains_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_preconditioner),
+        cmocka_unit_test(test_roughness),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_budgets),

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this machine can do, for comparison with what products and trainings reach, on one thread and on all:
+ *
+ *   micro-kernels     products of panels that lie in the first-level cache: f32, f64 (GFLOP/s) and u8 (GOP/s)
+ *   kernel values     squared distances and the Laplace function on a tile in cache (million values/s): f32 and f64
+ *   copy, read        a buffer of 256 MB (GB/s; a copy counts the bytes it reads and those it writes)
+ *   fused             Y = K(X, Z) W as a whole (GFLOP/s, u8: GOP/s): how it scales
+ */
+#include "bench.h"
+
+#include "core/cpuinfo.h"
+#include "core/parallel.h"
+#include "cpu/ukernels.h"
+
+enum {
+    DEPTH = 128,
+    AREA = 16384,
+    ROUNDS = 1000,
+    SHARES = 8,
+    TILE = 240 * 32,
+    BUFFER_BYTES = 256 << 20,
+    PIECES = 64,
+    M = 2048,
+    P = 4096,
+    D = 784,
+    C = 10
+};
+
+typedef struct job {
+    mrc_ukernels uk;
+    float *a, *b;    /* AREA floats of each worker: packed panels or tiles, and results or norms */
+    char *from, *to; /* (BUFFER_BYTES) */
+    int64_t *read;   /* (PIECES) so that reading has a result */
+    mercer_context *context;
+    mercer_kernel kernel;
+    mercer_matrix x, z, w, y;
+    int threads;
+    mrc_work work;
+    int64_t pieces;
+} job;
+
+static void dot_f32(void *argument, int64_t piece, int worker)
+{
+    (void)piece;
+    job *self = argument;
+    float *a = self->a + (int64_t)worker * AREA, *c = self->b + (int64_t)worker * AREA;
+    for (int i = 0; i < ROUNDS; i++) self->uk.gemm_f32(DEPTH, a, a + (int64_t)DEPTH * self->uk.mr_f32, c);
+}
+
+static void dot_f64(void *argument, int64_t piece, int worker)
+{
+    (void)piece;
+    job *self = argument;
+    double *a = (double *)(void *)(self->a + (int64_t)worker * AREA);
+    double *c = (double *)(void *)(self->b + (int64_t)worker * AREA);
+    for (int i = 0; i < ROUNDS; i++) self->uk.gemm_f64(DEPTH / 2, a, a + (int64_t)DEPTH / 2 * self->uk.mr_f64, c);
+}
+
+static void dot_u8(void *argument, int64_t piece, int worker)
+{
+    (void)piece;
+    job *self = argument;
+    float *a = self->a + (int64_t)worker * AREA;
+    int32_t *c = (int32_t *)(void *)(self->b + (int64_t)worker * AREA), *start = c + AREA / 2;
+    for (int i = 0; i < ROUNDS; i++) self->uk.dot_u8(DEPTH, a, a + (int64_t)DEPTH * self->uk.mr_u8, start, c);
+}
+
+/* Values become products again: what they are does not matter, and they stay between 0 and 1. */
+static void values_f32(void *argument, int64_t piece, int worker)
+{
+    (void)piece;
+    job *self = argument;
+    float *tile = self->a + (int64_t)worker * AREA, *norms = self->b + (int64_t)worker * AREA;
+    const mrc_map map = {.kind = MRC_MAP_LAPLACE, .a = -0.1f};
+    for (int i = 0; i < ROUNDS / 10; i++) {
+        self->uk.panel->sqdist_f32(TILE / self->uk.nr_f32, self->uk.nr_f32, tile, norms, norms, 0);
+        self->uk.panel->map_f32(&map, TILE, tile);
+    }
+}
+
+static void values_f64(void *argument, int64_t piece, int worker)
+{
+    (void)piece;
+    job *self = argument;
+    double *tile = (double *)(void *)(self->a + (int64_t)worker * AREA);
+    double *norms = (double *)(void *)(self->b + (int64_t)worker * AREA);
+    const mrc_wide_map map = {.kind = MRC_MAP_LAPLACE, .a = -0.1};
+    for (int i = 0; i < ROUNDS / 10; i++) {
+        self->uk.panel->sqdist_f64(TILE / self->uk.nr_f64, self->uk.nr_f64, tile, norms, norms, 0);
+        self->uk.panel->map_f64(&map, TILE, tile);
+    }
+}
+
+static void copy(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    job *self = argument;
+    const int64_t bytes = BUFFER_BYTES / PIECES;
+    memcpy(self->to + piece * bytes, self->from + piece * bytes, (size_t)bytes);
+}
+
+/* Squared norms of long rows of bytes: nothing but reading takes time. */
+static void read_all(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    job *self = argument;
+    const int64_t bytes = BUFFER_BYTES / PIECES, row = 16384;
+    const uint8_t *at = (const uint8_t *)self->from + piece * bytes;
+    self->read[piece] = 0;
+    for (int64_t done = 0; done < bytes; done += row)
+        self->read[piece] += self->uk.panel->inner_u8(row, at + done, at + done);
+}
+
+static void run_pieces(void *argument)
+{
+    job *self = argument;
+    mrc_parallel_for(self->threads, self->pieces, self->work, self);
+}
+
+static void run_fused(void *argument)
+{
+    job *self = argument;
+    if (mercer_kernel_matmul(self->context, &self->y, &self->kernel, &self->x, &self->z, &self->w) != MERCER_OK)
+        exit(1);
+}
+
+static void report(const bench_options *options, const char *name, const char *unit, int threads, double amount,
+                   bench_times times, double alone)
+{
+    double rate = amount / times.median;
+    if (options->json)
+        printf("{\"bench\": \"ceilings\", \"case\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\", \"isa\": \"%s\", "
+               "\"threads\": %d, \"best\": %.5g, \"rate\": %.5g, \"speed_up\": %.4g}\n",
+               name, unit, mercer_version(), mrc_isa_name(mrc_isa_best()), threads, amount / times.best, rate,
+               rate / alone);
+    else
+        printf("%-28s %8d %12.1f %12.1f  %-18s %8.2f\n", name, threads, amount / times.best, rate, unit, rate / alone);
+    fflush(stdout);
+}
+
+/* One case on one thread and on all. */
+static void run_both(job *self, const bench_options *options, const char *name, const char *unit, mrc_work work,
+                     double amount_each, bool in_memory)
+{
+    if (options->filter && !strstr(name, options->filter)) return;
+    int all = options->threads ? options->threads : mrc_processors();
+    double alone = 0;
+    self->work = work;
+    for (int threads = 1; threads <= all; threads += all > 1 ? all - 1 : 1) {
+        self->threads = threads;
+        self->pieces = in_memory ? PIECES : SHARES * threads; /* several, so that a disturbed thread gets fewer */
+        bench_times times = bench_time(run_pieces, self, options->repeats);
+        double amount = amount_each * (double)self->pieces;
+        if (threads == 1) alone = amount / times.median;
+        report(options, name, unit, threads, amount, times, alone);
+    }
+}
+
+static bool run_products(job *self, const bench_options *options, const char *name, mercer_dtype dtype)
+{
+    if (options->filter && !strstr(name, options->filter)) return true;
+    int all = options->threads ? options->threads : mrc_processors();
+    int64_t m = options->quick ? 64 : M, p = options->quick ? 512 : P;
+    double alone = 0;
+    size_t row = D * (dtype == MERCER_U8 ? 1 : sizeof(float));
+    self->x = mercer_matrix_view(self->from, m, D, dtype);
+    self->z = mercer_matrix_view(self->from + (size_t)m * row, p, D, dtype);
+    self->w = mercer_matrix_view(self->from, p, C, MERCER_F32),
+    self->y = mercer_matrix_view(self->to, m, C, MERCER_F32);
+    if (mercer_kernel_parse(NULL, &self->kernel,
+                            dtype == MERCER_U8 ? "laplace:bandwidth=2550" : "laplace:bandwidth=10") != MERCER_OK)
+        return false;
+    for (int threads = 1; threads <= all; threads += all > 1 ? all - 1 : 1) {
+        mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+        with.threads = threads;
+        if (mercer_context_create(&self->context, &with) != MERCER_OK) return false;
+        bench_times times = bench_time(run_fused, self, options->repeats);
+        double amount = 2e-9 * (double)m * (double)p * (D + C);
+        if (threads == 1) alone = amount / times.median;
+        report(options, name, dtype == MERCER_U8 ? "GOP/s" : "GFLOP/s", threads, amount, times, alone);
+        mercer_context_free(self->context);
+    }
+    return true;
+}
+
+static bool prepare(job *self, const bench_options *options)
+{
+    int all = options->threads ? options->threads : mrc_processors();
+    uint64_t state = 1;
+    void *pieces[4] = {NULL};
+    size_t area = (size_t)all * AREA * sizeof(float), sizes[4] = {area, area, BUFFER_BYTES, BUFFER_BYTES};
+    for (int i = 0; i < 4; i++) {
+        if (posix_memalign(&pieces[i], 64, sizes[i])) return false;
+        memset(pieces[i], 0, sizes[i]);
+    }
+    self->a = pieces[0], self->b = pieces[1], self->from = pieces[2], self->to = pieces[3];
+    self->uk = mrc_ukernels_for(mrc_isa_best());
+    self->read = calloc(PIECES, sizeof *self->read);
+    float *points = pieces[2];
+    for (int64_t i = 0; i < (int64_t)(M + P) * D; i++) points[i] = (float)bench_random(&state);
+    return self->read != NULL;
+}
+
+int main(int argc, char **argv)
+{
+    bench_options options;
+    int leave = bench_read_options(argc, argv, &options);
+    if (leave >= 0) return leave;
+    job self = {0};
+    if (!prepare(&self, &options)) return fprintf(stderr, "bench_ceilings: not enough memory\n"), 1;
+    const mrc_ukernels *uk = &self.uk;
+    double rounds = 2e-9 * ROUNDS * DEPTH, f32 = rounds * uk->mr_f32 * uk->nr_f32,
+           f64 = rounds / 2 * uk->mr_f64 * uk->nr_f64,
+           u8 = rounds * (uk->group_u8 == 2 ? 2 : 4) * uk->mr_u8 * uk->nr_u8, values = 1e-7 * ROUNDS * TILE;
+    if (!options.json)
+        printf("%-28s %8s %12s %12s  %-18s %8s\n", "ceilings", "threads", "best", "median", "unit", "speed-up");
+    run_both(&self, &options, "micro-kernel f32", "GFLOP/s", dot_f32, f32, false);
+    run_both(&self, &options, "micro-kernel f64", "GFLOP/s", dot_f64, f64, false);
+    run_both(&self, &options, "micro-kernel u8", "GOP/s", dot_u8, u8, false);
+    run_both(&self, &options, "laplace values f32", "million/s", values_f32, values, false);
+    run_both(&self, &options, "laplace values f64", "million/s", values_f64, values, false);
+    run_both(&self, &options, "copy", "GB/s", copy, 2e-9 * BUFFER_BYTES / PIECES, true);
+    run_both(&self, &options, "read", "GB/s", read_all, 1e-9 * BUFFER_BYTES / PIECES, true);
+    bool good = run_products(&self, &options, "fused f32 d=784", MERCER_F32) &&
+                run_products(&self, &options, "fused u8 d=784", MERCER_U8);
+    free(self.a), free(self.b), free(self.from), free(self.to), free(self.read);
+    return good ? 0 : 1;
+}

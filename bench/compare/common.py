@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What comparisons share: MNIST as NumPy arrays, trainings by Mercer's own programs, and one line of output for people or as JSON."""
+import argparse
+import gzip
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+
+def options_of(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--filter", default="", help="only cases whose name contains it")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder that holds mnist/ (default: MERCER_DATA)")
+    return parser.parse_args()
+
+
+def missing(program, packages, data):
+    """Says what is not here; True if something is not."""
+    absent = [name for name in packages if importlib.util.find_spec(name) is None]
+    if absent:
+        print(f"{program}: left out, {' and '.join(absent)} not found; `tools/setup compare` gets them", file=sys.stderr)
+    elif not data:
+        print(f"{program}: left out, MERCER_DATA is not set", file=sys.stderr)
+    return bool(absent or not data)
+
+
+def load_mnist(folder, part):
+    """Pixels (n, 784) and labels (n), both uint8."""
+    import numpy as np
+
+    arrays = []
+    for kind, skip in (("images-idx3", 16), ("labels-idx1", 8)):
+        with gzip.open(os.path.join(folder, "mnist", f"{part}-{kind}-ubyte.gz")) as file:
+            arrays.append(np.frombuffer(file.read(), dtype=np.uint8, offset=skip))
+    return arrays[0].reshape(len(arrays[1]), -1), arrays[1]
+
+
+def mercer_train(options, *arguments):
+    """Seconds of a training by `mercer train` on MNIST, as it reports them without validation; its test accuracy; its plan."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [os.path.join(options.build, "mercer"), "train", "--data", os.path.join(options.data, "mnist"), "--json", "-q"]
+        command += [*map(str, arguments), "-o", os.path.join(scratch, "model.safetensors")]
+        summary = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    return summary["seconds"] - summary["phases"]["validation"], 100 * summary["accuracy"], summary["plan"]
+
+
+def mercer_case(options, name):
+    """A case of bench_train, as its JSON line."""
+    command = [os.path.join(options.build, "bench", "bench_train"), "--json", "--filter", name]
+    environment = {**os.environ, "MERCER_DATA": options.data}
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout.splitlines()
+    return json.loads(lines[0])
+
+
+def report(options, entry, columns):
+    """One line; columns are (name, format) pairs for people."""
+    if options.json:
+        print(json.dumps({name: round(value, 4) if isinstance(value, float) else value for name, value in entry.items()}), flush=True)
+    else:
+        print(" ".join(format(entry[name] if entry[name] is not None else "", form if entry[name] is not None else ">8")
+                       for name, form in columns), flush=True)
