@@ -46,7 +46,7 @@ ENUMS = {
         "MERCER_LOG_DEBUG": 4,
     },
     "mercer_dtype": {"MERCER_F64": 1, "MERCER_F32": 2, "MERCER_F16": 3, "MERCER_U8": 4},
-    "mercer_memory": {"MERCER_HOST": 0},
+    "mercer_memory": {"MERCER_HOST": 0, "MERCER_CUDA": 1},
     "mercer_kernel_id": {
         "MERCER_KERNEL_LAPLACE": 1,
         "MERCER_KERNEL_GAUSSIAN": 2,
@@ -100,6 +100,7 @@ class mercer_context_options(C.Structure):
         ("log", mercer_log_sink),
         ("log_user", _any),
         ("log_level", _int),
+        ("arithmetic", _text),
     ]
 
 
