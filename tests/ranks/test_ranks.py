@@ -111,7 +111,8 @@ class Ranks(Case):
 class SameBytes(Ranks):
     def test_every_solver(self):
         order = [2, 3, 4, 8, 1]
-        for number, name in enumerate(TRAININGS):
+        names = [name for name in TRAININGS if LONG or name not in ("rpcholesky", "balanced", "standardise")]
+        for number, name in enumerate(names):
             wanted = self.alone(*DIGITS, *TRAININGS[name])
             for ranks in order if LONG else [8 if name == "few" else order[number % 3]]:
                 self.same(name, ranks, wanted)
