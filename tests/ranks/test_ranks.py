@@ -237,28 +237,28 @@ class Faults(Ranks):
                 os.kill(ranks[victim], with_signal)
             except ProcessLookupError:
                 hit = False
-        recovers = "--enable-recovery" in flags
-        while process.poll() is None and (self.ranks_of() or not recovers) and time.monotonic() < began + (DEADLINE + 15) * SLOW:
+        if not hit:
+            process.communicate(timeout=60 * SLOW)
+            return False
+        while self.ranks_of() and time.monotonic() < began + (DEADLINE + 15) * SLOW:
             time.sleep(0.05)
-        left = self.ranks_of() if process.poll() is None else {}
+        took, left = time.monotonic() - began, self.ranks_of()
         for pid in left.values():
             os.kill(pid, signal.SIGKILL)
-        if recovers and process.poll() is None:
-            time.sleep(0.5)
-            process.kill()  # in this mode mpirun itself may wait for ever; the ranks are what counts
-        _, err = process.communicate(timeout=30)
-        self.assertEqual(left, {}, "the job did not end: %s" % err.decode())
-        took, text = time.monotonic() - began, err.decode()
-        limit = time.monotonic() + 3  # what mpirun has killed may take a moment to be gone
-        while self.ranks_of() and time.monotonic() < limit:
-            time.sleep(0.05)
-        self.assertEqual(self.ranks_of(), {}, "ranks are left behind")
+        try:
+            _, err = process.communicate(timeout=3)
+        except subprocess.TimeoutExpired:
+            # mpirun 4.1 may hang, or crash, when ranks end while they join: it is the ranks that count.
+            process.kill()
+            _, err = process.communicate()
+        text = err.decode()
+        self.assertEqual(left, {}, "the job did not end: " + text)
         if process.returncode == 0:
-            hit = False  # it was through already
-        elif hit:
-            self.assertLess(took, (DEADLINE + 8) * SLOW, text)
-            self.judge(with_signal, victim, process.returncode, text, recovers)
-        return hit
+            return False  # it was through already
+        self.assertLess(took, (DEADLINE + 8) * SLOW, text)
+        if process.returncode > 0:
+            self.judge(with_signal, victim, process.returncode, text, "--enable-recovery" in flags)
+        return True
 
     def wait_for_folder(self, process):
         limit = time.monotonic() + 30 * SLOW
@@ -270,7 +270,7 @@ class Faults(Ranks):
             # Our own ranks have noticed. (mpirun --enable-recovery reports the code of some rank, the killed one's too.)
             if not recovers:
                 self.assertEqual(code, 76, text)
-            if recovers and "did not find each other" in text:
+            if "did not find each other" in text:
                 return  # it was hit before the ranks knew each other
             if "died or stopped" in text:
                 self.assertRegex(text, r"rank %d (\(.*\) )?has died or stopped" % victim)
