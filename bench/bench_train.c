@@ -357,15 +357,9 @@ static int run_tabular(mercer_context *context, const bench_options *options)
 int main(int argc, char **argv)
 {
     bench_options options;
-    int leave = bench_read_options(argc, argv, &options);
-    if (leave >= 0) return leave;
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
-    with.threads = options.threads;
     mercer_context *context;
-    if (mercer_context_create(&context, &with) != MERCER_OK) {
-        fprintf(stderr, "%s\n", mercer_last_error(NULL));
-        return 1;
-    }
+    int leave = bench_open(argc, argv, &options, &context);
+    if (leave >= 0) return leave;
     if (!options.json)
         printf("%-20s %-4s %-6s %4s %8s %8s %8s %8s %8s %10s %9s %7s %7s %7s\n", "train", "", "", "ep.", "s", "set-up",
                "forward", "gradient", "project", "loss", "test err", "plan MB", "peak", "rss");
