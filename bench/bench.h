@@ -94,6 +94,18 @@ static inline int bench_read_options(int argc, char **argv, bench_options *optio
     return -1;
 }
 
+/* The options of the command line and a context with them; -1, or what main returns. */
+static inline int bench_open(int argc, char **argv, bench_options *options, mercer_context **context)
+{
+    int leave = bench_read_options(argc, argv, options);
+    if (leave >= 0) return leave;
+    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+    with.threads = options->threads;
+    if (mercer_context_create(context, &with) == MERCER_OK) return -1;
+    fprintf(stderr, "%s: %s\n", argv[0], mercer_last_error(NULL));
+    return 1;
+}
+
 /* Deterministic values in [0, 1): a linear congruential generator is enough to fill buffers. */
 static inline double bench_random(uint64_t *state)
 {

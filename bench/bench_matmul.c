@@ -279,15 +279,9 @@ int main(int argc, char **argv)
     static const mercer_dtype dtypes[] = {MERCER_F32, MERCER_U8, MERCER_F64};
     static const int64_t dimensions[] = {4, 16, 64, 784, 3072};
     bench_options options;
-    int leave = bench_read_options(argc, argv, &options);
-    if (leave >= 0) return leave;
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
-    with.threads = options.threads;
     mercer_context *context;
-    if (mercer_context_create(&context, &with) != MERCER_OK) {
-        fprintf(stderr, "%s\n", mercer_last_error(NULL));
-        return 1;
-    }
+    int leave = bench_open(argc, argv, &options, &context);
+    if (leave >= 0) return leave;
     if (openblas_set_num_threads && options.threads > 0) openblas_set_num_threads(options.threads);
     if (!options.json)
         printf("%-16s %6s %6s %10s %10s %10s %9s %9s %8s %9s\n", "Y = K(X, Z) W", "m", "p", "fused ms", "gemm ms",

@@ -99,12 +99,9 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
 int main(int argc, char **argv)
 {
     bench_options options;
-    int leave = bench_read_options(argc, argv, &options);
-    if (leave >= 0) return leave;
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
-    with.threads = options.threads;
     mercer_context *context;
-    if (mercer_context_create(&context, &with) != MERCER_OK) return fprintf(stderr, "%s\n", mercer_last_error(NULL)), 1;
+    int leave = bench_open(argc, argv, &options, &context);
+    if (leave >= 0) return leave;
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (options.filter && !strstr(cases[i].name, options.filter)) continue;

@@ -135,15 +135,9 @@ static bool run_case(mercer_context *context, const bench_options *options, benc
 int main(int argc, char **argv)
 {
     bench_options options;
-    int leave = bench_read_options(argc, argv, &options);
-    if (leave >= 0) return leave;
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
-    with.threads = options.threads;
     mercer_context *context;
-    if (mercer_context_create(&context, &with) != MERCER_OK) {
-        fprintf(stderr, "%s\n", mercer_last_error(NULL));
-        return 1;
-    }
+    int leave = bench_open(argc, argv, &options, &context);
+    if (leave >= 0) return leave;
     if (!options.json)
         printf("%-24s %6s %6s %9s %9s %8s %9s\n", "predict", "rows", "p", "best ms", "median ms", "GB/s", "copy ms");
     int failed = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Errors and talk on stderr: one line each, whatever a file's name holds. */
+#include "options.h"
 #include "ranks.h"
 
 #include <stdarg.h>
@@ -99,8 +100,13 @@ int cli_context(const cli_values *v, mercer_context **out)
     if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
     if (cli_integer(v, "threads") > 4096)
         return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
+    const char *device = cli_text(v, "device");
+    int numbered =
+        strncmp(device, "cuda:", 5) == 0 && device[5] != 0 && strspn(device + 5, "0123456789") == strlen(device + 5);
+    if (!numbered && !cli_has_word("cpu|cuda|auto|reference", device))
+        return cli_error(CLI_USAGE, "--device: '%s' is none of cpu, cuda, cuda:N, auto, reference", device);
     options.threads = (int)cli_integer(v, "threads");
-    options.backend = cli_text(v, "device");
+    options.backend = device;
     options.arithmetic = cli_text(v, "arithmetic");
     mercer_status status = mercer_context_create(out, &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);

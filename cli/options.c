@@ -189,9 +189,9 @@ const cli_option cli_options[] = {
 
     {"threads", NULL, 't', CLI_INTEGER, "N", "auto", "auto", "MERCER_THREADS", COMPUTES, 0, "General",
      "threads to use; auto: one for each processor. The result does not depend on it"},
-    {"device", NULL, 0, CLI_CHOICE, "NAME", "cpu|cuda|cuda:0|cuda:1|cuda:2|cuda:3|auto|reference", "cpu", "MERCER_DEVICE",
-     COMPUTES, 0, "General",
-     "where to compute: cuda, a GPU; auto, a GPU if there is one; reference, plain loops in double, slow, to judge by"},
+    {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES, 0, "General",
+     "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one; reference, plain loops in double, slow, "
+     "to judge by"},
     {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0, "General",
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",

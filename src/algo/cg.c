@@ -9,7 +9,7 @@
  *
  * The step length minimises J along d and beta makes the new direction conjugate to the last, whatever rounding did
  * before; in exact arithmetic they are the usual ones. Now and then the pass also carries alpha (d and alpha side by
- * side, the kernel values are shared) and replaces r and J by their true values: after 2 steps, 4, 8, then every 16.
+ * side, the kernel values are shared) and replaces r and J by their true values: after 4 steps, 8, then every 16.
  * If the true residual is more than twice the recurrence's, that was too late: back to half the distance, with d = z.
  *
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
@@ -33,7 +33,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FIRST_REFRESH = 2, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
+enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 
 static const double NO_GAIN = 1e-6; /* relative change of J that does not count as progress */
 

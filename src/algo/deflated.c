@@ -227,14 +227,15 @@ static mercer_status subtract_columns(mrc_deflated *self, const mercer_matrix *x
     return MERCER_OK;
 }
 
-/* One step of Lanczos for every column: t the vectors, o the ones before; alpha, beta (c) get what T has there. */
-static mercer_status lanczos_step(mrc_deflated *self, const double *before, double *alpha, double *beta, double *sums)
+/* One step of Lanczos for every column: t the vectors, o the ones before; alpha, beta (c) get what T has there, and
+   beta of the step before stands in front of it. */
+static mercer_status lanczos_step(mrc_deflated *self, bool first, double *alpha, double *beta, double *sums)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
     int64_t c = self->t.cols;
     MRC_TRY(times_rest(self));
-    if (before) MRC_TRY(subtract_columns(self, &self->n, before, &self->o));
+    if (!first) MRC_TRY(subtract_columns(self, &self->n, beta - c, &self->o));
     MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->n, alpha));
     MRC_TRY(subtract_columns(self, &self->n, alpha, &self->t));
     MRC_TRY(mrc_centers_column_dots(centers, &self->n, &self->n, beta));
@@ -271,8 +272,7 @@ static mercer_status find_ends(mrc_deflated *self, const double *theta, double *
     int64_t c = self->t.cols;
     double *alpha = room, *beta = alpha + LANCZOS * c, *sums = beta + LANCZOS * c;
     MRC_TRY(draw_vectors(self, theta, sums));
-    for (int64_t i = 0; i < LANCZOS; i++)
-        MRC_TRY(lanczos_step(self, i > 0 ? beta + (i - 1) * c : NULL, alpha + i * c, beta + i * c, sums));
+    for (int64_t i = 0; i < LANCZOS; i++) MRC_TRY(lanczos_step(self, i == 0, alpha + i * c, beta + i * c, sums));
     *a = *b = 0;
     for (int64_t j = 0; j < c; j++) {
         double low, high;

@@ -259,7 +259,7 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
         double q = (double)deflation->basis, s = (double)deflation->sample;
         doubles = q > 0 ? 0 : 2 * p * p * d + p * p * p / 3 + steps * 4 * p * p * c;
         singles = 2 * n * p * d * (shown->cache_data ? 1 : steps) + steps * 4 * n * p * c;
-        bytes = steps * (shown->cache_data ? n * p * (double)(cache / request->n / request->p) : 0);
+        bytes = steps * (shown->cache_data ? (double)cache : 0);
         more = q > 0 ? deflation_seconds(self, deflation) : factor_seconds(self);
         shown->flops = q > 0 ? 2 * p * (p + s) * (d + q) + steps * 4 * DEFLATED_DEGREE * p * p * c : doubles;
         doubles = 0;

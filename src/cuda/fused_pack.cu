@@ -201,6 +201,6 @@ cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job)
 {
     cudaError_t error = job->bytes ? mrc_fused_bytes_sm90(stream, job) : mrc_fused_half_sm90(stream, job);
     if (error != cudaSuccess) return error;
-    return mrc_fused_add_units(stream, job->sums, mrc_fused_units(job->p), mrc_fused_columns(job->y.cols),
-                               job->factors, job->y, job->add);
+    return mrc_fused_add_units(stream, job->sums, mrc_fused_units(job->p), mrc_fused_columns(job->y.cols), job->factors,
+                               job->y, job->add);
 }

@@ -53,12 +53,11 @@ static mercer_status pack(mrc_backend *backend, mrc_packed *packed, int64_t firs
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix from;
     char *rows = (char *)packed->values + first * packed->ld * (packed->bytes ? 1 : 2);
-    char *norms = (char *)packed->norms + first * 4;
+    void *norms = (char *)packed->norms + first * 4;
     MRC_TRY(mrc_cuda_read(backend, points, &from));
-    MRC_CUDA_TRY(backend, packed->bytes
-                              ? mrc_fused_pack_bytes(cuda->stream, from, packed->ld, rows, (int32_t *)norms, from.rows)
-                              : mrc_fused_pack_half(cuda->stream, packed->kernel, from, packed->origin, packed->ld,
-                                                    rows, (float *)norms, from.rows, cuda->overflow));
+    MRC_CUDA_TRY(backend, packed->bytes ? mrc_fused_pack_bytes(cuda->stream, from, packed->ld, rows, norms, from.rows)
+                                        : mrc_fused_pack_half(cuda->stream, packed->kernel, from, packed->origin,
+                                                              packed->ld, rows, norms, from.rows, cuda->overflow));
     return MERCER_OK;
 }
 

@@ -109,7 +109,7 @@ static void test_kept(void **state)
         assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
         assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
         int64_t expected[] = {0, 512, P};
-        assert_true(!backend->context->fast || kept.columns == expected[v / 4] || !kept.opaque);
+        assert_true(kept.columns == expected[v / 4] || !kept.opaque); /* other forms round otherwise */
         assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &pair, &g, &h, &kept));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_f, &kernel, &x, &z, &w));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_h, &kernel, &z, &x, &g));

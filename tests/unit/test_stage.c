@@ -42,7 +42,8 @@ static void assert_content(mrc_backend *backend, const mercer_matrix *staged, in
 /* Two at a time are there, of any type, size and leading dimension; sizes grow and shrink. */
 static void stage_all(mrc_backend *backend)
 {
-    static const int64_t shapes[][3] = {{1, 1, 0}, {300, 17, 22}, {2, 100000, 0}, {5000, 900, 0}, {40, 3, 4}, {0, 5, 0}};
+    static const int64_t shapes[][3] = {{1, 1, 0},      {300, 17, 22}, {2, 100000, 0},
+                                        {5000, 900, 0}, {40, 3, 4},    {0, 5, 0}};
     mercer_matrix before = {0}, host_before = {0};
     int64_t number = 0;
     for (int t = 0; t < 4; t++)
