@@ -45,13 +45,12 @@ static void close_tables(tables *self)
 }
 
 /* What the first file shows holds for all that follow. */
-static mercer_status follow_lead(tables *self)
+static mercer_status follow_lead(tables *self, bool features)
 {
-    const mercer_dataset_options *options = self->reading->options;
     self->records = 0;
     for (int64_t i = 0; i < self->reading->count; i++) {
         mrc_table *table = &self->list[i];
-        if (table != self->lead) MRC_TRY(mrc_table_follow(table, self->lead, options->header, options->target));
+        if (table != self->lead) MRC_TRY(mrc_table_follow(table, self->lead, self->reading->options->header, features));
         self->records += table->records;
     }
     return MERCER_OK;
@@ -186,7 +185,7 @@ static mercer_status read_samples(tables *self, mercer_dataset *dataset)
     MRC_TRY(mrc_table_find_target(self->lead,
                                   options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
                                   reading->want_targets));
-    MRC_TRY(follow_lead(self));
+    MRC_TRY(follow_lead(self, true));
     MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
     MRC_TRY(make_room(self, dataset));
     return read_records(self, &dataset->x, reading->have_targets ? &reading->targets : NULL);
@@ -225,7 +224,7 @@ static mercer_status read_targets(tables *self, int64_t expected)
         self->lead->target = 0;
     else
         MRC_TRY(mrc_table_find_target(self->lead, options->target, true));
-    MRC_TRY(follow_lead(self));
+    MRC_TRY(follow_lead(self, false));
     reading->slice.total = self->records;
     if (self->records != expected) return MERCER_OK; /* the caller, who knows both files, says so */
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, reading->slice.rows * MRC_TARGET_BYTES));

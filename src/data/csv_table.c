@@ -232,11 +232,6 @@ static int64_t first_difference(const mrc_table *a, const mrc_table *b)
     }
 }
 
-bool mrc_table_repeats_header(const mrc_table *self, const mrc_table *lead)
-{
-    return lead->header && first_difference(self, lead) < 0;
-}
-
 static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
 {
     if (self->columns == lead->columns) return MERCER_OK;
@@ -245,24 +240,38 @@ static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
                     self->input->path, (long long)self->columns, lead->input->path, (long long)lead->columns);
 }
 
-mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header, const char *target)
+/* A first record that can only be names: a text stands where a feature should. */
+static bool names_features(const mrc_table *self)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field = {.last = false};
+    for (int64_t column = 0; !field.last; column++) {
+        mrc_csv_next(&csv, &field);
+        if (column != self->target && kind_of(&field) == MRC_NUMBER_TEXT) return true;
+    }
+    return false;
+}
+
+static mercer_status fail_names(const mrc_table *self, const mrc_table *lead)
+{
+    char name[MRC_COLUMN_CHARS], wanted[MRC_COLUMN_CHARS];
+    int64_t column = first_difference(self, lead);
+    mrc_table named = *self;
+    named.header = true;
+    return mrc_fail(self->input->context, MERCER_ERROR_MISMATCH,
+                    "%s: column %lld (from 0) is named %s, but %s in %s: files of one dataset must agree in columns",
+                    self->input->path, (long long)column, mrc_column_text(&named, column, name),
+                    mrc_column_text(lead, column, wanted), lead->input->path);
+}
+
+mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header, bool features)
 {
     self->target = lead->target;
     if (self->records == 0) return MERCER_OK;
     MRC_TRY(check_columns(self, lead));
-    bool repeated = mrc_table_repeats_header(self, lead);
-    if (header != MERCER_OFF && lead->header && !repeated &&
-        (header == MERCER_ON || mrc_table_shows_header(self, target))) {
-        char name[MRC_COLUMN_CHARS], wanted[MRC_COLUMN_CHARS];
-        int64_t column = first_difference(self, lead);
-        mrc_table named = *self;
-        named.header = true;
-        return mrc_fail(
-            self->input->context, MERCER_ERROR_MISMATCH,
-            "%s: column %lld (from 0) is named %s, but %s in %s: files of one dataset must agree in columns",
-            self->input->path, (long long)column, mrc_column_text(&named, column, name),
-            mrc_column_text(lead, column, wanted), lead->input->path);
-    }
+    bool repeated = lead->header && first_difference(self, lead) < 0;
+    bool named = header == MERCER_ON || (lead->header && features && names_features(self));
+    if (named && !repeated) return fail_names(self, lead);
     mrc_table_set_header(self, repeated);
     return MERCER_OK;
 }

@@ -26,13 +26,12 @@ bool mrc_table_shows_header(const mrc_table *self, const char *target);
 bool mrc_table_begins_with_text(const mrc_table *self);
 /* Sets header, data and records, given whether there is a header. */
 void mrc_table_set_header(mrc_table *self, bool header);
-/* Whether the first record of self holds the names that `lead` has in its header. */
-bool mrc_table_repeats_header(const mrc_table *self, const mrc_table *lead);
 /* Sets the target: the column that was asked for, by name or index; if that is NULL and one is needed, the one that has a
    customary name. */
 mercer_status mrc_table_find_target(mrc_table *self, const char *asked, bool needed);
-/* A further file of a table whose first one is `lead`: the same columns, the same target; the names once more, or not. */
-mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header, const char *target);
+/* A further file of a table whose first one is `lead`: the same columns, the same target; the names once more, or not.
+   `features`: columns other than the target are numbers. */
+mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header, bool features);
 
 /* The name of a column without spaces around it, cut to size - 1. */
 void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size);
