@@ -26,14 +26,14 @@ static mercer_status open_tables(tables *self, mrc_reading *reading)
     void *memory;
     *self = (tables){.reading = reading};
     MRC_TRY(mrc_alloc(reading->input->context, &memory, reading->count, sizeof(mrc_table), "files of a table"));
-    self->list = memory;
+    self->list = self->lead = memory;
     mercer_status status = MERCER_OK;
     for (int64_t i = 0; i < reading->count && status == MERCER_OK; i++) {
         status = mrc_table_open(&self->list[i], &reading->input[i], reading->format);
-        if (!self->lead && self->list[i].records > 0) self->lead = &self->list[i];
+        if (i > 0 && self->lead->records == 0) self->lead = &self->list[i];
         self->records += self->list[i].records;
     }
-    if (status == MERCER_OK && !self->lead)
+    if (status == MERCER_OK && self->records == 0)
         status = mrc_fail(reading->input->context, MERCER_ERROR_FORMAT, "%s: holds no samples", reading->name);
     if (status != MERCER_OK) mrc_free(reading->input->context, memory);
     return status;

@@ -152,8 +152,9 @@ mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char
     self.folder = (int)(self.pattern - name);
     *out = (mrc_names){0};
     if (strpbrk(self.pattern, "*?[") && lstat(name, &about) != 0) return search_folder(&self, out);
-    MRC_TRY(reserve(&self, out, 1, (int64_t)strlen(name) + 1));
-    out->list[0] = strcpy((char *)(out->list + 1), name);
+    int64_t bytes = (int64_t)strlen(name) + 1;
+    MRC_TRY(reserve(&self, out, 1, bytes));
+    out->list[0] = memcpy((char *)(out->list + 1), name, (size_t)bytes);
     return MERCER_OK;
 }
 

@@ -76,8 +76,10 @@ static mercer_status fail_odd(mercer_context *context, const mercer_matrix *bloc
 /* Rows first .. first + count - 1: in place if they lie in one piece, others in `buffer`. */
 static mercer_matrix block_of(const mercer_dataset *data, int64_t first, int64_t count, void *buffer)
 {
-    mrc_part part = data->synth ? (mrc_part){0} : mrc_dataset_part(data, first);
-    if (part.first + part.rows.rows >= first + count) return mrc_rows(&part.rows, first - part.first, count);
+    if (!data->synth) {
+        mrc_part part = mrc_dataset_part(data, first);
+        if (part.first + part.rows.rows >= first + count) return mrc_rows(&part.rows, first - part.first, count);
+    }
     mercer_matrix block = mrc_view(buffer, count, data->features, data->dtype);
     mrc_dataset_fetch(data, NULL, first, &block, NULL, NULL);
     return block;
