@@ -159,7 +159,5 @@ mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void 
 
 int mercer_comm_leave(mercer_comm *comm, int code, const char *text)
 {
-    bool first_left = false;
-    if (comm && comm->ranks > 1) comm->ops->leave(comm, code, text ? text : "", &first_left);
-    return first_left;
+    return comm && mrc_comm_leave(comm, code, text ? text : "");
 }

@@ -35,7 +35,12 @@ static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_pi
     comm->exchanges++;
     mercer_status status =
         memory == MERCER_HOST ? comm->ops->exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
-    if (status != MERCER_OK) comm->broken = true;
+    if (status == MERCER_OK) return MERCER_OK;
+    /* At once: messages that are still on their way point into memory that the caller is about to release. When the others
+       have been told, nothing looks for messages any more. */
+    char text[MRC_ERROR_CHARS];
+    snprintf(text, sizeof text, "%s", mrc_error_text(comm->context));
+    mrc_comm_leave(comm, comm->left_code, text);
     return status;
 }
 

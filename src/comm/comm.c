@@ -60,6 +60,14 @@ void mrc_comm_free(mrc_comm *comm)
     mrc_free(comm->context, comm);
 }
 
+bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
+{
+    if (comm->ranks == 1 || comm->left) return comm->first_left;
+    comm->left = comm->broken = true;
+    comm->ops->leave(comm, code, text, &comm->first_left);
+    return comm->first_left;
+}
+
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size)

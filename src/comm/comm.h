@@ -42,6 +42,8 @@ struct mercer_comm {
     double deadline; /* seconds without news after which the others are given up */
     bool broken;     /* an exchange failed: no other can follow */
     int left_code;   /* the code that a rank which left gave, or 0 */
+    bool left;       /* this rank has left, */
+    bool first_left; /* and so had rank 0 */
     int64_t exchanges, bytes_sent, bytes_received;
     mrc_piece *pieces; /* (2 ranks) scratch of the collectives */
     mrc_link_wish wish;
@@ -56,6 +58,8 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline);
 void mrc_comm_free(mrc_comm *comm);
+/* Tells the others that this rank ends, unless it has done so. True if rank 0 has left as well. */
+bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
 
 /* The table of mercer_NAME.so, which exports it by that symbol. */
 mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table);

@@ -82,8 +82,12 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
     bool lost;
     comm->link->module->start(comm->link->state, send, receive, &outcome);
     if (outcome.kind != MRC_OUTCOME_DONE) return failed(comm, outcome.text); /* nobody else's fault */
-    MRC_TRY(wait_for_link(comm, &lost, why));
-    return lost ? call_roll(comm, why) : MERCER_OK;
+    mercer_status status = wait_for_link(comm, &lost, why);
+    if (status == MERCER_OK && !lost) return MERCER_OK;
+    /* What is under way must not outlive the memory it works on. */
+    comm->link->module->close(comm->link->state, 0);
+    comm->link->state = NULL;
+    return lost ? call_roll(comm, why) : status;
 }
 
 /* ---- Joining -------------------------------------------------------------------------------------------------- */

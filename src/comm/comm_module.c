@@ -86,7 +86,6 @@ static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
     module_comm *self = (module_comm *)comm;
     mrc_outcome outcome = {.missing = self->missing};
-    comm->broken = true;
     self->module->leave(self->state, code, text, LEAVE_SECONDS, &outcome);
     *first_left = outcome.kind == MRC_OUTCOME_LEFT;
 }
