@@ -15,6 +15,7 @@
 
 #include "algo/centers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct device_source {
@@ -167,7 +168,9 @@ static mercer_status bring_points(device_source *self)
         for (int64_t first = 0; first < data->rows;) {
             mrc_part part = mrc_dataset_part(data, first);
             mercer_matrix to = mrc_rows(&self->points, first, part.rows.rows);
-            MRC_TRY(mrc_check_finite(backend->context, "source: X", &part.rows, NULL));
+            char name[64] = "source: X";
+            if (first > 0) snprintf(name, sizeof name, "source: X, rows from %lld on", (long long)first);
+            MRC_TRY(mrc_check_finite(backend->context, name, &part.rows, NULL));
             MRC_TRY(backend->ops->copy(backend, &to, &part.rows));
             first += part.rows.rows;
         }

@@ -173,6 +173,15 @@ static void gather(mercer_context *context)
     mercer_source_release(&there);
     mercer_source_release(&host);
     mercer_dataset_free(data);
+    mercer_matrix last = mrc_rows(&x, 101, 232);
+    mrc_store(&last, 7, 2, (double)NAN);
+    assert_succeeds(context, mercer_matrix_write_npy(context, &last, in_folder("x-2.npy")));
+    assert_succeeds(context, mercer_dataset_open(&data, context, &options));
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
+    assert_fails(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4), MERCER_ERROR_DATA,
+                 "X, rows from 101 on: element at row 7, column 2");
+    mercer_source_release(&host);
+    mercer_dataset_free(data);
     folder_close();
     free(x.data), free(y.data);
 }
