@@ -18,11 +18,11 @@
 static mrc_shard share_of(const mrc_temporary *self, int shard, int64_t count)
 {
     const mrc_centers *centers = self->centers;
-    int64_t begin, first, rows;
+    int64_t number = centers->first_shard + shard, begin, room, first, rows;
     mrc_share(self->most, centers->all_shards, centers->first_shard, &begin, &rows);
-    mrc_share(self->most, centers->all_shards, centers->first_shard + shard, &first, &rows);
-    mrc_share(count, centers->all_shards, centers->first_shard + shard, &(int64_t){0}, &rows);
-    return (mrc_shard){.offset = first - begin, .rows = rows};
+    mrc_share(self->most, centers->all_shards, number, &room, &rows);
+    mrc_share(count, centers->all_shards, number, &first, &rows);
+    return (mrc_shard){.offset = room - begin, .rows = rows};
 }
 
 /* Where the rows of a shard begin among `count` of all shards. */
