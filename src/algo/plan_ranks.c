@@ -18,6 +18,7 @@
  */
 #include "algo/plan_ranks.h"
 
+#include "algo/projector_parts.h"
 #include "comm/comm.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -58,11 +59,12 @@ static void add_flags(wire *self, double count)
 }
 
 /* What projecting sends: mrc_project and the kinds' own. */
-static void add_projection(wire *self, const mercer_plan *plan, const mercer_shape *shape, double e, double x)
+static void add_projection(wire *self, const mercer_plan *plan, const mercer_shape *shape, int shards, double e,
+                           double x)
 {
     double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
     double q = (double)plan->projector_eigenpairs, passes = (double)plan->projector_passes;
-    double strips = ceil(p / 4096), norm = 8 * c;
+    double strips = ceil(p / (double)mrc_collect_rows(shape->centers, shards)), norm = 8 * c;
     add_sums(self, norm, 2);
     if (strcmp(plan->projector, "exact") == 0) {
         add_rows(self, p * c * e, 1);
@@ -171,7 +173,7 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     if (plan->lambda > 0) add_sums(&batch, (double)plan->eigenpairs * c * e, 1);
     add_flags(&batch, 2);
     bool projects = strcmp(plan->projector, "none") != 0;
-    if (projects) add_projection(&projection, plan, shape, e, x);
+    if (projects) add_projection(&projection, plan, shape, shards, e, x);
     wire epoch = batch;
     double projections = projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
     epoch.bytes = batches * batch.bytes + projections * projection.bytes;
