@@ -117,6 +117,7 @@ static void count_memory(mercer_rank_plan *out, const mercer_plan *plan, const m
     double shared = p * (d * x + c * e + field_columns(plan, c) * e) + m * p * e + temporary;
     if (plan->cache_data) shared += n * p * (plan->cache_data == 2 ? 2 : e);
     if (plan->cache_centers && strcmp(plan->projector, "pcg") == 0) shared += p * p * e;
+    if (strcmp(plan->projector, "bgs") == 0) shared += p * (d * x + 16); /* sorted by blocks, and the order */
     double whole = s * (d * x + q * e) + m * (d * x + 3 * c * e) + m * s * e;
     if (strcmp(plan->projector, "exact") == 0) whole += 8 * p * p;
     if (strcmp(plan->projector, "bgs") == 0) whole += 8 * pow((double)plan->projector_block, 2);
