@@ -218,10 +218,11 @@ static void choose_preconditioner(mrc_planner *self)
     size.deflation = deflation;
     int64_t deflated = mrc_judge_cg_bytes(&size);
     bool slow = is_rough(self) && request->p > 2 * s &&
-                (request->shards > 1 || factor_seconds(self) > PREFER_EXACT * deflation_seconds(self, &deflation));
+                factor_seconds(self) > PREFER_EXACT * deflation_seconds(self, &deflation);
+    bool shared = is_rough(self) && request->p > SHARED_SAMPLES * s && request->shards > 1;
     /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
     bool large = exact > self->plan->budget / 2 && deflated < exact;
-    if (slow || large) self->plan->deflation = deflation;
+    if (slow || shared || large) self->plan->deflation = deflation;
 }
 
 bool mrc_plan_judge(mrc_planner *self, bool direct)

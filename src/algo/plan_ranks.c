@@ -103,7 +103,7 @@ static void add_cg_step(wire *self, const mercer_plan *plan, const mercer_shape 
         add_rows(self, (1 + products) * p * c * 8, 1 + products);
     }
     add_sums(self, 8 * c, norms);
-    add_flags(self, 1);
+    add_flags(self, 4); /* weights are finite; what the trainer agrees on after a step */
 }
 
 static double mean_nodes(int shards, int ranks)
