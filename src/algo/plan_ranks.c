@@ -228,6 +228,11 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     double projections = cg ? 1 : projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
     epoch.bytes = batches * batch.bytes + projections * projection.bytes;
     epoch.rounds = batches * batch.rounds + projections * projection.rounds;
+    if (cg) { /* batches are large: the last one is smaller */
+        epoch = projection;
+        add_sums(&epoch, m * c * e, batches - 1);
+        add_sums(&epoch, ((double)shape->samples - (batches - 1) * m) * c * e, 1);
+    }
     double rows = (double)network->validation_rows, whole = floor(rows / 2048);
     add_sums(&epoch, 2048 * c * e, whole);
     add_sums(&epoch, (rows - 2048 * whole) * c * e, 1);

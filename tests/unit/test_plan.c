@@ -98,7 +98,7 @@ static void test_preconditioner_of_shards(void **state)
     mrc_plan plan;
     mercer_train_options options = options_for("cg");
     options.memory = 8 * GIB;
-    mrc_plan_request request = request_for((sizes){60000, 2400, 784, 10}, &options);
+    mrc_plan_request request = request_for((sizes){60000, 2001, 784, 10}, &options);
     request.roughness = 0.5;
     assert_succeeds(context, mrc_make_plan(&plan, &request));
     assert_true(plan.deflation.basis == 0 && plan.shown.eigenpairs == 0 && plan.shown.cache_centers == 1);
