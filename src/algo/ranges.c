@@ -12,20 +12,27 @@ static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_
     return end > begin ? mrc_rows(matrix, begin - begins, end - begin) : mrc_rows(matrix, 0, 0);
 }
 
-/* Every rank has put its rows where they belong; now the others' as well. */
-static mercer_status share(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+/* Every rank has put its rows where they belong; now the others' as well. out: where messages can lie. */
+static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     mrc_comm *comm = centers->comm;
-    mercer_matrix host;
-    MRC_TRY(mrc_host_open(centers->backend, out, &host));
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) {
         int64_t begins, rows;
         mrc_comm_rows(comm, centers->p, r, &begins, &rows);
-        mercer_matrix part = overlap(&host, first, begins, rows);
+        mercer_matrix part = overlap(out, first, begins, rows);
         pieces[r] = (mrc_piece){part.data, part.rows * part.cols * mrc_dtype_size(part.dtype)};
     }
-    mercer_status status = mrc_comm_gather(comm, pieces);
+    MRC_TRY(centers->backend->ops->sync(centers->backend));
+    return mrc_comm_gather(comm, out->memory, pieces);
+}
+
+static mercer_status share(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+{
+    if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather(centers, first, out);
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(centers->backend, out, &host));
+    mercer_status status = gather(centers, first, &host);
     return mrc_host_close(centers->backend, out, &host, true, status);
 }
 
