@@ -171,6 +171,10 @@ mercer_status cli_job_plan(const cli_job *job, int64_t p, mercer_plan *plan)
                           .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
                           .points = job->dtype,
                           .weights = real};
+    if (cli_has(job->v, "ranks")) { /* mercer plan */
+        shape.shards = (int)cli_integer(job->v, "shards");
+        if (shape.shards == 0 && cli_given(job->v, "ranks")) shape.shards = -1;
+    }
     *plan = (mercer_plan){.struct_size = sizeof *plan};
     return mercer_shape_plan(job->context, plan, &shape, &options);
 }

@@ -700,7 +700,7 @@ typedef struct mercer_plan {
     int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
     int carry, average, decay; /* 0 or 1 */
     int cache_data;            /* K(X, Z) is kept: 1 as the weights, 2 in half precision */
-    int cache_centers;         /* K(Z, Z) or its factor is kept */
+    int cache_centers;         /* K(Z, Z) or its factor is kept: 1, or 2 in half precision */
     mercer_dtype precision;    /* of weights and kernel values */
     double step_factor, lambda;
     int64_t bytes;               /* planned peak, beyond the caller's data and the model */
@@ -719,6 +719,7 @@ typedef struct mercer_shape {
     int64_t samples, centers, features, outputs;
     mercer_dtype points;  /* of samples and centers; 0: f32 */
     mercer_dtype weights; /* f32 or f64; 0: f64 if points are, else f32 */
+    int shards;           /* of the centers, for plans of ranks; -1: as many as suit; 0: one, for a process alone */
 } mercer_shape;
 MERCER_API mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                            const mercer_train_options *options);

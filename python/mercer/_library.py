@@ -389,6 +389,7 @@ class mercer_shape(C.Structure):
         ("outputs", _i64),
         ("points", _int),
         ("weights", _int),
+        ("shards", _int),
     ]
 
 

@@ -106,6 +106,15 @@ mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, dou
    same dtype. */
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out);
+/* out (count, k), without gaps between its rows = rows first .. first + count - 1 (global) of a field or of the centers
+   (NULL): where they come from and where they go to is one range for each rank, so that nothing is packed (ranges.c). */
+mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
+                                const mercer_matrix *out);
+/*
+ * All p centers in one matrix. With one rank: a view, *memory stays empty; else a copy in *memory, which the caller
+ * destroys (also after a failure).
+ */
+mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all);
 /* field rows `ids` += factor * from (count, k), for those rows that live here. */
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor);

@@ -2,7 +2,7 @@
 /*
  * Preconditioned conjugate gradients on the normal equations A alpha = b (normal.c), every output on its own.
  *
- *   r = b - A alpha,  z = M^-1 r,  d = z                                    (p, c)
+ *   r = b - A alpha,  z = M^-1 r,  d = z                                    (p, c), fields: every rank has its rows
  *   a = d'r / d'Ad;   alpha += a d;   r -= a A d                            one product with A: one pass over the data
  *   z = M^-1 r;       beta = -z'Ad / d'Ad;   d = z + beta d                 a, beta: one number for each output
  *   J falls by a d'r
@@ -42,7 +42,7 @@ typedef struct cg_state {
     mrc_backend *backend;
     mrc_normal normal;
     const mercer_matrix *out;               /* field (rows, c) real */
-    mercer_matrix alpha, best, r, z, d, q;  /* (p, c) f64 */
+    mercer_matrix alpha, best, r, z, d, q;  /* fields (rows, c) f64 */
     double *loss;                           /* (c) J of each column, penalties included */
     double *size;                           /* (c) b' M^-1 b */
     double *slope, *curve, *mixed, *factor; /* (c) d'r, d'Ad, z'Ad; step lengths */
@@ -71,13 +71,13 @@ static void release(cg_state *self)
 
 static mercer_status allocate(cg_state *self)
 {
-    int64_t p = self->judge->centers->p, c = self->judge->c;
+    mrc_centers *centers = self->judge->centers;
+    int64_t c = self->judge->c;
     mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
     for (int i = 0; i < VECTORS; i++)
-        MRC_TRY(mrc_matrix_create(self->backend, all[i], p, c, MERCER_F64, "vectors of conjugate gradients"));
+        MRC_TRY(mrc_field_create(centers, all[i], c, MERCER_F64, "vectors of conjugate gradients"));
     void *memory;
-    MRC_TRY(mrc_alloc_zero(self->judge->centers->context, &memory, SCALARS * c, sizeof(double),
-                           "scalars of conjugate gradients"));
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, SCALARS * c, sizeof(double), "scalars of conjugate gradients"));
     double **scalars[SCALARS] = {&self->loss,  &self->size,   &self->slope, &self->curve,
                                  &self->mixed, &self->factor, &self->ridge, &self->active};
     for (int i = 0; i < SCALARS; i++) *scalars[i] = (double *)memory + i * c;
@@ -88,7 +88,7 @@ static mercer_status allocate(cg_state *self)
 
 static mercer_status dots(cg_state *self, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
-    return self->backend->ops->column_dots(self->backend, x, y, out);
+    return mrc_centers_column_dots(self->judge->centers, x, y, out);
 }
 
 /* y_j += sign factor_j x_j for the active columns. */
@@ -160,7 +160,7 @@ static mercer_status start(cg_state *self)
     mrc_judge *judge = self->judge;
     mrc_backend *backend = self->backend;
     mercer_matrix *b = &self->q;
-    MRC_TRY(mrc_normal_collect(&self->normal, self->out, &self->alpha));
+    MRC_TRY(backend->ops->copy(backend, &self->alpha, self->out));
     MRC_TRY(mrc_normal_begin(&self->normal, &self->alpha, b, &self->r, self->loss, &self->z));
     MRC_TRY(dots(self, b, b, self->size));
     for (int64_t j = 0; j < judge->c; j++) {
@@ -257,8 +257,8 @@ static mercer_status one_step(cg_state *self, bool *stop)
     return *stop ? MERCER_OK : turn(self);
 }
 
-/* alpha to the caller's field. */
-static mercer_status publish(cg_state *self)
+/* alpha is finite, and so it is when rounded: the rows of this rank. */
+static mercer_status check_own(cg_state *self)
 {
     mrc_centers *centers = self->judge->centers;
     double largest;
@@ -266,8 +266,21 @@ static mercer_status publish(cg_state *self)
     if (centers->real == MERCER_F32 && largest > (double)FLT_MAX)
         return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
                         "solver cg: weights of %g are out of the range of float", largest);
-    mercer_matrix own = mrc_rows(&self->alpha, centers->first, centers->z.rows);
-    return self->backend->ops->copy(self->backend, self->out, &own);
+    return MERCER_OK;
+}
+
+/* alpha to the caller's field, on all ranks or on none. */
+static mercer_status publish(cg_state *self)
+{
+    mrc_centers *centers = self->judge->centers;
+    bool bad;
+    mercer_status status = check_own(self);
+    MRC_TRY(mrc_comm_any(centers->comm, status != MERCER_OK, &bad));
+    MRC_TRY(status);
+    if (bad)
+        return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                        "solver cg: weights of another rank are out of the range of float");
+    return self->backend->ops->copy(self->backend, self->out, &self->alpha);
 }
 
 /* Shows alpha to the monitor; true in *stop if it has seen enough. z is overwritten. */
@@ -301,7 +314,8 @@ static void list_state(cg_state *self, mrc_state *state)
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) mrc_state_add_flag(state, flags[i]);
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) mrc_state_add_matrix(state, names[i], vectors[i]);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        mrc_state_add_field(state, names[i], vectors[i], self->judge->centers->p);
     mrc_state_add_matrix(state, "state.loss", &columns);
     mrc_state_add_matrix(state, "state.size", &sizes);
     mrc_state_add_matrix(state, "state.active", &active);
@@ -371,6 +385,7 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha)
                         .batch = judge->passes->most_rows,
                         .lambda = judge->lambda,
                         .deflation = judge->deflation,
+                        .shards = centers->all_shards,
                         .real_size = mrc_dtype_size(centers->real),
                         .point_size = mrc_dtype_size(centers->z.dtype)};
     MRC_TRY(mrc_judge_check_memory(judge, "cg", mrc_judge_cg_bytes(&size)));

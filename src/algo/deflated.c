@@ -7,11 +7,8 @@
  *   R = K - F F'                                             what the coarse space leaves of K: R G = 0, R >= 0
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
- * h_k: the polynomial of degree k that meets h in the k + 1 Chebyshev nodes of [a, b], in Newton's form. For tau = 0
- * its error |1 - l h_k(l)| on [a, b] is at most 1 / T_{k+1}((b + a) / (b - a)), the least there is. [a, b] is the
- * spectrum of R as 8 steps of Lanczos from c random vectors see it: b the largest Ritz value and a tenth more, a the
- * mean of the smallest ones. k: the first for which that error is 1/3 or less, at most 8. Eigenvalues below a count as
- * if they were about a.
+ * h_k: a polynomial of degree k that meets h in k + 1 points of the spectrum of R (deflated_polynomial.c), in Newton's
+ * form.
  *
  * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor guess costs steps, nothing
  * else. With U exact P is h(K) but for the polynomial's error; the projections I - F G' make it insensitive to how
@@ -20,6 +17,10 @@
  *
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
  * application: K is stored, p^2 values, in half precision where the caller says so. Memory: p^2 values and 2 p q.
+ *
+ * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are made strip by strip, STRIP centers and their rows of U at a time,
+ * which every rank has for that moment; the strips, and so the bits, do not depend on the ranks. A product K V needs all
+ * of V, (p, c): 4 c bytes of it stand against 2 p / R of a row of K. All else is a share of every rank.
  */
 #include "algo/deflated.h"
 
@@ -28,16 +29,11 @@
 #include "algo/spd.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/random.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROOM = 512, LANCZOS = 8, SEED = 5 };
-
-#define WORST_ERROR 0.33
-#define MARGIN      1.1
-#define WIDEST      1000.0 /* b / a: beyond, no polynomial of degree 8 is of use */
+enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
 
 void mrc_deflated_destroy(mrc_deflated *self)
 {
@@ -46,22 +42,30 @@ void mrc_deflated_destroy(mrc_deflated *self)
     mercer_matrix *const all[] = {&self->k, &self->room, &self->g,   &self->f, &self->t,
                                   &self->n, &self->o,    &self->all, &self->y, &self->y2};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
-    mrc_free(self->centers->context, self->ids);
     mrc_free(self->centers->context, self->scale);
     memset(self, 0, sizeof *self);
 }
 
+/* Rows of the scratch of backends that cannot multiply what is stored. Those in host memory can, as a rule, and it is
+   p long on every rank. */
+static int64_t room_rows(int64_t p, bool host, bool shared)
+{
+    return mrc_min(host && shared ? SMALL_ROOM : ROOM, p);
+}
+
 int64_t mrc_deflated_bytes(const mrc_deflation *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                           int64_t point_size)
+                           int64_t point_size, bool shared)
 {
     int64_t held, peak, s = mrc_min(options->sample, p), q = mrc_max(0, mrc_min(options->basis, s - 1));
     mrc_coarse_bytes(p, d, options->sample, options->basis, real_size, point_size, &held, &peak);
     double stored = (double)p * (double)p * (double)mrc_dtype_size(options->stored);
-    double room = (double)mrc_min(ROOM, p) * (double)p * (double)real_size;
-    double working = (3.0 * (double)p + 2.0 * (double)q) * (double)c * (double)real_size + 8.0 * (double)(p + 2 * q) +
-                     8.0 * (2.0 * LANCZOS + 1) * (double)c;
-    /* U, then F beside it, then a product of one of them; eigenvectors of U'F. */
-    double basis = 3.0 * (double)p * (double)q * (double)real_size + (double)(q * q) * (8.0 * 3 + (double)real_size);
+    double room = (double)room_rows(p, true, shared) * (double)p * (double)real_size;
+    double working = (3.0 * (double)p + 2.0 * (double)q) * (double)c * (double)real_size + 8.0 * (double)(2 * q) +
+                     8.0 * (2.0 * MRC_LANCZOS + 1) * (double)c;
+    /* U, then F beside it, then strips of Z and U, or a product of one of them; eigenvectors of U'F. */
+    double strips = shared ? (double)mrc_min(STRIP, p) * (double)(d * point_size + q * real_size) : 0;
+    double basis = 2.0 * (double)p * (double)q * (double)real_size +
+                   fmax((double)(p * q * real_size) + (double)(q * q) * (8.0 * 3 + (double)real_size), strips);
     double bytes = fmax((double)(held + peak), stored + room + working + basis) + 64 * 16;
     return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
@@ -73,7 +77,7 @@ mercer_status mrc_deflated_times(mrc_deflated *self, const mercer_matrix *v, con
     mrc_centers *centers = self->centers;
     const mercer_matrix *all = v;
     if (centers->comm->ranks > 1) {
-        MRC_TRY(mrc_centers_collect(centers, v, self->ids, centers->p, &self->all));
+        MRC_TRY(mrc_centers_range(centers, v, 0, centers->p, &self->all));
         all = &self->all;
     }
     centers->flops += 2.0 * (double)self->k.rows * (double)self->k.cols * (double)v->cols;
@@ -93,8 +97,7 @@ static mercer_status take_out(mrc_deflated *self, const mercer_matrix *left, con
     return mrc_centers_multiply(self->centers, -1, left, y, 1, x);
 }
 
-/* n = R t */
-static mercer_status times_rest(mrc_deflated *self)
+mercer_status mrc_deflated_times_rest(mrc_deflated *self)
 {
     MRC_TRY(mrc_deflated_times(self, &self->t, &self->n));
     MRC_TRY(mrc_centers_inner(self->centers, &self->f, &self->t, &self->y2));
@@ -108,7 +111,7 @@ mercer_status mrc_deflated_apply(mrc_deflated *self, const mercer_matrix *x)
     MRC_TRY(take_out(self, &self->f, &self->g, &self->t, &self->y));
     MRC_TRY(backend->ops->axpby(backend, self->coefficients[0], &self->t, 0, &self->o));
     for (int64_t j = 0; j < self->degree; j++) {
-        MRC_TRY(times_rest(self));
+        MRC_TRY(mrc_deflated_times_rest(self));
         MRC_TRY(backend->ops->axpby(backend, 1, &self->n, -self->nodes[j], &self->t));
         MRC_TRY(backend->ops->axpby(backend, self->coefficients[j + 1], &self->t, 1, &self->o));
     }
@@ -121,17 +124,51 @@ mercer_status mrc_deflated_apply(mrc_deflated *self, const mercer_matrix *x)
 
 /* ---- The basis ----------------------------------------------------------------------------------------------- */
 
-/* F = K U, and K to where it is stored. u: all rows of U. */
-static mercer_status evaluate(mrc_deflated *self, const mercer_matrix *z, const mercer_matrix *u)
+/* Columns first .. of K to where they are stored, those of the centers z; and F = K U, or F += their part of it, from
+   their rows of U. */
+static mercer_status evaluate(mrc_deflated *self, int64_t first, const mercer_matrix *z, const mercer_matrix *u)
 {
     mrc_centers *centers = self->centers;
+    mercer_matrix columns = mrc_columns(&self->k, first, z->rows),
+                  room = mrc_shaped(&self->room, self->room.rows, z->rows);
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix own = mrc_centers_part(centers, &centers->z, i), k = mrc_centers_part(centers, &self->k, i),
+        mercer_matrix own = mrc_centers_part(centers, &centers->z, i), k = mrc_centers_part(centers, &columns, i),
                       f = mrc_centers_part(centers, &self->f, i);
-        mrc_stored to = {.k = &k, .count = k.rows, .room = &self->room};
+        mrc_stored to = {.k = &k, .count = k.rows, .room = &room, .add = first > 0};
         if (k.rows > 0) MRC_TRY(mrc_points_store(centers, &own, z, u, &f, &to));
     }
     return MERCER_OK;
+}
+
+/* Strip by strip. points, rows: room for STRIP of Z and of U. */
+static mercer_status evaluate_strips(mrc_deflated *self, const mercer_matrix *points, const mercer_matrix *rows)
+{
+    mrc_centers *centers = self->centers;
+    for (int64_t first = 0; first < centers->p; first += STRIP) {
+        int64_t count = mrc_min(STRIP, centers->p - first);
+        mercer_matrix z = mrc_rows(points, 0, count), u = mrc_rows(rows, 0, count);
+        MRC_TRY(mrc_centers_range(centers, NULL, first, count, &z));
+        MRC_TRY(mrc_centers_range(centers, &self->g, first, count, &u));
+        MRC_TRY(evaluate(self, first, &z, &u));
+    }
+    return MERCER_OK;
+}
+
+static mercer_status evaluate_all(mrc_deflated *self)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    int64_t strip = mrc_min(STRIP, centers->p);
+    mercer_matrix z = {0}, u = {0};
+    if (centers->all_shards == 1) return evaluate(self, 0, &centers->z, &self->g);
+    mercer_status status =
+        mrc_matrix_create(backend, &z, strip, centers->z.cols, centers->z.dtype, "a strip of the centers");
+    if (status == MERCER_OK)
+        status = mrc_matrix_create(backend, &u, strip, self->q, centers->real, "a strip of the coarse space");
+    if (status == MERCER_OK) status = evaluate_strips(self, &z, &u);
+    mrc_matrix_destroy(backend, &u);
+    mrc_matrix_destroy(backend, &z);
+    return status;
 }
 
 /* The columns of a field times v (q, k) f64. */
@@ -192,139 +229,6 @@ static mercer_status make_basis(mrc_deflated *self, double *theta)
     return status;
 }
 
-/* ---- The polynomial ------------------------------------------------------------------------------------------ */
-
-/* t = c random vectors, without what they have in the span of G (G'G = Theta^-1), of length 1. */
-static mercer_status draw_vectors(mrc_deflated *self, const double *theta, double *sums)
-{
-    mrc_centers *centers = self->centers;
-    mrc_backend *backend = centers->backend;
-    mrc_stream stream = {SEED, 0x706f7765u};
-    int64_t c = self->t.cols;
-    mercer_matrix host;
-    MRC_TRY(mrc_host_open(backend, &self->t, &host));
-    for (int64_t i = 0; i < host.rows; i++)
-        for (int64_t j = 0; j < c; j++)
-            mrc_store(&host, i, j, mrc_random_normal(stream, (uint64_t)((centers->first + i) * c + j)));
-    MRC_TRY(mrc_host_close(backend, &self->t, &host, true, MERCER_OK));
-    MRC_TRY(mrc_centers_inner(centers, &self->g, &self->t, &self->y));
-    MRC_TRY(backend->ops->scale_rows(backend, &self->y, theta));
-    MRC_TRY(mrc_centers_multiply(centers, -1, &self->g, &self->y, 1, &self->t));
-    MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->t, sums));
-    for (int64_t j = 0; j < c; j++) sums[j] = sums[j] > 0 ? 1 / sqrt(sums[j]) : 0;
-    return backend->ops->scale_columns(backend, &self->t, sums);
-}
-
-/* x_j = (x_j - factors_j y_j) for each column. */
-static mercer_status subtract_columns(mrc_deflated *self, const mercer_matrix *x, const double *factors,
-                                      const mercer_matrix *y)
-{
-    mrc_backend *backend = self->centers->backend;
-    for (int64_t j = 0; j < x->cols; j++) {
-        mercer_matrix to = mrc_column(x, j), from = mrc_column(y, j);
-        MRC_TRY(backend->ops->axpby(backend, -factors[j], &from, 1, &to));
-    }
-    return MERCER_OK;
-}
-
-/* One step of Lanczos for every column: t the vectors, o the ones before; alpha, beta (c) get what T has there, and
-   beta of the step before stands in front of it. */
-static mercer_status lanczos_step(mrc_deflated *self, bool first, double *alpha, double *beta, double *sums)
-{
-    mrc_centers *centers = self->centers;
-    mrc_backend *backend = centers->backend;
-    int64_t c = self->t.cols;
-    MRC_TRY(times_rest(self));
-    if (!first) MRC_TRY(subtract_columns(self, &self->n, beta - c, &self->o));
-    MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->n, alpha));
-    MRC_TRY(subtract_columns(self, &self->n, alpha, &self->t));
-    MRC_TRY(mrc_centers_column_dots(centers, &self->n, &self->n, beta));
-    for (int64_t j = 0; j < c; j++) {
-        beta[j] = sqrt(fmax(beta[j], 0));
-        sums[j] = beta[j] > 0 ? 1 / beta[j] : 0;
-    }
-    MRC_TRY(backend->ops->copy(backend, &self->o, &self->t));
-    MRC_TRY(backend->ops->copy(backend, &self->t, &self->n));
-    return backend->ops->scale_columns(backend, &self->t, sums);
-}
-
-/* Smallest and largest eigenvalue of column j's T, which ends where its vectors did. */
-static mercer_status ritz_ends(mrc_deflated *self, const double *alpha, const double *beta, int64_t j, double *low,
-                               double *high)
-{
-    int64_t c = self->t.cols, size = 1;
-    double t[LANCZOS * LANCZOS] = {0}, v[LANCZOS * LANCZOS], values[LANCZOS];
-    while (size < LANCZOS && beta[(size - 1) * c + j] > 1e-6 * alpha[j]) size++;
-    for (int64_t i = 0; i < size; i++) {
-        t[i * size + i] = alpha[i * c + j];
-        if (i + 1 < size) t[i * size + i + 1] = t[(i + 1) * size + i] = beta[i * c + j];
-    }
-    mercer_matrix a = mrc_view(t, size, size, MERCER_F64), vectors = mrc_view(v, size, size, MERCER_F64);
-    MRC_TRY(self->centers->backend->ops->eigen_top(self->centers->backend, &a, size, values, &vectors));
-    *low = values[size - 1], *high = values[0];
-    return MERCER_OK;
-}
-
-/* The ends of the spectrum of R as random vectors see it: the mean of the smallest Ritz values, the largest of all.
-   room: (2 LANCZOS + 1) c doubles. */
-static mercer_status find_ends(mrc_deflated *self, const double *theta, double *room, double *a, double *b)
-{
-    int64_t c = self->t.cols;
-    double *alpha = room, *beta = alpha + LANCZOS * c, *sums = beta + LANCZOS * c;
-    MRC_TRY(draw_vectors(self, theta, sums));
-    for (int64_t i = 0; i < LANCZOS; i++) MRC_TRY(lanczos_step(self, i == 0, alpha + i * c, beta + i * c, sums));
-    *a = *b = 0;
-    for (int64_t j = 0; j < c; j++) {
-        double low, high;
-        MRC_TRY(ritz_ends(self, alpha, beta, j, &low, &high));
-        *a += low / (double)c;
-        *b = fmax(*b, high);
-    }
-    return MERCER_OK;
-}
-
-/* The error of degree k on [a, b]: 1 / T_{k+1}. */
-static double error_of(int64_t k, double a, double b)
-{
-    return b > a ? 1 / cosh((double)(k + 1) * acosh((b + a) / (b - a))) : 0;
-}
-
-/* Newton's form of what meets h in the Chebyshev nodes of [a, b], nodes from both ends inwards. */
-static void interpolate(mrc_deflated *self, double a, double b, double tau)
-{
-    int64_t count = self->degree + 1;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = i % 2 ? count - 1 - i / 2 : i / 2;
-        double x = (a + b) / 2 + (b - a) / 2 * cos(3.14159265358979323846 * (double)(2 * at + 1) / (double)(2 * count));
-        self->nodes[i] = x;
-        self->coefficients[i] = 1 / sqrt(x * (x + tau));
-    }
-    for (int64_t j = 1; j < count; j++)
-        for (int64_t i = count - 1; i >= j; i--)
-            self->coefficients[i] =
-                (self->coefficients[i] - self->coefficients[i - 1]) / (self->nodes[i] - self->nodes[i - j]);
-}
-
-static mercer_status choose_polynomial(mrc_deflated *self, const mercer_matrix *z, const double *theta, double *room,
-                                       double tau)
-{
-    mrc_centers *centers = self->centers;
-    double trace, a, b;
-    MRC_TRY(mrc_points_trace(centers, z, &trace));
-    MRC_TRY(find_ends(self, theta, room, &a, &b));
-    self->mean = trace / (double)centers->p;
-    b = fmax(MARGIN * b, 1e-12 * self->mean); /* nothing left, or no kernel at all: any polynomial will do */
-    if (!(b > 0)) b = 1;
-    a = fmin(fmax(a, b / WIDEST), b / 2);
-    for (self->degree = 0; self->degree < MRC_DEFLATED_DEGREE; self->degree++)
-        if (error_of(self->degree, a, b) <= WORST_ERROR) break;
-    interpolate(self, a, b, tau);
-    mrc_log(centers->context, MERCER_LOG_DEBUG,
-            "conjugate gradients: %lld directions, a polynomial of degree %lld on %.3e .. %.3e of the mean diagonal",
-            (long long)self->q, (long long)self->degree, a / self->mean, b / self->mean);
-    return MERCER_OK;
-}
-
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
 static mercer_status allocate(mrc_deflated *self, int64_t c, mercer_dtype stored)
@@ -333,15 +237,14 @@ static mercer_status allocate(mrc_deflated *self, int64_t c, mercer_dtype stored
     mrc_backend *backend = centers->backend;
     mercer_dtype real = centers->real;
     int64_t p = centers->p, q = self->q;
-    void *ids, *scale;
-    MRC_TRY(mrc_alloc(centers->context, &ids, p, sizeof(int64_t), "indices of centers"));
-    self->ids = ids;
-    for (int64_t i = 0; i < p; i++) self->ids[i] = i;
-    MRC_TRY(mrc_alloc_zero(centers->context, &scale, 2 * q + (2 * LANCZOS + 1) * c, sizeof(double),
+    bool host = backend->ops->capabilities(backend).memory == MERCER_HOST;
+    void *scale;
+    MRC_TRY(mrc_alloc_zero(centers->context, &scale, 2 * q + (2 * MRC_LANCZOS + 1) * c, sizeof(double),
                            "eigenvalues of K(Z,Z)"));
     self->scale = scale;
     MRC_TRY(mrc_matrix_reserve(backend, &self->k, centers->z.rows, p, stored, "K(Z,Z)"));
-    MRC_TRY(mrc_matrix_reserve(backend, &self->room, mrc_min(ROOM, p), p, real, "rows of K(Z,Z)"));
+    MRC_TRY(mrc_matrix_reserve(backend, &self->room, room_rows(p, host, centers->all_shards > 1), p, real,
+                               "rows of K(Z,Z)"));
     MRC_TRY(mrc_field_create(centers, &self->f, q, real, "K(Z,Z) times the coarse space"));
     MRC_TRY(mrc_field_create(centers, &self->t, c, real, "vectors of the preconditioner"));
     MRC_TRY(mrc_field_create(centers, &self->n, c, real, "vectors of the preconditioner"));
@@ -350,21 +253,7 @@ static mercer_status allocate(mrc_deflated *self, int64_t c, mercer_dtype stored
     return mrc_matrix_create(backend, &self->all, p, c, real, "vectors of the preconditioner");
 }
 
-/* F = K U with all rows of U, which are collected where ranks share them. */
-static mercer_status evaluate_all(mrc_deflated *self, const mercer_matrix *z)
-{
-    mrc_centers *centers = self->centers;
-    mercer_matrix u;
-    if (centers->comm->ranks == 1) return evaluate(self, z, &self->g);
-    MRC_TRY(mrc_matrix_create(centers->backend, &u, centers->p, self->q, centers->real, "the coarse space"));
-    mercer_status status = mrc_centers_collect(centers, &self->g, self->ids, centers->p, &u);
-    if (status == MERCER_OK) status = evaluate(self, z, &u);
-    mrc_matrix_destroy(centers->backend, &u);
-    return status;
-}
-
-static mercer_status build(mrc_deflated *self, const mercer_matrix *z, int64_t c, const mrc_deflation *options,
-                           double tau)
+static mercer_status build(mrc_deflated *self, int64_t c, const mrc_deflation *options, double tau)
 {
     mrc_centers *centers = self->centers;
     mrc_coarse coarse;
@@ -374,20 +263,20 @@ static mercer_status build(mrc_deflated *self, const mercer_matrix *z, int64_t c
     coarse.u = (mercer_matrix){0};
     mrc_coarse_destroy(&coarse, centers->backend);
     MRC_TRY(allocate(self, c, options->stored));
-    MRC_TRY(evaluate_all(self, z));
+    MRC_TRY(evaluate_all(self));
     double *theta = self->scale + self->q, *room = theta + self->q;
     MRC_TRY(make_basis(self, theta));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y, self->q, c, centers->real, "the coarse part"));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y2, self->q, c, centers->real, "the coarse part"));
     for (int64_t i = 0; i < self->q; i++) self->scale[i] = 1 / sqrt(1 + tau / theta[i]); /* theta h(theta) */
-    return choose_polynomial(self, z, theta, room, tau);
+    return mrc_deflated_choose_polynomial(self, theta, room, tau);
 }
 
-mercer_status mrc_deflated_create(mrc_deflated *out, mrc_centers *centers, const mercer_matrix *z, int64_t c,
-                                  const mrc_deflation *options, double tau)
+mercer_status mrc_deflated_create(mrc_deflated *out, mrc_centers *centers, int64_t c, const mrc_deflation *options,
+                                  double tau)
 {
     *out = (mrc_deflated){.centers = centers};
-    mercer_status status = build(out, z, c, options, tau);
+    mercer_status status = build(out, c, options, tau);
     if (status != MERCER_OK) mrc_deflated_destroy(out);
     return status;
 }

@@ -5,7 +5,10 @@
 
 #include "algo/centers.h"
 
-enum { MRC_DEFLATED_DEGREE = 8 }; /* the largest */
+enum {
+    MRC_DEFLATED_DEGREE = 8, /* the largest */
+    MRC_LANCZOS = 8          /* steps that the spectrum is looked at with */
+};
 
 /* What the planner chooses. basis 0: no such thing, a factor serves. */
 typedef struct mrc_deflation {
@@ -19,9 +22,8 @@ typedef struct mrc_deflated {
     mercer_matrix room;                           /* (ROOM, p) real: rows of K on their way */
     mercer_matrix g, f;                           /* fields (rows, q) real: G, F = K G, G'F = I */
     mercer_matrix t, n, o;                        /* fields (rows, c) real */
-    mercer_matrix all;                            /* (p, c) real; empty with one rank */
+    mercer_matrix all;                            /* (p, c) real: V of a product K V; empty with one rank */
     mercer_matrix y, y2;                          /* (q, c) real */
-    int64_t *ids;                                 /* (p) 0, 1, ... */
     double *scale;                                /* (q) theta h(theta) */
     int64_t q, degree;                            /* columns of G; products with K in a polynomial */
     double nodes[MRC_DEFLATED_DEGREE + 1];        /* where the polynomial meets h */
@@ -29,16 +31,21 @@ typedef struct mrc_deflated {
     double mean;                                  /* of the diagonal of K */
 } mrc_deflated;
 
-/* z: all centers; c: columns that it will be applied to. */
-mercer_status mrc_deflated_create(mrc_deflated *out, mrc_centers *centers, const mercer_matrix *z, int64_t c,
-                                  const mrc_deflation *options, double tau);
+/* c: columns that it will be applied to. */
+mercer_status mrc_deflated_create(mrc_deflated *out, mrc_centers *centers, int64_t c, const mrc_deflation *options,
+                                  double tau);
 void mrc_deflated_destroy(mrc_deflated *self);
 /* X becomes P X; a field (rows, c) real. */
 mercer_status mrc_deflated_apply(mrc_deflated *self, const mercer_matrix *x);
 /* Out = K(Z,Z) V for fields (rows, c). */
 mercer_status mrc_deflated_times(mrc_deflated *self, const mercer_matrix *v, const mercer_matrix *out);
-/* Bytes at the peak of create and apply. With several ranks there is a copy of the centers and of the basis on top. */
+/* n = R t */
+mercer_status mrc_deflated_times_rest(mrc_deflated *self);
+/* Nodes and coefficients, and the mean of the diagonal. theta (q); room: (2 MRC_LANCZOS + 1) c doubles. */
+mercer_status mrc_deflated_choose_polynomial(mrc_deflated *self, const double *theta, double *room, double tau);
+/* Bytes at the peak of create and apply, of one process; shared: the centers are in several shards. On every one of
+   several ranks there is V (p, c) on top. */
 int64_t mrc_deflated_bytes(const mrc_deflation *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                           int64_t point_size);
+                           int64_t point_size, bool shared);
 
 #endif

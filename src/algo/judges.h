@@ -50,14 +50,15 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha);
 
 /*
  * Bytes they hold at the peak, beyond passes and the backend's own scratch, for `batch` = passes->most_rows; for the
- * planner. Vectors count as double. With several ranks there is a copy of the centers on top, and what the communicator
- * takes.
+ * planner. Vectors count as double. That is for one process: of several ranks each has its share of what has a row for
+ * each center, and on top, as the factors, what products need of all of them (plan_ranks.c), and what the communicator takes.
  */
 int64_t mrc_judge_direct_bytes(int64_t p, int64_t c, int64_t batch);
 typedef struct mrc_cg_size {
     int64_t p, d, c, batch;
     double lambda;
     mrc_deflation deflation;
+    int shards;                    /* of the centers */
     int64_t real_size, point_size; /* of a weight, of a feature */
 } mrc_cg_size;
 int64_t mrc_judge_cg_bytes(const mrc_cg_size *size);

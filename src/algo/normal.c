@@ -19,6 +19,8 @@
  * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four
  * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
  *
+ * Vectors and sums are shared out among ranks as the centers are; nothing but the factors' own products needs them whole.
+ *
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
  * scaled to unit length (by powers of 2) before they are rounded to it.
  *
@@ -46,9 +48,9 @@ int64_t mrc_normal_bytes(const mrc_cg_size *size)
     double second = p * ((size->lambda > 0 ? p : 0.0) + 2.0), sample = p * (MRC_SHIFT_SAMPLES + 1.0);
     double factors = 8 * (p * p + fmax(second, sample));
     if (size->deflation.basis > 0)
-        factors =
-            (double)mrc_deflated_bytes(&size->deflation, size->p, size->d, size->c, size->real_size, size->point_size);
-    double bytes = factors + 8 * (p * (8.0 * c + 1.0) + 4.0 * (double)size->batch * c + 2.0 * c);
+        factors = (double)mrc_deflated_bytes(&size->deflation, size->p, size->d, size->c, size->real_size,
+                                             size->point_size, size->shards > 1);
+    double bytes = factors + 8 * (p * 8.0 * c + 4.0 * (double)size->batch * c + 2.0 * c);
     return bytes < 9e18 ? (int64_t)bytes + 64 * 12 : INT64_MAX;
 }
 
@@ -57,18 +59,17 @@ static mercer_status allocate(mrc_normal *self)
     mrc_centers *centers = self->centers;
     mrc_backend *backend = self->backend;
     mercer_dtype real = centers->real;
-    int64_t p = self->p, c = self->c, batch = self->judge->passes->most_rows;
-    void *ids, *scalars;
-    MRC_TRY(mrc_matrix_create(backend, &self->both, p, 2 * c, MERCER_F64, "vectors of conjugate gradients"));
+    int64_t c = self->c, batch = self->judge->passes->most_rows;
+    void *scalars;
+    MRC_TRY(mrc_field_create(centers, &self->both, 2 * c, MERCER_F64, "vectors of conjugate gradients"));
+    if (centers->comm->ranks > 1 && self->judge->deflation.basis == 0)
+        MRC_TRY(mrc_matrix_create(backend, &self->all, 2 * self->p, c, MERCER_F64, "vectors of conjugate gradients"));
     MRC_TRY(mrc_field_create(centers, &self->sum, 2 * c, MERCER_F64, "sums of conjugate gradients"));
     MRC_TRY(mrc_field_create(centers, &self->v, 2 * c, real, "directions of conjugate gradients"));
     MRC_TRY(mrc_field_create(centers, &self->h, 2 * c, real, "products of conjugate gradients"));
     MRC_TRY(mrc_matrix_create(backend, &self->f, batch, c, real, "a batch's predictions"));
     MRC_TRY(mrc_matrix_create(backend, &self->y, batch, c, real, "a batch's labels"));
     MRC_TRY(mrc_matrix_create(backend, &self->g, batch, 2 * c, real, "a batch's residuals"));
-    MRC_TRY(mrc_alloc(centers->context, &ids, p, sizeof(int64_t), "indices of centers"));
-    self->ids = ids;
-    for (int64_t i = 0; i < p; i++) self->ids[i] = i;
     MRC_TRY(mrc_alloc(centers->context, &scalars, 2 * c, sizeof(double), "column sums"));
     self->scale = scalars;
     self->sums = self->scale + c;
@@ -88,11 +89,10 @@ mercer_status mrc_normal_create(mrc_normal *out, mrc_judge *judge)
 void mrc_normal_destroy(mrc_normal *self)
 {
     if (!self->backend) return;
-    mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->sum, &self->v,
-                            &self->h, &self->f,      &self->y,    &self->g};
+    mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->all, &self->sum,
+                            &self->v, &self->h,      &self->f,    &self->y,   &self->g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
     mrc_deflated_destroy(&self->deflated);
-    mrc_free(self->centers->context, self->ids);
     mrc_free(self->centers->context, self->scale);
     memset(self, 0, sizeof *self);
 }
@@ -105,18 +105,6 @@ static mercer_matrix half_of(const mercer_matrix *matrix, int64_t c, int half)
     mercer_matrix part = mrc_column(matrix, half * c);
     part.cols = c;
     return part;
-}
-
-static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
-{
-    return mrc_rows(all, self->centers->first, self->centers->z.rows);
-}
-
-mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *alpha)
-{
-    mercer_matrix wide = mrc_shaped(&self->sum, self->sum.rows, self->c);
-    MRC_TRY(self->backend->ops->copy(self->backend, &wide, field));
-    return mrc_centers_collect(self->centers, &wide, self->ids, self->p, alpha);
 }
 
 /* ---- A pass over the data ------------------------------------------------------------------------------------ */
@@ -171,7 +159,7 @@ static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const 
     return backend->ops->axpby(backend, 1, &wide, 1, sum);
 }
 
-/* both (p, columns of g) = K_ZX g over all samples, g as its kind says; fit is cleared first. */
+/* sum (rows, columns of g) = K_ZX g over all samples, g as its kind says; fit is cleared first. */
 static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
 {
     mrc_judge *judge = self->judge;
@@ -201,8 +189,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
     }
     if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
-    mercer_matrix all = mrc_shaped(&self->both, self->p, out);
-    return mrc_centers_collect(self->centers, &sum, self->ids, self->p, &all);
+    return MERCER_OK;
 }
 
 /* ---- Penalties ----------------------------------------------------------------------------------------------- */
@@ -222,13 +209,12 @@ static mercer_status add_penalty(mrc_normal *self, double sign, const mercer_mat
 
 mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work)
 {
-    mrc_backend *backend = self->backend;
     double lambda = self->judge->lambda;
-    MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, out));
+    MRC_TRY(mrc_centers_column_dots(self->centers, alpha, alpha, out));
     for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding;
     if (lambda <= 0) return MERCER_OK;
     MRC_TRY(mrc_normal_times_kernel(self, alpha, work));
-    MRC_TRY(backend->ops->column_dots(backend, alpha, work, self->sums));
+    MRC_TRY(mrc_centers_column_dots(self->centers, alpha, work, self->sums));
     for (int64_t j = 0; j < self->c; j++) out[j] = fmax(out[j] + lambda * self->sums[j], 0);
     return MERCER_OK;
 }
@@ -245,15 +231,15 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
                                const mercer_matrix *r, double *fit, const mercer_matrix *work)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix own = own_rows(self, alpha), v = mrc_shaped(&self->v, self->v.rows, self->c);
-    mercer_matrix left = half_of(&self->both, self->c, 0), right = half_of(&self->both, self->c, 1);
+    mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
+    mercer_matrix left = half_of(&self->sum, self->c, 0), right = half_of(&self->sum, self->c, 1);
     bool zero = true; /* the usual start: nothing to predict */
-    MRC_TRY(backend->ops->column_dots(backend, alpha, alpha, self->sums));
+    MRC_TRY(mrc_centers_column_dots(self->centers, alpha, alpha, self->sums));
     for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
-    MRC_TRY(backend->ops->copy(backend, &v, &own));
+    MRC_TRY(backend->ops->copy(backend, &v, alpha));
     self->from_zero = zero;
     MRC_TRY(pass(self, zero ? PASS_FIRST : PASS_BEGIN, fit));
-    if (zero) left = right = mrc_shaped(&self->both, self->p, self->c);
+    if (zero) left = right = mrc_shaped(&self->sum, self->sum.rows, self->c);
     MRC_TRY(backend->ops->copy(backend, b, &left));
     MRC_TRY(backend->ops->copy(backend, r, &right));
     if (self->mass <= 0) return MERCER_OK; /* b = 0: nothing to solve */
@@ -266,20 +252,20 @@ static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer
 {
     mrc_backend *backend = self->backend;
     int64_t columns = alpha ? 2 * self->c : self->c;
-    mercer_matrix all = mrc_shaped(&self->both, self->p, columns), own = own_rows(self, &all);
+    mercer_matrix wide = mrc_shaped(&self->both, self->both.rows, columns);
     mercer_matrix v = mrc_shaped(&self->v, self->v.rows, columns);
-    MRC_TRY(backend->ops->column_dots(backend, d, d, self->scale));
+    MRC_TRY(mrc_centers_column_dots(self->centers, d, d, self->scale));
     for (int64_t j = 0; j < self->c; j++) {
         bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
-        mercer_matrix from = mrc_column(d, j), to = mrc_column(&all, j);
+        mercer_matrix from = mrc_column(d, j), to = mrc_column(&wide, j);
         self->scale[j] = usable ? ldexp(1, ilogb(sqrt(self->scale[j]))) : 1;
         MRC_TRY(backend->ops->axpby(backend, 1 / self->scale[j], &from, 0, &to));
     }
     if (alpha) {
-        mercer_matrix right = half_of(&all, self->c, 1);
+        mercer_matrix right = half_of(&wide, self->c, 1);
         MRC_TRY(backend->ops->copy(backend, &right, alpha));
     }
-    return backend->ops->copy(backend, &v, &own);
+    return backend->ops->copy(backend, &v, &wide);
 }
 
 mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
@@ -289,13 +275,13 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
     mrc_backend *backend = self->backend;
     MRC_TRY(load(self, d, alpha));
     MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
-    mercer_matrix all = mrc_shaped(&self->both, self->p, alpha ? 2 * self->c : self->c);
+    mercer_matrix sum = mrc_shaped(&self->sum, self->sum.rows, alpha ? 2 * self->c : self->c);
     for (int64_t j = 0; j < self->c; j++) {
-        mercer_matrix from = mrc_column(&all, j), to = mrc_column(q, j);
+        mercer_matrix from = mrc_column(&sum, j), to = mrc_column(q, j);
         MRC_TRY(backend->ops->axpby(backend, self->scale[j], &from, 0, &to));
     }
     if (alpha) {
-        mercer_matrix right = half_of(&all, self->c, 1);
+        mercer_matrix right = half_of(&sum, self->c, 1);
         MRC_TRY(backend->ops->copy(backend, r, &right));
         MRC_TRY(add_penalty(self, -1, alpha, r, work));
     }

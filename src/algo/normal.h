@@ -8,7 +8,7 @@
 
 enum { MRC_SHIFT_SAMPLES = 128 };
 
-/* Vectors are (p, c) f64 and the same in every process; only products with the data are shared out. */
+/* Vectors are fields (rows, c) f64. The factors, if there are any, are the same on every rank. */
 typedef struct mrc_normal {
     mrc_judge *judge;
     mrc_centers *centers;
@@ -22,11 +22,11 @@ typedef struct mrc_normal {
     double weight;         /* p / w: what z in precondition lacks of M^-1 r */
     bool from_zero;        /* it began with alpha = 0: r = b */
     double mass;           /* sum of the sample weights */
-    mercer_matrix both;    /* (p, 2c) f64 scratch */
+    mercer_matrix both;    /* field (rows, 2c) f64 scratch */
+    mercer_matrix all;     /* (2p, c) f64: vectors of all ranks, for products with factors; empty with one rank */
     mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
     mercer_matrix v, h;    /* fields (rows, 2c) real: what goes into the products and comes out */
     mercer_matrix f, y, g; /* (batch, c), (batch, c), (batch, 2c) real */
-    int64_t *ids;          /* (p) 0, 1, ... */
     double *scale, *sums;  /* (c) */
 } mrc_normal;
 
@@ -34,12 +34,9 @@ mercer_status mrc_normal_create(mrc_normal *out, mrc_judge *judge);
 void mrc_normal_destroy(mrc_normal *self);
 int64_t mrc_normal_bytes(const mrc_cg_size *size);
 
-/* alpha = all rows of a field. */
-mercer_status mrc_normal_collect(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *alpha);
-
 /*
  * One pass: b = K_ZX W Y, r = b - A alpha, fit[j] = sum_i w_i (y_ij - f_j(x_i))^2; then the factors (the preconditioner
- * needs the total weight). work (p, c) is overwritten.
+ * needs the total weight). work (rows, c) is overwritten.
  */
 mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
                                const mercer_matrix *r, double *fit, const mercer_matrix *work);
@@ -53,7 +50,7 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
 mercer_status mrc_normal_factor(mrc_normal *self);
 /* z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
-/* out = K(Z,Z) x for (p, c) f64. */
+/* out = K(Z,Z) x for fields (rows, c) f64. */
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* out[j] = alpha_j' (lambda K(Z,Z) + rho I) alpha_j: J without the fit. */
 mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work);

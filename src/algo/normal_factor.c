@@ -2,7 +2,7 @@
 /*
  * The preconditioner of the normal equations, M in normal.c: by Cholesky factors of K_d and K_d + (tau + t) I, or
  * without one of size p (deflated.c), as the judge says. And products with K(Z,Z), from what the preconditioner has of
- * it.
+ * it. The factors are the same on every rank, for p that fit one; of the other everybody has a share.
  *
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r                    p^3/3 once, 4 p^2 c, 8 p^2 bytes; in double
  *   deflated   M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2                p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
@@ -47,16 +47,17 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
 }
 
 /* The root of the mean of K(z, z')^2 over some centers, evenly spread. */
-static mercer_status typical_value(mrc_normal *self, const mercer_matrix *z, double *out)
+static mercer_status typical_value(mrc_normal *self, double *out)
 {
     mrc_backend *backend = self->backend;
+    const mercer_matrix *z = &self->centers->z;
     int64_t count = mrc_min(TYPICAL_ROWS, self->p), ids[TYPICAL_ROWS];
     double sums[TYPICAL_ROWS], sum = 0;
     mercer_matrix points = {0}, k = {0};
     for (int64_t i = 0; i < count; i++) ids[i] = i * self->p / count;
     mercer_status status = mrc_matrix_create(backend, &points, count, z->cols, z->dtype, "some centers");
     if (status == MERCER_OK) status = mrc_matrix_create(backend, &k, count, count, MERCER_F64, "some kernel values");
-    if (status == MERCER_OK) status = backend->ops->gather_rows(backend, &points, z, ids);
+    if (status == MERCER_OK) status = mrc_centers_collect(self->centers, NULL, ids, count, &points);
     if (status == MERCER_OK) status = mrc_points_eval(self->centers, &points, &points, &k);
     if (status == MERCER_OK) status = backend->ops->column_dots(backend, &k, &k, sums);
     for (int64_t i = 0; i < count && status == MERCER_OK; i++) sum += sums[i];
@@ -67,22 +68,22 @@ static mercer_status typical_value(mrc_normal *self, const mercer_matrix *z, dou
 }
 
 /* rho: see spd.h. The passes have kernel values in the type of the cache, if there is one. mean: of K(z, z). */
-static mercer_status find_rounding(mrc_normal *self, const mercer_matrix *z, double mean)
+static mercer_status find_rounding(mrc_normal *self, double mean)
 {
     const mrc_passes *passes = self->judge->passes;
     mercer_dtype type = passes->cached ? passes->cache[0].dtype : self->centers->real;
     double typical = mean;
-    if (type == MERCER_F16) MRC_TRY(typical_value(self, z, &typical));
+    if (type == MERCER_F16) MRC_TRY(typical_value(self, &typical));
     self->rounding = mrc_rounding_penalty(type, typical, self->mass);
     return MERCER_OK;
 }
 
 /* Without a factor of K(Z,Z): see deflated.c. */
-static mercer_status deflate(mrc_normal *self, const mercer_matrix *z)
+static mercer_status deflate(mrc_normal *self)
 {
     double tau = self->judge->lambda * (double)self->p / self->mass;
-    MRC_TRY(mrc_deflated_create(&self->deflated, self->centers, z, self->c, &self->judge->deflation, tau));
-    return find_rounding(self, z, self->deflated.mean);
+    MRC_TRY(mrc_deflated_create(&self->deflated, self->centers, self->c, &self->judge->deflation, tau));
+    return find_rounding(self, self->deflated.mean);
 }
 
 static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
@@ -96,69 +97,93 @@ static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
     MRC_TRY(mrc_spd_factor(centers, &job, &self->l, &relative, &mean));
     if (relative > least) self->judge->jitter = relative;
     self->shift = relative * mean;
-    MRC_TRY(find_rounding(self, z, mean));
+    MRC_TRY(find_rounding(self, mean));
     return factor_again(self, z, relative, mean);
 }
 
 mercer_status mrc_normal_factor(mrc_normal *self)
 {
     self->weight = (double)self->p / self->mass;
+    if (self->judge->deflation.basis > 0) return deflate(self);
     mercer_matrix memory, z;
     mercer_status status = mrc_centers_gather_all(self->centers, &memory, &z);
-    if (status == MERCER_OK) status = self->judge->deflation.basis > 0 ? deflate(self, &z) : factor(self, &z);
+    if (status == MERCER_OK) status = factor(self, &z);
     mrc_matrix_destroy(self->backend, &memory);
     return status;
 }
 
 /* ---- Use ----------------------------------------------------------------------------------------------------- */
 
-/* A field of x (p, c) f64, its columns scaled to about unit length by powers of 2: float has its range too. */
-static mercer_status to_field(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *work,
-                              const mercer_matrix *field)
+/* x rounded, its columns scaled to about unit length by powers of 2: float has its range too. */
+static mercer_status round_field(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *work,
+                                 const mercer_matrix *rounded)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix own = mrc_rows(work, self->centers->first, self->centers->z.rows);
-    MRC_TRY(backend->ops->column_dots(backend, x, x, self->scale));
+    MRC_TRY(mrc_centers_column_dots(self->centers, x, x, self->scale));
     for (int64_t j = 0; j < self->c; j++) {
         bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
         self->scale[j] = usable ? ldexp(1, -ilogb(sqrt(self->scale[j]))) : 1;
     }
     MRC_TRY(backend->ops->copy(backend, work, x));
     MRC_TRY(backend->ops->scale_columns(backend, work, self->scale));
-    return backend->ops->copy(backend, field, &own);
+    return backend->ops->copy(backend, rounded, work);
 }
 
-static mercer_status from_field(mrc_normal *self, const mercer_matrix *field, const mercer_matrix *out)
+static mercer_status widen_field(mrc_normal *self, const mercer_matrix *rounded, const mercer_matrix *out)
 {
-    MRC_TRY(mrc_normal_collect(self, field, out));
+    MRC_TRY(self->backend->ops->copy(self->backend, out, rounded));
     for (int64_t j = 0; j < self->c; j++) self->scale[j] = 1 / self->scale[j];
     return self->backend->ops->scale_columns(self->backend, out, self->scale);
+}
+
+/* Half 0 or 1 of the room for what all ranks have of a vector. */
+static mercer_matrix whole_vector(const mrc_normal *self, int half)
+{
+    return mrc_rows(&self->all, half * self->p, self->p);
+}
+
+static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
+{
+    return mrc_rows(all, self->centers->first, self->centers->z.rows);
 }
 
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
 {
     if (self->judge->deflation.basis > 0) {
         mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
-        MRC_TRY(to_field(self, r, z, &v));
+        MRC_TRY(round_field(self, r, z, &v));
         MRC_TRY(mrc_deflated_apply(&self->deflated, &v));
         MRC_TRY(mrc_deflated_apply(&self->deflated, &v));
-        return from_field(self, &v, z);
+        return widen_field(self, &v, z);
     }
-    MRC_TRY(self->backend->ops->copy(self->backend, z, r));
-    MRC_TRY(mrc_spd_solve(self->centers, &self->l, z));
-    return mrc_spd_solve(self->centers, self->judge->lambda > 0 ? &self->ridged : &self->l, z);
+    bool ranks = self->centers->comm->ranks > 1;
+    mercer_matrix all = ranks ? whole_vector(self, 0) : *z;
+    MRC_TRY(mrc_centers_range(self->centers, r, 0, self->p, &all));
+    MRC_TRY(mrc_spd_solve(self->centers, &self->l, &all));
+    MRC_TRY(mrc_spd_solve(self->centers, self->judge->lambda > 0 ? &self->ridged : &self->l, &all));
+    if (!ranks) return MERCER_OK;
+    mercer_matrix own = own_rows(self, &all);
+    return self->backend->ops->copy(self->backend, z, &own);
 }
 
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out)
 {
     if (self->judge->deflation.basis > 0) {
         mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c), h = mrc_shaped(&self->h, self->h.rows, self->c);
-        MRC_TRY(to_field(self, x, out, &v));
+        MRC_TRY(round_field(self, x, out, &v));
         MRC_TRY(mrc_deflated_times(&self->deflated, &v, &h));
-        return from_field(self, &h, out);
+        return widen_field(self, &h, out);
     }
-    mercer_matrix half = mrc_shaped(&self->both, self->p, self->c);
-    MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, x, 0, &half));
-    MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &self->l, &half, 0, out));
+    mercer_matrix all = *x, half = mrc_shaped(&self->both, self->both.rows, self->c), product = *out;
+    if (self->centers->comm->ranks > 1) {
+        all = product = whole_vector(self, 0), half = whole_vector(self, 1);
+        MRC_TRY(mrc_centers_range(self->centers, x, 0, self->p, &all));
+    }
+    MRC_TRY(mrc_counted_gemm(self->centers, true, false, 1, &self->l, &all, 0, &half));
+    MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &self->l, &half, 0, &product));
+    if (self->centers->comm->ranks > 1) {
+        mercer_matrix own = own_rows(self, &product);
+        MRC_TRY(self->backend->ops->copy(self->backend, out, &own));
+    }
     return self->backend->ops->axpby(self->backend, -self->shift, x, 1, out);
 }

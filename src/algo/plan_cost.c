@@ -6,7 +6,7 @@
  *   iteration  fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
  *   direct     3 p^2 doubles;  2 n p d + 3 n p^2 + 2/3 p^3 flops
  *   cg         1 or 2 p^2 doubles, cache n p;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops; or, deflated,
- *              p^2 halves or floats and 2 p q;  2 n p d + 2 p (p + s) (d + q) + steps (4 n p c + 4 k p^2 c) flops
+ *              p^2 halves or floats and 2 p q (all of it shared out among ranks);  2 n p d + 2 p (p + s) (d + q) + steps (4 n p c + 4 k p^2 c) flops
  */
 #include "algo/plan_parts.h"
 
@@ -72,6 +72,7 @@ static mrc_cg_size cg_size(const mrc_planner *self, int64_t batch)
                          .batch = batch,
                          .lambda = self->options->lambda,
                          .deflation = self->plan->deflation,
+                         .shards = self->request->shards,
                          .real_size = self->real_size,
                          .point_size = self->point_size};
 }
@@ -203,8 +204,9 @@ static double deflation_seconds(const mrc_planner *self, const mrc_deflation *de
            steps * products * stored / self->bandwidth;
 }
 
-/* How conjugate gradients are preconditioned: by the exact factor while it fits and is not much slower. Half precision where
-   nothing but the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
+/* How conjugate gradients are preconditioned: by the exact factor while it fits and is not much slower, and unless the
+   centers are in shards for ranks, each of which would need the whole of it (that alone decides: the number of ranks must
+   not). Half precision where nothing but the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
 static void choose_preconditioner(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
@@ -217,9 +219,10 @@ static void choose_preconditioner(mrc_planner *self)
     int64_t deflated = mrc_judge_cg_bytes(&size);
     bool slow = is_rough(self) && request->p > 2 * s &&
                 factor_seconds(self) > PREFER_EXACT * deflation_seconds(self, &deflation);
+    bool shared = is_rough(self) && request->p > SHARED_SAMPLES * s && request->shards > 1;
     /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
     bool large = exact > self->plan->budget / 2 && deflated < exact;
-    if (slow || large) self->plan->deflation = deflation;
+    if (slow || shared || large) self->plan->deflation = deflation;
 }
 
 bool mrc_plan_judge(mrc_planner *self, bool direct)
@@ -247,7 +250,8 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
     if (may && request->real == MERCER_F32 && request->bounded && is_rough(self) && half <= left * 9 / 10 &&
         (!shown->cache_data || cache > HALF_CACHE_BYTES))
         shown->cache_data = MRC_CACHE_HALF, cache = half;
-    shown->cache_centers = 1;
+    shown->cache_centers = !direct && self->plan->deflation.stored == MERCER_F16 ? MRC_CACHE_HALF : 1;
+    shown->nystrom = self->plan->deflation.sample, shown->eigenpairs = self->plan->deflation.basis;
     shown->bytes = base + self->plan->keep_bytes + (shown->cache_data ? cache : 0);
     double steps = expected_steps(self), doubles, singles, bytes = 0, more = 0;
     shown->flops = 0;

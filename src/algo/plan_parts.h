@@ -15,6 +15,7 @@ enum {
     BLOCK_DEVICE = 4096,     /* fills a GPU; a multiple of the tiles of its products */
     GUESSED_BATCH_PER_Q = 5, /* m* is about 5 q on image data; only until the data have been seen */
     DEFLATED_DEGREE = 3,     /* products with K(Z,Z) in a polynomial: what it is as a rule */
+    SHARED_SAMPLES = 4,      /* p / s from which on shards do without the exact factor: below it is small */
     FEWEST_SAMPLE = 500,
     LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */
     FEWEST_READ_ROWS = 256,

@@ -13,11 +13,17 @@
  *               bgs: a pass p d x/e rows and, for each block, sums of b c and q c;   ep2: p (c + q + d x/e) rows
  *   epoch       n / m batches, their projections, and the validation's sum
  *
+ *   cg          an epoch is a step: n / m batches, and in place of projections once M^-1 r, 7 column sums, and with a ridge two
+ *               products with K(Z,Z). M^-1 deflated: 2 k products, p c rows each, and 2 (k + 2) sums of q c, k: the
+ *               polynomial's degree, for which its typical one stands; or with a factor: 8 p c rows. (Now and then alpha
+ *               rides along and doubles a batch's sum: not counted.)
+ *
  * Seconds on the wire: bytes / bandwidth + rounds x latency. What all ranks compute alike (products with the preconditioner's
  * sample, eigensystems) does not get faster with R; everything that has a row for each center does.
  */
 #include "algo/plan_ranks.h"
 
+#include "algo/plan_parts.h"
 #include "algo/projector_parts.h"
 #include "comm/comm.h"
 #include "core/matrix.h"
@@ -86,6 +92,22 @@ static void add_projection(wire *self, const mercer_plan *plan, const mercer_sha
     add_sums(self, q * c * e, passes * (blocks + 1));
 }
 
+/* What a step of conjugate gradients sends beside the batches of its pass: cg.c, normal_factor.c, deflated.c. */
+static void add_cg_step(wire *self, const mercer_plan *plan, const mercer_shape *shape, double e)
+{
+    double p = (double)shape->centers, c = (double)shape->outputs, q = (double)plan->eigenpairs, k = DEFLATED_DEGREE;
+    bool deflated = plan->eigenpairs > 0;
+    double products = plan->lambda > 0 ? 2 : 0, norms = (deflated ? 7 : 6) + (plan->lambda > 0 ? deflated ? 3 : 1 : 0);
+    if (deflated) {
+        add_sums(self, q * c * e, 2 * (k + 2));
+        add_rows(self, (2 * k + products) * p * c * e, 2 * k + products);
+    } else {
+        add_rows(self, (1 + products) * p * c * 8, 1 + products);
+    }
+    add_sums(self, 8 * c, norms);
+    add_flags(self, 4); /* weights are finite; what the trainer agrees on after a step */
+}
+
 static double mean_nodes(int shards, int ranks)
 {
     double nodes = 0;
@@ -107,6 +129,28 @@ static double field_columns(const mercer_plan *plan, double c)
     if (strcmp(plan->projector, "pcg") == 0) columns += (double)plan->projector_eigenpairs + 3 * c;
     if (strcmp(plan->projector, "ep2") == 0) columns += (double)plan->projector_eigenpairs;
     return columns;
+}
+
+/* Conjugate gradients: vectors of a row for each center, and what the preconditioner needs (normal.c, deflated.c). */
+static void count_cg_memory(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape, double e,
+                            double x)
+{
+    double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
+    double n = (double)shape->samples, m = (double)plan->batch, s = (double)plan->nystrom, q = (double)plan->eigenpairs;
+    double vectors = 8 * 10 * c + 4 * c * e, set_up = 0; /* six, both, sum; v, h */
+    double shared = p * (d * x + 3 * c * e + vectors) + m * p * e;
+    double whole = m * (d * x + 4 * c * e + 3 * c * e) + 2 * (out->shards / out->ranks) * m * c * e;
+    if (plan->cache_data) shared += n * p * (plan->cache_data == MRC_CACHE_HALF ? 2 : e), whole += n;
+    if (q > 0) {
+        shared += p * p * (plan->cache_centers == MRC_CACHE_HALF ? 2 : e) + p * (3 * q + 3 * c) * e;
+        whole += 2 * p * c * e + 64 * p * e; /* V, as it is and as products take it; a few rows of K */
+        set_up = fmax(fmin(1024, p) * (d * x + q * e), s * (d * x + q * e) + 1.3 * 8 * s * s);
+    } else {
+        whole += 8 * p * (p * (plan->lambda > 0 ? 2 : 1) + 2 * c) + p * d * x;
+    }
+    out->shared_bytes = shared / out->ranks;
+    out->replicated_bytes = whole + set_up;
+    out->checkpoint_bytes = p * (d * x + c * e + 4 * 8 * c); /* the model; alpha, the best, residual, direction */
 }
 
 static void count_memory(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape, double e, double x)
@@ -149,6 +193,12 @@ static void count_seconds(mercer_rank_plan *out, const mercer_plan *plan, const 
     double n = (double)shape->samples, c = (double)shape->outputs, d = (double)shape->features;
     double s = (double)plan->nystrom, rate = plan->seconds > 0 ? plan->flops / plan->seconds : 1;
     double epochs = fmax(1, (double)plan->epochs), projecting, factors;
+    if (strcmp(plan->solver, "cg") == 0) { /* factors and products with them are every rank's work */
+        double p = (double)shape->centers, steps = fmin(epochs, CG_TYPICAL_STEPS);
+        double whole = plan->eigenpairs > 0 ? 0 : 2 * p * p * d + p * p * p / 3 + steps * 4 * p * p * c;
+        out->compute_seconds = (fmax(0, plan->flops - whole) / out->ranks + whole) / steps / rate;
+        return;
+    }
     count_projections(plan, shape, batches, &projecting, &factors);
     double alike = 2 * n * s * (d + c) * (plan->period > 1 ? 2 : 1) + factors; /* an epoch, every rank */
     double set_up = 2 * s * s * d + 40 * s * s * (double)plan->eigenpairs;     /* once, every rank */
@@ -171,14 +221,20 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     mrc_comm_rows(&comm, shape->centers, 0, &first, &out->centers_a_rank);
     wire batch = {.ranks = network->ranks, .nodes = mean_nodes(shards, network->ranks)}, projection = batch;
     add_sums(&batch, m * c * e, 1);
-    if (plan->lambda > 0) add_sums(&batch, (double)plan->eigenpairs * c * e, 1);
-    add_flags(&batch, 2);
-    bool projects = strcmp(plan->projector, "none") != 0;
+    bool cg = strcmp(plan->solver, "cg") == 0, projects = strcmp(plan->projector, "none") != 0;
+    if (plan->lambda > 0 && !cg) add_sums(&batch, (double)plan->eigenpairs * c * e, 1);
+    if (!cg) add_flags(&batch, 2);
     if (projects) add_projection(&projection, plan, shape, shards, e, x);
+    if (cg) add_cg_step(&projection, plan, shape, e);
     wire epoch = batch;
-    double projections = projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
+    double projections = cg ? 1 : projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
     epoch.bytes = batches * batch.bytes + projections * projection.bytes;
     epoch.rounds = batches * batch.rounds + projections * projection.rounds;
+    if (cg) { /* batches are large: the last one is smaller */
+        epoch = projection;
+        add_sums(&epoch, m * c * e, batches - 1);
+        add_sums(&epoch, ((double)shape->samples - (batches - 1) * m) * c * e, 1);
+    }
     double rows = (double)network->validation_rows, whole = floor(rows / 2048);
     add_sums(&epoch, 2048 * c * e, whole);
     add_sums(&epoch, (rows - 2048 * whole) * c * e, 1);
@@ -187,6 +243,9 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     out->batch_seconds = batch.bytes / speed + batch.rounds * latency;
     out->projection_seconds = projection.bytes / speed + projection.rounds * latency;
     out->epoch_seconds = epoch.bytes / speed + epoch.rounds * latency;
-    count_memory(out, plan, shape, e, x);
+    if (cg)
+        count_cg_memory(out, plan, shape, e, x);
+    else
+        count_memory(out, plan, shape, e, x);
     count_seconds(out, plan, shape, batches);
 }

@@ -125,24 +125,6 @@ mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const 
     return backend->ops->triangular_solve(backend, l, true, b);
 }
 
-mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all)
-{
-    *memory = (mercer_matrix){0};
-    if (centers->z.rows == centers->p) {
-        *all = centers->z;
-        return MERCER_OK;
-    }
-    void *list;
-    MRC_TRY(mrc_matrix_create(centers->backend, memory, centers->p, centers->z.cols, centers->z.dtype, "all centers"));
-    MRC_TRY(mrc_alloc(centers->context, &list, centers->p, sizeof(int64_t), "indices of centers"));
-    int64_t *ids = list;
-    for (int64_t i = 0; i < centers->p; i++) ids[i] = i;
-    mercer_status status = mrc_centers_collect(centers, NULL, ids, centers->p, memory);
-    mrc_free(centers->context, list);
-    *all = *memory;
-    return status;
-}
-
 mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns)
 {
     mercer_matrix view = *room;

@@ -40,12 +40,6 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
  */
 double mrc_rounding_penalty(mercer_dtype values, double k, double mass);
 
-/*
- * All p centers in one matrix. With one rank: a view, *memory stays empty; else a copy in *memory, which the caller
- * destroys (also after a failure).
- */
-mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all);
-
 /* Column j of a matrix, as a view (rows, 1). */
 mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j);
 /* The same memory as a contiguous (rows, columns). */

@@ -97,8 +97,13 @@ static void list_all(mrc_trainer *self, const mrc_state *own, mrc_state *state)
         list_iteration(self, state);
         return;
     }
-    for (int i = 0; i < own->matrix_count; i++) /* a solver's own are the same on all ranks */
-        mrc_state_add_matrix(state, own->matrices[i].name, &own->matrices[i].value);
+    for (int i = 0; i < own->matrix_count; i++) {
+        const mrc_state_matrix *matrix = &own->matrices[i];
+        if (matrix->total > 0)
+            mrc_state_add_field(state, matrix->name, &matrix->value, matrix->total);
+        else
+            mrc_state_add_matrix(state, matrix->name, &matrix->value);
+    }
     for (int i = 0; i < own->number_count; i++) {
         const mrc_state_number *number = &own->numbers[i];
         if (number->whole)

@@ -66,5 +66,7 @@ mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const 
     if (ours->weights == 0) ours->weights = ours->points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     if (mrc_dtype_size(ours->points) == 0 || (ours->weights != MERCER_F32 && ours->weights != MERCER_F64))
         return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    if (ours->shards < -1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape: shards is %d, it must be -1 or more", ours->shards);
     return MERCER_OK;
 }

@@ -62,6 +62,8 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
     return MERCER_OK;
 }
 
+/* What only data tell is guessed: with one shard so that the plan is on the safe side; with several, which are for ranks, as
+   of a Laplace kernel. */
 static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape, int shards,
                               const mercer_train_options *options)
 {
@@ -75,7 +77,9 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
                                 .points = shape->points,
                                 .shards = shards,
                                 .threads = context->threads,
-                                .rows_known = true};
+                                .rows_known = true,
+                                .roughness = shards > 1 ? 0.5 : 0,
+                                .bounded = shards > 1};
     mrc_plan plan;
     MRC_TRY(mrc_make_plan(&plan, &request));
     return mrc_write_struct(context, out, &plan.shown, sizeof plan.shown, "out");
@@ -106,7 +110,9 @@ mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const
     mercer_shape ours;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(mrc_read_shape(context, &ours, shape));
-    return plan_for(context, out, &ours, 1, &chosen);
+    mrc_comm comm = {.ranks = 1, .shards = ours.shards > 0 ? ours.shards : 0};
+    int shards = ours.shards == 0 ? 1 : mrc_comm_shards(&comm, ours.centers);
+    return plan_for(context, out, &ours, shards, &chosen);
 }
 
 mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,

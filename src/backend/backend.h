@@ -87,14 +87,14 @@ typedef struct mrc_gemm {
 /*
  * Rows of a stored matrix: rows[i] of k for i < count, or its first count rows if rows is NULL. room is scratch
  * (1 row or more, p) in the type of the factor: rows are gathered there where they cannot be multiplied as they lie. If
- * the last product on that room was with the same rows (again), they may still lie there.
+ * the last product on that room was with the same rows (again), they may still lie there. add: kernel_rows adds to Y.
  */
 typedef struct mrc_stored {
     const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
     const int64_t *rows;
     int64_t count;
     const mercer_matrix *room;
-    bool again;
+    bool again, add;
 } mrc_stored;
 
 typedef struct mrc_capabilities {
@@ -182,7 +182,7 @@ struct mrc_backend_ops {
     mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                       const int64_t *rows, double factor);
     /* The rows that stored names become K(X, Z), one for each row of X, in its type (f16: of values in float); and Y =
-       K(X, Z) W in the same go unless w is NULL. */
+       K(X, Z) W, or Y += it, in the same go unless w is NULL. */
     mercer_status (*kernel_rows)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                  const mercer_matrix *y, const mrc_stored *stored);
     /* Y = K W or, transposed, Y = K' W for the rows that stored names; W and Y f32 or f64, of one type. */

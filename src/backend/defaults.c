@@ -231,7 +231,7 @@ static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *p
         MRC_TRY(ops->kernel_eval(backend, &part, &block));
         if (w) {
             mercer_matrix y_part = mrc_rows(y, first, count);
-            mrc_gemm job = {false, false, 1, 0, &block, w, &y_part};
+            mrc_gemm job = {false, false, 1, stored->add ? 1 : 0, &block, w, &y_part};
             MRC_TRY(ops->gemm(backend, &job));
         }
         if (stored->rows) {

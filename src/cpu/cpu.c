@@ -51,6 +51,7 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
     mrc_product product;
     mrc_product_init(&product, backend, pair, w, y, stored->k);
     product.k_rows = stored->rows;
+    product.add = stored->add;
     return mrc_product_run(&product, backend);
 }
 

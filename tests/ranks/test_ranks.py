@@ -52,6 +52,8 @@ TRAININGS = {
     "standardise": ["--rows", "400", "--centers", "60", "--preprocess", "standardise", "--kernel", "gaussian", "--solver", "ep4", "--epochs", "1"],
     "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
 }
+# Without a factor of K(Z,Z): more than 2000 centers in shards, and a rough kernel. With 2400 its polynomial has degree 3.
+DEFLATED = ["--solver", "cg", "--kernel", "laplace:bandwidth=8", "--rows", "2500", "--centers", "2400"]
 # About a second on four ranks that share two cores, with checkpoints as often as they can be written.
 LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170", "--period", "5"]
 LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
@@ -147,6 +149,17 @@ class SameBytes(Ranks):
             for ranks in (1, 2, 3, 4, 8):
                 self.same(name, ranks, wanted)
 
+    def test_conjugate_gradients(self):
+        out = self.good("train", *DIGITS, *DEFLATED, "--epochs", "4", "--shards", "8", "-o", "alone.safetensors", "--json")
+        self.assertEqual(json.loads(out)["plan"]["eigenpairs"], 150)
+        exact = ["--rows", "400", "--centers", "60", "--solver", "cg", "--epochs", "6", "--lambda", "0.1"]
+        for name, training in (("alone", [*DEFLATED, "--epochs", "4"]), ("exact", exact)):
+            if name == "exact":
+                self.good("train", *DIGITS, *training, "--shards", "8", "-o", "exact.safetensors")
+            for ranks in (2, 3, 4, 8):
+                self.job(ranks, "train", *DIGITS, *training, "-o", "m.safetensors")
+                self.assertEqual(self.read("m.safetensors"), self.read(name + ".safetensors"), "%s on %d ranks" % (name, ranks))
+
     def test_prediction_evaluation_centers(self):
         self.alone(*DIGITS, *TRAININGS["ep4 pcg"])
         data = ["--synth", "digits", "--rows", "300", "--first", "5000", "--model", "alone.safetensors"]
@@ -231,10 +244,22 @@ class Costs(Ranks):
             (["--projector", "exact", "--lambda", "0.1", "--eigenpairs", "9", "--batch", "100", "--period", "5"], 2),
         ]
         for options, ranks in cases if LONG else cases[:2]:
-            measured = self.epoch(ranks, ["--synth", "digits", "--rows", "1000", "--centers", "240", *base, *options])
-            sizes = ["--rows", "1000", "--features", "784", "--outputs", "10", "--data-type", "u8", "--centers", "240"]
-            planned = self.answer("plan", *sizes, *base, *options, "--epochs", "2", "--ranks", str(ranks), "--memory", "1G")["ranks"]
-            self.assertLess(abs(measured / planned["epoch_bytes"] - 1), 0.03, (options, ranks, measured, planned))
+            self.compare(240, 1000, [*base, *options], ranks)
+
+    def test_bytes_of_a_step(self):
+        """Conjugate gradients, without a factor and with one: an epoch is a step."""
+        self.compare(2400, 2500, DEFLATED[:4], 4)
+        self.compare(240, 1000, ["--solver", "cg"], 2)
+        self.compare(240, 1000, ["--solver", "cg", "--lambda", "0.1"], 8)
+        if LONG:
+            self.compare(2400, 2500, DEFLATED[:4], 8)
+
+    def compare(self, centers, rows, options, ranks):
+        measured = self.epoch(ranks, ["--synth", "digits", "--rows", str(rows), "--centers", str(centers), *options])
+        sizes = ["--rows", str(rows), "--features", "784", "--outputs", "10", "--data-type", "u8", "--centers", str(centers)]
+        plan = [option for option in options if option != "--kernel" and not option.startswith("laplace")]
+        planned = self.answer("plan", *sizes, *plan, "--epochs", "2", "--ranks", str(ranks), "--memory", "1G")["ranks"]
+        self.assertLess(abs(measured / planned["epoch_bytes"] - 1), 0.03, (options, ranks, measured, planned))
 
 
 class Resume(Ranks):
@@ -253,6 +278,34 @@ class Resume(Ranks):
             else:
                 self.good("resume", "run", "-q")  # one process, no launcher
             self.assertEqual(self.read("m.safetensors"), wanted, "begun on %d, resumed on %d" % (first, second))
+
+    def test_conjugate_gradients(self):
+        """Their vectors are shared out; begun on some ranks, stopped after a step or more, they go on on others."""
+        training = [*DIGITS, *DEFLATED, "--epochs", "8", "--cache", "off"]
+        wanted = self.alone(*training)
+        for first, second in ((4, 2), (2, 0), (0, 3), (1, 8)) if LONG else ((4, 3), (3, 0)):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            options = [*training, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.01s"]
+            process = self.launch(max(first, 1), PROGRAM, "train", *options, *([] if first else ["--comm", "self", "--shards", "8"]))
+            self.wait_for_step(process)
+            process.send_signal(signal.SIGUSR1)
+            _, err = process.communicate(timeout=60 * SLOW)
+            self.assertEqual(process.returncode, 75, err.decode())
+            if second:
+                self.job(second, "resume", "run", "-q")
+            else:
+                self.good("resume", "run", "-q")
+            self.assertEqual(self.read("m.safetensors"), wanted, "begun on %d, resumed on %d" % (first, second))
+
+    def wait_for_step(self, process):
+        """Until the checkpoint of the beginning has been followed by another."""
+        limit, path, first = time.monotonic() + 30 * SLOW, self.path("run", "checkpoint.safetensors"), None
+        while process.poll() is None and time.monotonic() < limit:
+            now = os.stat(path).st_ino if os.path.exists(path) else None
+            first = first or now
+            if now and now != first:
+                return
+            time.sleep(0.01)
 
     def wait_for_checkpoint(self, process):
         limit = time.monotonic() + 30 * SLOW
@@ -413,11 +466,16 @@ class Refusals(Ranks):
 
     def test_memory_falls(self):
         training = ["--rows", "600", "--centers", "all", "--solver", "ep4", "--projector", "bgs", "--epochs", "1", "--cache", "off", "--nystrom", "100", "--batch", "32", "--json"]
-        peaks = {}
-        for ranks in (1, 4):
-            out, _ = self.job(ranks, "train", *DIGITS, *training, "-o", "m.safetensors")
-            peaks[ranks] = json.loads(out)["peak_bytes"]
-        self.assertLess(peaks[4], peaks[1])
+        cg = [*DEFLATED, "--epochs", "1", "--json"]
+        for options, share in ((training, 1.0), (cg, 0.45)):
+            peaks = {}
+            for ranks in (1, 4):
+                out, _ = self.job(ranks, "train", *DIGITS, *options, "-o", "m.safetensors")
+                peaks[ranks] = json.loads(out)["peak_bytes"]
+            self.assertLess(peaks[4], share * peaks[1])
+        sizes = ["--rows", "2500", "--features", "784", "--outputs", "10", "--data-type", "u8", "--centers", "2400", "--solver", "cg"]
+        planned = self.answer("plan", *sizes, "--epochs", "1", "--ranks", "4", "--memory", "1G")["ranks"]
+        self.assertLess(abs((peaks[1] - peaks[4]) / (3 * planned["shared_bytes"]) - 1), 0.1, (peaks, planned))
 
 
 AGENT = """#!/bin/sh

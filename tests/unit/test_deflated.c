@@ -79,7 +79,7 @@ static void test_operator(void **state)
         bench self;
         mrc_deflated deflated;
         open_bench(&self, &data, 1 + variant / 2, MERCER_F64, false);
-        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, &data.z, MANY, &options, tau));
+        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, MANY, &options, tau));
         dense k = dense_kernel(&data.kernel, &data.z, &data.z), p = operator_of(&self, &deflated);
         dense wanted = formula(&deflated, k), turned = dense_transposed(p);
         assert_true(deflated.q == BASIS && deflated.degree >= 1);
@@ -105,7 +105,7 @@ static void test_exact_basis(void **state)
         bench self;
         mrc_deflated deflated;
         open_bench(&self, &data, 1, MERCER_F64, false);
-        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, &data.z, MANY, &options, tau));
+        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, MANY, &options, tau));
         dense k = dense_kernel(&data.kernel, &data.z, &data.z), p = operator_of(&self, &deflated),
               v = dense_new(MANY, MANY);
         dense_eigen(k, values, v);
@@ -127,6 +127,34 @@ static void test_exact_basis(void **state)
     }
 }
 
+/* More centers than a strip: K and F are put together from several, with several shards and with one. */
+static void test_strips(void **state)
+{
+    (void)state;
+    enum { LONG = 1100 };
+    problem data = make_problem(N, LONG, C, MERCER_F64);
+    dense k = dense_kernel(&data.kernel, &data.z, &data.z);
+    mrc_deflation options = {.sample = 60, .basis = BASIS, .stored = MERCER_F64};
+    for (int shards = 1; shards <= 3; shards += 2) {
+        bench self;
+        mrc_deflated deflated;
+        open_bench(&self, &data, shards, MERCER_F64, false);
+        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, C, &options, 0));
+        check_basis(&deflated, k);
+        mercer_matrix v = data_matrix(LONG, C, 0, MERCER_F64), out = data_matrix(LONG, C, 0, MERCER_F64);
+        data_fill_normal(&v, (mrc_stream){5, 9}, 0, 1);
+        assert_succeeds(&self.context, mrc_deflated_times(&deflated, &v, &out));
+        dense from = dense_of(&v), got = dense_of(&out), wanted = dense_times(false, false, k, from);
+        assert_that(dense_distance(got, wanted) <= 1e-12 * dense_norm(wanted), "K V: %g", dense_distance(got, wanted));
+        assert_true(fabs(deflated.mean - 1) < 1e-12);
+        free(from.a), free(got.a), free(wanted.a), free(v.data), free(out.data);
+        mrc_deflated_destroy(&deflated);
+        close_bench(&self);
+    }
+    free(k.a);
+    free_problem(&data);
+}
+
 /* K in half precision: P moves by what that moves K by, some 2^-11 times 1/a. */
 static void test_half(void **state)
 {
@@ -138,7 +166,7 @@ static void test_half(void **state)
         bench self;
         mrc_deflated deflated;
         open_bench(&self, &data, 1, MERCER_F32, false);
-        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, &data.z, MANY, &options, 0));
+        assert_succeeds(&self.context, mrc_deflated_create(&deflated, &self.centers, MANY, &options, 0));
         mercer_matrix x = data_matrix(MANY, MANY, 0, MERCER_F32);
         for (int64_t i = 0; i < MANY; i++) mrc_store(&x, i, i, 1);
         assert_succeeds(&self.context, mrc_deflated_apply(&deflated, &x));
@@ -269,8 +297,9 @@ static void test_no_kernel(void **state)
 static void test_bytes(void **state)
 {
     (void)state;
-    for (int variant = 0; variant < 4; variant++) {
-        mercer_dtype real = variant / 2 ? MERCER_F32 : MERCER_F64;
+    for (int variant = 0; variant < 8; variant++) {
+        mercer_dtype real = variant / 2 % 2 ? MERCER_F32 : MERCER_F64;
+        int shards = variant / 4 ? 3 : 1;
         problem data = make_problem(N, 400, C, real);
         bench self;
         data.lambda = variant % 2 ? 0.3 : 0;
@@ -282,9 +311,10 @@ static void test_bytes(void **state)
                             .batch = BATCH,
                             .lambda = data.lambda,
                             .deflation = deflation,
+                            .shards = shards,
                             .real_size = mrc_dtype_size(real),
                             .point_size = mrc_dtype_size(real)};
-        open_bench(&self, &data, 1, real, false);
+        open_bench(&self, &data, shards, real, false);
         self.judge.deflation = deflation, self.judge.steps = 5;
         assert_succeeds(&self.context, mrc_judge_cg(&self.judge, &self.alpha));
         int64_t before = self.context.bytes_peak = self.context.bytes_now;
@@ -327,11 +357,17 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operator), cmocka_unit_test(test_exact_basis),
-        cmocka_unit_test(test_half),     cmocka_unit_test(test_solution),
-        cmocka_unit_test(test_steps),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_singular), cmocka_unit_test(test_no_kernel),
-        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_operator),
+        cmocka_unit_test(test_exact_basis),
+        cmocka_unit_test(test_strips),
+        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_solution),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_singular),
+        cmocka_unit_test(test_no_kernel),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,61 @@ static void test_preconditioner(void **state)
 }
 
 /* 0 where the centers tell each other, 1 where they are strangers. */
+/* Centers in shards are for ranks, each of which would hold an exact factor: without, unless it is small or needed. */
+static void test_preconditioner_of_shards(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for("cg");
+    options.memory = 8 * GIB;
+    mrc_plan_request request = request_for((sizes){60000, 2001, 784, 10}, &options);
+    request.roughness = 0.5;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis == 0 && plan.shown.eigenpairs == 0 && plan.shown.cache_centers == 1);
+    for (request.shards = 2; request.shards <= 64; request.shards *= 2) {
+        assert_succeeds(context, mrc_make_plan(&plan, &request));
+        assert_true(plan.deflation.basis > 0 && plan.shown.cache_centers == MRC_CACHE_HALF);
+        assert_true(plan.shown.eigenpairs == plan.deflation.basis && plan.shown.nystrom == plan.deflation.sample);
+    }
+    request.roughness = 0.1;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis == 0);
+    request.roughness = 0.5, request.p = 1500;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_true(plan.deflation.basis == 0);
+}
+
+/* What conjugate gradients cost on ranks, from sizes alone. */
+static void test_ranks_of_cg(void **state)
+{
+    (void)state;
+    mercer_train_options options = options_for("cg");
+    options.memory = 8 * GIB;
+    mercer_shape shape = {
+        .struct_size = sizeof shape, .samples = 60000, .centers = 4000, .features = 784, .outputs = 10};
+    mercer_rank_plan ranks[3][2];
+    for (int kind = 0; kind < 3; kind++) { /* one shard: with a factor; several; 8 */
+        mercer_plan plan = {.struct_size = sizeof plan};
+        shape.shards = kind == 0 ? 0 : kind == 1 ? -1 : 8;
+        assert_succeeds(context, mercer_shape_plan(context, &plan, &shape, &options));
+        assert_true((plan.eigenpairs > 0) == (kind > 0));
+        for (int i = 0; i < 2; i++) {
+            mercer_network network = {
+                .struct_size = sizeof network, .ranks = i ? 4 : 1, .shards = 8, .bytes_per_second = 1e9};
+            ranks[kind][i] = (mercer_rank_plan){.struct_size = sizeof(mercer_rank_plan)};
+            assert_succeeds(context, mercer_plan_ranks(context, &ranks[kind][i], &plan, &shape, &network));
+        }
+        assert_true(ranks[kind][0].epoch_bytes == 0 && ranks[kind][1].epoch_bytes > 59 * ranks[kind][1].batch_bytes);
+        assert_true(4 * ranks[kind][1].shared_bytes == ranks[kind][0].shared_bytes);
+        assert_true(ranks[kind][1].compute_seconds < ranks[kind][0].compute_seconds);
+    }
+    assert_true(ranks[0][1].replicated_bytes > 8.0 * 4000 * 4000 && ranks[1][1].replicated_bytes < 3e7);
+    assert_memory_equal(&ranks[1], &ranks[2], sizeof ranks[1]);
+    shape.shards = -2;
+    mercer_plan plan = {.struct_size = sizeof plan};
+    assert_fails(context, mercer_shape_plan(context, &plan, &shape, &options), MERCER_ERROR_ARGUMENT, "shards is -2");
+}
+
 static void test_roughness(void **state)
 {
     (void)state;
@@ -416,6 +471,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_preconditioner),
+        cmocka_unit_test(test_preconditioner_of_shards),
+        cmocka_unit_test(test_ranks_of_cg),
         cmocka_unit_test(test_roughness),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_text),

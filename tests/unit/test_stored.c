@@ -142,6 +142,17 @@ static void kernel_rows_on(mrc_backend *backend)
             assert_succeeds(backend->context, backend->ops->kernel_rows(backend, &pair, &w, &y, &stored));
             check_rows(&plain, &stored);
             check_product(&plain, NULL, m, false, &w, &y);
+            mercer_matrix twice = filled(m, COLUMNS, real, 7);
+            for (int64_t i = 0; i < m; i++)
+                memcpy(mrc_row(&twice, i), mrc_row(&y, i), COLUMNS * (size_t)mrc_dtype_size(real));
+            stored.add = true;
+            assert_succeeds(backend->context, backend->ops->kernel_rows(backend, &pair, &w, &twice, &stored));
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t j = 0; j < COLUMNS; j++)
+                    assert_true(fabs(mrc_load(&twice, i, j) - 2 * mrc_load(&y, i, j)) <=
+                                (real == MERCER_F32 ? 0x1p-23 : 0x1p-52) * fabs(mrc_load(&twice, i, j)));
+            check_rows(&plain, &stored);
+            free(twice.data);
             assert_true(sentinels_intact(&k) && sentinels_intact(&y));
             free(x.data), free(z.data), free(k.data), free(room.data), free(plain.data), free(w.data), free(y.data);
             free(rows);
