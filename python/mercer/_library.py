@@ -583,6 +583,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_comm_options_init": (_int, [_p(mercer_comm_options), _size]),
     "mercer_comm_open": (_int, [_out, _handle, _p(mercer_comm_options)]),
     "mercer_comm_create_virtual": (_int, [_out, _handle, _int]),
+    "mercer_comm_create_local": (_int, [_out, _p(_handle), _int, _p(mercer_comm_options)]),
     "mercer_comm_free": (None, [_handle]),
     "mercer_comm_launched": (_int, [_ints]),
     "mercer_comm_query": (_int, [_handle, _p(mercer_comm_info)]),
