@@ -285,8 +285,8 @@ int cli_train(const cli_values *v)
 /* The options of the run, with those that resume may change. */
 static int resumed_values(const cli_values *v, const cli_folder *folder, cli_values *train)
 {
-    static const char *const changeable[] = {"threads", "log",  "checkpoint-every", "deadline", "json",
-                                             "quiet",   "color"};
+    static const char *const changeable[] = {"threads",  "device", "log",   "checkpoint-every",
+                                             "deadline", "json",   "quiet", "color"};
     int code = cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG);
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0] && code == CLI_OK; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);

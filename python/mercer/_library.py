@@ -508,6 +508,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_context_free": (None, [_handle]),
     "mercer_last_error": (_text, [_handle]),
     "mercer_context_query": (_int, [_handle, _p(mercer_context_info)]),
+    "mercer_device_count": (_int, [_text]),
     "mercer_matrix_view": (mercer_matrix, [_any, _i64, _i64, _int]),
     "mercer_kernel_parse": (_int, [_handle, _kernel, _text]),
     "mercer_kernel_print": (_int, [_handle, _kernel, _any, _size, _sizes]),

@@ -22,6 +22,14 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
 
 /* ---- The device ---------------------------------------------------------------------------------------------- */
 
+static int devices(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError(); /* that there is no driver is no failure of a later call */
+    return 0;
+}
+
 static mercer_status find_device(mrc_backend *backend, int *device)
 {
     int count = 0;
@@ -119,6 +127,7 @@ const mrc_backend_ops mrc_cuda_backend = {
     .kernel_transpose = mrc_cuda_kernel_transpose,
     .gemm = mrc_cuda_gemm,
     .clear = mrc_cuda_clear,
+    .devices = devices,
     .free_memory = mrc_cuda_free_memory,
     .pack_create = mrc_cuda_pack_create,
     .pack_rows = mrc_cuda_pack_rows,
