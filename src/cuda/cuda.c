@@ -79,6 +79,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
 static void destroy(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
+    if (cuda->stream) mrc_cuda_select(backend); /* else there is no such device, and nothing that belongs to it */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     mrc_cuda_close_staging(backend);
     mrc_cuda_release_all(backend);
