@@ -184,6 +184,9 @@ const cli_option cli_options[] = {
     {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, (RANKED | CLI_PLAN) & ~CLI_RESUME, 0, "Ranks",
      "cut the centers into so many shards; the result depends on their number (in its last digits), not on that of the "
      "ranks, which may be no more. auto: one without ranks, otherwise 8 to 1024 by the number of centers"},
+    {"exchange", NULL, 0, CLI_CHOICE, "HOW", "auto|host|nccl", "auto", "MERCER_EXCHANGE", RANKED, 0, "Ranks",
+     "how GPUs of different ranks exchange: nccl, from one to the other, or not at all; host, through host memory; auto: "
+     "nccl if every rank has a GPU of its own and the module is there"},
     {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",
      "give up a rank that has not been heard of for so long: the job ends with code 76"},
 

@@ -20,7 +20,6 @@ typedef struct local_comm {
     struct local_comm **all; /* (ranks) those that meet; during an exchange all of them are there */
     const mrc_piece *sent;   /* (ranks) what this rank sends in the exchange under way */
     unsigned char *missing;  /* (ranks) scratch */
-    bool left;
 } local_comm;
 
 static void fill_outcome(mrc_met met, const mrc_last_words *words, double deadline, mrc_outcome *outcome)
@@ -74,29 +73,31 @@ static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_p
     return mrc_comm_judge(comm, "threads", NULL, &outcome);
 }
 
-static void say_goodbye(local_comm *self, int code, const char *text)
+static mercer_status listen_to(mrc_comm *comm, bool alive)
 {
-    mrc_last_words words = {.party = self->base.rank, .code = code};
-    snprintf(words.text, sizeof words.text, "%.*s", (int)sizeof words.text - 1, text);
-    if (!self->left) mrc_meeting_leave(self->meeting, &words);
-    self->left = true;
+    (void)alive; /* a thread that waits elsewhere is not given up before it is asked to come */
+    local_comm *self = (local_comm *)comm;
+    mrc_outcome outcome = {.missing = self->missing};
+    mrc_last_words words;
+    if (mrc_meeting_has_left(self->meeting, &words)) fill_outcome(MRC_MET_LEFT, &words, comm->deadline, &outcome);
+    return mrc_comm_judge(comm, "threads", NULL, &outcome);
 }
 
 /* The others are told when they next come, whatever becomes of this thread: nothing to wait for. */
 static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
-    comm->broken = true;
-    say_goodbye((local_comm *)comm, code, text);
+    mrc_last_words words = {.party = comm->rank, .code = code};
+    snprintf(words.text, sizeof words.text, "%.*s", (int)sizeof words.text - 1, text);
+    mrc_meeting_leave(((local_comm *)comm)->meeting, &words);
     *first_left = false;
 }
 
 static void destroy(mrc_comm *comm)
 {
     local_comm *self = (local_comm *)comm;
-    if (self->meeting) {
-        say_goodbye(self, 0, "it has closed its communicator");
-        mrc_meeting_release(self->meeting);
-    }
+    bool first_left;
+    if (self->meeting && !comm->left) leave(comm, 0, "it has closed its communicator", &first_left);
+    if (self->meeting) mrc_meeting_release(self->meeting);
     mrc_free(comm->context, comm->pieces);
     mrc_free(comm->context, self->missing);
     mrc_free(comm->context, self->all);
@@ -106,7 +107,8 @@ static void destroy(mrc_comm *comm)
 
 static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks)
 {
-    static const mrc_comm_ops ops = {.name = "local", .exchange = exchange, .leave = leave, .destroy = destroy};
+    static const mrc_comm_ops ops = {
+        .name = "local", .exchange = exchange, .listen = listen_to, .leave = leave, .destroy = destroy};
     void *memory;
     *out = NULL;
     MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(local_comm), "the communicator"));

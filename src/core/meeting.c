@@ -125,6 +125,15 @@ void mrc_meeting_leave(mrc_meeting *self, const mrc_last_words *words)
     pthread_mutex_unlock(&self->lock);
 }
 
+bool mrc_meeting_has_left(mrc_meeting *self, mrc_last_words *words)
+{
+    pthread_mutex_lock(&self->lock);
+    bool left = self->left;
+    if (left) *words = self->words;
+    pthread_mutex_unlock(&self->lock);
+    return left;
+}
+
 void mrc_meeting_release(mrc_meeting *self)
 {
     pthread_mutex_lock(&self->lock);

@@ -35,6 +35,8 @@ mrc_met mrc_meeting_wait(mrc_meeting *meeting, int party, double patience, unsig
                          mrc_last_words *words);
 /* This party comes no more: those who wait, and those who come later, are told. The first one's words count. */
 void mrc_meeting_leave(mrc_meeting *meeting, const mrc_last_words *words);
+/* Whether somebody has, with which words; does not wait. */
+bool mrc_meeting_has_left(mrc_meeting *meeting, mrc_last_words *words);
 /* Once for each party; the last one frees it. */
 void mrc_meeting_release(mrc_meeting *meeting);
 
