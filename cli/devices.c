@@ -91,6 +91,12 @@ int cli_devices_read(const cli_values *v, cli_devices *out)
     return code;
 }
 
+int cli_names_gpu(const cli_values *v)
+{
+    const char *device = cli_text(v, "device");
+    return strncmp(device, "cuda", 4) == 0 || (strcmp(device, "auto") == 0 && mercer_device_count("cuda") > 0);
+}
+
 void cli_devices_free(cli_devices *devices)
 {
     for (int i = 0; i < devices->count; i++) free(devices->names[i]);

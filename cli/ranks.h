@@ -49,6 +49,7 @@ typedef struct cli_devices {
 /* What --device says. Exit code, with the error printed and nothing left to free. */
 int cli_devices_read(const cli_values *v, cli_devices *out);
 void cli_devices_free(cli_devices *devices);
+int cli_names_gpu(const cli_values *v); /* --device does, or auto finds one */
 /* A context for one of them. Exit code. */
 int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out);
 

@@ -97,6 +97,11 @@ typedef struct mercer_rank_plan {
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
 
+/* What training may use of each rank's device if it is not told (options.memory is for all ranks together): the smallest part
+   of what is free there, less a margin; ranks that share a device share its memory. 0 if they compute in host memory. A
+   call of all ranks. */
+MERCER_API mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each);
+
 /* Rank 0's bytes on all ranks. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
 /* *any = 1 on all ranks if `mine` is not 0 on one of them. */

@@ -588,6 +588,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_comm_free": (None, [_handle]),
     "mercer_comm_launched": (_int, [_ints]),
     "mercer_comm_query": (_int, [_handle, _p(mercer_comm_info)]),
+    "mercer_comm_device_bytes": (_int, [_handle, _i64s]),
     "mercer_comm_share": (_int, [_handle, _i64, _i64s, _i64s]),
     "mercer_comm_shard_count": (_int, [_handle, _i64]),
     "mercer_model_create_shared": (_int, [_out, _handle, _kernel, _matrix, _i64, _i64, _int]),

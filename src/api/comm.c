@@ -2,6 +2,7 @@
 /* Public: ranks. */
 #include "comm/comm.h"
 
+#include "algo/plan_ranks.h"
 #include "api/options.h"
 
 #include <stdlib.h>
@@ -158,6 +159,16 @@ mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
                              .bytes_received = comm->bytes_received,
                              .direct = comm->link != NULL};
     return mrc_write_struct(comm->context, info, &ours, sizeof ours, "info");
+}
+
+mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each)
+{
+    int64_t bytes;
+    if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
+    if (!each) return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT, "each is NULL");
+    MRC_TRY(mrc_rank_room(comm->context->backend, comm, &bytes));
+    *each = bytes;
+    return MERCER_OK;
 }
 
 /* ---- What ranks ask of each other ------------------------------------------------------------------------------- */

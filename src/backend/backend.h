@@ -104,6 +104,7 @@ typedef struct mrc_capabilities {
     /* What it computes and moves in a second, roughly, for plans; 0: judged by the instruction set. */
     double rate, rate_double, bandwidth;
     int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
+    uint64_t place;    /* the same for those that share a device's memory, whatever its number; 0: the host's */
 } mrc_capabilities;
 
 struct mrc_backend_ops {

@@ -36,6 +36,7 @@ typedef struct mrc_cuda_slot {
 typedef struct mrc_cuda {
     int device;
     char name[MRC_CUDA_NAME];    /* "NVIDIA H200, sm_90" */
+    uint64_t place;              /* a number of this GPU among all there are */
     bool hopper;                 /* has the instructions of the fused product */
     int *overflow;               /* host memory that kernels write to: a coordinate did not fit a half */
     cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */

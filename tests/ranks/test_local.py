@@ -33,8 +33,8 @@ TRAININGS = {
     "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
 }
 # Long enough to be interrupted, with checkpoints as often as they can be written.
-LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "200"]
-LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
+LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000" if SLOW == 1 else "500", "--centers", "300" if SLOW == 1 else "120"]
+LONGER += ["--solver", "ep4", "--projector", "bgs", "--batch", "200" if SLOW == 1 else "50", "--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
 
 
 def on(ranks):

@@ -3,6 +3,7 @@
    thread sanitizer. */
 #include "support/check.h"
 
+#include "algo/plan_ranks.h"
 #include "comm/comm.h"
 #include "core/clock.h"
 #include "core/matrix.h"
@@ -230,6 +231,41 @@ static void test_other_collectives(void **state)
     for (int ranks = 2; ranks <= MOST; ranks += 2) with_ranks(ranks, 0, ask_around, NULL);
 }
 
+/* ---- Room on devices ---------------------------------------------------------------------------------------- */
+
+typedef struct fake_device {
+    uint64_t place;
+    int64_t bytes;
+} fake_device;
+
+static mrc_capabilities fake_capabilities(const mrc_backend *backend)
+{
+    return (mrc_capabilities){.place = ((const fake_device *)backend->state)->place};
+}
+
+static int64_t fake_free_memory(mrc_backend *backend)
+{
+    return ((const fake_device *)backend->state)->bytes;
+}
+
+/* Ranks 0 and 2 share a device; rank 1 has a smaller one to itself. */
+static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
+{
+    static const mrc_backend_ops ops = {.capabilities = fake_capabilities, .free_memory = fake_free_memory};
+    fake_device device = {.place = comm->rank == 1 ? 5 : 9, .bytes = (int64_t)(comm->rank == 1 ? 30 : 80) << 30};
+    mrc_backend backend = {.ops = &ops, .context = context, .state = &device};
+    const int64_t shares[] = {mrc_plan_share(true, (int64_t)80 << 30) / 2, mrc_plan_share(true, (int64_t)30 << 30)};
+    int64_t each, wanted = *(const int *)user ? 0 : mrc_min(shares[0], shares[1]);
+    if (*(const int *)user) device.place = 0; /* they all compute in host memory */
+    return mrc_rank_room(&backend, comm, &each) != MERCER_OK || each != wanted;
+}
+
+static void test_devices_are_counted_once(void **state)
+{
+    (void)state;
+    for (int host = 0; host < 2; host++) with_ranks(3, 0, ask_for_room, &host);
+}
+
 /* ---- Ranks that fail ---------------------------------------------------------------------------------------- */
 
 /* Rank 1 leaves after some exchanges; the others find out in their next one, and can only end. */
@@ -396,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_sizes_that_do_not_agree),
         cmocka_unit_test(test_sums_have_the_bits_of_virtual_shards),
         cmocka_unit_test(test_other_collectives),
+        cmocka_unit_test(test_devices_are_counted_once),
         cmocka_unit_test(test_a_rank_that_leaves),
         cmocka_unit_test(test_a_rank_that_closes_too_soon),
         cmocka_unit_test(test_a_rank_that_does_not_come),
