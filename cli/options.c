@@ -206,8 +206,8 @@ const cli_option cli_options[] = {
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT, 0, "General",
-     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free. What is mapped from files does "
-     "not count"},
+     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free there but "
+     "for a margin. What is mapped from files does not count"},
     {"config", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
      "read options from a JSON object with their long names as keys; what the command line says wins"},
     {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",
