@@ -28,11 +28,13 @@ const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "
 const cli_option cli_options[] = {
 /*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
     {"x", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, READS, 0, "Data",
-     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too"},
+     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
+     "match, in the order of the numbers in their names, as one"},
     {"y", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
-     "targets: classes or values, one row for each sample; csv and libsvm files have them inside"},
+     "targets: classes or values, one row for each sample; csv and libsvm files have them inside; a pattern as for "
+     "--x"},
     {"x-val", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
-     "validation samples, watched while training"},
+     "validation samples, watched while training; a pattern as for --x"},
     {"y-val", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "their targets"},
     {"data", NULL, 0, CLI_PATH, "DIR", NULL, NULL, NULL, READS, 0, "Data",
      "a folder with the four files of MNIST's names (train-images-idx3-ubyte, ...; .gz too); train uses train-* and "

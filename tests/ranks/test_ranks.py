@@ -128,6 +128,16 @@ class SameBytes(Ranks):
                 for flags in (SHARED_MEMORY, TCP):
                     self.same(name, 4, wanted, flags)
 
+    def test_data_in_several_files(self):
+        self.good("synth", "digits", "--rows", "300", "-o", "x.npy", "--y-output", "y.npy", "-q")
+        for number, (first, rows) in enumerate(((0, 110), (110, 40), (150, 150))):
+            part = ["--x", "x.npy", "--y", "y.npy", "--first", str(first), "--rows", str(rows)]
+            self.good("convert", *part, "-o", "part-%d.npy" % (number + 9), "--y-output", "labels-%d.npy" % (number + 9), "-q")
+        training = [*COMMON, "--centers", "60", "--solver", "ep4", "--epochs", "2"]
+        wanted = self.alone("--x", "x.npy", "--y", "y.npy", *training)
+        self.job(2, "train", "--x", "part-*.npy", "--y", "labels-*.npy", *training, "-o", "m.safetensors")
+        self.assertEqual(self.read("m.safetensors"), wanted)
+
     def test_prediction_evaluation_centers(self):
         self.alone(*DIGITS, *TRAININGS["ep4 pcg"])
         data = ["--synth", "digits", "--rows", "300", "--first", "5000", "--model", "alone.safetensors"]
