@@ -126,11 +126,11 @@ static void test_pieces_of_all_sizes(void **state)
 static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, void *user)
 {
     (void)user;
-    char data[16] = "";
+    char data[16] = "", room[8];
     mrc_piece send[MOST] = {{0}}, receive[MOST] = {{0}};
     for (int r = 0; r < comm->ranks; r++) {
         send[r] = (mrc_piece){data, comm->rank == 1 ? 16 : 8};
-        receive[r] = (mrc_piece){data, 8};
+        receive[r] = (mrc_piece){room, 8};
     }
     mercer_status status = comm->ops->exchange(comm, send, receive);
     if (comm->rank == 1) return status != MERCER_OK; /* it got what it expected */
