@@ -249,3 +249,29 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
         count_memory(out, plan, shape, e, x);
     count_seconds(out, plan, shape, batches);
 }
+
+/* ---- Room on devices ------------------------------------------------------------------------------------------ */
+
+typedef struct room {
+    uint64_t place;
+    int64_t bytes;
+} room;
+
+mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
+{
+    room own = {.place = backend->ops->capabilities(backend).place};
+    char *records;
+    *each = 0;
+    if (own.place) own.bytes = mrc_plan_share(true, backend->ops->free_memory(backend));
+    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &records));
+    const room *all = (const room *)(const void *)records;
+    int64_t least = INT64_MAX;
+    for (int r = 0; r < comm->ranks; r++) {
+        int64_t sharing = 0;
+        for (int i = 0; i < comm->ranks; i++) sharing += all[i].place == all[r].place;
+        least = mrc_min(least, all[r].bytes / sharing);
+    }
+    mrc_free(comm->context, records);
+    *each = least;
+    return MERCER_OK;
+}

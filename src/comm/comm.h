@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators: ranks (processes) that share out the centers, and what they may ask of each other.
+ * Communicators: ranks (processes, or threads of one) that share out the centers, and what they may ask of each other.
  *
  * The centers are cut into S shards, consecutive and as even as possible, and the shards are dealt to R <= S ranks in the
  * same way. S does not depend on R: whatever is summed over centers is summed within shards first and then over shards in
@@ -57,6 +57,9 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
 /* The ranks of a job, by the module of that name ("mpi"). */
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline);
+/* Ranks that are threads of this process, each with a context of its own (ranks): all of them or none. */
+mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
+                                    double deadline);
 void mrc_comm_free(mrc_comm *comm);
 /* Tells the others that this rank ends, unless it has done so. True if rank 0 has left as well. */
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
@@ -72,6 +75,16 @@ mercer_status mrc_comm_link(mrc_comm *comm, int device);
 /* exchange with pieces in device memory, of which the work is done. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
 void mrc_comm_unlink(mrc_comm *comm);
+
+/* Where a rank lives, for messages. */
+enum { MRC_HOST_CHARS = 64 };
+typedef struct mrc_rank_place {
+    char host[MRC_HOST_CHARS];
+    int64_t process;
+} mrc_rank_place;
+/* The outcome of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not known. */
+mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_place *places,
+                             const mrc_outcome *outcome);
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 
