@@ -152,10 +152,6 @@ typedef struct mercer_context_info {
 /* What the context decided and what it uses. */
 MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
 
-/* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in this
-   build, or there is none. Any thread. */
-MERCER_API int mercer_device_count(const char *backend);
-
 /* ---- 4. Matrix views ----------------------------------------------------------------------------------------- */
 
 typedef enum mercer_dtype {

@@ -39,6 +39,9 @@ MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_co
  */
 MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                                   const mercer_comm_options *options);
+/* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in this
+   build, or there is none. Any thread. */
+MERCER_API int mercer_device_count(const char *backend);
 /* An orderly end: all ranks call it. After a failure it lets the others be. */
 MERCER_API void mercer_comm_free(mercer_comm *comm);
 
