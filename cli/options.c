@@ -28,11 +28,13 @@ const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "
 const cli_option cli_options[] = {
 /*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
     {"x", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, READS, 0, "Data",
-     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too"},
+     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
+     "match, in the order of the numbers in their names, as one"},
     {"y", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
-     "targets: classes or values, one row for each sample; csv and libsvm files have them inside"},
+     "targets: classes or values, one row for each sample; csv and libsvm files have them inside; a pattern as for "
+     "--x"},
     {"x-val", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
-     "validation samples, watched while training"},
+     "validation samples, watched while training; a pattern as for --x"},
     {"y-val", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "their targets"},
     {"data", NULL, 0, CLI_PATH, "DIR", NULL, NULL, NULL, READS, 0, "Data",
      "a folder with the four files of MNIST's names (train-images-idx3-ubyte, ...; .gz too); train uses train-* and "
@@ -184,6 +186,9 @@ const cli_option cli_options[] = {
     {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, (RANKED | CLI_PLAN) & ~CLI_RESUME, 0, "Ranks",
      "cut the centers into so many shards; the result depends on their number (in its last digits), not on that of the "
      "ranks, which may be no more. auto: one without ranks, otherwise 8 to 1024 by the number of centers"},
+    {"exchange", NULL, 0, CLI_CHOICE, "HOW", "auto|host|nccl", "auto", "MERCER_EXCHANGE", RANKED, 0, "Ranks",
+     "how GPUs of different ranks exchange: nccl, from one to the other, or not at all; host, through host memory; auto: "
+     "nccl if every rank has a GPU of its own and the module is there"},
     {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",
      "give up a rank that has not been heard of for so long: the job ends with code 76"},
 

@@ -143,6 +143,7 @@ static int choose_options(const cli_values *v, mercer_comm_options *options, int
     mercer_comm_options_init(options, sizeof *options);
     options->kind = cli_is(v, "comm", "auto") ? (launched > 0 ? "mpi" : "self") : cli_text(v, "comm");
     options->deadline = cli_number(v, "deadline");
+    options->exchange = cli_text(v, "exchange");
     if (strcmp(cli_command_name(v), "resume") == 0) {
         code = earlier_shards(cli_positional(v, 0), &options->shards, &cut);
         if (code == CLI_OK && !cut) options->shards = 1;

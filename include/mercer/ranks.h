@@ -21,6 +21,8 @@ typedef struct mercer_comm_options {
                          mpi if a launcher started the process; NULL: auto */
     int shards;       /* 0: a power of two from 8 to 1024 by the number of centers; "self": 1, -1 for that power */
     double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
+    const char *exchange; /* of what lies on GPUs: "host", through host memory; "nccl", from GPU to GPU, or not at all;
+                             "auto" or NULL: from GPU to GPU if every rank has one of its own, and NCCL */
 } mercer_comm_options;
 
 MERCER_API mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size);
@@ -44,6 +46,7 @@ typedef struct mercer_comm_info {
     int left_code;     /* the code that another rank gave mercer_comm_leave, if that was why */
     int64_t exchanges; /* so far */
     int64_t bytes_sent, bytes_received;
+    int direct; /* 1: what lies on GPUs goes from GPU to GPU (settled when a model is first used) */
 } mercer_comm_info;
 MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info);
 

@@ -440,6 +440,7 @@ class mercer_comm_options(C.Structure):
         ("kind", _text),
         ("shards", _int),
         ("deadline", _double),
+        ("exchange", _text),
     ]
 
 
@@ -454,6 +455,7 @@ class mercer_comm_info(C.Structure):
         ("exchanges", _i64),
         ("bytes_sent", _i64),
         ("bytes_received", _i64),
+        ("direct", _int),
     ]
 
 

@@ -62,6 +62,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real)
 {
     int64_t begin, shards, first, rows;
+    mercer_memory home = backend->ops->capabilities(backend).memory;
     *out = (mrc_centers){.context = backend->context,
                          .backend = backend,
                          .comm = comm,
@@ -77,6 +78,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                         comm->ranks, out->all_shards);
     out->first_shard = (int)begin;
     out->shards = (int)shards;
+    MRC_TRY(mrc_comm_link(comm, home == MERCER_CUDA ? backend->device : -1));
     void *memory;
     MRC_TRY(mrc_alloc(backend->context, &memory, shards, sizeof(mrc_shard), "the shards of the centers"));
     out->shard = memory;
@@ -85,7 +87,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
         mrc_share(p, out->all_shards, begin + i, &first, &rows);
         out->shard[i] = (mrc_shard){.offset = first - out->first, .rows = rows};
     }
-    if (backend->ops->capabilities(backend).memory == z->memory) return MERCER_OK;
+    if (home == z->memory) return MERCER_OK;
     mercer_matrix given = out->z;
     mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
     if (status == MERCER_OK) status = backend->ops->copy(backend, &out->own, &given);
@@ -193,24 +195,64 @@ mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mer
 
 /* ---- The shards' parts, then their sum ------------------------------------------------------------------------ */
 
+/* The backend, as collectives see it. */
+static mercer_status worker_alloc(void *self, void **out, int64_t bytes, const char *what)
+{
+    mrc_backend *backend = self;
+    return backend->ops->alloc(backend, out, bytes, what);
+}
+
+static void worker_free(void *self, void *memory)
+{
+    mrc_backend *backend = self;
+    backend->ops->free(backend, memory);
+}
+
+static mercer_status worker_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    mrc_backend *backend = self;
+    return backend->ops->copy(backend, to, from);
+}
+
+static mercer_status worker_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    mrc_backend *backend = self;
+    return backend->ops->axpby(backend, 1, from, 1, to);
+}
+
+static mercer_status worker_finish(void *self)
+{
+    mrc_backend *backend = self;
+    return backend->ops->sync(backend);
+}
+
 mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
 {
     if (centers->all_shards == 1) return work(centers, 0, out, argument);
+    mrc_backend *backend = centers->backend;
+    mrc_worker worker = {backend, out->memory, worker_alloc, worker_free, worker_copy, worker_add, worker_finish};
     void *views;
-    /* In host memory, which every operation takes: communicators know no backend. */
+    /* Beside the result, wherever that is. */
     mercer_matrix memory = mrc_view(NULL, centers->shards * out->rows, out->cols, out->dtype);
+    memory.memory = out->memory;
+    int64_t bytes = memory.rows * memory.cols * mrc_dtype_size(memory.dtype);
+    bool host = out->memory == MERCER_HOST;
     MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the shards' parts"));
     mercer_matrix *parts = views;
-    mercer_status status = mrc_alloc_zero(centers->context, &memory.data, memory.rows * memory.cols,
-                                          mrc_dtype_size(memory.dtype), "the shards' parts");
+    mercer_status status = host ? mrc_alloc(centers->context, &memory.data, bytes, 1, "the shards' parts")
+                                : backend->ops->alloc(backend, &memory.data, bytes, "the shards' parts");
+    if (status == MERCER_OK) status = backend->ops->clear(backend, &memory);
     for (int i = 0; i < centers->shards && status == MERCER_OK; i++) {
         parts[i] = mrc_rows(&memory, i * out->rows, out->rows);
         status = work(centers, i, &parts[i], argument);
     }
     mrc_shards which = {centers->all_shards, centers->first_shard, centers->shards};
-    if (status == MERCER_OK) status = mrc_comm_sum(centers->comm, which, parts);
-    if (status == MERCER_OK) status = centers->backend->ops->copy(centers->backend, out, &parts[0]);
-    mrc_free(centers->context, memory.data);
+    if (status == MERCER_OK) status = mrc_comm_sum(centers->comm, which, parts, host ? NULL : &worker);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, out, &parts[0]);
+    if (host)
+        mrc_free(centers->context, memory.data);
+    else
+        backend->ops->free(backend, memory.data);
     mrc_free(centers->context, views);
     return status;
 }
@@ -310,65 +352,76 @@ typedef struct collection {
     int64_t *ends;        /* (ranks) of their shares */
     int64_t *starts;      /* (ranks + 1) of their rows in the packed list */
     int64_t *local;       /* (own rows of the list) as rows of the field */
-    mercer_matrix packed; /* (count, k) rows by owner */
+    int64_t *place;       /* (count) of each wanted row in the packed list */
+    mercer_matrix packed; /* (count, k) rows by owner, where messages lie */
 } collection;
 
 static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                      int64_t count, collection *out)
 {
+    mrc_backend *backend = centers->backend;
     int ranks = centers->comm->ranks, rank = centers->comm->rank;
-    void *memory, *data;
+    int64_t bytes = count * field->cols * mrc_dtype_size(field->dtype), own = 0;
+    void *memory;
     out->packed = mrc_view(NULL, count, field->cols, field->dtype);
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 2 * ranks + 1 + count, sizeof(int64_t), "numbers of rows"));
+    out->packed.memory = mrc_comm_memory(centers->comm, field->memory);
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 2 * ranks + 1 + 2 * count, sizeof(int64_t), "numbers of rows"));
     out->ends = memory;
     out->starts = out->ends + ranks;
     out->local = out->starts + ranks + 1;
-    MRC_TRY(mrc_alloc(centers->context, &data, count * field->cols, mrc_dtype_size(field->dtype), "collected rows"));
-    out->packed.data = data;
+    out->place = out->local + count;
+    MRC_TRY(out->packed.memory == MERCER_HOST
+                ? mrc_alloc(centers->context, &out->packed.data, bytes, 1, "collected rows")
+                : backend->ops->alloc(backend, &out->packed.data, bytes, "collected rows"));
     for (int r = 0; r < ranks; r++) {
         int64_t first, rows;
         mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
         out->ends[r] = first + rows;
     }
-    int64_t own = 0;
     for (int64_t i = 0; i < count; i++) {
         int owner = owner_of(centers, ids[i], out->ends);
-        out->starts[owner + 1]++;
+        out->place[i] = out->starts[owner + 1]++; /* among the owner's */
         if (owner == rank) out->local[own++] = ids[i] - centers->first;
     }
     for (int r = 0; r < ranks; r++) out->starts[r + 1] += out->starts[r];
+    for (int64_t i = 0; i < count; i++) out->place[i] += out->starts[owner_of(centers, ids[i], out->ends)];
     return MERCER_OK;
+}
+
+static void close_collection(mrc_centers *centers, collection *list)
+{
+    if (list->packed.memory == MERCER_HOST)
+        mrc_free(centers->context, list->packed.data);
+    else
+        centers->backend->ops->free(centers->backend, list->packed.data);
+    mrc_free(centers->context, list->ends);
 }
 
 /* Every rank's rows of the list, packed one rank after the other, on all of them. */
 static mercer_status share_rows(mrc_centers *centers, const mercer_matrix *field, const collection *list)
 {
     mrc_comm *comm = centers->comm;
+    mrc_backend *backend = centers->backend;
     int64_t row = field->cols * mrc_dtype_size(field->dtype), first = list->starts[comm->rank];
     mercer_matrix own = mrc_rows(&list->packed, first, list->starts[comm->rank + 1] - first);
-    if (own.rows > 0) MRC_TRY(centers->backend->ops->gather_rows(centers->backend, &own, field, list->local));
+    if (own.rows > 0) MRC_TRY(backend->ops->gather_rows(backend, &own, field, list->local));
+    MRC_TRY(backend->ops->sync(backend));
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++)
         pieces[r] = (mrc_piece){(char *)list->packed.data + list->starts[r] * row,
                                 (list->starts[r + 1] - list->starts[r]) * row};
-    return mrc_comm_gather(comm, pieces);
+    return mrc_comm_gather(comm, list->packed.memory, pieces);
 }
 
 static mercer_status collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                              const mercer_matrix *out)
 {
-    mercer_matrix host = {0};
     collection list = {0};
     mercer_status status = open_collection(centers, field, ids, count, &list);
     if (status == MERCER_OK) status = share_rows(centers, field, &list);
-    if (status == MERCER_OK) status = mrc_host_open(centers->backend, out, &host);
-    for (int64_t i = 0; i < count && status == MERCER_OK; i++) {
-        int64_t at = list.starts[owner_of(centers, ids[i], list.ends)]++;
-        memcpy(mrc_row(&host, i), mrc_row(&list.packed, at), (size_t)(out->cols * mrc_dtype_size(out->dtype)));
-    }
-    if (host.data) status = mrc_host_close(centers->backend, out, &host, true, status);
-    mrc_free(centers->context, list.packed.data);
-    mrc_free(centers->context, list.ends);
+    if (status == MERCER_OK && count > 0)
+        status = centers->backend->ops->gather_rows(centers->backend, out, &list.packed, list.place);
+    close_collection(centers, &list);
     return status;
 }
 
@@ -380,16 +433,33 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
     return collect(centers, from, ids, count, out);
 }
 
-mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
-                                      int64_t count, const mercer_matrix *from, double factor)
+/* Those of the wanted rows that live here: which they are in the list, and which rows of the field. */
+static int64_t list_local(const mrc_centers *centers, const int64_t *ids, int64_t count, int64_t *which, int64_t *rows)
 {
-    if (centers->comm->ranks == 1)
-        return centers->backend->ops->scatter_add_rows(centers->backend, field, from, ids, factor);
+    int64_t found = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t row = ids[i] - centers->first;
         if (row < 0 || row >= centers->z.rows) continue;
-        mercer_matrix one = mrc_rows(from, i, 1);
-        MRC_TRY(centers->backend->ops->scatter_add_rows(centers->backend, field, &one, &row, factor));
+        which[found] = i;
+        rows[found++] = row;
     }
-    return MERCER_OK;
+    return found;
+}
+
+mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
+                                      int64_t count, const mercer_matrix *from, double factor)
+{
+    mrc_backend *backend = centers->backend;
+    if (centers->comm->ranks == 1) return backend->ops->scatter_add_rows(backend, field, from, ids, factor);
+    void *memory;
+    mercer_matrix own = {0};
+    MRC_TRY(mrc_alloc(centers->context, &memory, 2 * count, sizeof(int64_t), "numbers of rows"));
+    int64_t *which = memory, *rows = which + count, found = list_local(centers, ids, count, which, rows);
+    mercer_status status = MERCER_OK;
+    if (found > 0) status = mrc_matrix_reserve(backend, &own, found, from->cols, from->dtype, "rows of a field");
+    if (own.data) status = backend->ops->gather_rows(backend, &own, from, which);
+    if (own.data && status == MERCER_OK) status = backend->ops->scatter_add_rows(backend, field, &own, rows, factor);
+    if (own.data) mrc_matrix_destroy(backend, &own);
+    mrc_free(centers->context, memory);
+    return status;
 }

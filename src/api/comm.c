@@ -55,6 +55,20 @@ int mercer_comm_launched(int *rank)
     return 0;
 }
 
+static mercer_status read_wish(mercer_context *context, const char *text, mrc_link_wish *wish)
+{
+    static const char *const names[] = {
+        [MRC_LINK_AUTO] = "auto", [MRC_LINK_NEVER] = "host", [MRC_LINK_ALWAYS] = "nccl"};
+    *wish = MRC_LINK_AUTO;
+    for (int i = 0; i < 3 && text; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *wish = (mrc_link_wish)i;
+            return MERCER_OK;
+        }
+    if (!text) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: exchange '%s' is unknown; valid: auto, host, nccl", text);
+}
+
 mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const mercer_comm_options *options)
 {
     mercer_comm_options ours;
@@ -62,6 +76,8 @@ mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const
     *out = NULL;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
+    mrc_link_wish wish;
+    MRC_TRY(read_wish(context, ours.exchange, &wish));
     const char *kind = ours.kind ? ours.kind : "auto";
     if (ours.shards < -1 || ours.shards > MOST_SHARDS)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between -1 and %d",
@@ -70,9 +86,12 @@ mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: deadline is %g, it must be between 0 and 1e6 seconds",
                         ours.deadline);
     if (strcmp(kind, "auto") == 0) kind = mercer_comm_launched(NULL) > 0 ? "mpi" : "self";
-    if (strcmp(kind, "mpi") == 0)
-        return mrc_comm_create_module(out, context, kind, ours.shards > 0 ? ours.shards : 0,
-                                      ours.deadline > 0 ? ours.deadline : DEADLINE);
+    if (strcmp(kind, "mpi") == 0) {
+        MRC_TRY(mrc_comm_create_module(out, context, kind, ours.shards > 0 ? ours.shards : 0,
+                                       ours.deadline > 0 ? ours.deadline : DEADLINE));
+        (*out)->wish = wish;
+        return MERCER_OK;
+    }
     if (strcmp(kind, "self") == 0)
         return mrc_comm_create_virtual(out, context, ours.shards < 0 ? 0 : ours.shards > 0 ? ours.shards : 1);
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kind '%s' is unknown; valid: auto, self, mpi", kind);
@@ -89,7 +108,8 @@ mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
                              .left_code = comm->left_code,
                              .exchanges = comm->exchanges,
                              .bytes_sent = comm->bytes_sent,
-                             .bytes_received = comm->bytes_received};
+                             .bytes_received = comm->bytes_received,
+                             .direct = comm->link != NULL};
     return mrc_write_struct(comm->context, info, &ours, sizeof ours, "info");
 }
 
@@ -139,7 +159,5 @@ mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void 
 
 int mercer_comm_leave(mercer_comm *comm, int code, const char *text)
 {
-    bool first_left = false;
-    if (comm && comm->ranks > 1) comm->ops->leave(comm, code, text ? text : "", &first_left);
-    return first_left;
+    return comm && mrc_comm_leave(comm, code, text ? text : "");
 }

@@ -23,7 +23,7 @@
 
 enum { ONE_ROUND_BYTES = 8192, MOST_NODES = 64, MOST_LEVELS = 30 };
 
-static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
+static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_piece *send, const mrc_piece *receive)
 {
     if (comm->ranks == 1) return MERCER_OK;
     if (comm->broken)
@@ -34,9 +34,57 @@ static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_p
         comm->bytes_received += receive[r].bytes;
     }
     comm->exchanges++;
-    mercer_status status = comm->ops->exchange(comm, send, receive);
-    if (status != MERCER_OK) comm->broken = true;
+    mercer_status status =
+        memory == MERCER_HOST ? comm->ops->exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
+    if (status == MERCER_OK) return MERCER_OK;
+    /* At once: messages that are still on their way point into memory that the caller is about to release. When the others
+       have been told, nothing looks for messages any more. */
+    char text[MRC_ERROR_CHARS];
+    snprintf(text, sizeof text, "%s", mrc_error_text(comm->context));
+    mrc_comm_leave(comm, comm->left_code, text);
     return status;
+}
+
+/* ---- Host memory ---------------------------------------------------------------------------------------------- */
+
+static mercer_status host_alloc(void *self, void **out, int64_t bytes, const char *what)
+{
+    return mrc_alloc(self, out, bytes, 1, what);
+}
+
+static void host_free(void *self, void *memory)
+{
+    mrc_free(self, memory);
+}
+
+/* Rows without gaps and of one type: all that is copied and added here. */
+static mercer_status host_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    (void)self;
+    if (from->cols > 0) memcpy(to->data, from->data, (size_t)(from->rows * from->cols * mrc_dtype_size(from->dtype)));
+    return MERCER_OK;
+}
+
+static mercer_status host_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    (void)self;
+    int64_t elements = from->rows * from->cols;
+    if (to->dtype == MERCER_F64)
+        for (int64_t i = 0; i < elements; i++) ((double *)to->data)[i] += ((const double *)from->data)[i];
+    else
+        for (int64_t i = 0; i < elements; i++) ((float *)to->data)[i] += ((const float *)from->data)[i];
+    return MERCER_OK;
+}
+
+static mercer_status host_finish(void *self)
+{
+    (void)self;
+    return MERCER_OK;
+}
+
+static mrc_worker host_worker(mrc_comm *comm)
+{
+    return (mrc_worker){comm->context, MERCER_HOST, host_alloc, host_free, host_copy, host_add, host_finish};
 }
 
 /* ---- The tree ------------------------------------------------------------------------------------------------- */
@@ -46,12 +94,32 @@ typedef struct node {
     char *data; /* its elements */
 } node;
 
-typedef struct tree {
-    int all; /* S */
+/* Elements and who works on them. */
+typedef struct elements_of {
+    const mrc_worker *worker;
     mercer_dtype dtype;
+    int64_t elements;
+} elements_of;
+
+typedef struct tree {
+    int all;         /* S */
+    elements_of row; /* of every node */
     int count;
     node nodes[MOST_NODES]; /* that are known, by shards */
 } tree;
+
+static mercer_matrix view_of(const elements_of *row, char *data)
+{
+    mercer_matrix view = mrc_view(data, 1, row->elements, row->dtype);
+    view.memory = row->worker->memory;
+    return view;
+}
+
+static mercer_status add(const elements_of *row, char *to, char *from)
+{
+    mercer_matrix left = view_of(row, to), right = view_of(row, from);
+    return row->worker->add(row->worker->self, &left, &right);
+}
 
 /* The nodes that lie wholly in shards first .. end - 1, as large as possible, without data. */
 static int list_nodes(int all, int first, int end, node *out)
@@ -74,24 +142,21 @@ int mrc_comm_node_count(int all, int first, int end)
     return list_nodes(all, first, end, nodes);
 }
 
-static void add(mercer_dtype dtype, char *to, const char *from, int64_t elements)
-{
-    if (dtype == MERCER_F64)
-        for (int64_t i = 0; i < elements; i++) ((double *)(void *)to)[i] += ((const double *)(const void *)from)[i];
-    else
-        for (int64_t i = 0; i < elements; i++) ((float *)(void *)to)[i] += ((const float *)(const void *)from)[i];
-}
-
-/* sigma(level, index) in the memory of its first known node, which is returned. */
-static char *sum_node(const tree *self, int level, int index, int64_t elements)
+/* *out: sigma(level, index), in the memory of its first known node. */
+static mercer_status sum_node(const tree *self, int level, int index, char **out)
 {
     for (int i = 0; i < self->count; i++)
-        if (self->nodes[i].level == level && self->nodes[i].index == index) return self->nodes[i].data;
-    if (level <= 0) return self->nodes[0].data; /* not met: every shard is known, by itself or in a larger node */
-    char *left = sum_node(self, level - 1, 2 * index, elements);
-    if ((int64_t)(2 * index + 1) << (level - 1) < self->all)
-        add(self->dtype, left, sum_node(self, level - 1, 2 * index + 1, elements), elements);
-    return left;
+        if (self->nodes[i].level == level && self->nodes[i].index == index) {
+            *out = self->nodes[i].data;
+            return MERCER_OK;
+        }
+    *out = self->nodes[0].data;
+    if (level <= 0) return MERCER_OK; /* not met: every shard is known, by itself or in a larger node */
+    char *right;
+    MRC_TRY(sum_node(self, level - 1, 2 * index, out));
+    if ((int64_t)(2 * index + 1) << (level - 1) >= self->all) return MERCER_OK;
+    MRC_TRY(sum_node(self, level - 1, 2 * index + 1, &right));
+    return add(&self->row, *out, right);
 }
 
 static int top_level(int all)
@@ -101,20 +166,21 @@ static int top_level(int all)
     return level;
 }
 
-/* Adds up the local shards: nodes[i].data point into parts. Returns how many nodes there are. */
-static int sum_local(mrc_shards shards, const mercer_matrix *parts, int64_t elements, node *nodes)
+/* Adds up the local shards: nodes[i].data point into parts. *count: how many nodes there are. */
+static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, const elements_of *row, node *nodes,
+                               int *count)
 {
-    int count = list_nodes(shards.all, shards.first, shards.first + shards.local, nodes);
-    for (int i = 0; i < count; i++) {
+    *count = list_nodes(shards.all, shards.first, shards.first + shards.local, nodes);
+    for (int i = 0; i < *count; i++) {
         int begin = nodes[i].index << nodes[i].level;
         int end = (int)mrc_min((int64_t)begin + (1 << nodes[i].level), shards.all);
         /* Pairs of neighbours, then pairs of pairs: the tree from below, in place. */
         for (int step = 1; step < end - begin; step *= 2)
             for (int s = begin; s + step < end; s += 2 * step)
-                add(parts->dtype, parts[s - shards.first].data, parts[s + step - shards.first].data, elements);
+                MRC_TRY(add(row, parts[s - shards.first].data, parts[s + step - shards.first].data));
         nodes[i].data = parts[begin - shards.first].data;
     }
-    return count;
+    return MERCER_OK;
 }
 
 /* ---- Sums ----------------------------------------------------------------------------------------------------- */
@@ -123,11 +189,14 @@ static int sum_local(mrc_shards shards, const mercer_matrix *parts, int64_t elem
 typedef struct sum_job {
     mrc_comm *comm;
     mrc_shards shards;
+    const mrc_worker *worker;  /* of the parts */
+    const mrc_worker *carrier; /* of messages: the same, or the host's */
     mercer_dtype dtype;
     int64_t size, elements; /* of an element; how many */
     node own[MOST_NODES];
     int own_count;
-    char *sent, *received; /* packed nodes */
+    bool one_round;
+    char *sent, *received, *result; /* packed nodes; the sum, in memory of messages */
 } sum_job;
 
 static int nodes_of(const sum_job *self, int rank, node *out)
@@ -138,40 +207,62 @@ static int nodes_of(const sum_job *self, int rank, node *out)
 }
 
 /* Elements that rank r finishes: all of them for everybody in a sum of one round. */
-static void slice_of(const sum_job *self, bool one_round, int rank, int64_t *first, int64_t *count)
+static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *count)
 {
     *first = 0, *count = self->elements;
-    if (!one_round) mrc_share(self->elements, self->comm->ranks, rank, first, count);
+    if (!self->one_round) mrc_share(self->elements, self->comm->ranks, rank, first, count);
 }
 
-/* My nodes' elements for each rank, one rank after the other; what comes from each rank for my slice. */
-static mercer_status exchange_nodes(sum_job *self, bool one_round)
+/* to = from: elements of the parts or of messages, as their workers say. */
+static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char *to, const mrc_worker *from_worker,
+                          char *from, int64_t elements)
+{
+    elements_of there = {to_worker, self->dtype, elements}, here = {from_worker, self->dtype, elements};
+    mercer_matrix target = view_of(&there, to), source = view_of(&here, from);
+    return self->worker->copy(self->worker->self, &target, &source);
+}
+
+/* My nodes' elements for each rank, one rank after the other: packed, unless they lie so already. */
+static mercer_status pack_nodes(sum_job *self, mrc_piece *send)
+{
+    bool packed = self->own_count == 1 && self->worker == self->carrier;
+    int64_t out = 0, first, count;
+    for (int r = 0; r < self->comm->ranks; r++) {
+        slice_of(self, r, &first, &count);
+        int64_t begin = self->one_round ? 0 : out, bytes = count * self->size;
+        for (int i = 0; i < self->own_count && !packed && (!self->one_round || r == 0); i++, out += bytes)
+            MRC_TRY(move(self, self->carrier, self->sent + out, self->worker, self->own[i].data + first * self->size,
+                         count));
+        send[r] = packed ? (mrc_piece){self->own[0].data + first * self->size, bytes}
+                         : (mrc_piece){self->sent + begin, self->own_count * bytes};
+    }
+    return MERCER_OK;
+}
+
+/* All ranks' nodes of my slice, in rank order. */
+static mercer_status exchange_nodes(sum_job *self)
 {
     mrc_comm *comm = self->comm;
     mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
-    int64_t out = 0, in = 0, first, count, mine;
+    int64_t in = 0, first, mine;
     node nodes[MOST_NODES];
-    slice_of(self, one_round, comm->rank, &first, &mine);
+    MRC_TRY(pack_nodes(self, send));
+    slice_of(self, comm->rank, &first, &mine);
     for (int r = 0; r < comm->ranks; r++) {
-        slice_of(self, one_round, r, &first, &count);
-        int64_t begin = out;
-        for (int i = 0; i < self->own_count && (!one_round || r == 0); i++) {
-            memcpy(self->sent + out, self->own[i].data + first * self->size, (size_t)(count * self->size));
-            out += count * self->size;
-        }
-        send[r] = one_round ? (mrc_piece){self->sent, out} : (mrc_piece){self->sent + begin, out - begin};
         receive[r] = (mrc_piece){self->received + in, nodes_of(self, r, nodes) * mine * self->size};
         in += receive[r].bytes;
     }
-    memcpy(receive[comm->rank].data, send[comm->rank].data, (size_t)send[comm->rank].bytes);
-    return exchange(comm, send, receive);
+    MRC_TRY(move(self, self->carrier, receive[comm->rank].data, self->carrier, send[comm->rank].data,
+                 self->own_count * mine));
+    MRC_TRY(self->worker->finish(self->worker->self));
+    return exchange(comm, self->carrier->memory, send, receive);
 }
 
-/* The tree over all ranks' nodes of my slice. */
-static char *finish_tree(const sum_job *self, int64_t elements)
+/* *sum: the tree over all ranks' nodes of my slice. */
+static mercer_status finish_tree(const sum_job *self, int64_t elements, char **sum)
 {
     const mrc_comm *comm = self->comm;
-    tree all = {.all = self->shards.all, .dtype = self->dtype};
+    tree all = {.all = self->shards.all, .row = {self->carrier, self->dtype, elements}};
     char *at = self->received;
     node list[MOST_NODES];
     /* Ranks in turn: nodes of neighbours are added as soon as both are there, so that the list stays short. */
@@ -182,69 +273,93 @@ static char *finish_tree(const sum_job *self, int64_t elements)
             *last = (node){list[i].level, list[i].index, at};
             while (all.count > 1 && last->index % 2 == 1 && last[-1].level == last->level &&
                    last[-1].index == last->index - 1) {
-                add(self->dtype, last[-1].data, last->data, elements);
+                MRC_TRY(add(&all.row, last[-1].data, last->data));
                 last--, all.count--;
                 last->level++, last->index /= 2;
             }
         }
     }
-    return sum_node(&all, top_level(self->shards.all), 0, elements);
+    return sum_node(&all, top_level(self->shards.all), 0, sum);
 }
 
-static mercer_status sum_ranks(sum_job *self, char *result)
+static mercer_status sum_ranks(sum_job *self, char *parts)
 {
     mrc_comm *comm = self->comm;
-    bool one_round = self->elements * self->size <= ONE_ROUND_BYTES;
-    int64_t first, mine;
-    slice_of(self, one_round, comm->rank, &first, &mine);
-    MRC_TRY(exchange_nodes(self, one_round));
-    const char *sum = finish_tree(self, mine);
-    memcpy(result + first * self->size, sum, (size_t)(mine * self->size));
-    if (one_round) return MERCER_OK;
-    mrc_piece *slices = comm->pieces + comm->ranks;
-    for (int r = 0; r < comm->ranks; r++) {
-        int64_t count;
-        slice_of(self, false, r, &first, &count);
-        slices[r] = (mrc_piece){result + first * self->size, count * self->size};
+    int64_t first, mine, count;
+    char *sum;
+    bool direct = self->worker == self->carrier;
+    char *result = direct ? parts : self->result;
+    slice_of(self, comm->rank, &first, &mine);
+    MRC_TRY(exchange_nodes(self));
+    MRC_TRY(finish_tree(self, mine, &sum));
+    MRC_TRY(move(self, self->carrier, result + first * self->size, self->carrier, sum, mine));
+    if (!self->one_round) {
+        mrc_piece *slices = comm->pieces + comm->ranks;
+        for (int r = 0; r < comm->ranks; r++) {
+            slice_of(self, r, &first, &count);
+            slices[r] = (mrc_piece){result + first * self->size, count * self->size};
+        }
+        MRC_TRY(self->carrier->finish(self->carrier->self));
+        MRC_TRY(mrc_comm_gather(comm, self->carrier->memory, slices));
     }
-    return mrc_comm_gather(comm, slices);
+    return direct ? MERCER_OK : move(self, self->worker, parts, self->carrier, result, self->elements);
 }
 
-mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts)
+/* Memory of messages: what is sent, what is received, and the result where it cannot be formed in place. */
+static mercer_status sum_over_ranks(sum_job *self, char *parts)
 {
+    int64_t nodes = 0, ranks = self->comm->ranks;
+    node list[MOST_NODES];
+    void *memory;
+    for (int r = 0; r < ranks; r++) nodes += nodes_of(self, r, list);
+    self->one_round = self->elements * self->size <= ONE_ROUND_BYTES;
+    int64_t slice = self->one_round ? self->elements : self->elements / ranks + 1;
+    int64_t sent = mrc_round_up(self->own_count * self->elements * self->size, 64);
+    int64_t received = mrc_round_up(nodes * slice * self->size, 64);
+    const mrc_worker *carrier = self->carrier;
+    int64_t bytes = sent + received + self->elements * self->size;
+    MRC_TRY(carrier->alloc(carrier->self, &memory, bytes, "sums over ranks"));
+    self->sent = memory;
+    self->received = self->sent + sent;
+    self->result = self->received + received;
+    mercer_status status = sum_ranks(self, parts);
+    carrier->free(carrier->self, memory);
+    return status;
+}
+
+mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker)
+{
+    mrc_worker host = host_worker(comm);
     sum_job job = {.comm = comm,
                    .shards = shards,
+                   .worker = worker ? worker : &host,
                    .dtype = parts->dtype,
                    .size = mrc_dtype_size(parts->dtype),
                    .elements = parts->rows * parts->cols};
+    job.carrier = mrc_comm_memory(comm, job.worker->memory) == job.worker->memory ? job.worker : &host;
     if (job.elements == 0 || shards.all == 1) return MERCER_OK;
-    job.own_count = sum_local(shards, parts, job.elements, job.own);
+    elements_of whole = {job.worker, job.dtype, job.elements};
+    MRC_TRY(sum_local(shards, parts, &whole, job.own, &job.own_count));
     if (comm->ranks == 1) return MERCER_OK; /* one node, which begins at parts[0] */
-    int64_t nodes = 0;
-    void *memory;
-    node list[MOST_NODES];
-    for (int r = 0; r < comm->ranks; r++) nodes += nodes_of(&job, r, list);
-    int64_t slice = job.elements * job.size <= ONE_ROUND_BYTES ? job.elements : job.elements / comm->ranks + 1;
-    int64_t sent = job.own_count * job.elements * job.size, received = nodes * slice * job.size;
-    MRC_TRY(mrc_alloc(comm->context, &memory, mrc_round_up(sent, 64) + received, 1, "sums over ranks"));
-    job.sent = memory;
-    job.received = job.sent + mrc_round_up(sent, 64);
-    mercer_status status = sum_ranks(&job, parts->data);
-    mrc_free(comm->context, memory);
-    return status;
+    return sum_over_ranks(&job, parts->data);
+}
+
+mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory)
+{
+    return comm->link || comm->ranks == 1 ? memory : MERCER_HOST;
 }
 
 /* ---- Others --------------------------------------------------------------------------------------------------- */
 
-mercer_status mrc_comm_gather(mrc_comm *comm, const mrc_piece *all)
+mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all)
 {
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces;
     for (int r = 0; r < comm->ranks; r++) send[r] = all[comm->rank];
-    return exchange(comm, send, all);
+    return exchange(comm, memory, send, all);
 }
 
-mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t bytes)
+mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
@@ -252,16 +367,15 @@ mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t byte
         send[r] = (mrc_piece){data, comm->rank == from ? bytes : 0};
         receive[r] = (mrc_piece){data, r == from ? bytes : 0};
     }
-    return exchange(comm, send, receive);
+    return exchange(comm, memory, send, receive);
 }
 
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
 {
-    return mrc_comm_spread(comm, 0, data, bytes);
+    return mrc_comm_spread(comm, MERCER_HOST, 0, data, bytes);
 }
 
-/* A small record of every rank, in rank order; released by the caller. */
-static mercer_status gather_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)
+mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)
 {
     void *memory;
     *out = NULL;
@@ -270,7 +384,7 @@ static mercer_status gather_records(mrc_comm *comm, const void *mine, int64_t by
     memcpy(records + comm->rank * bytes, mine, (size_t)bytes);
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){records + r * bytes, bytes};
-    mercer_status status = comm->ranks > 1 ? mrc_comm_gather(comm, pieces) : MERCER_OK;
+    mercer_status status = comm->ranks > 1 ? mrc_comm_gather(comm, MERCER_HOST, pieces) : MERCER_OK;
     if (status == MERCER_OK)
         *out = records;
     else
@@ -283,7 +397,7 @@ mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any)
     *any = mine;
     if (comm->ranks == 1) return MERCER_OK;
     char flag = mine, *flags;
-    MRC_TRY(gather_records(comm, &flag, 1, &flags));
+    MRC_TRY(mrc_comm_records(comm, &flag, 1, &flags));
     for (int r = 0; r < comm->ranks; r++) *any = *any || flags[r];
     mrc_free(comm->context, flags);
     return MERCER_OK;
@@ -293,7 +407,7 @@ mercer_status mrc_comm_largest(mrc_comm *comm, double *value)
 {
     if (comm->ranks == 1) return MERCER_OK;
     char *all;
-    MRC_TRY(gather_records(comm, value, sizeof *value, &all));
+    MRC_TRY(mrc_comm_records(comm, value, sizeof *value, &all));
     for (int r = 0; r < comm->ranks; r++) {
         double theirs;
         memcpy(&theirs, all + r * (int64_t)sizeof theirs, sizeof theirs);
@@ -309,7 +423,7 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
     char text[MRC_ERROR_CHARS / 2] = "", *texts, mine[MRC_ERROR_CHARS];
     snprintf(mine, sizeof mine, "%s", status == MERCER_OK ? "" : mrc_error_text(comm->context));
     if (status != MERCER_OK) snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, mine[0] ? mine : "failed");
-    MRC_TRY(gather_records(comm, text, sizeof text, &texts));
+    MRC_TRY(mrc_comm_records(comm, text, sizeof text, &texts));
     for (int r = 0; r < comm->ranks && status == MERCER_OK; r++)
         if (texts[r * (int64_t)sizeof text])
             status = mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: rank %d: %s", what, r,
@@ -334,7 +448,7 @@ mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data,
     char *all;
     if (comm->ranks == 1) return MERCER_OK;
     summarise(data, bytes, mine);
-    MRC_TRY(gather_records(comm, mine, sizeof mine, &all));
+    MRC_TRY(mrc_comm_records(comm, mine, sizeof mine, &all));
     mercer_status status = MERCER_OK;
     memcpy(first, all, sizeof first);
     for (int r = 1; r < comm->ranks && status == MERCER_OK; r++) {

@@ -12,6 +12,12 @@ static mercer_status exchange_nothing(mrc_comm *comm, const mrc_piece *send, con
     return MERCER_OK;
 }
 
+static mercer_status hear_nothing(mrc_comm *comm, bool alive)
+{
+    (void)comm, (void)alive;
+    return MERCER_OK;
+}
+
 static void leave_nobody(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
     (void)comm, (void)code, (void)text;
@@ -23,8 +29,8 @@ static void destroy_nothing(mrc_comm *comm)
     (void)comm;
 }
 
-static const mrc_comm_ops self_ops = {"self", exchange_nothing, leave_nobody, destroy_nothing};
-static const mrc_comm_ops virtual_ops = {"virtual", exchange_nothing, leave_nobody, destroy_nothing};
+static const mrc_comm_ops self_ops = {"self", exchange_nothing, hear_nothing, leave_nobody, destroy_nothing};
+static const mrc_comm_ops virtual_ops = {"virtual", exchange_nothing, hear_nothing, leave_nobody, destroy_nothing};
 
 static mercer_status create(mrc_comm **out, mercer_context *context, const mrc_comm_ops *ops, int shards)
 {
@@ -49,8 +55,17 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
 void mrc_comm_free(mrc_comm *comm)
 {
     if (!comm) return;
+    mrc_comm_unlink(comm);
     comm->ops->destroy(comm);
     mrc_free(comm->context, comm);
+}
+
+bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
+{
+    if (comm->ranks == 1 || comm->left) return comm->first_left;
+    comm->left = comm->broken = true;
+    comm->ops->leave(comm, code, text, &comm->first_left);
+    return comm->first_left;
 }
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */

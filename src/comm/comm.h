@@ -23,9 +23,16 @@ typedef struct mrc_comm_ops {
     const char *name;
     /* As in comm/module.h: send[r] goes to rank r, receive[r] comes from it. Only called with more than one rank. */
     mercer_status (*exchange)(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
+    /* Fails if a rank has left; does not wait. alive: tells the others that this one is there and waits. */
+    mercer_status (*listen)(mrc_comm *comm, bool alive);
     void (*leave)(mrc_comm *comm, int code, const char *text, bool *first_left);
     void (*destroy)(mrc_comm *comm);
 } mrc_comm_ops;
+
+/* How device memory is to be exchanged: from GPU to GPU if that is possible everywhere; through the host; or not at all
+   if it cannot be from GPU to GPU. */
+typedef enum mrc_link_wish { MRC_LINK_AUTO = 0, MRC_LINK_NEVER, MRC_LINK_ALWAYS } mrc_link_wish;
+typedef struct mrc_link mrc_link;
 
 struct mercer_comm {
     const mrc_comm_ops *ops;
@@ -35,8 +42,13 @@ struct mercer_comm {
     double deadline; /* seconds without news after which the others are given up */
     bool broken;     /* an exchange failed: no other can follow */
     int left_code;   /* the code that a rank which left gave, or 0 */
+    bool left;       /* this rank has left, */
+    bool first_left; /* and so had rank 0 */
     int64_t exchanges, bytes_sent, bytes_received;
     mrc_piece *pieces; /* (2 ranks) scratch of the collectives */
+    mrc_link_wish wish;
+    bool link_settled; /* whether there is one has been settled */
+    mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through the host's */
 };
 
 /* One rank, one shard; and one rank, S >= 1 shards. */
@@ -46,6 +58,20 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline);
 void mrc_comm_free(mrc_comm *comm);
+/* Tells the others that this rank ends, unless it has done so. True if rank 0 has left as well. */
+bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
+
+/* The table of mercer_NAME.so, which exports it by that symbol. */
+mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table);
+
+/* ---- Device memory (comm_link.c) ------------------------------------------------------------------------------ */
+
+/* Settles, once, whether the ranks' GPUs exchange directly. device: the number of this rank's; -1: it has none. Every rank
+   calls it at the same time. Failures of a link that nobody insisted on are none. */
+mercer_status mrc_comm_link(mrc_comm *comm, int device);
+/* exchange with pieces in device memory, of which the work is done. */
+mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
+void mrc_comm_unlink(mrc_comm *comm);
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 
@@ -64,15 +90,32 @@ void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, in
 typedef struct mrc_shards {
     int all, first, local;
 } mrc_shards;
+/* Who works on memory that is not the host's: a backend, as far as collectives need one. */
+typedef struct mrc_worker {
+    void *self;
+    mercer_memory memory;
+    mercer_status (*alloc)(void *self, void **out, int64_t bytes, const char *what);
+    void (*free)(void *self, void *memory);
+    mercer_status (*copy)(void *self, const mercer_matrix *to, const mercer_matrix *from); /* of any memory */
+    mercer_status (*add)(void *self, const mercer_matrix *to, const mercer_matrix *from);  /* to += from, in its own */
+    mercer_status (*finish)(void *self);                                                   /* all that was begun */
+} mrc_worker;
+
 /*
  * parts[i] (local) is the contribution of local shard i: f32 or f64, rows without gaps, all of one shape. parts[0] becomes the sum
- * over all shards, the others are spoiled. The order of additions is that of a binary tree over the shards.
+ * over all shards, the others are spoiled. The order of additions is that of a binary tree over the shards. worker: of the
+ * memory that parts lie in; NULL: the host's.
  */
-mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts);
-/* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. */
-mercer_status mrc_comm_gather(mrc_comm *comm, const mrc_piece *all);
-/* One rank's bytes on every rank; and rank 0's. */
-mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t bytes);
+mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
+/* Where messages about matrices in `memory` are to lie: there if the ranks have a link, else in host memory. */
+mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory);
+/* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host memory, or
+   in device memory if mrc_comm_memory said so and all work on it is done. */
+mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all);
+/* A small record of every rank, in rank order; released by the caller. */
+mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);
+/* One rank's bytes on every rank, in memory as for mrc_comm_gather; and rank 0's, in host memory. */
+mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
 /* *value becomes the largest of all ranks'. */
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Communicators that cross processes: finding, loading and wrapping a module (comm/module.h).
- *
- * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part of,
- * in the folder "mercer" beside it and in ../lib/mercer, and where it was to be installed.
- */
-#define _GNU_SOURCE /* dladdr */
+/* Communicators that cross processes: a module (comm/module.h) behind the communicator's table. */
+#define _GNU_SOURCE /* gethostname */
 
 #include "comm/comm.h"
 #include "core/memory.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#ifndef MERCER_MODULE_FOLDER
-#define MERCER_MODULE_FOLDER "/usr/local/lib/mercer"
-#endif
-
-enum { PATH_CHARS = 1024, HOST_CHARS = 64, LIST_CHARS = 200 };
+enum { HOST_CHARS = 64, LIST_CHARS = 200 };
 
 #define LEAVE_SECONDS 1.0
 
@@ -33,68 +22,12 @@ typedef struct place {
 
 typedef struct module_comm {
     mrc_comm base;
-    void *library;
     const mrc_module *module;
     void *state;
     place *places; /* (ranks) */
     bool known;    /* places are filled */
     unsigned char *missing;
 } module_comm;
-
-/* ---- Loading -------------------------------------------------------------------------------------------------- */
-
-static void *try_folder(const char *folder, int length, const char *inside, const char *name, char *path, char *error)
-{
-    snprintf(path, PATH_CHARS, "%.*s%smercer_%s.so", length, folder, inside, name);
-    if (access(path, F_OK) != 0) return NULL;
-    /* Global: the message-passing library loads parts of its own, which look for its names. */
-    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    const char *why = library ? NULL : dlerror();
-    if (why) snprintf(error, LIST_CHARS, "%s", why);
-    return library;
-}
-
-static void *find_library(const char *name, char *path, char *error)
-{
-    void *library = NULL;
-    const char *folders = getenv("MERCER_MODULES");
-    for (const char *at = folders; at && *at && !library; at += strcspn(at, ":"), at += *at == ':')
-        if (*at != ':') library = try_folder(at, (int)strcspn(at, ":"), "/", name, path, error);
-    static const char here; /* something that lies in the library or program this is part of */
-    Dl_info about;
-    if (!library && dladdr(&here, &about) && about.dli_fname) {
-        char own[PATH_CHARS];
-        ssize_t length = strchr(about.dli_fname, '/') ? -1 : readlink("/proc/self/exe", own, sizeof own - 1);
-        if (length < 0) length = snprintf(own, sizeof own, "%s", about.dli_fname);
-        own[mrc_min(length, PATH_CHARS - 1)] = 0;
-        const char *slash = strrchr(own, '/');
-        static const char *const beside[] = {"/", "/mercer/", "/../lib/mercer/"};
-        for (int i = 0; i < 3 && slash && !library; i++)
-            library = try_folder(own, (int)(slash - own), beside[i], name, path, error);
-    }
-    if (!library) library = try_folder(MERCER_MODULE_FOLDER, (int)strlen(MERCER_MODULE_FOLDER), "/", name, path, error);
-    return library;
-}
-
-static mercer_status load(module_comm *self, const char *name)
-{
-    mercer_context *context = self->base.context;
-    char path[PATH_CHARS], error[LIST_CHARS] = "";
-    self->library = find_library(name, path, error);
-    if (!self->library && error[0])
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "the communicator %s cannot be loaded: %s", name, error);
-    if (!self->library)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "the communicator %s is not here: no mercer_%s.so beside the library or in the folders of "
-                        "MERCER_MODULES; build Mercer where its library is installed",
-                        name, name);
-    mrc_module_function function;
-    void *symbol = dlsym(self->library, MRC_MODULE_SYMBOL);
-    memcpy(&function, &symbol, sizeof function); /* an object pointer may not be cast to one of a function */
-    if (symbol) self->module = function();
-    if (self->module && self->module->version == MRC_MODULE_VERSION) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: belongs to another version of Mercer", path);
-}
 
 /* ---- Exchanges ------------------------------------------------------------------------------------------------ */
 
@@ -141,11 +74,18 @@ static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_p
     return judge(self, &outcome);
 }
 
+static mercer_status listen_to(mrc_comm *comm, bool alive)
+{
+    module_comm *self = (module_comm *)comm;
+    mrc_outcome outcome = {.missing = self->missing};
+    self->module->listen(self->state, alive, &outcome);
+    return judge(self, &outcome);
+}
+
 static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
     module_comm *self = (module_comm *)comm;
     mrc_outcome outcome = {.missing = self->missing};
-    comm->broken = true;
     self->module->leave(self->state, code, text, LEAVE_SECONDS, &outcome);
     *first_left = outcome.kind == MRC_OUTCOME_LEFT;
 }
@@ -157,7 +97,6 @@ static void destroy(mrc_comm *comm)
     mrc_free(comm->context, comm->pieces);
     mrc_free(comm->context, self->places);
     mrc_free(comm->context, self->missing);
-    /* The library stays loaded: message-passing libraries leave things behind that would not survive. */
 }
 
 /* ---- Joining -------------------------------------------------------------------------------------------------- */
@@ -183,7 +122,7 @@ static mercer_status introduce(module_comm *self)
     own->process = (int64_t)getpid();
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&self->places[r], sizeof(place)};
-    MRC_TRY(mrc_comm_gather(comm, pieces));
+    MRC_TRY(mrc_comm_gather(comm, MERCER_HOST, pieces));
     self->known = true;
     return MERCER_OK;
 }
@@ -192,7 +131,9 @@ static mercer_status join(module_comm *self, const char *name)
 {
     mrc_comm *comm = &self->base;
     mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
-    MRC_TRY(load(self, name));
+    const void *table;
+    MRC_TRY(mrc_module_load(comm->context, name, MRC_MODULE_SYMBOL, &table));
+    self->module = table;
     self->module->open(&self->state, &comm->rank, &comm->ranks, &outcome);
     if (!self->state)
         return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: cannot join the job: %s", name, outcome.text);
@@ -207,7 +148,7 @@ static mercer_status join(module_comm *self, const char *name)
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline)
 {
-    static const mrc_comm_ops ops = {"module", exchange, leave, destroy};
+    static const mrc_comm_ops ops = {"module", exchange, listen_to, leave, destroy};
     void *memory;
     *out = NULL;
     MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(module_comm), "the communicator"));

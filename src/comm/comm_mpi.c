@@ -277,6 +277,15 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
         wait_all(self, count, deadline, outcome);
 }
 
+static void listen_to(void *state, int alive, mrc_outcome *outcome)
+{
+    mpi_state *self = state;
+    outcome->kind = MRC_OUTCOME_DONE;
+    hear(self);
+    if (self->left >= 0) tell_left(self, outcome);
+    if (alive) tell_alive(self);
+}
+
 /* ---- Leaving -------------------------------------------------------------------------------------------------- */
 
 static void leave(void *state, int code, const char *text, double patience, mrc_outcome *outcome)
@@ -307,10 +316,16 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
 
 /* ---- The table ------------------------------------------------------------------------------------------------ */
 
-__attribute__((visibility("default"))) const mrc_module *mercer_comm_module(void);
+__attribute__((visibility("default"))) const void *mercer_comm_module(void);
 
-const mrc_module *mercer_comm_module(void)
+const void *mercer_comm_module(void)
 {
-    static const mrc_module module = {MRC_MODULE_VERSION, "MPI", open_module, exchange, leave, close_module};
+    static const mrc_module module = {.version = MRC_MODULE_VERSION,
+                                      .name = "MPI",
+                                      .open = open_module,
+                                      .exchange = exchange,
+                                      .listen = listen_to,
+                                      .leave = leave,
+                                      .close = close_module};
     return &module;
 }

@@ -6,7 +6,7 @@
  *
  * One exchange is all it must be able to do: every rank sends something to every other one and receives something from
  * it. Sums, broadcasts and the like are made of that in comm/collective.c, in an order that does not depend on the
- * module. MPI does it with non-blocking sends and receives; a library with grouped sends and receives fits as well.
+ * module. MPI does it with non-blocking sends and receives.
  */
 #ifndef MRC_COMM_MODULE_H
 #define MRC_COMM_MODULE_H
@@ -14,10 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MRC_MODULE_VERSION 1
-#define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a function without arguments that returns the table */
+#define MRC_MODULE_VERSION 2
+#define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a mrc_module_function: gives the table */
+#define MRC_LINK_SYMBOL    "mercer_link_module" /* the same for a link, below */
 
-enum { MRC_MODULE_TEXT = 400 };
+enum { MRC_MODULE_TEXT = 400, MRC_LINK_ID = 128, MRC_LINK_PLACE = 64 };
 
 typedef struct mrc_piece {
     void *data;
@@ -47,6 +48,9 @@ typedef struct mrc_module {
        agree. Returns when all is done, or `deadline` seconds have passed without any news. */
     void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                      mrc_outcome *outcome);
+    /* While something else than an exchange is waited for: looks whether a rank has left (MRC_OUTCOME_LEFT). alive: says
+       that this one waits. */
+    void (*listen)(void *state, int alive, mrc_outcome *outcome);
     /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. outcome->kind is
        MRC_OUTCOME_LEFT if rank 0 has left as well. Nothing but close may follow. */
     void (*leave)(void *state, int code, const char *text, double patience, mrc_outcome *outcome);
@@ -54,6 +58,28 @@ typedef struct mrc_module {
     void (*close)(void *state, int orderly);
 } mrc_module;
 
-typedef const mrc_module *(*mrc_module_function)(void);
+/*
+ * A link carries exchanges of device memory from one GPU to another, for ranks that have found each other by a
+ * communicator and stay in touch by it: nothing here waits, names who is missing or says who left. A GPU serves one rank.
+ */
+typedef struct mrc_link_module {
+    int version; /* MRC_MODULE_VERSION */
+    const char *name;
+    /* Which GPU of the machine this is, as text. Failures as an outcome, here and below. */
+    void (*place)(int device, char place[MRC_LINK_PLACE], mrc_outcome *outcome);
+    /* What the ranks must know to join: made by one of them. */
+    void (*identify)(unsigned char id[MRC_LINK_ID], mrc_outcome *outcome);
+    /* Begins to join; poll tells when that is done. */
+    void (*open)(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
+                 mrc_outcome *outcome);
+    /* Begins an exchange as above, of device memory which nothing else is working on. */
+    void (*start)(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_outcome *outcome);
+    int (*poll)(void *state, mrc_outcome *outcome); /* 1: what was begun is done */
+    /* orderly: all ranks close; otherwise what is under way is given up. */
+    void (*close)(void *state, int orderly);
+} mrc_link_module;
+
+/* What a module exports: its table, which begins with the version. */
+typedef const void *(*mrc_module_function)(void);
 
 #endif

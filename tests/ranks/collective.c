@@ -3,6 +3,9 @@
  * The collectives over real ranks: started by mpirun, on any number of them. Sums must have the bits of the same sum over
  * the same shards in one process, and cost the bytes that the cost model says. So must projections that no training on a
  * processor makes: those with kept inverses of blocks, which only devices keep.
+ *
+ * usage: collective MOST_SHARDS [LINK]. LINK: auto, host or nccl; the memory of sums then passes for a GPU's, and goes by the
+ * link that is found (fake_link.c). The answer says which way was taken.
  */
 #include "algo/projector.h"
 #include "comm/comm.h"
@@ -48,6 +51,42 @@ static void free_parts(mercer_matrix *parts, int count)
     free(parts);
 }
 
+/* ---- Host memory that passes for a GPU's ---- */
+
+static mercer_status pretend_alloc(void *self, void **out, int64_t bytes, const char *what)
+{
+    return mrc_alloc(self, out, bytes, 1, what);
+}
+
+static void pretend_free(void *self, void *memory)
+{
+    mrc_free(self, memory);
+}
+
+static mercer_status pretend_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    (void)self;
+    memcpy(to->data, from->data, (size_t)(from->cols * mrc_dtype_size(from->dtype)));
+    return MERCER_OK;
+}
+
+static mercer_status pretend_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    (void)self;
+    check(to->memory == MERCER_CUDA && from->memory == MERCER_CUDA, "a GPU adds in its own memory", to->memory,
+          from->memory);
+    for (int64_t i = 0; i < from->cols; i++) mrc_store(to, 0, i, mrc_load(to, 0, i) + mrc_load(from, 0, i));
+    return MERCER_OK;
+}
+
+static mercer_status pretend_finish(void *self)
+{
+    (void)self;
+    return MERCER_OK;
+}
+
+static const mrc_worker *pretender; /* NULL: nothing is pretended */
+
 static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
 {
     int64_t first, local;
@@ -57,9 +96,10 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
                   *all = make_parts(0, shards, elements, dtype);
     mrc_shards mine = {shards, (int)first, (int)local}, whole = {shards, 0, shards};
     int64_t before = comm->bytes_sent;
-    check(mrc_comm_sum(comm, mine, parts) == MERCER_OK, "sum", shards, (int)elements);
+    for (int64_t i = 0; i < local && pretender; i++) parts[i].memory = MERCER_CUDA;
+    check(mrc_comm_sum(comm, mine, parts, pretender) == MERCER_OK, "sum", shards, (int)elements);
     check(mrc_comm_create_virtual(&alone, context, shards) == MERCER_OK, "virtual", shards, 0);
-    check(mrc_comm_sum(alone, whole, all) == MERCER_OK, "sum alone", shards, (int)elements);
+    check(mrc_comm_sum(alone, whole, all, NULL) == MERCER_OK, "sum alone", shards, (int)elements);
     size_t bytes = (size_t)(elements * mrc_dtype_size(dtype));
     check(memcmp(parts[0].data, all[0].data, bytes) == 0, "other bits than one process", shards, (int)elements);
     /* One node a rank where its shards are a subtree: then two thirds or so of two buffers, as the documents say. */
@@ -85,8 +125,8 @@ static void test_others(void)
         double value = comm->rank == who ? 100.5 + who : -1e300;
         int number = 7 * comm->rank;
         check(mrc_comm_largest(comm, &value) == MERCER_OK && value == 100.5 + who, "largest", who, (int)value);
-        check(mrc_comm_spread(comm, who, &number, sizeof number) == MERCER_OK && number == 7 * who, "spread", who,
-              number);
+        check(mrc_comm_spread(comm, MERCER_HOST, who, &number, sizeof number) == MERCER_OK && number == 7 * who,
+              "spread", who, number);
     }
     for (int who = 0; who <= comm->ranks; who++) {
         check(mrc_comm_any(comm, comm->rank == who, &any) == MERCER_OK, "any", who, 0);
@@ -95,7 +135,7 @@ static void test_others(void)
     numbers[comm->rank] = 100 + comm->rank;
     mrc_piece *pieces = calloc((size_t)comm->ranks, sizeof *pieces);
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&numbers[r], sizeof *numbers};
-    check(mrc_comm_gather(comm, pieces) == MERCER_OK, "gather", 0, 0);
+    check(mrc_comm_gather(comm, MERCER_HOST, pieces) == MERCER_OK, "gather", 0, 0);
     for (int r = 0; r < comm->ranks; r++) check(numbers[r] == 100 + r, "gathered", r, (int)numbers[r]);
     check(mrc_comm_agree(comm, "other words", "same", 4) == MERCER_OK, "agree", 0, 0);
     if (comm->ranks > 1) {
@@ -176,18 +216,32 @@ int main(int count, char **arguments)
     const int64_t sizes[] = {0, 1, 7, 5000, 100003};
     int most = count > 1 ? atoi(arguments[1]) : 17;
     if (mercer_context_create(&context, NULL) != MERCER_OK) return 1;
-    if (mrc_comm_create_module(&comm, context, "mpi", 0, 20) != MERCER_OK) {
+    if (mrc_comm_create_module(&comm, context, "mpi", 0, count > 2 ? 4 : 20) != MERCER_OK) {
         fprintf(stderr, "%s\n", mercer_last_error(context));
         return 1;
     }
-    for (int shards = comm->ranks; shards <= most; shards++)
+    mrc_worker gpu = {context, MERCER_CUDA, pretend_alloc, pretend_free, pretend_copy, pretend_add, pretend_finish};
+    if (count > 2) {
+        pretender = &gpu;
+        comm->wish = strcmp(arguments[2], "nccl") == 0   ? MRC_LINK_ALWAYS
+                     : strcmp(arguments[2], "host") == 0 ? MRC_LINK_NEVER
+                                                         : MRC_LINK_AUTO;
+        if (mrc_comm_link(comm, 0) != MERCER_OK) {
+            fprintf(stderr, "rank %d: %s\n", comm->rank, mercer_last_error(context));
+            return 3;
+        }
+        if (comm->rank == 0) printf("%s\n", comm->link ? "direct" : "through the host");
+        fflush(stdout);
+    }
+    for (int shards = comm->ranks; shards <= most && !comm->broken; shards++)
         for (int t = 0; t < 2; t++)
-            for (int i = 0; i < 5; i++) test_sum(shards, sizes[i], types[t]);
-    test_sum(64, 30000, MERCER_F32);
-    test_others();
+            for (int i = 0; i < 5 && !comm->broken; i++) test_sum(shards, sizes[i], types[t]);
+    if (!comm->broken) test_sum(64, 30000, MERCER_F32);
+    if (!comm->broken) test_others();
     static const char *const kinds[] = {"bgs", "pcg", "ep2", "exact"};
-    for (int i = 0; i < 4 && comm->ranks <= 8; i++) test_projection(kinds[i]);
+    for (int i = 0; i < 4 && comm->ranks <= 8 && !comm->broken; i++) test_projection(kinds[i]);
     int failed = failures != 0;
+    if (comm->broken) _Exit(1); /* MPI would wait at the end for ranks that are gone */
     mrc_comm_free(comm);
     mercer_context_free(context);
     return failed;

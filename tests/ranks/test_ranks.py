@@ -58,8 +58,9 @@ LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-
 
 
 class Ranks(Case):
-    def launch(self, ranks, *arguments, flags=(), **options):
+    def launch(self, ranks, *arguments, flags=(), variables=(), **options):
         environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1")
+        environment.update(variables)
         return subprocess.Popen(
             ["mpirun", *FLAGS, *flags, "-n", str(ranks), *arguments],
             cwd=self.folder,
@@ -136,6 +137,16 @@ class SameBytes(Ranks):
             for ranks in (1, 2, 3, 4, 8):
                 self.same(name, ranks, wanted)
 
+    def test_data_in_several_files(self):
+        self.good("synth", "digits", "--rows", "300", "-o", "x.npy", "--y-output", "y.npy", "-q")
+        for number, (first, rows) in enumerate(((0, 110), (110, 40), (150, 150))):
+            part = ["--x", "x.npy", "--y", "y.npy", "--first", str(first), "--rows", str(rows)]
+            self.good("convert", *part, "-o", "part-%d.npy" % (number + 9), "--y-output", "labels-%d.npy" % (number + 9), "-q")
+        training = [*COMMON, "--centers", "60", "--solver", "ep4", "--epochs", "2"]
+        wanted = self.alone("--x", "x.npy", "--y", "y.npy", *training)
+        self.job(2, "train", "--x", "part-*.npy", "--y", "labels-*.npy", *training, "-o", "m.safetensors")
+        self.assertEqual(self.read("m.safetensors"), wanted)
+
     def test_prediction_evaluation_centers(self):
         self.alone(*DIGITS, *TRAININGS["ep4 pcg"])
         data = ["--synth", "digits", "--rows", "300", "--first", "5000", "--model", "alone.safetensors"]
@@ -158,6 +169,48 @@ class SameBytes(Ranks):
             process = self.launch(ranks, COLLECTIVE, "33" if LONG else "9")
             _, err = process.communicate(timeout=120 * SLOW)
             self.assertEqual(process.returncode, 0, err.decode())
+
+
+class Links(Ranks):
+    """Exchanges from GPU to GPU, with a link that only pretends (fake_link.c): the logic around them."""
+
+    def collective(self, ranks, wish, misbehaviour="", most="5"):
+        folders = os.path.join(os.path.dirname(COLLECTIVE), "fake_link") + ":" + os.path.dirname(PROGRAM)
+        process = self.launch(ranks, COLLECTIVE, most, wish, variables={"MERCER_MODULES": folders, "MERCER_FAKE_LINK": misbehaviour})
+        began = time.monotonic()
+        try:
+            out, err = process.communicate(timeout=40 * SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail("did not end: %s %s" % (wish, misbehaviour))
+        self.assertLess(time.monotonic() - began, 20 * SLOW)
+        return process.returncode, out.decode().strip(), err.decode()
+
+    def test_sums_go_the_way_that_was_wished_for(self):
+        for ranks, wish, way in ((3, "auto", "direct"), (4, "nccl", "direct"), (2, "host", "through the host")):
+            code, out, err = self.collective(ranks, wish, most="9" if LONG else "6")
+            self.assertEqual((code, out), (0, way), err)
+
+    def test_without_a_link(self):
+        for misbehaviour, why in (("same", "ranks 0 and 1 share the GPU"), ("open 1", "no GPU wants to"), ("join 1", "no way to the other GPUs")):
+            code, out, err = self.collective(2, "auto", misbehaviour)
+            self.assertEqual((code, out), (0, "through the host"), err)
+            code, out, err = self.collective(2, "nccl", misbehaviour)
+            self.assertEqual((code, out), (3, ""), err)
+            self.assertIn("GPUs cannot exchange directly: ", err)
+            self.assertIn(why, err)
+
+    def test_a_link_that_fails(self):
+        code, out, err = self.collective(3, "auto", "start 1")
+        self.assertEqual((code, out), (1, "direct"), err)
+        self.assertRegex(err, "rank 1 of 3: sum.*: fake: the GPU fell off the bus")
+        self.assertRegex(err, "rank [02] of 3: sum.*: rank 1 ended: fake: the GPU fell off the bus")
+
+    def test_a_rank_that_stops(self):
+        process_code, out, err = self.collective(3, "auto", "stop 1")
+        self.assertNotEqual(process_code, 0)
+        self.assertEqual(out, "direct")
+        self.assertRegex(err, r"rank 1 \(.*\) has died or stopped")
 
 
 class Costs(Ranks):

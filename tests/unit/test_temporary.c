@@ -34,7 +34,7 @@ static void open_job(job *self, int ranks, int64_t most)
     for (int r = 0; r < ranks; r++) {
         rank *own = &self->rank[r];
         int64_t first, rows;
-        own->comm = (mrc_comm){.context = context, .rank = r, .ranks = ranks, .shards = SHARDS};
+        own->comm = (mrc_comm){.context = context, .rank = r, .ranks = ranks, .shards = SHARDS, .link_settled = true};
         mrc_comm_rows(&own->comm, P, r, &first, &rows);
         mercer_matrix z = mrc_rows(&self->data.z, first, rows);
         assert_succeeds(context, mrc_centers_create(&own->centers, context->backend, &own->comm, &self->data.kernel, &z,

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exchanges of device memory, from GPU to GPU, by a link (comm/module.h: mercer_nccl.so).
+ *
+ * A communicator comes first: by it the ranks find out whether every one of them has a GPU of its own and the module,
+ * hand on what they need to join the link, and hear of each other while they wait for it. A link neither waits nor names
+ * anybody; when nothing has come for the deadline, the communicator calls the roll.
+ */
+#define _GNU_SOURCE /* gethostname */
+
+#include "comm/comm.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPINS = 500, LOOK_EVERY = 64, HOST_CHARS = 64, WHY_CHARS = 200, SLEEP_NANO = 20000 };
+
+#define ROLL_SECONDS  2.0 /* to answer a roll call */
+#define ALIVE_SECONDS 0.5 /* between words that this rank waits, when it has for half the deadline */
+
+struct mrc_link {
+    const mrc_link_module *module;
+    void *state;
+    char *answers; /* (ranks) to a roll call */
+};
+
+/* ---- Waiting -------------------------------------------------------------------------------------------------- */
+
+static mercer_status failed(mrc_comm *comm, const char *why)
+{
+    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s", comm->link->module->name, why);
+}
+
+/* Polls until what the link has begun is done. *lost: it failed, or nothing came within the deadline; why says which, and
+   nothing is recorded. A status: a rank has left. */
+static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
+{
+    mrc_link *link = comm->link;
+    double begin = mrc_seconds(), said = begin + comm->deadline / 2;
+    *lost = false;
+    for (int64_t turn = 0;; turn++) {
+        mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+        int done = link->module->poll(link->state, &outcome);
+        if (done) return MERCER_OK;
+        double time = mrc_seconds();
+        *lost = outcome.kind != MRC_OUTCOME_DONE || time - begin > comm->deadline;
+        if (*lost) snprintf(why, WHY_CHARS, "%.*s", WHY_CHARS - 1, outcome.text[0] ? outcome.text : "nothing came");
+        if (*lost) return MERCER_OK;
+        struct timespec pause = {0, SLEEP_NANO};
+        if (turn >= SPINS) nanosleep(&pause, NULL);
+        if (turn % LOOK_EVERY != LOOK_EVERY - 1) continue;
+        MRC_TRY(comm->ops->listen(comm, time > said));
+        if (time > said) said = time + ALIVE_SECONDS;
+    }
+}
+
+/* The link is lost. Who is missing? A rank that is alive answers, or has just said that it waits, too. */
+static mercer_status call_roll(mrc_comm *comm, const char *why)
+{
+    double deadline = comm->deadline;
+    char flag = 1;
+    mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
+    for (int r = 0; r < comm->ranks; r++)
+        send[r] = (mrc_piece){&flag, 1}, receive[r] = (mrc_piece){&comm->link->answers[r], 1};
+    comm->deadline = ROLL_SECONDS;
+    mercer_status status = comm->ops->exchange(comm, send, receive);
+    comm->deadline = deadline;
+    if (status != MERCER_OK) return status;
+    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s, though every rank answers", comm->link->module->name,
+                    why);
+}
+
+mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
+{
+    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    char why[WHY_CHARS];
+    bool lost;
+    comm->link->module->start(comm->link->state, send, receive, &outcome);
+    if (outcome.kind != MRC_OUTCOME_DONE) return failed(comm, outcome.text); /* nobody else's fault */
+    mercer_status status = wait_for_link(comm, &lost, why);
+    if (status == MERCER_OK && !lost) return MERCER_OK;
+    /* What is under way must not outlive the memory it works on. */
+    comm->link->module->close(comm->link->state, 0);
+    comm->link->state = NULL;
+    return lost ? call_roll(comm, why) : status;
+}
+
+/* ---- Joining -------------------------------------------------------------------------------------------------- */
+
+/* What a rank has to say before a link is made. */
+typedef struct candidate {
+    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* of its GPU */
+    char why_not[WHY_CHARS];                      /* it can have no link; "": it can */
+    int wish;
+} candidate;
+
+static void introduce(mrc_comm *comm, int device, candidate *self)
+{
+    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    const void *table;
+    *self = (candidate){.wish = (int)comm->wish};
+    if (gethostname(self->host, sizeof self->host - 1) != 0) snprintf(self->host, sizeof self->host, "?");
+    if (comm->wish == MRC_LINK_NEVER) {
+        snprintf(self->why_not, sizeof self->why_not, "it was told to use host memory");
+    } else if (device < 0) {
+        snprintf(self->why_not, sizeof self->why_not, "it does not compute on a GPU");
+    } else if (mrc_module_load(comm->context, "nccl", MRC_LINK_SYMBOL, &table) != MERCER_OK) {
+        snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, mrc_error_text(comm->context));
+    } else {
+        comm->link->module = table;
+        comm->link->module->place(device, self->place, &outcome);
+        if (outcome.kind != MRC_OUTCOME_DONE)
+            snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, outcome.text);
+    }
+}
+
+/* Why there can be no link: text, "" if there can. *insists: somebody wants one. */
+static void judge(const mrc_comm *comm, const candidate *all, char *text, int *insists)
+{
+    text[0] = 0;
+    *insists = 0;
+    for (int r = 0; r < comm->ranks; r++) {
+        *insists = *insists || all[r].wish == MRC_LINK_ALWAYS;
+        if (text[0]) continue;
+        if (all[r].why_not[0]) snprintf(text, 2 * WHY_CHARS, "rank %d: %s", r, all[r].why_not);
+        for (int other = 0; other < r && !text[0]; other++)
+            if (strcmp(all[other].host, all[r].host) == 0 && strcmp(all[other].place, all[r].place) == 0)
+                snprintf(text, 2 * WHY_CHARS, "ranks %d and %d share the GPU %s of %s", other, r, all[r].place,
+                         all[r].host);
+    }
+}
+
+/* What rank 0 hands to all. */
+typedef struct invitation {
+    unsigned char id[MRC_LINK_ID];
+    mrc_outcome outcome;
+} invitation;
+
+/* All ranks go on with a link, or none does. */
+static mercer_status join(mrc_comm *comm, int device)
+{
+    invitation all = {.outcome = {.kind = MRC_OUTCOME_DONE}};
+    mrc_link *link = comm->link;
+    char why[WHY_CHARS];
+    bool lost;
+    if (comm->rank == 0) link->module->identify(all.id, &all.outcome);
+    MRC_TRY(mrc_comm_broadcast(comm, &all, sizeof all));
+    if (all.outcome.kind == MRC_OUTCOME_DONE)
+        link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.outcome);
+    mercer_status status = all.outcome.kind == MRC_OUTCOME_DONE ? MERCER_OK : failed(comm, all.outcome.text);
+    /* A rank that could not begin must not be waited for. */
+    MRC_TRY(mrc_comm_together(comm, status, "joining the GPUs"));
+    MRC_TRY(wait_for_link(comm, &lost, why));
+    return mrc_comm_together(comm, lost ? failed(comm, why) : MERCER_OK, "joining the GPUs");
+}
+
+static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *insists)
+{
+    candidate own;
+    char *all;
+    introduce(comm, device, &own);
+    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &all));
+    judge(comm, (const candidate *)(const void *)all, why_not, insists);
+    mrc_free(comm->context, all);
+    if (why_not[0]) return MERCER_OK;
+    mercer_status status = join(comm, device);
+    if (status == MERCER_OK || comm->broken || comm->ops->listen(comm, false) != MERCER_OK) return status;
+    snprintf(why_not, 2 * WHY_CHARS, "%.*s", 2 * WHY_CHARS - 1, mrc_error_text(comm->context));
+    return MERCER_OK;
+}
+
+mercer_status mrc_comm_link(mrc_comm *comm, int device)
+{
+    char why_not[2 * WHY_CHARS];
+    int insists = 0;
+    void *memory, *answers;
+    if (comm->ranks == 1 || comm->link_settled) return MERCER_OK;
+    MRC_TRY(mrc_alloc_zero(comm->context, &memory, 1, sizeof(mrc_link), "the link between GPUs"));
+    comm->link = memory;
+    comm->link_settled = true;
+    mercer_status status = mrc_alloc_zero(comm->context, &answers, comm->ranks, 1, "the link between GPUs");
+    if (status == MERCER_OK) {
+        comm->link->answers = answers;
+        status = try_link(comm, device, why_not, &insists);
+    }
+    if (status == MERCER_OK && why_not[0]) {
+        mrc_comm_unlink(comm);
+        mrc_log(comm->context, MERCER_LOG_INFO, "device memory is exchanged through the host: %s", why_not);
+        if (insists)
+            status = mrc_fail(comm->context, MERCER_ERROR_UNSUPPORTED, "GPUs cannot exchange directly: %s", why_not);
+    }
+    if (status == MERCER_OK) return MERCER_OK;
+    comm->broken = true;
+    mrc_comm_unlink(comm);
+    return status;
+}
+
+void mrc_comm_unlink(mrc_comm *comm)
+{
+    if (!comm->link) return;
+    if (comm->link->state) comm->link->module->close(comm->link->state, !comm->broken);
+    mrc_free(comm->context, comm->link->answers);
+    mrc_free(comm->context, comm->link);
+    comm->link = NULL;
+}

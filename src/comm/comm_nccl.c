@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module mercer_nccl.so: a link between GPUs by NCCL, one rank for each GPU.
+ *
+ * Everything is non-blocking: NCCL is asked how it is getting on until it says that it is done, and so is the stream that
+ * its sends and receives go to. Whoever polls has the deadline; a link that is given up is aborted, which ends kernels
+ * that wait for a rank that is gone.
+ */
+#define _GNU_SOURCE
+
+#include "comm/module.h"
+
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CLOSE_TURNS = 20000, CLOSE_NANO = 100000 }; /* 2 s */
+
+typedef struct nccl_state {
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int rank, ranks, device;
+} nccl_state;
+
+/* ---- Failures ------------------------------------------------------------------------------------------------- */
+
+static int bad_cuda(cudaError_t error, const char *what, mrc_outcome *outcome)
+{
+    if (error == cudaSuccess) return 0;
+    cudaGetLastError();
+    outcome->kind = MRC_OUTCOME_FAILED;
+    snprintf(outcome->text, sizeof outcome->text, "%s: %s", what, cudaGetErrorString(error));
+    return 1;
+}
+
+/* In progress is no failure. */
+static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_outcome *outcome)
+{
+    if (result == ncclSuccess || result == ncclInProgress) return 0;
+    const char *more = comm ? ncclGetLastError(comm) : "";
+    outcome->kind = MRC_OUTCOME_FAILED;
+    snprintf(outcome->text, sizeof outcome->text, "%s: %s%s%s", what, ncclGetErrorString(result),
+             more && more[0] ? ": " : "", more ? more : "");
+    return 1;
+}
+
+/* ---- Joining and closing -------------------------------------------------------------------------------------- */
+
+static void place(int device, char text[MRC_LINK_PLACE], mrc_outcome *outcome)
+{
+    /* NCCL's own word for the machine, where it has been told one: it compares GPUs in the same way. */
+    const char *machine = getenv("NCCL_HOSTID");
+    if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", outcome)) return;
+    size_t used = strlen(text);
+    if (machine) snprintf(text + used, MRC_LINK_PLACE - used, " of %s", machine);
+}
+
+static void identify(unsigned char id[MRC_LINK_ID], mrc_outcome *outcome)
+{
+    ncclUniqueId unique;
+    _Static_assert(sizeof unique <= MRC_LINK_ID, "an identity of NCCL fits");
+    if (bad_nccl(ncclGetUniqueId(&unique), "an identity", NULL, outcome)) return;
+    memcpy(id, &unique, sizeof unique);
+}
+
+static void close_link(void *state, int orderly)
+{
+    nccl_state *self = state;
+    cudaSetDevice(self->device);
+    ncclResult_t how = ncclSuccess;
+    if (self->comm && orderly && ncclCommFinalize(self->comm) != ncclInvalidUsage) {
+        struct timespec pause = {0, CLOSE_NANO};
+        for (int turn = 0; turn < CLOSE_TURNS; turn++) {
+            if (ncclCommGetAsyncError(self->comm, &how) != ncclSuccess || how != ncclInProgress) break;
+            nanosleep(&pause, NULL);
+        }
+    }
+    if (self->comm && (!orderly || how != ncclSuccess))
+        ncclCommAbort(self->comm);
+    else if (self->comm)
+        ncclCommDestroy(self->comm);
+    if (self->stream) cudaStreamDestroy(self->stream);
+    free(self);
+}
+
+static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
+                      mrc_outcome *outcome)
+{
+    ncclUniqueId unique;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    nccl_state *self = calloc(1, sizeof *self);
+    *state = NULL;
+    if (!self) {
+        bad_cuda(cudaErrorMemoryAllocation, "joining", outcome);
+        return;
+    }
+    *self = (nccl_state){.rank = rank, .ranks = ranks, .device = device};
+    memcpy(&unique, id, sizeof unique);
+    config.blocking = 0;
+    if (bad_cuda(cudaSetDevice(device), "choosing the GPU", outcome) ||
+        bad_cuda(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream", outcome) ||
+        bad_nccl(ncclCommInitRankConfig(&self->comm, ranks, unique, rank, &config), "joining", NULL, outcome)) {
+        close_link(self, 0);
+        return;
+    }
+    *state = self;
+}
+
+/* ---- Exchange ------------------------------------------------------------------------------------------------- */
+
+static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_outcome *outcome)
+{
+    nccl_state *self = state;
+    int bad = bad_cuda(cudaSetDevice(self->device), "choosing the GPU", outcome) ||
+              bad_nccl(ncclGroupStart(), "sending", self->comm, outcome);
+    if (bad) return;
+    for (int step = 0; step < self->ranks && !bad; step++) {
+        /* Everybody begins with itself, then its neighbours, so that no rank is flooded. */
+        int to = (self->rank + step) % self->ranks, from = (self->rank + self->ranks - step) % self->ranks;
+        int own = to == self->rank && send[to].data == receive[to].data;
+        if (send[to].bytes > 0 && !own)
+            bad = bad_nccl(ncclSend(send[to].data, (size_t)send[to].bytes, ncclUint8, to, self->comm, self->stream),
+                           "sending", self->comm, outcome);
+        if (receive[from].bytes > 0 && !own && !bad)
+            bad = bad_nccl(
+                ncclRecv(receive[from].data, (size_t)receive[from].bytes, ncclUint8, from, self->comm, self->stream),
+                "receiving", self->comm, outcome);
+    }
+    ncclResult_t end = ncclGroupEnd();
+    if (!bad) bad_nccl(end, "sending", self->comm, outcome);
+}
+
+static int poll_link(void *state, mrc_outcome *outcome)
+{
+    nccl_state *self = state;
+    ncclResult_t how = ncclSuccess;
+    ncclResult_t asked = ncclCommGetAsyncError(self->comm, &how);
+    if (bad_nccl(asked, "polling", self->comm, outcome) || bad_nccl(how, "the other GPUs", self->comm, outcome))
+        return 0;
+    if (how == ncclInProgress) return 0;
+    cudaError_t stream = cudaStreamQuery(self->stream);
+    if (stream == cudaErrorNotReady) return 0;
+    return !bad_cuda(stream, "the stream of exchanges", outcome);
+}
+
+/* ---- The table ------------------------------------------------------------------------------------------------ */
+
+__attribute__((visibility("default"))) const void *mercer_link_module(void);
+
+const void *mercer_link_module(void)
+{
+    static const mrc_link_module module = {.version = MRC_MODULE_VERSION,
+                                           .name = "NCCL",
+                                           .place = place,
+                                           .identify = identify,
+                                           .open = open_link,
+                                           .start = start,
+                                           .poll = poll_link,
+                                           .close = close_link};
+    return &module;
+}
