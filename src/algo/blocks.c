@@ -184,12 +184,17 @@ static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mer
     mrc_comm *comm = self->centers->comm;
     mrc_backend *backend = self->sorted.backend;
     int keeper = keeper_of(self, block);
+    int64_t bytes = x->rows * x->ld * mrc_dtype_size(x->dtype);
     mercer_matrix host;
     if (keeper == comm->rank)
         MRC_TRY(mrc_counted_gemm(&self->sorted, false, false, 1, &self->inverses[block], b, 0, x));
     if (comm->ranks == 1) return MERCER_OK;
+    if (mrc_comm_memory(comm, x->memory) == x->memory) { /* messages go from where it lies */
+        MRC_TRY(backend->ops->sync(backend));
+        return mrc_comm_spread(comm, x->memory, keeper, x->data, bytes);
+    }
     MRC_TRY(mrc_host_open(backend, x, &host));
-    mercer_status status = mrc_comm_spread(comm, keeper, host.data, host.rows * host.ld * mrc_dtype_size(host.dtype));
+    mercer_status status = mrc_comm_spread(comm, MERCER_HOST, keeper, host.data, bytes);
     return mrc_host_close(backend, x, &host, keeper != comm->rank, status);
 }
 

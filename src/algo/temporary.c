@@ -14,15 +14,17 @@
 
 #include <string.h>
 
+/* Devices find the packed form of rows that begin at a multiple of this (cuda/fast.c: make_side). */
+enum { ROWS_TOGETHER = 4 };
+
 /* Rows of a shard: where its room begins in this rank's matrices, and how many of `count` are its. */
 static mrc_shard share_of(const mrc_temporary *self, int shard, int64_t count)
 {
     const mrc_centers *centers = self->centers;
-    int64_t number = centers->first_shard + shard, begin, room, first, rows;
-    mrc_share(self->most, centers->all_shards, centers->first_shard, &begin, &rows);
-    mrc_share(self->most, centers->all_shards, number, &room, &rows);
-    mrc_share(count, centers->all_shards, number, &first, &rows);
-    return (mrc_shard){.offset = room - begin, .rows = rows};
+    int64_t room, first, rows;
+    mrc_share(self->most, centers->all_shards, 0, &first, &room); /* the largest */
+    mrc_share(count, centers->all_shards, centers->first_shard + shard, &first, &rows);
+    return (mrc_shard){.offset = shard * mrc_round_up(room, ROWS_TOGETHER), .rows = rows};
 }
 
 /* Where the rows of a shard begin among `count` of all shards. */

@@ -359,7 +359,7 @@ mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_pi
     return exchange(comm, memory, send, all);
 }
 
-mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t bytes)
+mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
@@ -367,12 +367,12 @@ mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t byte
         send[r] = (mrc_piece){data, comm->rank == from ? bytes : 0};
         receive[r] = (mrc_piece){data, r == from ? bytes : 0};
     }
-    return exchange(comm, MERCER_HOST, send, receive);
+    return exchange(comm, memory, send, receive);
 }
 
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
 {
-    return mrc_comm_spread(comm, 0, data, bytes);
+    return mrc_comm_spread(comm, MERCER_HOST, 0, data, bytes);
 }
 
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)

@@ -127,8 +127,8 @@ mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory);
 mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all);
 /* A small record of every rank, in rank order; released by the caller. */
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);
-/* One rank's bytes on every rank; and rank 0's. */
-mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t bytes);
+/* One rank's bytes on every rank, in memory as for mrc_comm_gather; and rank 0's, in host memory. */
+mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
 /* *value becomes the largest of all ranks'. */
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);

@@ -125,8 +125,8 @@ static void test_others(void)
         double value = comm->rank == who ? 100.5 + who : -1e300;
         int number = 7 * comm->rank;
         check(mrc_comm_largest(comm, &value) == MERCER_OK && value == 100.5 + who, "largest", who, (int)value);
-        check(mrc_comm_spread(comm, who, &number, sizeof number) == MERCER_OK && number == 7 * who, "spread", who,
-              number);
+        check(mrc_comm_spread(comm, MERCER_HOST, who, &number, sizeof number) == MERCER_OK && number == 7 * who,
+              "spread", who, number);
     }
     for (int who = 0; who <= comm->ranks; who++) {
         check(mrc_comm_any(comm, comm->rank == who, &any) == MERCER_OK, "any", who, 0);
@@ -239,7 +239,7 @@ int main(int count, char **arguments)
     if (!comm->broken) test_sum(64, 30000, MERCER_F32);
     if (!comm->broken) test_others();
     static const char *const kinds[] = {"bgs", "pcg", "ep2", "exact"};
-    for (int i = 0; i < 4 && comm->ranks <= 8 && !pretender; i++) test_projection(kinds[i]);
+    for (int i = 0; i < 4 && comm->ranks <= 8 && !pretender && !comm->broken; i++) test_projection(kinds[i]);
     int failed = failures != 0;
     if (comm->broken) _Exit(1); /* MPI would wait at the end for ranks that are gone */
     mrc_comm_free(comm);
