@@ -4,6 +4,7 @@
 #include "ranks.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Prints a text with line breaks and other control characters written out, so that it stays one line. */
@@ -93,21 +94,44 @@ void cli_say(const cli_values *v, const char *format, ...)
     fputc('\n', stderr);
 }
 
-int cli_context(const cli_values *v, mercer_context **out)
+void cli_give_up(int code, const char *format, ...)
+{
+    char prefix[32] = "mercer: ";
+    va_list arguments;
+    va_start(arguments, format);
+    if (cli_rank() > 0) snprintf(prefix, sizeof prefix, "mercer: rank %d: ", cli_rank());
+    print_line(prefix, format, arguments);
+    va_end(arguments);
+    if (cli_ranks() == 1) exit(code);
+    fflush(NULL);
+    _Exit(code); /* other threads still compute, and other ranks would be waited for */
+}
+
+int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out)
 {
     mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
-    *out = cli_comm_context();
-    if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
-    if (cli_integer(v, "threads") > 4096)
-        return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
-    const char *device = cli_text(v, "device");
-    int numbered =
-        strncmp(device, "cuda:", 5) == 0 && device[5] != 0 && strspn(device + 5, "0123456789") == strlen(device + 5);
-    if (!numbered && !cli_has_word("cpu|cuda|auto|reference", device))
-        return cli_error(CLI_USAGE, "--device: '%s' is none of cpu, cuda, cuda:N, auto, reference", device);
-    options.threads = (int)cli_integer(v, "threads");
+    *out = NULL;
+    if (threads > 4096) return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
+    options.threads = threads;
     options.backend = device;
     options.arithmetic = cli_text(v, "arithmetic");
     mercer_status status = mercer_context_create(out, &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
+}
+
+int cli_context(const cli_values *v, mercer_context **out)
+{
+    cli_devices devices;
+    *out = cli_comm_context();
+    if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
+    int code = cli_devices_read(v, &devices);
+    if (code != CLI_OK) return code;
+    int64_t threads = cli_integer(v, "threads");
+    if (devices.list)
+        code = cli_error(CLI_USAGE, "--device: %s: mercer %s computes on one device", cli_text(v, "device"),
+                         cli_command_name(v));
+    else
+        code = cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, out);
+    cli_devices_free(&devices);
+    return code;
 }

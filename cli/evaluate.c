@@ -142,6 +142,7 @@ void cli_print_confusion(const cli_metrics *metrics, const char *const *labels, 
 static int show_metrics(const cli_values *v, const cli_metrics *m, const char *const *labels)
 {
     char rows[CLI_SHORT], seconds[CLI_SHORT];
+    if (cli_rank() > 0) return CLI_OK;
     cli_count_text(rows, m->rows);
     if (cli_flag(v, "json")) {
         json_t *object = json_object();

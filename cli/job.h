@@ -10,7 +10,8 @@ enum { CLI_KERNEL_TEXT = 256 };
 typedef struct cli_job {
     const cli_values *v;
     mercer_context *context;
-    int64_t memory; /* bytes for everything */
+    int64_t memory;      /* bytes for everything */
+    int64_t device_each; /* for training on each of several ranks' devices; 0: they are not, or it is one */
     mercer_dataset *train, *validation;
     mercer_dataset_info info; /* of train */
 

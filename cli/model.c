@@ -142,9 +142,75 @@ int cli_job_on_device(const cli_job *job)
     return mercer_context_query(job->context, &info) == MERCER_OK && strcmp(info.backend, "cuda") == 0;
 }
 
+static mercer_shape shape_of(const cli_job *job, int64_t p)
+{
+    mercer_shape shape = {.struct_size = sizeof shape,
+                          .samples = job->source.rows > 0 ? job->source.rows : job->info.rows,
+                          .centers = p,
+                          .features = job->info.features,
+                          .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
+                          .points = job->dtype,
+                          .weights = cli_dtype(cli_text(job->v, "precision"))};
+    if (cli_comm() != NULL) {
+        shape.shards = mercer_comm_shard_count(cli_comm(), p);
+    } else if (cli_has(job->v, "ranks")) { /* mercer plan */
+        shape.shards = (int)cli_integer(job->v, "shards");
+        if (shape.shards == 0 && cli_given(job->v, "ranks")) shape.shards = -1;
+    }
+    return shape;
+}
+
+static mercer_status plan_within(const cli_job *job, int64_t p, int64_t memory, mercer_plan *plan)
+{
+    mercer_train_options options;
+    mercer_shape shape = shape_of(job, p);
+    cli_train_options(job->v, &options);
+    options.memory = memory;
+    *plan = (mercer_plan){.struct_size = sizeof *plan};
+    return mercer_shape_plan(job->context, plan, &shape, &options);
+}
+
+/* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared out.
+   direct, and polishing, are taken to hold everything everywhere. */
+static double held_by_a_rank(const cli_job *job, int64_t p, const mercer_plan *plan)
+{
+    mercer_rank_plan ranks = {.struct_size = sizeof ranks};
+    mercer_network network = {.struct_size = sizeof network, .ranks = cli_ranks(), .bytes_per_second = 1e9};
+    mercer_shape shape = shape_of(job, p);
+    int alike = strcmp(plan->solver, "direct") == 0 || cli_integer(job->v, "polish") > 0;
+    network.shards = mercer_comm_shard_count(cli_comm(), p);
+    if (shape.weights == (mercer_dtype)0) shape.weights = plan->precision;
+    if (alike || mercer_plan_ranks(job->context, &ranks, plan, &shape, &network) != MERCER_OK)
+        return (double)plan->bytes;
+    return (double)plan->bytes - (cli_ranks() - 1) * ranks.shared_bytes;
+}
+
+/*
+ * The memory of several devices is not that of one: what every rank holds must fit each. *memory is the most for which the
+ * plan does; as it is given, if it is. MERCER_ERROR_MEMORY if there is none.
+ */
+static mercer_status plan_on_devices(const cli_job *job, int64_t p, mercer_plan *plan, int64_t *memory)
+{
+    int64_t given = cli_integer(job->v, "memory");
+    *memory = given > 0 ? given : job->device_each * cli_ranks();
+    for (;;) {
+        mercer_status status = plan_within(job, p, *memory, plan);
+        if (status != MERCER_OK || held_by_a_rank(job, p, plan) <= (double)job->device_each) return status;
+        if (given > 0 || *memory <= job->device_each) return MERCER_ERROR_MEMORY;
+        *memory = *memory / 8 * 7 > job->device_each ? *memory / 8 * 7 : job->device_each;
+    }
+}
+
 int64_t cli_job_memory_left(const cli_job *job, int64_t p)
 {
     /* Samples and the model lie in the host's memory; a device's own is for training alone. 0: what is free there. */
+    if (job->device_each > 0 && cli_has(job->v, "solver")) {
+        mercer_plan *plan = cli_allocate(1, sizeof *plan);
+        int64_t memory = 0;
+        mercer_status status = plan_on_devices(job, p, plan, &memory);
+        free(plan);
+        return status == MERCER_OK ? memory : 0;
+    }
     if (cli_job_on_device(job)) return cli_integer(job->v, "memory");
     enum { LEAST = 1 << 20, STREAM = 64 << 20 }; /* the planner then says that it is too little; buffers of a stream */
     const mercer_dataset_info *info = &job->info;
@@ -160,23 +226,9 @@ int64_t cli_job_memory_left(const cli_job *job, int64_t p)
 
 mercer_status cli_job_plan(const cli_job *job, int64_t p, mercer_plan *plan)
 {
-    mercer_train_options options;
-    cli_train_options(job->v, &options);
-    options.memory = cli_job_memory_left(job, p);
-    mercer_dtype real = cli_dtype(cli_text(job->v, "precision"));
-    mercer_shape shape = {.struct_size = sizeof shape,
-                          .samples = job->source.rows > 0 ? job->source.rows : job->info.rows,
-                          .centers = p,
-                          .features = job->info.features,
-                          .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
-                          .points = job->dtype,
-                          .weights = real};
-    if (cli_has(job->v, "ranks")) { /* mercer plan */
-        shape.shards = (int)cli_integer(job->v, "shards");
-        if (shape.shards == 0 && cli_given(job->v, "ranks")) shape.shards = -1;
-    }
-    *plan = (mercer_plan){.struct_size = sizeof *plan};
-    return mercer_shape_plan(job->context, plan, &shape, &options);
+    int64_t memory;
+    if (job->device_each > 0) return plan_on_devices(job, p, plan, &memory);
+    return plan_within(job, p, cli_job_memory_left(job, p), plan);
 }
 
 int64_t cli_job_largest(const cli_job *job, int64_t p)
@@ -202,11 +254,17 @@ int cli_job_fits(const cli_job *job, int64_t p)
     free(plan);
     if (status == MERCER_OK) return CLI_OK;
     if (status != MERCER_ERROR_MEMORY) return cli_fail(job->context, status);
-    if (cli_job_on_device(job)) return cli_fail(job->context, status); /* which names the most centers that fit */
+    if (cli_job_on_device(job) && job->device_each == 0)
+        return cli_fail(job->context, status); /* which names the most centers that fit */
     char budget[CLI_SHORT], asked[CLI_SHORT];
     int64_t most = cli_job_largest(job, p);
-    cli_bytes_text(budget, job->memory);
+    cli_bytes_text(budget, job->device_each > 0 ? job->device_each : job->memory);
     cli_count_text(asked, p);
+    if (job->device_each > 0 && most > 0)
+        return cli_error(CLI_FAILURE,
+                         "%s centers do not fit %d ranks with %s of device memory each: at most about %" PRId64
+                         " do; give --centers %" PRId64 " or more devices",
+                         asked, cli_ranks(), budget, most, most);
     if (most == 0)
         return cli_error(CLI_FAILURE, "%s: the memory is too small for any number of centers: give more --memory",
                          budget);

@@ -28,11 +28,13 @@ const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "
 const cli_option cli_options[] = {
 /*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
     {"x", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, READS, 0, "Data",
-     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too"},
+     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
+     "match, in the order of the numbers in their names, as one"},
     {"y", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
-     "targets: classes or values, one row for each sample; csv and libsvm files have them inside"},
+     "targets: classes or values, one row for each sample; csv and libsvm files have them inside; a pattern as for "
+     "--x"},
     {"x-val", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
-     "validation samples, watched while training"},
+     "validation samples, watched while training; a pattern as for --x"},
     {"y-val", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "their targets"},
     {"data", NULL, 0, CLI_PATH, "DIR", NULL, NULL, NULL, READS, 0, "Data",
      "a folder with the four files of MNIST's names (train-images-idx3-ubyte, ...; .gz too); train uses train-* and "
@@ -191,16 +193,23 @@ const cli_option cli_options[] = {
      "give up a rank that has not been heard of for so long: the job ends with code 76"},
 
     {"threads", NULL, 't', CLI_INTEGER, "N", "auto", "auto", "MERCER_THREADS", COMPUTES, 0, "General",
-     "threads to use; auto: one for each processor. The result does not depend on it"},
-    {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES, 0, "General",
+     "threads to use; auto: one for each processor, shared out over the ranks that --device makes; a number is for each of "
+     "them. The result does not depend on it"},
+    {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES & ~RANKED,
+     0, "General",
      "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one; reference, plain loops in double, slow, "
      "to judge by"},
+    {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|cuda:all|auto|reference", "cpu", "MERCER_DEVICE", RANKED, 0,
+     "General",
+     "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); auto, a GPU "
+     "if there is one; reference, plain loops in double, slow, to judge by. A list, as cuda:0,cuda:1 or cpu,cpu, or cuda:all: "
+     "one rank on each, as threads of this process"},
     {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0, "General",
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT, 0, "General",
-     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free. What is mapped from files does "
-     "not count"},
+     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free there but "
+     "for a margin. What is mapped from files does not count"},
     {"config", NULL, 0, CLI_PATH, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
      "read options from a JSON object with their long names as keys; what the command line says wins"},
     {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct cli_output {
-    char *path, *temporary; /* temporary is NULL for stdout */
+    char *path, *temporary; /* temporary is NULL for stdout, and for what leads nowhere */
     FILE *file;
 };
 
@@ -70,6 +70,7 @@ int cli_check_output(const char *path)
 
 static void free_output(cli_output *output)
 {
+    if (output->temporary == NULL && output->file != NULL && output->file != stdout) fclose(output->file);
     free(output->path);
     free(output->temporary);
     free(output);
@@ -80,10 +81,13 @@ int cli_output_open(cli_output **out, const char *path)
     *out = NULL;
     cli_output *output = cli_allocate(1, sizeof *output);
     output->path = cli_copy(path);
-    if (strcmp(path, "-") == 0 || cli_rank() > 0) { /* ranks above 0 have a stdout that leads nowhere */
-        output->file = stdout;
+    if (strcmp(path, "-") == 0 || cli_rank() > 0) { /* what ranks above 0 write leads nowhere */
+        output->file = cli_rank() > 0 ? fopen("/dev/null", "wb") : stdout;
         *out = output;
-        return CLI_OK;
+        if (output->file != NULL) return CLI_OK;
+        free_output(output);
+        *out = NULL;
+        return cli_error(CLI_IO, "/dev/null: cannot be opened: %s", strerror(errno));
     }
     int descriptor = make_temporary(path, &output->temporary);
     if (descriptor < 0) {
@@ -169,6 +173,10 @@ json_t *cli_json_real(double value)
 
 int cli_print_json(json_t *object)
 {
+    if (cli_rank() > 0) { /* rank 0 answers */
+        json_decref(object);
+        return CLI_OK;
+    }
     /* 15 digits: a decimal number that was written comes back as it was. */
     int failed = json_dumpf(object, stdout, JSON_REAL_PRECISION(15)) != 0 || fputc('\n', stdout) == EOF;
     json_decref(object);

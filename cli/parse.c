@@ -76,7 +76,9 @@ static int check_positional(const cli_values *v)
         return cli_error(CLI_USAGE, "%s: %s is missing: mercer %s %s", command->name, command->positional,
                          command->name, command->positional);
     if (count > command->most)
-        return cli_error(CLI_USAGE, "%s: '%s' is too much here; options begin with --, see mercer %s --help",
+        return cli_error(CLI_USAGE,
+                         "%s: '%s' is too much here; options begin with --, patterns of files stand in quotes, see "
+                         "mercer %s --help",
                          command->name, cli_positional(v, command->most), command->name);
     return CLI_OK;
 }

@@ -237,7 +237,8 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, merce
     row(table, "solver", solver_text(plan));
     row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
     row(table, "memory",
-        cli_job_on_device(job) ? cli_format("%s for training, on the device", cli_bytes_text(bytes, plan->bytes))
+        cli_job_on_device(job) ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
+                                            cli_ranks() > 1 ? "s" : "")
                                : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
                                             cli_bytes_text(budget, job->memory)));
     row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));

@@ -14,15 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct {
-    mercer_comm *comm;
-    mercer_context *context;
-    int rank, ranks;
-    int mpi;
-    int64_t memory;
-    double deadline;
-    char blame[512]; /* the error that ends this rank */
-} job = {.ranks = 1};
+static _Thread_local cli_seat job = {.ranks = 1};
+
+cli_seat *cli_seat_here(void)
+{
+    return &job;
+}
 
 mercer_comm *cli_comm(void)
 {
@@ -119,24 +116,36 @@ static void set_limit(double seconds)
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------- */
 
-/* How a run that is resumed cut its centers: *shards as it was told, 0: by their number; *cut: 0 if it did not. */
-static int earlier_shards(const char *path, int *shards, int *cut)
+/* A run that is resumed goes on where it began unless told otherwise, with the arithmetic it began with; *cut: its centers
+   are in shards, *shards as it was told, 0: by their number. */
+static int recall_run(cli_values *v, int *shards, int *cut)
 {
-    cli_folder *folder = cli_folder_new(path);
+    cli_folder *folder = cli_folder_new(cli_positional(v, 0));
+    const cli_command *command = cli_values_command(v);
     int code = cli_folder_read(folder);
     if (code == CLI_OK) {
         const char *kind = json_string_value(json_object_get(folder->options, "comm"));
+        const char *device = json_string_value(json_object_get(folder->options, "device"));
+        const char *arithmetic = json_string_value(json_object_get(folder->options, "arithmetic"));
         const json_t *count = json_object_get(folder->options, "shards");
         *shards = json_is_integer(count)
                       ? (int)json_integer_value(count)
                       : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
-        *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0);
+        int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
+        *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
+        /* Under a launcher every process takes one of what was a list. */
+        if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
+        if (device != NULL)
+            code = cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config);
+        if (code == CLI_OK && arithmetic != NULL)
+            code =
+                cli_values_set(v, cli_find_option(command, "arithmetic"), arithmetic, CLI_FROM_COMMAND, folder->config);
     }
     cli_folder_free(folder);
     return code;
 }
 
-static int choose_options(const cli_values *v, mercer_comm_options *options, int *needed)
+static int choose_options(cli_values *v, mercer_comm_options *options, int *needed)
 {
     int launched = mercer_comm_launched(NULL), cut = 0;
     int code = CLI_OK;
@@ -145,7 +154,7 @@ static int choose_options(const cli_values *v, mercer_comm_options *options, int
     options->deadline = cli_number(v, "deadline");
     options->exchange = cli_text(v, "exchange");
     if (strcmp(cli_command_name(v), "resume") == 0) {
-        code = earlier_shards(cli_positional(v, 0), &options->shards, &cut);
+        code = recall_run(v, &options->shards, &cut);
         if (code == CLI_OK && !cut) options->shards = 1;
     } else if (cli_has(v, "shards")) {
         options->shards = (int)cli_integer(v, "shards");
@@ -172,9 +181,9 @@ static int join(cli_values *v, const mercer_comm_options *options)
     if (code != CLI_OK) return code;
     job.context = context;
     job.deadline = options->deadline > 0 ? options->deadline : 60;
-    set_limit(job.mpi ? job.deadline : 0);
+    if (job.mpi) set_limit(job.deadline);
     mercer_status status = mercer_comm_open(&job.comm, context, options);
-    set_limit(0);
+    if (job.mpi) set_limit(0);
     if (status != MERCER_OK) return cli_fail(context, status);
     mercer_comm_info info = {.struct_size = sizeof info};
     mercer_comm_query(job.comm, &info);
@@ -183,19 +192,37 @@ static int join(cli_values *v, const mercer_comm_options *options)
     code = agree_on_options(v);
     if (code == CLI_OK) code = share_machine(v);
     if (code != CLI_OK || job.rank == 0) return code;
-    if (freopen("/dev/null", "w", stdout) == NULL) return cli_error(CLI_IO, "/dev/null: cannot be opened");
     return cli_values_set(v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND, "--quiet");
+}
+
+/* One rank for each device of a list: in this process, which must then be alone. */
+static int open_list(const cli_values *v, const cli_devices *devices, mercer_comm_options *options)
+{
+    if (job.mpi)
+        return cli_error(CLI_USAGE,
+                         "--device: %s: a list makes several ranks of one process, but this is one of several that a "
+                         "launcher or --comm mpi has made: give it one device (cuda is the GPU of its local rank)",
+                         cli_text(v, "device"));
+    options->kind = "local";
+    return cli_local_open(v, devices, options);
 }
 
 int cli_ranks_open(cli_values *v)
 {
     mercer_comm_options options;
+    cli_devices devices = {0};
     int needed = 0;
     if (!cli_has(v, "comm")) return CLI_OK;
     int launched = mercer_comm_launched(&job.rank);
     if (cli_is(v, "comm", "self") || launched == 0) job.rank = 0; /* else the launcher's word until MPI's is heard */
     int code = choose_options(v, &options, &needed);
-    return code == CLI_OK && needed ? join(v, &options) : code;
+    if (code == CLI_OK) code = cli_devices_read(v, &devices);
+    if (code == CLI_OK && devices.list)
+        code = open_list(v, &devices, &options);
+    else if (code == CLI_OK && needed)
+        code = join(v, &options);
+    cli_devices_free(&devices);
+    return code;
 }
 
 /* ---- Leaving ------------------------------------------------------------------------------------------------------- */
@@ -215,9 +242,10 @@ static int leave(int code)
     mercer_comm_query(job.comm, &info);
     if (info.left_code != 0) code = info.left_code;
     if (code == CLI_OK) code = CLI_RANKS;
-    if (job.blame[0] == '\0') cli_ranks_blame(mercer_last_error(job.context));
+    if (job.blame[0] == '\0') cli_error(code, "%s", mercer_last_error(job.context)); /* at the very end */
     int first_left = mercer_comm_leave(job.comm, code, job.blame);
-    if (job.rank > 0 && !first_left) fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
+    /* Of threads rank 0 is never lost: it has spoken, or will when it hears of this. */
+    if (job.rank > 0 && !first_left && !job.local) fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
     return code;
 }
 
@@ -225,8 +253,10 @@ int cli_ranks_close(int code)
 {
     if (job.comm != NULL && job.ranks > 1 && !in_order(code)) {
         code = leave(code);
-        fflush(NULL);
-        _Exit(code); /* what message-passing libraries do at exit would wait for ranks that are gone */
+        if (!job.local) {
+            fflush(NULL);
+            _Exit(code); /* what message-passing libraries do at exit would wait for ranks that are gone */
+        }
     }
     if (job.comm == NULL && job.rank > 0 && job.blame[0] != '\0') {
         /* Before the ranks knew each other: rank 0 has most likely met the same, and said so. */
@@ -234,11 +264,12 @@ int cli_ranks_close(int code)
         nanosleep(&moment, NULL);
         fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
     }
-    if (job.ranks > 1) set_limit(job.deadline);
+    if (job.mpi) set_limit(job.deadline);
     mercer_comm_free(job.comm);
-    set_limit(0);
+    if (job.mpi) set_limit(0);
     mercer_context_free(job.context);
     job.comm = NULL;
     job.context = NULL;
+    if (job.rank == 0) cli_local_join(code);
     return code;
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program as one of several ranks that a launcher has started: mpirun -n 4 mercer train ... All of them do the same; rank 0
- * alone talks, and writes files that have one writer. A rank that fails tells the others before it ends.
+ * The program as one of several ranks: processes that a launcher has started (mpirun -n 4 mercer train ...), or threads of this
+ * process, one for each device of a list (--device cuda:0,cuda:1). All of them do the same; rank 0 alone talks, and writes files
+ * that have one writer. A rank that fails tells the others before it ends.
  */
 #ifndef MERCER_CLI_RANKS_H
 #define MERCER_CLI_RANKS_H
 
 #include "cli.h"
 
-/* Joins the job, if --comm and the launcher say so, and checks that all ranks were started alike. Exit code. */
+/* Joins the job, if --comm and the launcher say so, and checks that all ranks were started alike; or makes one rank for each
+   device of a list. Exit code. */
 int cli_ranks_open(cli_values *v);
-/* The end of the program: in order if all went well everywhere, otherwise the others are told. Returns the exit code. */
+/* The end of the program, or of a rank's thread: in order if all went well everywhere, otherwise the others are told. Returns
+   the exit code. */
 int cli_ranks_close(int code);
 
 /* The communicator, or NULL: this process is alone and its centers are in one shard. */
@@ -30,7 +33,45 @@ int cli_interrupted(int *stop);
 /* Exit code CLI_RANKS with an error, unless all ranks have the same bytes. */
 int cli_agree(const char *what, const void *data, int64_t bytes);
 
+/* Ends the program at once, on whatever rank and thread, with an error that is always printed. */
+_Noreturn void cli_give_up(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* An error's text, to be printed by rank 0 at once and by others when they find that rank 0 will not. */
 void cli_ranks_blame(const char *text);
+
+/* ---- Devices (devices.c) ------------------------------------------------------------------------------------------- */
+
+typedef struct cli_devices {
+    char **names; /* (count) as contexts take them */
+    int count;
+    int list; /* a list, maybe of one: a rank each */
+} cli_devices;
+/* What --device says. Exit code, with the error printed and nothing left to free. */
+int cli_devices_read(const cli_values *v, cli_devices *out);
+void cli_devices_free(cli_devices *devices);
+int cli_names_gpu(const cli_values *v); /* --device does, or auto finds one */
+/* A context for one of them. Exit code. */
+int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out);
+
+/* ---- Threads as ranks (local.c) ------------------------------------------------------------------------------------ */
+
+/* What a rank knows of its job. Every thread has one of its own. */
+typedef struct cli_seat {
+    mercer_comm *comm;
+    mercer_context *context;
+    int rank, ranks;
+    int mpi, local; /* ranks are processes; threads */
+    int64_t memory;
+    double deadline;
+    char blame[512]; /* the error that ends this rank */
+} cli_seat;
+cli_seat *cli_seat_here(void);
+
+/* Contexts and communicators for all ranks; this thread is rank 0. Exit code. */
+int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer_comm_options *options);
+/* The other ranks begin the command. Nothing if this process is one rank. Exit code. */
+int cli_local_start(const cli_values *v);
+/* Waits for their ends; ends the program with that code if one does not come within the deadline. */
+void cli_local_join(int code);
 
 #endif

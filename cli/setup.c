@@ -63,6 +63,10 @@ int cli_job_open(cli_job *job, const cli_values *v)
 {
     *job = (cli_job){.v = v, .memory = cli_memory(v)};
     int code = cli_context(v, &job->context);
+    if (code == CLI_OK && cli_ranks() > 1) {
+        mercer_status status = mercer_comm_device_bytes(cli_comm(), &job->device_each);
+        if (status != MERCER_OK) code = cli_fail(job->context, status);
+    }
     cli_request request = {.training = 1};
     /* Centers need targets only to be balanced over classes. */
     if (strcmp(cli_command_name(v), "centers") == 0) request.unlabelled = !cli_is(v, "center-method", "balanced");

@@ -3,14 +3,14 @@
 #include "job.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t caught;
+static atomic_int caught; /* by any thread, read by all that are ranks */
 
 static void on_signal(int number)
 {
-    if (number == SIGINT && caught == SIGINT) _exit(CLI_SIGINT);
-    caught = number;
+    if (atomic_exchange(&caught, number) == SIGINT && number == SIGINT) _exit(CLI_SIGINT);
 }
 
 void cli_catch_signals(void)
@@ -25,10 +25,11 @@ void cli_catch_signals(void)
 
 int cli_signal_code(void)
 {
-    return 128 + (caught != 0 ? (int)caught : SIGTERM);
+    int number = atomic_load(&caught);
+    return 128 + (number != 0 ? number : SIGTERM);
 }
 
 int cli_signal(void)
 {
-    return (int)caught;
+    return atomic_load(&caught);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and texts. A program that cannot get a few bytes has nothing better to do than to end. */
-#include "cli.h"
+#include "ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,8 +12,7 @@
 void *cli_allocate(int64_t count, size_t size)
 {
     void *memory = calloc(count > 0 ? (size_t)count : 1, size);
-    if (memory == NULL)
-        exit(cli_error(CLI_FAILURE, "out of memory: %" PRId64 " x %zu bytes are not there", count, size));
+    if (memory == NULL) cli_give_up(CLI_FAILURE, "out of memory: %" PRId64 " x %zu bytes are not there", count, size);
     return memory;
 }
 
@@ -29,7 +28,7 @@ char *cli_format(const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0) exit(cli_error(CLI_INTERNAL, "internal error: a text cannot be formatted"));
+    if (length < 0) cli_give_up(CLI_INTERNAL, "internal error: a text cannot be formatted");
     char *text = cli_allocate((int64_t)length + 1, 1);
     va_start(arguments, format);
     vsnprintf(text, (size_t)length + 1, format, arguments);

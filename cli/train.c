@@ -263,11 +263,14 @@ int cli_train(const cli_values *v)
 {
     int code = check_training(v);
     if (code != CLI_OK) return code;
-    /* What is free now may differ when the run is resumed; the plan must not. */
+    /* What is free now may differ when the run is resumed; the plan must not. (On a device the checkpoint keeps its budget,
+       which is not the host's.) */
     cli_values *fixed = cli_values_copy(v);
-    char *memory = cli_format("%" PRId64, cli_memory(v));
-    cli_values_set(fixed, cli_find_option(cli_values_command(v), "memory"), memory, CLI_FROM_COMMAND, "--memory");
-    free(memory);
+    if (!cli_names_gpu(v)) {
+        char *memory = cli_format("%" PRId64, cli_memory(v));
+        cli_values_set(fixed, cli_find_option(cli_values_command(v), "memory"), memory, CLI_FROM_COMMAND, "--memory");
+        free(memory);
+    }
     /* That the centers are in shards, too: a run of several ranks may be resumed by one process alone. */
     if (cli_is_mpi())
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "comm"), "mpi", CLI_FROM_COMMAND, "--comm");
@@ -285,8 +288,8 @@ int cli_train(const cli_values *v)
 /* The options of the run, with those that resume may change. */
 static int resumed_values(const cli_values *v, const cli_folder *folder, cli_values *train)
 {
-    static const char *const changeable[] = {"threads", "log",  "checkpoint-every", "deadline", "json",
-                                             "quiet",   "color"};
+    static const char *const changeable[] = {"threads",  "device", "log",   "checkpoint-every",
+                                             "deadline", "json",   "quiet", "color"};
     int code = cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG);
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0] && code == CLI_OK; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);

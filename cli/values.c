@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values of options: numbers with suffixes, checks, and the accessors that commands use. */
 #include "options.h"
+#include "ranks.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -255,7 +256,7 @@ const char *cli_values_get(const cli_values *v, const cli_option *option)
 static const cli_option *own_option(const cli_values *v, const char *name)
 {
     const cli_option *option = cli_find_option(v->command, name);
-    if (option == NULL) exit(cli_error(CLI_INTERNAL, "internal error: %s has no option %s", v->command->name, name));
+    if (option == NULL) cli_give_up(CLI_INTERNAL, "internal error: %s has no option %s", v->command->name, name);
     return option;
 }
 

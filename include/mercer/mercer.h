@@ -152,6 +152,10 @@ typedef struct mercer_context_info {
 /* What the context decided and what it uses. */
 MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
 
+/* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in this
+   build, or there is none. Any thread. */
+MERCER_API int mercer_device_count(const char *backend);
+
 /* ---- 4. Matrix views ----------------------------------------------------------------------------------------- */
 
 typedef enum mercer_dtype {
@@ -471,11 +475,14 @@ typedef enum mercer_task {
  * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz files
  * and text are read. Whole numbers in text are classes if at most 100 differ and they occur three times on average, or
  * if only two differ.
+ * "part-*.npy" means all files that match (* ? [0-9], in the name, not the folder; a file of that very name is meant alone)
+ * as one: their rows stand one after the other, numbers in names compared as numbers, and every result is that of a single
+ * file. They must agree in format, columns and type; csv files name their columns in the first, or in each.
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;
-    const char *x;        /* file of samples (with its targets, for csv and libsvm) */
-    const char *y;        /* file of targets, or NULL */
+    const char *x;        /* file of samples (with its targets, for csv and libsvm), or a pattern of several */
+    const char *y;        /* file of targets, or a pattern of several, or NULL */
     const char *format;   /* of x: npy, idx, csv, tsv, libsvm, raw; NULL or "auto": by name and content */
     const char *y_format; /* of y: npy, idx, csv, tsv, text (one target a line) */
     const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
@@ -519,12 +526,12 @@ typedef struct mercer_dataset_info {
     const char *const *labels;         /* borrowed: (outputs) names of the classes; NULL unless classification */
     const char *const *features_named; /* borrowed: (features) names of the columns; NULL if unknown */
     int64_t height, width, channels;   /* of images; 0 if unknown */
-    int mapped;                        /* samples are read from the file when needed */
+    int mapped;                        /* samples are read from their files when needed */
     int64_t bytes;                     /* of all samples, as stored */
 } mercer_dataset_info;
 
 MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info);
-/* The samples (n, d), borrowed; data is NULL if they are synthetic: use mercer_dataset_read. */
+/* The samples (n, d), borrowed; data is NULL if they are synthetic or lie in several files: use mercer_dataset_read. */
 MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
 /* Class numbers (n), borrowed; NULL unless classification with stored labels. */
 MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);

@@ -6,10 +6,10 @@
 /* ---- 15. Ranks ----------------------------------------------------------------------------------------------- */
 
 /*
- * Several processes, the ranks of a job that mpirun, srun or the like has started, hold one model together. Its centers
- * are cut into shards, and every rank has some of them; what is summed over centers is summed over shards in an order
- * that depends on their number alone, so that any number of ranks gives the same bits. Every rank makes the same calls
- * in the same order, with the same samples: streams are read by each of them.
+ * Several processes, the ranks of a job that mpirun, srun or the like has started, or several threads of one process, hold
+ * one model together. Its centers are cut into shards, and every rank has some of them; what is summed over centers is
+ * summed over shards in an order that depends on their number alone, so that any number of ranks gives the same bits. Every
+ * rank makes the same calls in the same order, with the same samples: streams are read by each of them.
  *
  * A rank that fails, dies or stops is noticed by the others when they next need it: their calls fail with
  * MERCER_ERROR_COMM and a message that names it, at the latest after the deadline. Nothing but mercer_comm_leave and the
@@ -31,6 +31,14 @@ MERCER_API mercer_status mercer_comm_open(mercer_comm **out, mercer_context *con
                                           const mercer_comm_options *options);
 /* One process with `ranks` shards: gives the bits that so many shards give on any number of ranks. */
 MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
+/*
+ * Ranks that are threads of this process, one for each context (ranks), all different: one on each of several GPUs, say.
+ * out (ranks) gets their communicators, all or none; out[r] is then used, as contexts[r] is, by one thread of its own, which
+ * the caller starts, and everything said of ranks that are processes holds for these threads. options: kind is NULL, "auto" or
+ * "local", shards 0 or at least ranks. An error's text is that of contexts[0].
+ */
+MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
+                                                  const mercer_comm_options *options);
 /* An orderly end: all ranks call it. After a failure it lets the others be. */
 MERCER_API void mercer_comm_free(mercer_comm *comm);
 
@@ -88,6 +96,11 @@ typedef struct mercer_rank_plan {
 /* plan and shape as in mercer_shape_plan. */
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
+
+/* What training may use of each rank's device if it is not told (options.memory is for all ranks together): the smallest part
+   of what is free there, less a margin; ranks that share a device share its memory. 0 if they compute in host memory. A
+   call of all ranks. */
+MERCER_API mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each);
 
 /* Rank 0's bytes on all ranks. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);

@@ -25,9 +25,10 @@ class Dataset:
     Parameters
     ----------
     x : path
-        Samples (with their targets, for csv and libsvm).
+        Samples (with their targets, for csv and libsvm). A pattern such as ``"part-*.npy"`` means all files that match,
+        one after the other, numbers in their names compared as numbers, as if they were one.
     y : path, optional
-        Targets.
+        Targets; a pattern too.
     format, y_format, raw, target : str, optional
         As the options of ``mercer train``.
     header : bool, optional

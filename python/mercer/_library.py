@@ -441,6 +441,7 @@ class mercer_comm_options(C.Structure):
         ("kind", _text),
         ("shards", _int),
         ("deadline", _double),
+        ("exchange", _text),
     ]
 
 
@@ -455,6 +456,7 @@ class mercer_comm_info(C.Structure):
         ("exchanges", _i64),
         ("bytes_sent", _i64),
         ("bytes_received", _i64),
+        ("direct", _int),
     ]
 
 
@@ -509,6 +511,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_context_free": (None, [_handle]),
     "mercer_last_error": (_text, [_handle]),
     "mercer_context_query": (_int, [_handle, _p(mercer_context_info)]),
+    "mercer_device_count": (_int, [_text]),
     "mercer_matrix_view": (mercer_matrix, [_any, _i64, _i64, _int]),
     "mercer_kernel_parse": (_int, [_handle, _kernel, _text]),
     "mercer_kernel_print": (_int, [_handle, _kernel, _any, _size, _sizes]),
@@ -584,9 +587,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_comm_options_init": (_int, [_p(mercer_comm_options), _size]),
     "mercer_comm_open": (_int, [_out, _handle, _p(mercer_comm_options)]),
     "mercer_comm_create_virtual": (_int, [_out, _handle, _int]),
+    "mercer_comm_create_local": (_int, [_out, _p(_handle), _int, _p(mercer_comm_options)]),
     "mercer_comm_free": (None, [_handle]),
     "mercer_comm_launched": (_int, [_ints]),
     "mercer_comm_query": (_int, [_handle, _p(mercer_comm_info)]),
+    "mercer_comm_device_bytes": (_int, [_handle, _i64s]),
     "mercer_comm_share": (_int, [_handle, _i64, _i64s, _i64s]),
     "mercer_comm_shard_count": (_int, [_handle, _i64]),
     "mercer_model_create_shared": (_int, [_out, _handle, _kernel, _matrix, _i64, _i64, _int]),

@@ -265,6 +265,23 @@ def test_dataset_from_files(tmp_path, problem):
     assert "600 rows" in repr(data)
 
 
+def test_dataset_in_several_files(tmp_path, problem):
+    X, Y = problem
+    cuts = [0, 100, 100, 350, 600]
+    for number, (first, last) in enumerate(zip(cuts, cuts[1:])):
+        np.save(tmp_path / f"part-{number + 8}.npy", X[first:last])
+    np.save(tmp_path / "y.npy", Y)
+    data = Dataset(tmp_path / "part-*.npy", tmp_path / "y.npy", task="regression")
+    assert len(data) == 600 and data.info()["mapped"]
+    np.testing.assert_array_equal(data.read()[0], X)
+    np.testing.assert_array_equal(data.read(rows=[599, 99, 100])[0], X[[599, 99, 100]])
+    np.save(tmp_path / "part-9.npy", X[:3, :2])
+    with pytest.raises(ValueError, match="part-9.npy: has rows of 2"):
+        Dataset(tmp_path / "part-*.npy")
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        Dataset(tmp_path / "none-*.npy")
+
+
 def test_csv(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,label\n1,2,x\n3,4,y\n5,6,x\n")
     data = Dataset(tmp_path / "t.csv", target="label")

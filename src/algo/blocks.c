@@ -6,7 +6,9 @@
  *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, kept
  *                             in type real: 7/3 b^3 once, then 2 b^2 c a solve, which a GPU does in one product
  *
- * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b.
+ * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b. On R ranks each has its
+ * part of the sorted copy and every R-th inverse, and whoever has that of a block sends X (b, c) to the others. All of them
+ * make all inverses: the shift that one block needs is the least of the next.
  *
  * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
  * 10 u b on the diagonal prevents it (projector_parts.c). A factor is judged by each x. A kept inverse, which is rounded
@@ -170,12 +172,33 @@ static mercer_status solve_by_factor(mrc_blocks *self, const mercer_matrix *poin
     }
 }
 
+/* Which rank keeps the inverse of a block. */
+static int keeper_of(const mrc_blocks *self, int64_t block)
+{
+    return (int)(block % self->centers->comm->ranks);
+}
+
+/* X = K(Z_b,Z_b)^-1 B where the inverse is, then everywhere. */
+static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mercer_matrix *b, const mercer_matrix *x)
+{
+    mrc_comm *comm = self->centers->comm;
+    mrc_backend *backend = self->sorted.backend;
+    int keeper = keeper_of(self, block);
+    mercer_matrix host;
+    if (keeper == comm->rank)
+        MRC_TRY(mrc_counted_gemm(&self->sorted, false, false, 1, &self->inverses[block], b, 0, x));
+    if (comm->ranks == 1) return MERCER_OK;
+    MRC_TRY(mrc_host_open(backend, x, &host));
+    mercer_status status = mrc_comm_spread(comm, keeper, host.data, host.rows * host.ld * mrc_dtype_size(host.dtype));
+    return mrc_host_close(backend, x, &host, keeper != comm->rank, status);
+}
+
 mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_matrix *points, const mercer_matrix *b,
                                const mercer_matrix *wide, const mercer_matrix *x)
 {
     mercer_matrix view = mrc_rows(wide, 0, b->rows);
     if (!self->inverses) return solve_by_factor(self, points, b, &view, x);
-    return mrc_counted_gemm(&self->sorted, false, false, 1, &self->inverses[block], b, 0, x);
+    return solve_by_inverse(self, block, b, x);
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
@@ -185,7 +208,7 @@ static mercer_status keep_inverses(mrc_blocks *self)
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
     void *memory, *ids = NULL;
-    mercer_matrix room = {0}, points;
+    mercer_matrix room = {0}, other = {0}, points;
     MRC_TRY(mrc_alloc_zero(centers->context, &memory, self->count, sizeof(mercer_matrix), "the list of inverses"));
     self->inverses = memory;
     MRC_TRY(mrc_matrix_create(backend, &self->wide, self->size, self->size, MERCER_F64, "the inverse of a block"));
@@ -195,11 +218,15 @@ static mercer_status keep_inverses(mrc_blocks *self)
                                    centers->z.dtype, "a block of centers");
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block++) {
         int64_t rows = mrc_blocks_rows(self, block);
-        status =
-            mrc_matrix_create(backend, &self->inverses[block], rows, rows, centers->real, "the inverse of a block");
+        mercer_matrix *to = keeper_of(self, block) == centers->comm->rank ? &self->inverses[block] : &other;
+        if (to->rows != rows) {
+            mrc_matrix_destroy(backend, to); /* the last block may be smaller */
+            status = mrc_matrix_create(backend, to, rows, rows, centers->real, "the inverse of a block");
+        }
         if (status == MERCER_OK) status = mrc_blocks_points(self, block, ids, &room, &points);
-        if (status == MERCER_OK) status = invert_block(self, &points, &self->inverses[block]);
+        if (status == MERCER_OK) status = invert_block(self, &points, to);
     }
+    mrc_matrix_destroy(backend, &other);
     mrc_matrix_destroy(backend, &room);
     mrc_free(centers->context, ids);
     mrc_matrix_destroy(backend, &self->wide);

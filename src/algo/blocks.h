@@ -16,14 +16,14 @@ typedef struct mrc_blocks {
     int64_t *before;            /* (shards, count + 1) how many rows of a shard stand in earlier blocks */
     double shift;               /* least relative shift of a block: rises when one turns out to need it */
     mercer_matrix factor, wide; /* (size, size) f64 */
-    mercer_matrix *inverses;    /* (count) type real, if they are kept */
+    mercer_matrix *inverses;    /* (count) type real, if they are kept: on R ranks every R-th of them */
 } mrc_blocks;
 
 /* size: centers in a block, at most. keep_inverses: 1 matrix a block instead of a Cholesky factor at each solve. */
 mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, double jitter,
                                 uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
-/* Bytes held, without centers' own. */
+/* Bytes held by all ranks together, without centers' own. */
 int64_t mrc_blocks_bytes(int64_t p, int64_t d, int64_t size, bool keep_inverses, int64_t real_size, int64_t point_size);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 

@@ -257,6 +257,16 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
     return status;
 }
 
+mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
+                                       const mercer_matrix *part, mrc_kept *kept)
+{
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, i), own = mrc_centers_part(centers, w, i);
+    mrc_pair pair = mrc_points_pair(centers, x, &z);
+    count_product(centers, x->rows, z.rows, x->cols + w->cols);
+    if (!kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &own, part, false);
+    return centers->backend->ops->kernel_forward(centers->backend, &pair, &own, part, &kept[i]);
+}
+
 typedef struct predict_job {
     const mercer_matrix *x, *w;
     mrc_kept *kept;
@@ -264,12 +274,8 @@ typedef struct predict_job {
 
 static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
-    predict_job *job = argument;
-    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), w = mrc_centers_part(centers, job->w, shard);
-    mrc_pair pair = mrc_points_pair(centers, job->x, &z);
-    count_product(centers, job->x->rows, z.rows, job->x->cols + w.cols);
-    if (!job->kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &w, part, false);
-    return centers->backend->ops->kernel_forward(centers->backend, &pair, &w, part, &job->kept[shard]);
+    const predict_job *job = argument;
+    return mrc_centers_predict_part(centers, shard, job->x, job->w, part, job->kept);
 }
 
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
@@ -425,22 +431,6 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
     const mercer_matrix *from = field ? field : &centers->z;
     if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, from, ids);
     return collect(centers, from, ids, count, out);
-}
-
-mercer_status mrc_centers_share_rows(mrc_centers *centers, const mercer_matrix *matrix)
-{
-    mrc_comm *comm = centers->comm;
-    mercer_matrix host;
-    if (comm->ranks == 1) return MERCER_OK;
-    MRC_TRY(mrc_host_open(centers->backend, matrix, &host));
-    mrc_piece *pieces = comm->pieces + comm->ranks;
-    for (int r = 0; r < comm->ranks; r++) {
-        int64_t first, rows;
-        mrc_share(host.rows, comm->ranks, r, &first, &rows);
-        pieces[r] = (mrc_piece){mrc_row(&host, first), rows * host.ld * mrc_dtype_size(host.dtype)};
-    }
-    mercer_status status = mrc_comm_gather(comm, MERCER_HOST, pieces);
-    return mrc_host_close(centers->backend, matrix, &host, true, status);
 }
 
 /* Those of the wanted rows that live here: which they are in the list, and which rows of the field. */

@@ -75,6 +75,9 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
 /* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
                                   const mercer_matrix *f, mrc_kept *kept);
+/* The part of local shard i, K(X, Z_i) W_i, of the field W. */
+mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
+                                       const mercer_matrix *part, mrc_kept *kept);
 /* H field (rows, c) = K(Z, X) G, from what predict kept (same x, same order) or anew with kept == NULL. */
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
                                     const mercer_matrix *h, const mrc_kept *kept);
@@ -112,8 +115,6 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
  * destroys (also after a failure).
  */
 mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all);
-/* Rows that ranks have computed for all: rank r has filled in its share (mrc_share) of the rows of `matrix`. */
-mercer_status mrc_centers_share_rows(mrc_centers *centers, const mercer_matrix *matrix);
 /* field rows `ids` += factor * from (count, k), for those rows that live here. */
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor);

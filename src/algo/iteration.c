@@ -101,10 +101,7 @@ static mercer_status create_scratch(mrc_iteration *self, int64_t c)
     MRC_TRY(mrc_matrix_create(backend, &self->values, q, c, centers->real, "eigencoefficients"));
     MRC_TRY(mrc_matrix_create(backend, &self->sample_weights, s, c, centers->real, "the sample's weights"));
     if (!uses_temporary(&self->options)) return MERCER_OK;
-    int64_t most = self->options.period * m;
-    MRC_TRY(mrc_matrix_create(backend, &self->points, most, centers->z.cols, self->system->points.dtype,
-                              "temporary centers"));
-    MRC_TRY(mrc_matrix_create(backend, &self->weights, most, c, centers->real, "temporary weights"));
+    MRC_TRY(mrc_temporary_create(&self->temporary, centers, self->options.period * m, c, self->system->points.dtype));
     if (q == 0) return MERCER_OK;
     self->sample_kept.bytes = m * s * mrc_dtype_size(centers->real);
     return backend->ops->alloc(backend, &self->sample_kept.memory, self->sample_kept.bytes,
@@ -135,13 +132,12 @@ void mrc_iteration_destroy(mrc_iteration *self)
 {
     if (!self->centers) return;
     mrc_backend *backend = self->centers->backend;
-    mrc_points_forget(self->centers, &self->points);
+    mrc_temporary_destroy(&self->temporary);
     mrc_points_forget(self->centers, &self->system->points);
     mrc_points_forget(self->centers, &self->x);
-    mercer_matrix *const all[] = {&self->alpha,  &self->c,       &self->sum,    &self->left,    &self->h,
-                                  &self->theta,  &self->average, &self->points, &self->weights, &self->sample_weights,
-                                  &self->values, &self->f,       &self->g,      &self->ks,      &self->u,
-                                  &self->du,     &self->x};
+    mercer_matrix *const all[] = {
+        &self->alpha,  &self->c, &self->sum, &self->left, &self->h, &self->theta, &self->average, &self->sample_weights,
+        &self->values, &self->f, &self->g,   &self->ks,   &self->u, &self->du,    &self->x};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
     backend->ops->free(backend, self->sample_kept.memory);
     memset(self, 0, sizeof *self);
@@ -163,25 +159,6 @@ static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *b
     return local;
 }
 
-/*
- * F += K(X_m, X_tmp) w_tmp. Every rank has the temporary centers, so the rows of the batch are shared out instead: a row's
- * result is the same whoever computes it. (In one shard it is added in the product itself, with one rounding less.)
- */
-static mercer_status add_temporary(mrc_iteration *self, const mercer_matrix *x, const mercer_matrix *f)
-{
-    mrc_centers *centers = self->centers;
-    mercer_matrix points = mrc_rows(&self->points, 0, self->temporary),
-                  weights = mrc_rows(&self->weights, 0, self->temporary);
-    if (centers->all_shards == 1) return mrc_points_matmul(centers, x, &points, &weights, f, true);
-    int64_t first, rows;
-    mercer_matrix part = mrc_rows(&self->g, 0, x->rows);
-    mrc_share(x->rows, centers->comm->ranks, centers->comm->rank, &first, &rows);
-    mercer_matrix own_x = mrc_rows(x, first, rows), own = mrc_rows(&part, first, rows);
-    if (rows > 0) MRC_TRY(mrc_points_matmul(centers, &own_x, &points, &weights, &own, false));
-    MRC_TRY(mrc_centers_share_rows(centers, &part));
-    return centers->backend->ops->axpby(centers->backend, 1, &part, 1, f);
-}
-
 /* The batch may still be on its way when this returns. */
 static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
 {
@@ -196,17 +173,14 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
     return mrc_points_pack(self->centers, &self->x, 0, batch->X.rows);
 }
 
-/* F = f(X_m): the weights' part, then the temporary parts. */
+/* F = f(X_m): the weights' part with that of the temporary centers, one sum over shards, then the sample's. */
 static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *f)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    MRC_TRY(mrc_passes_forward(self->passes, batch, &self->alpha, f));
-    if (self->temporary == 0) return MERCER_OK;
-    /* Those that have come since the last time; all of them after a change from outside. */
-    MRC_TRY(mrc_points_pack(centers, &self->points, self->packed, self->temporary - self->packed));
-    self->packed = self->temporary;
-    MRC_TRY(add_temporary(self, &batch->X, f));
+    if (self->temporary.count == 0) return mrc_passes_forward(self->passes, batch, &self->alpha, f);
+    MRC_TRY(mrc_temporary_pack(&self->temporary));
+    MRC_TRY(mrc_passes_forward_with(self->passes, batch, &self->alpha, &self->temporary, f));
     if (self->system->q == 0) return MERCER_OK;
     mercer_matrix part = mrc_rows(&self->g, 0, batch->X.rows);
     mrc_pair pair = mrc_points_pair(centers, &batch->X, &self->system->points);
@@ -297,11 +271,11 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
         MRC_TRY(mrc_centers_inner(centers, &self->c, &self->alpha, y));
         MRC_TRY(add_values(self, y, x));
     }
-    mercer_matrix weights = mrc_rows(&self->weights, 0, self->temporary);
-    mercer_matrix *const shrinking[] = {&self->alpha, &self->sum, &weights, &self->sample_weights, &self->values};
-    for (int i = 0; i < 5; i++)
+    mercer_matrix *const shrinking[] = {&self->alpha, &self->sum, &self->sample_weights, &self->values};
+    for (int i = 0; i < 4; i++)
         if (shrinking[i]->data && shrinking[i]->rows > 0)
             MRC_TRY(backend->ops->axpby(backend, 1 - rho, shrinking[i], 0, shrinking[i]));
+    MRC_TRY(mrc_temporary_scale(&self->temporary, 1 - rho));
     if (system->q == 0) return MERCER_OK;
     if (self->options.update == MRC_UPDATE_COORDINATES) {
         MRC_TRY(mrc_counted_gemm(centers, false, false, rho, &system->vectors, &self->du, 0, &self->ks));
@@ -317,13 +291,8 @@ static mercer_status apply_ridge(mrc_iteration *self, double rho)
 static mercer_status append_temporary(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g,
                                       double eta)
 {
-    mrc_backend *backend = self->centers->backend;
     const mrc_eigensystem *system = self->system;
-    mercer_matrix points = mrc_rows(&self->points, self->temporary, batch->X.rows);
-    mercer_matrix weights = mrc_rows(&self->weights, self->temporary, batch->X.rows);
-    MRC_TRY(backend->ops->copy(backend, &points, &batch->X));
-    MRC_TRY(backend->ops->axpby(backend, -eta, g, 0, &weights));
-    self->temporary += batch->X.rows;
+    MRC_TRY(mrc_temporary_append(&self->temporary, &batch->X, g, -eta));
     if (system->q == 0) return MERCER_OK;
     if (self->options.ridge > 0) MRC_TRY(follow_values(self, eta, eta));
     return mrc_counted_gemm(self->centers, false, false, eta, &system->vectors, &self->du, 1, &self->sample_weights);
@@ -398,7 +367,8 @@ mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *looke
 
 static mercer_status drop_temporary(mrc_iteration *self)
 {
-    self->temporary = self->pending = self->packed = 0;
+    self->pending = 0;
+    mrc_temporary_drop(&self->temporary);
     MRC_TRY(clear(self, &self->sum));
     MRC_TRY(clear(self, &self->sample_weights));
     return clear(self, &self->values);

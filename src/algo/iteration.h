@@ -9,6 +9,7 @@
 #include "algo/loss.h"
 #include "algo/passes.h"
 #include "algo/projector.h"
+#include "algo/temporary.h"
 
 /* How a step becomes new weights. */
 typedef enum mrc_update {
@@ -49,12 +50,10 @@ typedef struct mrc_iteration {
     int64_t averaged;       /* how many */
     bool averaging;
 
-    mercer_matrix points, weights; /* (T m, d), (T m, c): temporary centers since the last projection */
-    int64_t temporary;             /* how many */
-    int64_t packed;                /* of these, how many are in the backend's packed form */
-    mercer_matrix sample_weights;  /* w_s (s, c) */
-    mercer_matrix values;          /* v (q, c) = E' of the temporary part's values at X_s; only with ridge */
-    int64_t pending;               /* batches since the last projection */
+    mrc_temporary temporary;      /* at most T m points since the last projection, and their weights */
+    mercer_matrix sample_weights; /* w_s (s, c) */
+    mercer_matrix values;         /* v (q, c) = E' of the temporary part's values at X_s; only with ridge */
+    int64_t pending;              /* batches since the last projection */
 
     mrc_kept sample_kept;          /* room for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch */
@@ -82,7 +81,7 @@ mercer_status mrc_iteration_project(mrc_iteration *iteration);
 /* Forgets everything pending and carried: after a change of alpha from outside. */
 mercer_status mrc_iteration_forget(mrc_iteration *iteration);
 
-/* Bytes held by an iteration of these sizes; for the planner. */
+/* Bytes held by an iteration of these sizes, by all ranks together; for the planner. */
 int64_t mrc_iteration_bytes(const mrc_iteration_options *options, int64_t p, int64_t d, int64_t c, int64_t s, int64_t q,
                             int64_t real_size, int64_t point_size);
 

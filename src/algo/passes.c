@@ -148,11 +148,12 @@ typedef struct predict_job {
     mrc_passes *passes;
     const mercer_batch *batch;
     const mercer_matrix *w;
+    const mrc_temporary *temporary; /* NULL: none */
 } predict_job;
 
-static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+/* K(X_m, Z_s) W_s from the cache. */
+static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer_matrix *part, const predict_job *job)
 {
-    predict_job *job = argument;
     mercer_matrix room, w = mrc_rows(job->w, centers->shard[shard].offset, centers->shard[shard].rows);
     mrc_stored stored = stored_rows(job->passes, shard, job->batch, &room);
     centers->flops += 2.0 * (double)job->batch->X.rows * (double)w.rows * (double)w.cols;
@@ -160,17 +161,31 @@ static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer
     return centers->backend->ops->rows_product(centers->backend, &stored, false, &w, part);
 }
 
-mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
-                                 const mercer_matrix *f)
+static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    const predict_job *job = argument;
+    mrc_passes *passes = job->passes;
+    MRC_TRY(passes->from_cache ? multiply_part(centers, shard, part, job)
+                               : mrc_centers_predict_part(centers, shard, &job->batch->X, job->w, part, passes->kept));
+    return job->temporary ? mrc_temporary_add(job->temporary, shard, &job->batch->X, part) : MERCER_OK;
+}
+
+mercer_status mrc_passes_forward_with(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
+                                      const mrc_temporary *temporary, const mercer_matrix *f)
 {
     /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was seen
        before, since a training that goes on from a checkpoint begins with an empty one. */
     MRC_TRY(mrc_passes_load(passes, batch));
-    if (!passes->from_cache) return mrc_centers_predict(passes->centers, &batch->X, w, f, passes->kept);
-    predict_job job = {passes, batch, w};
-    MRC_TRY(mrc_centers_sum(passes->centers, f, multiply_part, &job));
-    passes->again = true;
+    predict_job job = {passes, batch, w, temporary};
+    MRC_TRY(mrc_centers_sum(passes->centers, f, forward_part, &job));
+    passes->again = passes->from_cache;
     return MERCER_OK;
+}
+
+mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
+                                 const mercer_matrix *f)
+{
+    return mrc_passes_forward_with(passes, batch, w, NULL, f);
 }
 
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,

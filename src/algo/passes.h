@@ -7,7 +7,7 @@
 #ifndef MRC_ALGO_PASSES_H
 #define MRC_ALGO_PASSES_H
 
-#include "algo/centers.h"
+#include "algo/temporary.h"
 
 typedef struct mrc_passes {
     mrc_centers *centers;
@@ -32,6 +32,9 @@ mercer_status mrc_passes_load(mrc_passes *passes, const mercer_batch *batch);
 /* F (m, c) = K(X_m, Z) W, W a field. Uses and fills the cache when the batch's rows are known. */
 mercer_status mrc_passes_forward(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
                                  const mercer_matrix *f);
+/* F = K(X_m, Z) W + K(X_m, X_tmp) w_tmp: one sum over shards. */
+mercer_status mrc_passes_forward_with(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
+                                      const mrc_temporary *temporary, const mercer_matrix *f);
 /* H field = K(Z, X_m) G: the same batch as the last forward or load. */
 mercer_status mrc_passes_transpose(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *g,
                                    const mercer_matrix *h);

@@ -58,11 +58,9 @@ static void rate_machine(mrc_planner *self)
     if (self->request->real == MERCER_F64) self->rate = self->rate_double;
 }
 
-/* Half of what is free in a machine that does other things too. A device's memory is for this: all but a margin, because it
-   comes in pages and other programs may need a little. */
-static int64_t share_of(const mrc_planner *self, int64_t available)
+int64_t mrc_plan_share(bool device, int64_t available)
 {
-    if (!self->device) return available / 2;
+    if (!device) return available / 2;
     return mrc_max(available / 2, available - available / 16 - DEVICE_MARGIN);
 }
 
@@ -73,7 +71,7 @@ static void set_budget(mrc_planner *self)
     int64_t available = backend ? backend->ops->free_memory(backend) : mrc_free_memory();
     self->plan->budget = self->request->budget > 0 ? self->request->budget
                          : asked > 0               ? asked
-                                                   : share_of(self, available);
+                                                   : mrc_plan_share(self->device, available);
     say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
         asked > 0      ? "given"
         : self->device ? "what is free on the device, but for a margin"

@@ -59,6 +59,10 @@ typedef struct mrc_plan {
     int64_t budget;
 } mrc_plan;
 
+/* Of so many free bytes, what a plan may use that was not told: half of a machine's that does other things too. A device's
+   memory is for this: all but a margin, because it comes in pages and other programs may need a little. */
+int64_t mrc_plan_share(bool device, int64_t available);
+
 /* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the
    largest p that fits, if nothing fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request);

@@ -8,7 +8,7 @@
  *                        nodes N e (R - 1) if N e <= 8192   in one round
  *   rows by their owners N e (R - 1) / R
  *
- *   batch       predictions: sum of m c;  temporary part: m c rows (T > 1);  ridge: sum of q c;  two flags
+ *   batch       predictions, the temporary centers' with them: sum of m c;  ridge: sum of q c;  two flags
  *   projection  exact p c rows;   pcg: a pass p c rows, p (c + d x/e) if K(Z,Z) is not kept, and a sum of q c;
  *               bgs: a pass p d x/e rows and, for each block, sums of b c and q c;   ep2: p (c + q + d x/e) rows
  *   epoch       n / m batches, their projections, and the validation's sum
@@ -24,6 +24,7 @@
 #include "algo/plan_ranks.h"
 
 #include "algo/plan_parts.h"
+#include "algo/projector_parts.h"
 #include "comm/comm.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -64,11 +65,12 @@ static void add_flags(wire *self, double count)
 }
 
 /* What projecting sends: mrc_project and the kinds' own. */
-static void add_projection(wire *self, const mercer_plan *plan, const mercer_shape *shape, double e, double x)
+static void add_projection(wire *self, const mercer_plan *plan, const mercer_shape *shape, int shards, double e,
+                           double x)
 {
     double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
     double q = (double)plan->projector_eigenpairs, passes = (double)plan->projector_passes;
-    double strips = ceil(p / 4096), norm = 8 * c;
+    double strips = ceil(p / (double)mrc_collect_rows(shape->centers, shards)), norm = 8 * c;
     add_sums(self, norm, 2);
     if (strcmp(plan->projector, "exact") == 0) {
         add_rows(self, p * c * e, 1);
@@ -156,10 +158,11 @@ static void count_memory(mercer_rank_plan *out, const mercer_plan *plan, const m
     double p = (double)shape->centers, c = (double)shape->outputs, d = (double)shape->features;
     double n = (double)shape->samples, m = (double)plan->batch, s = (double)plan->nystrom, q = (double)plan->eigenpairs;
     double temporary = plan->period > 1 ? (double)plan->period * m * (d * x + c * e) : 0;
-    double shared = p * (d * x + c * e + field_columns(plan, c) * e) + m * p * e;
+    double shared = p * (d * x + c * e + field_columns(plan, c) * e) + m * p * e + temporary;
     if (plan->cache_data) shared += n * p * (plan->cache_data == 2 ? 2 : e);
     if (plan->cache_centers && strcmp(plan->projector, "pcg") == 0) shared += p * p * e;
-    double whole = temporary + s * (d * x + q * e) + m * (d * x + 3 * c * e) + m * s * e;
+    if (strcmp(plan->projector, "bgs") == 0) shared += p * (d * x + 16); /* sorted by blocks, and the order */
+    double whole = s * (d * x + q * e) + m * (d * x + 3 * c * e) + m * s * e;
     if (strcmp(plan->projector, "exact") == 0) whole += 8 * p * p;
     if (strcmp(plan->projector, "bgs") == 0) whole += 8 * pow((double)plan->projector_block, 2);
     double set_up = 1.3 * 8 * fmax(s * s, pow((double)plan->projector_nystrom, 2));
@@ -218,11 +221,10 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     mrc_comm_rows(&comm, shape->centers, 0, &first, &out->centers_a_rank);
     wire batch = {.ranks = network->ranks, .nodes = mean_nodes(shards, network->ranks)}, projection = batch;
     add_sums(&batch, m * c * e, 1);
-    if (plan->period > 1) add_rows(&batch, m * c * e * (1 - 1 / (double)plan->period), 1);
     bool cg = strcmp(plan->solver, "cg") == 0, projects = strcmp(plan->projector, "none") != 0;
     if (plan->lambda > 0 && !cg) add_sums(&batch, (double)plan->eigenpairs * c * e, 1);
     if (!cg) add_flags(&batch, 2);
-    if (projects) add_projection(&projection, plan, shape, e, x);
+    if (projects) add_projection(&projection, plan, shape, shards, e, x);
     if (cg) add_cg_step(&projection, plan, shape, e);
     wire epoch = batch;
     double projections = cg ? 1 : projects ? ceil(batches / fmax(1, (double)plan->period)) : 0;
@@ -246,4 +248,30 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
     else
         count_memory(out, plan, shape, e, x);
     count_seconds(out, plan, shape, batches);
+}
+
+/* ---- Room on devices ------------------------------------------------------------------------------------------ */
+
+typedef struct room {
+    uint64_t place;
+    int64_t bytes;
+} room;
+
+mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
+{
+    room own = {.place = backend->ops->capabilities(backend).place};
+    char *records;
+    *each = 0;
+    if (own.place) own.bytes = mrc_plan_share(true, backend->ops->free_memory(backend));
+    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &records));
+    const room *all = (const room *)(const void *)records;
+    int64_t least = INT64_MAX;
+    for (int r = 0; r < comm->ranks; r++) {
+        int64_t sharing = 0;
+        for (int i = 0; i < comm->ranks; i++) sharing += all[i].place == all[r].place;
+        least = mrc_min(least, all[r].bytes / sharing);
+    }
+    mrc_free(comm->context, records);
+    *each = least;
+    return MERCER_OK;
 }

@@ -76,26 +76,17 @@ static mercer_status precondition_diagonal(const ep2 *self, mrc_backend *backend
 static mercer_status find_beta(ep2 *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
-    mercer_matrix diagonal, all = {0};
-    void *ids = NULL;
+    mercer_matrix diagonal, host = {0};
     MRC_TRY(mrc_field_create(centers, &diagonal, 1, MERCER_F64, "kernel diagonal"));
-    mercer_status status = mrc_matrix_create(backend, &all, centers->p, 1, MERCER_F64, "kernel diagonal");
-    if (status == MERCER_OK)
-        status = mrc_alloc(centers->context, &ids, centers->p, sizeof(int64_t), "numbers of centers");
-    for (int64_t i = 0; i < centers->p && status == MERCER_OK; i++) ((int64_t *)ids)[i] = i;
-    if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, centers->kernel, &centers->z, &diagonal);
+    mercer_status status = backend->ops->kernel_diagonal(backend, centers->kernel, &centers->z, &diagonal);
     if (status == MERCER_OK) status = precondition_diagonal(self, backend, &diagonal);
-    if (status == MERCER_OK) status = mrc_centers_collect(centers, &diagonal, ids, centers->p, &all);
     self->beta = self->system.tail;
-    mercer_matrix host = {0};
-    if (status == MERCER_OK) status = mrc_host_open(backend, &all, &host);
-    for (int64_t i = 0; i < centers->p && status == MERCER_OK; i++)
+    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &host);
+    for (int64_t i = 0; i < diagonal.rows && status == MERCER_OK; i++)
         self->beta = fmax(self->beta, BETA_MARGIN * mrc_load(&host, i, 0));
-    status = mrc_host_close(backend, &all, &host, false, status);
-    mrc_free(centers->context, ids);
-    mrc_matrix_destroy(backend, &all);
+    status = mrc_host_close(backend, &diagonal, &host, false, status);
     mrc_matrix_destroy(backend, &diagonal);
-    return status;
+    return status == MERCER_OK ? mrc_comm_largest(centers->comm, &self->beta) : status;
 }
 
 static mercer_status create(mrc_projector *projector)
@@ -219,7 +210,7 @@ static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, in
     int64_t g = p * q * real_size;
     *held = system + g + 8 * s;
     int64_t batch_bytes = m * (d * point_size + (c + q) * real_size + 16) + (q + s) * c * real_size;
-    *peak = mrc_max(mrc_max(batch_bytes, 3 * 8 * p), total - system - g);
+    *peak = mrc_max(mrc_max(batch_bytes, 8 * p), total - system - g);
 }
 
 const mrc_projector_ops mrc_projector_ep2 = {"ep2", create, destroy, project, bytes};

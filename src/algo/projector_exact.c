@@ -55,7 +55,7 @@ static mercer_status create(mrc_projector *projector)
     MRC_TRY(mrc_alloc(centers->context, &memory, centers->p, sizeof(int64_t), "the numbers of the centers"));
     self->ids = memory;
     for (int64_t i = 0; i < centers->p; i++) self->ids[i] = i;
-    if (centers->z.rows == centers->p) {
+    if (centers->comm->ranks == 1) { /* not: has all rows, which one of several may have while the others wait */
         self->points = centers->z;
     } else {
         MRC_TRY(mrc_matrix_create(centers->backend, &self->points, centers->p, centers->z.cols, centers->z.dtype,

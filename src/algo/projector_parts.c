@@ -2,8 +2,9 @@
 /*
  * The parts that projectors share.
  *
- *   times   Y = K(Z,Z) V           p^2 (d + k) multiply-adds, or p^2 k on a kept K(Z,Z). With several ranks Z and V are
- *                                  collected in blocks of 4096 centers, so that memory stays O(4096 (d + k)).
+ *   times   Y = K(Z,Z) V           p^2 (d + k) multiply-adds, or p^2 k on a kept K(Z,Z). With several shards Z and V are
+ *                                  collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that
+ *                                  memory stays O(4096 (d + k)).
  *   factor  L L' = K(B,B) + mu I   in double, b^3/3 (spd.c). mu = 0 unless the factor fails.
  *
  * When is a solution fit to be stored? x = (K + mu I)^-1 b is found in double and rounded to type real (unit roundoff
@@ -22,6 +23,8 @@
 #include <math.h>
 
 #define ROUNDING_HARM 0.1
+
+enum { LEAST_COLLECTED = 256 }; /* every block is a round of messages */
 
 double mrc_unit_roundoff(mercer_dtype real)
 {
@@ -43,8 +46,15 @@ mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, doub
 
 /* ---- Products with K(Z,Z) ------------------------------------------------------------------------------------ */
 
+int64_t mrc_collect_rows(int64_t p, int shards)
+{
+    int64_t shard = (p + shards - 1) / shards;
+    return mrc_min(p, mrc_min(MRC_COLLECT_BLOCK, mrc_max(LEAST_COLLECTED, shard)));
+}
+
 /* A block of consecutive centers that every rank has, and the rows of a field that belong to it. */
 typedef struct block {
+    int64_t size; /* rows of the largest */
     int64_t *ids;
     mercer_matrix points, rows; /* (block, d), (block, k) */
 } block;
@@ -59,9 +69,9 @@ static void block_destroy(block *self, mrc_centers *centers)
 
 static mercer_status block_create(block *self, mrc_centers *centers, bool with_points, int64_t k)
 {
-    int64_t size = mrc_min(MRC_COLLECT_BLOCK, centers->p);
+    int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
     void *ids;
-    *self = (block){0};
+    *self = (block){.size = size};
     MRC_TRY(mrc_alloc(centers->context, &ids, size, sizeof(int64_t), "the numbers of a block of centers"));
     self->ids = ids;
     mercer_status status = mrc_matrix_create(centers->backend, &self->points, with_points ? size : 0, centers->z.cols,
@@ -99,8 +109,8 @@ mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept,
     block self;
     MRC_TRY(block_create(&self, centers, !kept, v->cols));
     mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += MRC_COLLECT_BLOCK) {
-        int64_t count = mrc_min(MRC_COLLECT_BLOCK, centers->p - first);
+    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += self.size) {
+        int64_t count = mrc_min(self.size, centers->p - first);
         mercer_matrix points, rows;
         status = block_collect(&self, centers, first, count, v, kept ? NULL : &points, &rows);
         if (status != MERCER_OK) break;
@@ -124,8 +134,8 @@ mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out)
         status = mrc_points_eval(centers, &centers->z, &centers->z, out);
     } else {
         status = block_create(&self, centers, true, 0);
-        for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += MRC_COLLECT_BLOCK) {
-            mercer_matrix points, k = mrc_columns(out, first, mrc_min(MRC_COLLECT_BLOCK, centers->p - first));
+        for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += self.size) {
+            mercer_matrix points, k = mrc_columns(out, first, mrc_min(self.size, centers->p - first));
             status = block_collect(&self, centers, first, k.cols, NULL, &points, NULL);
             if (status == MERCER_OK) status = mrc_centers_eval(centers, &points, &k);
         }

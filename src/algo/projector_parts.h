@@ -5,7 +5,10 @@
 
 #include "algo/eigensystem.h"
 
-enum { MRC_COLLECT_BLOCK = 4096 }; /* centers that are collected at a time */
+enum { MRC_COLLECT_BLOCK = 4096 }; /* centers that are collected at a time, at most */
+
+/* How many of p centers in so many shards: as many as a shard has, so that it falls with the shards. */
+int64_t mrc_collect_rows(int64_t p, int shards);
 
 /* Half a unit in the last place of 1. */
 double mrc_unit_roundoff(mercer_dtype real);

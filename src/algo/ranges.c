@@ -50,7 +50,7 @@ mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory
 {
     *memory = (mercer_matrix){0};
     *all = centers->z;
-    if (centers->z.rows == centers->p) return MERCER_OK;
+    if (centers->comm->ranks == 1) return MERCER_OK; /* not: has all rows, which one of several may have */
     MRC_TRY(mrc_matrix_create(centers->backend, memory, centers->p, centers->z.cols, centers->z.dtype, "all centers"));
     *all = *memory;
     return mrc_centers_range(centers, NULL, 0, centers->p, memory);

@@ -9,7 +9,7 @@ void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matri
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else
-        state->matrices[state->matrix_count++] = (mrc_state_matrix){name, kept, 0};
+        state->matrices[state->matrix_count++] = (mrc_state_matrix){.name = name, .value = kept};
 }
 
 void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p)
@@ -19,6 +19,19 @@ void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix
     mrc_state_matrix *added = &state->matrices[state->matrix_count - 1];
     added->value = *value; /* a rank may have none of the rows */
     added->total = p;
+}
+
+void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value, int64_t total,
+                             int64_t first)
+{
+    if (total == 0) {
+        mrc_state_add_matrix(state, name, &(mercer_matrix){0});
+        return;
+    }
+    mrc_state_add_field(state, name, value, total);
+    if (state->overflow) return;
+    state->matrices[state->matrix_count - 1].temporary = true;
+    state->matrices[state->matrix_count - 1].first = first;
 }
 
 static void add(mrc_state *state, mrc_state_number number)

@@ -12,6 +12,7 @@
  */
 #include "algo/trainer.h"
 
+#include "algo/plan_ranks.h"
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -249,8 +250,10 @@ static mercer_status share_machine(mrc_trainer *self)
 {
     mrc_comm *comm = self->comm;
     if (comm->ranks == 1) return MERCER_OK;
-    int64_t free_bytes = self->backend->ops->free_memory(self->backend);
-    int64_t machine[] = {self->planned_threads, self->options.memory ? self->options.memory : free_bytes / 2};
+    int64_t each, all = self->options.memory;
+    MRC_TRY(mrc_rank_room(self->backend, comm, &each));
+    if (all == 0) all = each > 0 ? each * comm->ranks : self->backend->ops->free_memory(self->backend) / 2;
+    int64_t machine[] = {self->planned_threads, all};
     MRC_TRY(mrc_comm_broadcast(comm, machine, sizeof machine));
     self->planned_threads = machine[0];
     self->planned_budget = machine[1];

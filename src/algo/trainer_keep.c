@@ -58,25 +58,32 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
     mrc_trainer_describe(self, state->plan, sizeof state->plan);
 }
 
+/* Points or weights of the temporary centers. */
+static void list_temporary(const mrc_temporary *temporary, mrc_state *state, const char *name, const mercer_matrix *all)
+{
+    mercer_matrix used = mrc_temporary_used(temporary, all);
+    int64_t first, rows;
+    mrc_temporary_rows(temporary, &first, &rows);
+    mrc_state_add_temporary(state, name, &used, temporary->count, first);
+}
+
 static void list_iteration(mrc_trainer *self, mrc_state *state)
 {
     mrc_iteration *iteration = &self->iteration;
-    int64_t *const whole[] = {&iteration->steps,    &iteration->pending,     &iteration->temporary,
+    int64_t *const whole[] = {&iteration->steps,    &iteration->pending,     &iteration->temporary.count,
                               &iteration->averaged, &iteration->projections, &self->projector_calls};
     double *const real[] = {&iteration->halving,           &iteration->residual_sum, &iteration->projection.residual,
                             &iteration->projection.passes, &iteration->last_step,    &iteration->decay};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
     mrc_state_add_flag(state, &iteration->averaging);
-    mercer_matrix points = mrc_rows(&iteration->points, 0, iteration->temporary);
-    mercer_matrix weights = mrc_rows(&iteration->weights, 0, iteration->temporary);
     mrc_state_add_field(state, "state.alpha", &iteration->alpha, self->target.p);
     mrc_state_add_field(state, "state.good", &self->good, self->target.p);
     mrc_state_add_field(state, "state.sum", &iteration->sum, self->target.p);
     mrc_state_add_field(state, "state.left", &iteration->left, self->target.p);
     mrc_state_add_field(state, "state.average", &iteration->average, self->target.p);
-    mrc_state_add_matrix(state, "state.points", &points);
-    mrc_state_add_matrix(state, "state.weights", &weights);
+    list_temporary(&iteration->temporary, state, "state.points", &iteration->temporary.points);
+    list_temporary(&iteration->temporary, state, "state.weights", &iteration->temporary.weights);
     mrc_state_add_matrix(state, "state.sample_weights", &iteration->sample_weights);
     mrc_state_add_matrix(state, "state.values", &iteration->values);
 }
@@ -108,23 +115,27 @@ static void list_all(mrc_trainer *self, const mrc_state *own, mrc_state *state)
     }
 }
 
-/* Files know host memory only. live: the matrices of the list where they live. */
+/* Files know host memory only, and no room between rows. live: the matrices of the list where they live. */
 static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix *live)
 {
     for (int i = 0; i < state->matrix_count; i++) {
         live[i] = state->matrices[i].value;
         state->matrices[i].value.data = NULL; /* nothing to close, should this or an earlier one fail */
     }
-    for (int i = 0; i < state->matrix_count; i++)
+    for (int i = 0; i < state->matrix_count; i++) {
         MRC_TRY(mrc_host_open(self->backend, &live[i], &state->matrices[i].value));
+        if (state->matrices[i].temporary) mrc_temporary_close_up(&self->iteration.temporary, &state->matrices[i].value);
+    }
     return MERCER_OK;
 }
 
 static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer_matrix *live, bool changed,
                                mercer_status status)
 {
-    for (int i = 0; i < state->matrix_count; i++)
+    for (int i = 0; i < state->matrix_count; i++) {
+        if (state->matrices[i].temporary) mrc_temporary_spread(&self->iteration.temporary, &state->matrices[i].value);
         status = mrc_host_close(self->backend, &live[i], &state->matrices[i].value, changed, status);
+    }
     return status;
 }
 
@@ -196,7 +207,7 @@ static mercer_status check_numbers(const mrc_trainer *self, bool iterating)
     bool good = self->epoch >= 0 && self->epoch <= self->plan.shown.epochs && self->pass_rows >= 0 &&
                 self->pass_rows <= self->n && self->samples >= 0 && self->kept_seconds >= 0;
     if (iterating)
-        good = good && iteration->temporary >= 0 && iteration->temporary <= iteration->points.rows &&
+        good = good && iteration->temporary.count >= 0 && iteration->temporary.count <= iteration->temporary.most &&
                iteration->pending >= 0 && iteration->pending <= iteration->options.period && iteration->averaged >= 0 &&
                iteration->halving > 0 && iteration->halving <= 1;
     if (good) return MERCER_OK;

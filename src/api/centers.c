@@ -314,18 +314,33 @@ static mercer_status choose_from_part(mercer_dataset *dataset, const mercer_prep
     return status;
 }
 
+/* kmeans and rpcholesky on all rows as they are stored. They want one matrix: rows in several files are brought together. */
+static mercer_status choose_from_all(mercer_dataset *dataset, const mercer_matrix *centers, wanted which, method chosen,
+                                     mercer_center_options *options, mercer_center_report *report)
+{
+    mercer_context *context = dataset->context;
+    if (dataset->x.data) return choose(context, centers, which, &dataset->x, chosen, options, report);
+    mercer_matrix all = dataset->x;
+    MRC_TRY(mrc_alloc(context, &all.data, all.rows, all.cols * mrc_dtype_size(all.dtype),
+                      "samples to choose centers from"));
+    mrc_dataset_fetch(dataset, NULL, 0, &all, NULL, NULL);
+    mercer_status status = choose(context, centers, which, &all, chosen, options, report);
+    mrc_free(context, all.data);
+    return status;
+}
+
 static mercer_status choose_from(mercer_dataset *dataset, const mercer_preprocess *preprocess,
                                  const mercer_matrix *centers, wanted which, method chosen,
                                  mercer_center_options *options, mercer_center_report *report)
 {
     mercer_context *context = dataset->context;
     int64_t p = which.p, count = p;
-    bool few = chosen == RANDOM || chosen == BALANCED, mapped = dataset->x_map.data != NULL;
+    bool few = chosen == RANDOM || chosen == BALANCED, mapped = mrc_dataset_is_mapped(dataset);
     if (p == 0) return MERCER_OK;
     if (!few) {
         int64_t bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype);
-        if (dataset->x.data && mrc_preprocess_is_identity(preprocess) && !(mapped && bytes > options->memory / 2))
-            return choose(context, centers, which, &dataset->x, chosen, options, report);
+        if (!dataset->synth && mrc_preprocess_is_identity(preprocess) && !(mapped && bytes > options->memory / 2))
+            return choose_from_all(dataset, centers, which, chosen, options, report);
         count = count_part(dataset, preprocess, p, chosen, options->memory);
     }
     if (count < p)
@@ -359,7 +374,11 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_p
     wanted which;
     MRC_TRY(find_share(context, centers, &ours, &which));
     MRC_TRY(check_sizes(context, centers, which.p, dataset->rows, dataset->features));
-    if (dataset->x.data) MRC_TRY(mrc_check_apart(context, "centers", centers, "the dataset", &dataset->x));
+    for (int64_t first = 0; !dataset->synth && first < dataset->rows;) {
+        mrc_part part = mrc_dataset_part(dataset, first);
+        MRC_TRY(mrc_check_apart(context, "centers", centers, "the dataset", &part.rows));
+        first += part.rows.rows;
+    }
     MRC_TRY(share_memory(&ours));
     MRC_TRY(choose_from(dataset, preprocess, centers, which, chosen, &ours, &done));
     return write_report(context, report, &done, start);

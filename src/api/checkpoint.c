@@ -31,6 +31,12 @@ static mercer_status copy_text(mercer_context *context, char **out, const char *
     return MERCER_OK;
 }
 
+/* The first row that this rank has of a matrix that is shared out. */
+static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *entry)
+{
+    return entry->temporary ? entry->first : self->model->first;
+}
+
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
 static mercer_status save(void *user, const mrc_state *state, const mercer_matrix *weights)
@@ -51,7 +57,7 @@ static mercer_status save(void *user, const mrc_state *state, const mercer_matri
         tensors[count++] = (mrc_tensor){.name = entry->name,
                                         .value = entry->value,
                                         .total = shared ? entry->total : 0,
-                                        .first = shared && entry->total > 0 ? self->model->first : 0};
+                                        .first = shared && entry->total > 0 ? first_row(self, entry) : 0};
     }
     mercer_model shown = *self->model; /* the same model with the weights of now */
     shown.weights = *weights;
@@ -104,7 +110,7 @@ static mercer_status load_matrices(void *user, mrc_state *state)
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's %s is missing or of another shape",
                             entry->name);
-        if (entry->total > 0) found = mrc_rows(&found, self->model->first, entry->value.rows);
+        if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
         for (int64_t row = 0; row < found.rows; row++)
             memcpy(mrc_row(&entry->value, row), mrc_row(&found, row),

@@ -2,6 +2,7 @@
 /* Public: ranks. */
 #include "comm/comm.h"
 
+#include "algo/plan_ranks.h"
 #include "api/options.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #define DEADLINE 60.0
 
-enum { MOST_SHARDS = 65536 };
+enum { MOST_SHARDS = 65536, MOST_THREADS = 1024 };
 
 mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks)
 {
@@ -69,32 +70,79 @@ static mercer_status read_wish(mercer_context *context, const char *text, mrc_li
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: exchange '%s' is unknown; valid: auto, host, nccl", text);
 }
 
+/* The caller's options with their defaults, checked. */
+static mercer_status read_options(mercer_context *context, const mercer_comm_options *options,
+                                  mercer_comm_options *ours, mrc_link_wish *wish)
+{
+    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, options, "options"));
+    MRC_TRY(read_wish(context, ours->exchange, wish));
+    if (ours->shards < -1 || ours->shards > MOST_SHARDS)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between -1 and %d",
+                        ours->shards, (int)MOST_SHARDS);
+    if (!(ours->deadline >= 0) || ours->deadline > 1e6)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: deadline is %g, it must be between 0 and 1e6 seconds",
+                        ours->deadline);
+    if (!ours->kind) ours->kind = "auto";
+    if (ours->deadline == 0) ours->deadline = DEADLINE;
+    return MERCER_OK;
+}
+
 mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const mercer_comm_options *options)
 {
     mercer_comm_options ours;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
     mrc_link_wish wish;
-    MRC_TRY(read_wish(context, ours.exchange, &wish));
-    const char *kind = ours.kind ? ours.kind : "auto";
-    if (ours.shards < -1 || ours.shards > MOST_SHARDS)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between -1 and %d",
-                        ours.shards, (int)MOST_SHARDS);
-    if (!(ours.deadline >= 0) || ours.deadline > 1e6)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: deadline is %g, it must be between 0 and 1e6 seconds",
-                        ours.deadline);
+    MRC_TRY(read_options(context, options, &ours, &wish));
+    const char *kind = ours.kind;
     if (strcmp(kind, "auto") == 0) kind = mercer_comm_launched(NULL) > 0 ? "mpi" : "self";
     if (strcmp(kind, "mpi") == 0) {
-        MRC_TRY(mrc_comm_create_module(out, context, kind, ours.shards > 0 ? ours.shards : 0,
-                                       ours.deadline > 0 ? ours.deadline : DEADLINE));
+        MRC_TRY(mrc_comm_create_module(out, context, kind, ours.shards > 0 ? ours.shards : 0, ours.deadline));
         (*out)->wish = wish;
         return MERCER_OK;
     }
     if (strcmp(kind, "self") == 0)
         return mrc_comm_create_virtual(out, context, ours.shards < 0 ? 0 : ours.shards > 0 ? ours.shards : 1);
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kind '%s' is unknown; valid: auto, self, mpi", kind);
+}
+
+/* One context for each rank: threads must not share any. */
+static mercer_status check_contexts(mercer_context *const *contexts, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        if (!contexts[r])
+            return mrc_fail(r > 0 ? contexts[0] : NULL, MERCER_ERROR_ARGUMENT, "contexts: that of rank %d is NULL", r);
+        for (int i = 0; i < r; i++)
+            if (contexts[i] == contexts[r])
+                return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT,
+                                "contexts: ranks %d and %d have the same; each needs one of its own", i, r);
+    }
+    return MERCER_OK;
+}
+
+mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
+                                       const mercer_comm_options *options)
+{
+    mercer_comm_options ours;
+    if (!out || !contexts) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "out or contexts is NULL");
+    if (ranks < 1 || ranks > MOST_THREADS)
+        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT, "ranks is %d, it must be between 1 and %d", ranks,
+                        (int)MOST_THREADS);
+    for (int r = 0; r < ranks; r++) out[r] = NULL;
+    MRC_TRY(check_contexts(contexts, ranks));
+    mrc_link_wish wish;
+    MRC_TRY(read_options(contexts[0], options, &ours, &wish));
+    if (strcmp(ours.kind, "auto") != 0 && strcmp(ours.kind, "local") != 0)
+        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT, "options: kind is '%s', here it is auto or local",
+                        ours.kind);
+    if (ours.shards > 0 && ours.shards < ranks)
+        return mrc_fail(contexts[0], MERCER_ERROR_ARGUMENT,
+                        "%d ranks are more than the %d shards of the centers; give at least as many shards", ranks,
+                        ours.shards);
+    MRC_TRY(mrc_comm_create_local(out, contexts, ranks, ours.shards > 0 ? ours.shards : 0, ours.deadline));
+    for (int r = 0; r < ranks; r++) out[r]->wish = wish;
+    return MERCER_OK;
 }
 
 mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
@@ -111,6 +159,16 @@ mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
                              .bytes_received = comm->bytes_received,
                              .direct = comm->link != NULL};
     return mrc_write_struct(comm->context, info, &ours, sizeof ours, "info");
+}
+
+mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each)
+{
+    int64_t bytes;
+    if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
+    if (!each) return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT, "each is NULL");
+    MRC_TRY(mrc_rank_room(comm->context->backend, comm, &bytes));
+    *each = bytes;
+    return MERCER_OK;
 }
 
 /* ---- What ranks ask of each other ------------------------------------------------------------------------------- */

@@ -100,6 +100,11 @@ void mercer_context_free(mercer_context *context)
     mrc_raw_free(&allocator, context);
 }
 
+int mercer_device_count(const char *backend)
+{
+    return mrc_backend_devices(backend);
+}
+
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");

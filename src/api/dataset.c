@@ -81,7 +81,7 @@ mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset
                                 .height = dataset->height,
                                 .width = dataset->width,
                                 .channels = dataset->channels,
-                                .mapped = dataset->x_map.data != NULL,
+                                .mapped = mrc_dataset_is_mapped(dataset),
                                 .bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype)};
     return mrc_write_struct(dataset->context, info, &ours, sizeof ours, "info");
 }

@@ -15,6 +15,7 @@
 
 #include "algo/centers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct device_source {
@@ -73,7 +74,7 @@ static mercer_status make_room(device_source *self, int64_t rows)
         MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, data->outputs, MERCER_F32, "a batch's noise"));
         MRC_TRY(mrc_matrix_create(backend, &self->y, rows, data->outputs, MERCER_F32, "a batch's targets"));
     } else {
-        self->y = mrc_view(NULL, rows, data->outputs, data->y.data ? data->y.dtype : MERCER_F32);
+        self->y = mrc_view(NULL, rows, data->outputs, mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32);
         MRC_TRY(mrc_alloc(backend->context, &self->y.data, rows * data->outputs, mrc_dtype_size(self->y.dtype),
                           "a batch's targets"));
     }
@@ -163,9 +164,17 @@ static mercer_status bring_points(device_source *self)
     const mrc_teacher *teacher = &self->teacher;
     const mercer_dataset *data = self->data;
     if (!teacher->centers) {
-        MRC_TRY(mrc_check_finite(backend->context, "source: X", &data->x, NULL));
         MRC_TRY(mrc_matrix_create(backend, &self->points, data->rows, data->features, data->dtype, "the samples"));
-        return backend->ops->copy(backend, &self->points, &data->x);
+        for (int64_t first = 0; first < data->rows;) {
+            mrc_part part = mrc_dataset_part(data, first);
+            mercer_matrix to = mrc_rows(&self->points, first, part.rows.rows);
+            char name[64] = "source: X";
+            if (first > 0) snprintf(name, sizeof name, "source: X, rows from %lld on", (long long)first);
+            MRC_TRY(mrc_check_finite(backend->context, name, &part.rows, NULL));
+            MRC_TRY(backend->ops->copy(backend, &to, &part.rows));
+            first += part.rows.rows;
+        }
+        return MERCER_OK;
     }
     mercer_matrix z = mrc_view((void *)teacher->z, teacher->centers, data->features, MERCER_F32),
                   alpha = mrc_view((void *)teacher->alpha, teacher->centers, data->outputs, MERCER_F32);

@@ -226,7 +226,8 @@ static mercer_status fit_on_device(mercer_trainer *trainer, const mercer_source 
 {
     mrc_backend *backend = trainer->backend;
     int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
-    int64_t memory = budget > 0 ? budget : backend->ops->free_memory(backend);
+    int64_t memory = backend->ops->free_memory(backend);
+    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
     mercer_source there;
     mercer_status made =
         mrc_device_source_create(&there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);

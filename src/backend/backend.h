@@ -22,7 +22,7 @@
 #include "core/normal.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 3 };
+enum { MRC_BACKEND_API = 4 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -104,6 +104,7 @@ typedef struct mrc_capabilities {
     /* What it computes and moves in a second, roughly, for plans; 0: judged by the instruction set. */
     double rate, rate_double, bandwidth;
     int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
+    uint64_t place;    /* the same for those that share a device's memory, whatever its number; 0: the host's */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -135,6 +136,7 @@ struct mrc_backend_ops {
 
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
+    int (*devices)(void);                         /* how many of it are here; NULL stays: one */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
     /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
        and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
@@ -208,6 +210,8 @@ extern const mrc_backend_ops *const mrc_backend_registry[];
    else the default; "name:2": its device 2) for context. On failure *out is NULL. */
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
+/* How many devices the backend of that name (without a number) has here; 0: none, or no such backend. */
+int mrc_backend_devices(const char *name);
 
 /* f64 if any of the matrices is f64 (NULLs are skipped), else f32: the type kernel values are computed in. */
 mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,

@@ -109,6 +109,14 @@ void mrc_backend_free(mrc_backend *backend)
     mrc_free(backend->context, backend);
 }
 
+int mrc_backend_devices(const char *name)
+{
+    int device;
+    const mrc_backend_ops *ops = find(name, &device);
+    if (!ops || (name && strchr(name, ':'))) return 0;
+    return ops->devices ? ops->devices() : 1;
+}
+
 mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,
                              const mercer_matrix *y)
 {

@@ -17,6 +17,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -358,15 +359,20 @@ mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_pi
     return exchange(comm, memory, send, all);
 }
 
-mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
+mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) {
-        send[r] = (mrc_piece){data, comm->rank == 0 ? bytes : 0};
-        receive[r] = (mrc_piece){data, r == 0 ? bytes : 0};
+        send[r] = (mrc_piece){data, comm->rank == from ? bytes : 0};
+        receive[r] = (mrc_piece){data, r == from ? bytes : 0};
     }
     return exchange(comm, MERCER_HOST, send, receive);
+}
+
+mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
+{
+    return mrc_comm_spread(comm, 0, data, bytes);
 }
 
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)
@@ -394,6 +400,20 @@ mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any)
     MRC_TRY(mrc_comm_records(comm, &flag, 1, &flags));
     for (int r = 0; r < comm->ranks; r++) *any = *any || flags[r];
     mrc_free(comm->context, flags);
+    return MERCER_OK;
+}
+
+mercer_status mrc_comm_largest(mrc_comm *comm, double *value)
+{
+    if (comm->ranks == 1) return MERCER_OK;
+    char *all;
+    MRC_TRY(mrc_comm_records(comm, value, sizeof *value, &all));
+    for (int r = 0; r < comm->ranks; r++) {
+        double theirs;
+        memcpy(&theirs, all + r * (int64_t)sizeof theirs, sizeof theirs);
+        *value = fmax(*value, theirs);
+    }
+    mrc_free(comm->context, all);
     return MERCER_OK;
 }
 

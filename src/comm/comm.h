@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators: ranks (processes) that share out the centers, and what they may ask of each other.
+ * Communicators: ranks (processes, or threads of one) that share out the centers, and what they may ask of each other.
  *
  * The centers are cut into S shards, consecutive and as even as possible, and the shards are dealt to R <= S ranks in the
  * same way. S does not depend on R: whatever is summed over centers is summed within shards first and then over shards in
@@ -57,6 +57,9 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
 /* The ranks of a job, by the module of that name ("mpi"). */
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline);
+/* Ranks that are threads of this process, each with a context of its own (ranks): all of them or none. */
+mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
+                                    double deadline);
 void mrc_comm_free(mrc_comm *comm);
 /* Tells the others that this rank ends, unless it has done so. True if rank 0 has left as well. */
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
@@ -72,6 +75,16 @@ mercer_status mrc_comm_link(mrc_comm *comm, int device);
 /* exchange with pieces in device memory, of which the work is done. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
 void mrc_comm_unlink(mrc_comm *comm);
+
+/* Where a rank lives, for messages. */
+enum { MRC_HOST_CHARS = 64 };
+typedef struct mrc_rank_place {
+    char host[MRC_HOST_CHARS];
+    int64_t process;
+} mrc_rank_place;
+/* The outcome of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not known. */
+mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_place *places,
+                             const mrc_outcome *outcome);
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 
@@ -114,8 +127,11 @@ mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory);
 mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all);
 /* A small record of every rank, in rank order; released by the caller. */
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);
-/* Rank 0's bytes on every rank. */
+/* One rank's bytes on every rank; and rank 0's. */
+mercer_status mrc_comm_spread(mrc_comm *comm, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
+/* *value becomes the largest of all ranks'. */
+mercer_status mrc_comm_largest(mrc_comm *comm, double *value);
 /* True on every rank if it is on one. */
 mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any);
 /* `status` if it is a failure here; else MERCER_OK if all ranks are well; else a failure that names a rank that is not.

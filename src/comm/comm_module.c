@@ -10,60 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOST_CHARS = 64, LIST_CHARS = 200 };
-
 #define LEAVE_SECONDS 1.0
-
-/* Where a rank lives, for messages. */
-typedef struct place {
-    char host[HOST_CHARS];
-    int64_t process;
-} place;
 
 typedef struct module_comm {
     mrc_comm base;
     const mrc_module *module;
     void *state;
-    place *places; /* (ranks) */
-    bool known;    /* places are filled */
+    mrc_rank_place *places; /* (ranks) */
+    bool known;             /* places are filled */
     unsigned char *missing;
 } module_comm;
 
 /* ---- Exchanges ------------------------------------------------------------------------------------------------ */
-
-/* "rank 2 (node7, process 1234), rank 3 ..." */
-static void list_missing(const module_comm *self, char *text)
-{
-    int used = 0, listed = 0, all = 0;
-    for (int r = 0; r < self->base.ranks; r++) all += self->missing[r];
-    for (int r = 0; r < self->base.ranks && used < LIST_CHARS / 2 && listed < 3; r++) {
-        if (!self->missing[r]) continue;
-        used += snprintf(text + used, (size_t)(LIST_CHARS - used), "%srank %d", listed++ ? ", " : "", r);
-        if (self->known)
-            used += snprintf(text + used, (size_t)(LIST_CHARS - used), " (%.40s, process %lld)", self->places[r].host,
-                             (long long)self->places[r].process);
-    }
-    if (all > listed) snprintf(text + used, (size_t)(LIST_CHARS - used), " and %d others", all - listed);
-}
-
-static mercer_status judge(module_comm *self, const mrc_outcome *outcome)
-{
-    mercer_context *context = self->base.context;
-    char who[LIST_CHARS] = "another rank";
-    switch (outcome->kind) {
-        case MRC_OUTCOME_DONE: return MERCER_OK;
-        case MRC_OUTCOME_LEFT:
-            self->base.left_code = outcome->code;
-            return mrc_fail(context, MERCER_ERROR_COMM, "rank %d ended: %s", outcome->rank, outcome->text);
-        case MRC_OUTCOME_SILENT:
-            list_missing(self, who);
-            return mrc_fail(context, MERCER_ERROR_COMM,
-                            "%s has died or stopped: no word for %.3g s, the deadline; the job ends", who,
-                            self->base.deadline);
-        case MRC_OUTCOME_FAILED: break;
-    }
-    return mrc_fail(context, MERCER_ERROR_COMM, "%s: %s", self->module->name, outcome->text);
-}
 
 static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
@@ -71,7 +29,7 @@ static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_p
     mrc_outcome outcome = {.missing = self->missing};
     memset(self->missing, 0, (size_t)comm->ranks);
     self->module->exchange(self->state, send, receive, comm->deadline, &outcome);
-    return judge(self, &outcome);
+    return mrc_comm_judge(comm, self->module->name, self->known ? self->places : NULL, &outcome);
 }
 
 static mercer_status listen_to(mrc_comm *comm, bool alive)
@@ -79,7 +37,7 @@ static mercer_status listen_to(mrc_comm *comm, bool alive)
     module_comm *self = (module_comm *)comm;
     mrc_outcome outcome = {.missing = self->missing};
     self->module->listen(self->state, alive, &outcome);
-    return judge(self, &outcome);
+    return mrc_comm_judge(comm, self->module->name, self->known ? self->places : NULL, &outcome);
 }
 
 static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
@@ -107,7 +65,7 @@ static mercer_status allocate(module_comm *self)
     void *memory;
     MRC_TRY(mrc_alloc_zero(context, &memory, 2 * (int64_t)self->base.ranks, sizeof(mrc_piece), "the ranks' pieces"));
     self->base.pieces = memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, self->base.ranks, sizeof(place), "the ranks' places"));
+    MRC_TRY(mrc_alloc_zero(context, &memory, self->base.ranks, sizeof(mrc_rank_place), "the ranks' places"));
     self->places = memory;
     MRC_TRY(mrc_alloc_zero(context, &memory, self->base.ranks, 1, "the list of missing ranks"));
     self->missing = memory;
@@ -117,11 +75,11 @@ static mercer_status allocate(module_comm *self)
 static mercer_status introduce(module_comm *self)
 {
     mrc_comm *comm = &self->base;
-    place *own = &self->places[comm->rank];
+    mrc_rank_place *own = &self->places[comm->rank];
     if (gethostname(own->host, sizeof own->host - 1) != 0) snprintf(own->host, sizeof own->host, "?");
     own->process = (int64_t)getpid();
     mrc_piece *pieces = comm->pieces + comm->ranks;
-    for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&self->places[r], sizeof(place)};
+    for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&self->places[r], sizeof(mrc_rank_place)};
     MRC_TRY(mrc_comm_gather(comm, MERCER_HOST, pieces));
     self->known = true;
     return MERCER_OK;

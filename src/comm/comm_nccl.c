@@ -50,7 +50,11 @@ static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_
 
 static void place(int device, char text[MRC_LINK_PLACE], mrc_outcome *outcome)
 {
-    bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", outcome);
+    /* NCCL's own word for the machine, where it has been told one: it compares GPUs in the same way. */
+    const char *machine = getenv("NCCL_HOSTID");
+    if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", outcome)) return;
+    size_t used = strlen(text);
+    if (machine) snprintf(text + used, MRC_LINK_PLACE - used, " of %s", machine);
 }
 
 static void identify(unsigned char id[MRC_LINK_ID], mrc_outcome *outcome)

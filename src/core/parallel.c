@@ -36,6 +36,7 @@ typedef struct loop {
     int64_t count;
     atomic_llong next;  /* pieces below are taken */
     int seats, taken;   /* worker numbers, and those given out; the pool's lock holds them */
+    int counted;        /* what it adds to the pool's wanted */
     atomic_int helpers; /* threads of the pool that sit here; changed under the pool's lock, read without */
     struct loop *below; /* in the list of open loops */
 } loop;
@@ -47,6 +48,7 @@ static struct {
     int started;          /* threads there are */
     int asleep;           /* of them */
     int callers_asleep;   /* that wait for the last helper to leave */
+    int wanted;           /* helpers that all loops under way could use */
     loop *open;           /* loops with seats free */
     atomic_int open_now;  /* how many: read without the lock while looking for work */
     atomic_bool ending;   /* no more threads: the program is at its end */
@@ -137,14 +139,18 @@ static void forget_threads(void)
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.work_came, NULL);
     pthread_cond_init(&pool.helper_left, NULL);
-    pool.started = pool.asleep = pool.callers_asleep = 0;
+    pool.started = pool.asleep = pool.callers_asleep = pool.wanted = 0;
     pool.open = NULL;
     atomic_store(&pool.open_now, 0);
 }
 
-/* As many threads as the loop can use, or as many as can be had. */
+/* As many threads as the loop can use, or as many as can be had; and, where several callers have loops, as all of them
+   can use, up to one for each processor. */
 static void start_threads(int wanted)
 {
+    int most = pool.wanted > wanted && pool.wanted > pool.started ? mrc_processors() - 1 : wanted;
+    if (most > pool.wanted) most = pool.wanted;
+    if (most > wanted) wanted = most;
     if (!pool.knows_fork) pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (pool.started >= wanted || !pool.knows_fork) return;
@@ -177,6 +183,8 @@ static void open_loop(loop *self)
 {
     pthread_mutex_lock(&pool.lock);
     if (!atomic_load(&pool.ending)) {
+        self->counted = self->seats - 1;
+        pool.wanted += self->counted;
         start_threads(self->seats - 1);
         self->below = pool.open;
         pool.open = self;
@@ -194,6 +202,7 @@ static void finish_loop(loop *self)
 {
     pthread_mutex_lock(&pool.lock);
     close_loop(self); /* nobody comes any more */
+    pool.wanted -= self->counted;
     pthread_mutex_unlock(&pool.lock);
     if (await(&self->helpers, true)) return;
     pthread_mutex_lock(&pool.lock);

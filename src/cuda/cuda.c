@@ -22,6 +22,14 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
 
 /* ---- The device ---------------------------------------------------------------------------------------------- */
 
+static int devices(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError(); /* that there is no driver is no failure of a later call */
+    return 0;
+}
+
 static mercer_status find_device(mrc_backend *backend, int *device)
 {
     int count = 0;
@@ -36,6 +44,15 @@ static mercer_status find_device(mrc_backend *backend, int *device)
                     backend->device, count);
 }
 
+/* Two numbers may mean one device, and two processes number theirs as they please: its own identity tells. */
+static uint64_t place_of(const struct cudaDeviceProp *properties)
+{
+    uint64_t place = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < sizeof properties->uuid.bytes; i++)
+        place = (place ^ (unsigned char)properties->uuid.bytes[i]) * 0x100000001B3u;
+    return place | 1;
+}
+
 static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
 {
     struct cudaDeviceProp properties;
@@ -48,6 +65,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
                         properties.name, properties.major, properties.minor);
     snprintf(cuda->name, sizeof cuda->name, "%s, sm_%d%d", properties.name, properties.major, properties.minor);
     cuda->hopper = properties.major == 9;
+    cuda->place = place_of(&properties);
     void *overflow;
     MRC_CUDA_TRY(backend, cudaHostAlloc(&overflow, sizeof *cuda->overflow, cudaHostAllocMapped));
     cuda->overflow = overflow;
@@ -71,6 +89,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
 static void destroy(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
+    if (cuda->stream) mrc_cuda_select(backend); /* else there is no such device, and nothing that belongs to it */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     mrc_cuda_close_staging(backend);
     mrc_cuda_release_all(backend);
@@ -101,7 +120,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
                               .bandwidth = 3e12,
-                              .kept_size = backend->context->fast && mrc_cuda_of(backend)->hopper ? 2 : 4};
+                              .kept_size = backend->context->fast && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .place = mrc_cuda_of(backend)->place};
 }
 
 const mrc_backend_ops mrc_cuda_backend = {
@@ -119,6 +139,7 @@ const mrc_backend_ops mrc_cuda_backend = {
     .kernel_transpose = mrc_cuda_kernel_transpose,
     .gemm = mrc_cuda_gemm,
     .clear = mrc_cuda_clear,
+    .devices = devices,
     .free_memory = mrc_cuda_free_memory,
     .pack_create = mrc_cuda_pack_create,
     .pack_rows = mrc_cuda_pack_rows,

@@ -36,6 +36,7 @@ typedef struct mrc_cuda_slot {
 typedef struct mrc_cuda {
     int device;
     char name[MRC_CUDA_NAME];    /* "NVIDIA H200, sm_90" */
+    uint64_t place;              /* a number of this GPU among all there are */
     bool hopper;                 /* has the instructions of the fused product */
     int *overflow;               /* host memory that kernels write to: a coordinate did not fit a half */
     cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */
@@ -58,6 +59,13 @@ typedef struct mrc_cuda {
 static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
 {
     return backend->state;
+}
+
+/* The calling thread's work goes to the backend's device from here on: which one is current is a thread's own affair, and
+   threads may work on different ones. A failure shows in the work that follows. */
+static inline void mrc_cuda_select(const mrc_backend *backend)
+{
+    cudaSetDevice(mrc_cuda_of(backend)->device);
 }
 
 /* Turns an error of the CUDA runtime into a status with a message; MERCER_OK for cudaSuccess. */

@@ -19,7 +19,7 @@ mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t
     mrc_cuda *cuda = mrc_cuda_of(backend);
     void *memory = NULL;
     int64_t size = mrc_round_up(mrc_max(bytes, 1), ALIGNMENT);
-    cudaSetDevice(cuda->device);
+    mrc_cuda_select(backend);
     cudaError_t error = cudaMallocAsync(&memory, (size_t)size, cuda->stream);
     if (error == cudaErrorMemoryAllocation) { /* what the pool keeps may lie in pieces: back to the driver, and again */
         cudaGetLastError();
@@ -40,6 +40,7 @@ mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t
 void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block)
 {
     if (!block->memory) return;
+    mrc_cuda_select(backend);
     cudaFreeAsync(block->memory, mrc_cuda_of(backend)->stream);
     mrc_count_bytes(backend->context, -block->bytes);
     *block = (mrc_cuda_block){0};
@@ -94,6 +95,7 @@ void mrc_cuda_release_all(mrc_backend *backend)
 mercer_status mrc_cuda_sync(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
+    mrc_cuda_select(backend);
     MRC_CUDA_TRY(backend, cudaStreamSynchronize(cuda->stream));
     if (!*cuda->overflow) return MERCER_OK;
     *cuda->overflow = 0;
@@ -107,6 +109,7 @@ int64_t mrc_cuda_free_memory(mrc_backend *backend)
     size_t now = 0, total = 0;
     uint64_t reserved = 0, used = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
+    mrc_cuda_select(backend);
     if (cudaMemGetInfo(&now, &total) != cudaSuccess) return 0;
     cudaMemPoolGetAttribute(cuda->pool, cudaMemPoolAttrReservedMemCurrent, &reserved);
     cudaMemPoolGetAttribute(cuda->pool, cudaMemPoolAttrUsedMemCurrent, &used);
@@ -122,6 +125,7 @@ mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix)
         return MERCER_OK;
     }
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    mrc_cuda_select(backend);
     if (matrix->ld == matrix->cols)
         MRC_CUDA_TRY(backend, cudaMemsetAsync(matrix->data, 0, width * (size_t)matrix->rows, stream));
     else
@@ -135,7 +139,7 @@ mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix)
 mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    cudaSetDevice(cuda->device); /* the calling thread's; a failure shows in the work that follows */
+    mrc_cuda_select(backend);
     return (mrc_cuda_mark){cuda->scratches, cuda->used};
 }
 

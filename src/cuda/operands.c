@@ -117,6 +117,7 @@ mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const
 {
     if (to->memory == MERCER_HOST && from->memory == MERCER_HOST) return mrc_host_copy(backend, to, from);
     if (to->rows == 0 || to->cols == 0) return MERCER_OK;
+    mrc_cuda_select(backend);
     if (to->dtype == from->dtype && to->ld >= to->cols && from->ld >= from->cols) return move(backend, to, from);
     MRC_TRY(mrc_check_copy(backend, to, from));
     mrc_cuda_mark mark = mrc_cuda_begin(backend);

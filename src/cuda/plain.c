@@ -27,6 +27,7 @@ mercer_status mrc_cuda_plain_product(mrc_backend *backend, const mercer_matrix *
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     const plain_types *types = types_of(x->dtype);
+    mrc_cuda_select(backend);
     cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
         cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, z->rows, x->rows, x->cols, types->one, z->data, types->in, z->ld, x->data,
         types->in, x->ld, types->zero, out, types->out, z->rows, types->compute, CUBLAS_GEMM_DEFAULT);

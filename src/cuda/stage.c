@@ -163,7 +163,7 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
     out->ld = matrix->cols;
     if (matrix->rows == 0 || matrix->cols == 0) return MERCER_OK;
     mrc_cuda_slot *slot = &cuda->slots[cuda->turn], *other = &cuda->slots[1 - cuda->turn];
-    cudaSetDevice(cuda->device);
+    mrc_cuda_select(backend);
     MRC_TRY(grow(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
     /* What computes with the other slot has been queued by now, and nothing more of it will be after the next call. */
     MRC_CUDA_TRY(backend, cudaEventRecord(other->used, cuda->stream));

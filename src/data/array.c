@@ -7,7 +7,10 @@
 #include "core/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { ROW_CHARS = 256 }; /* seven sizes of up to 19 digits */
 
 /* ---- Elements ------------------------------------------------------------------------------------------------ */
 
@@ -124,7 +127,9 @@ mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t 
     if (!fits || !mrc_multiply(count, array->item, &bytes))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
                         "%s: the sizes in its header are larger than any file; it is damaged", input->path);
-    if (count == 0) return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: holds no elements", input->path);
+    bool no_rows = input->part && array->shape[0] == 0 && mrc_array_row(array) > 0;
+    if (count == 0 && !no_rows)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: holds no elements", input->path);
     if (bytes != left)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
                         "%s: its header promises %lld bytes from offset %lld on, %lld are there: the file is %s",
@@ -132,6 +137,31 @@ mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t 
                         left < bytes ? "truncated" : "damaged, or holds more than one array");
     array->data = input->data + offset;
     return MERCER_OK;
+}
+
+/* "28 x 28 u8", as rows are said to be in messages. */
+static const char *row_text(const mrc_array *array, char out[ROW_CHARS])
+{
+    static const char *const names[] = {"f64", "f32", "f16", "u8",  "i8",   "u16",  "i16",
+                                        "u32", "i32", "u64", "i64", "bool", "text", "text"};
+    int length = 0;
+    for (int i = 1; i < array->dims; i++)
+        length += snprintf(out + length, ROW_CHARS - (size_t)length, "%s%lld", i > 1 ? " x " : "",
+                           (long long)array->shape[i]);
+    snprintf(out + length, ROW_CHARS - (size_t)length, "%s%s", array->dims > 1 ? " " : "one ", names[array->element]);
+    return out;
+}
+
+mercer_status mrc_array_check_like(const mrc_array *array, const mrc_input *input, const mrc_array *like,
+                                   const mrc_input *like_input)
+{
+    char found[ROW_CHARS], wanted[ROW_CHARS];
+    bool same = array->dims == like->dims;
+    for (int i = 1; i < array->dims && same; i++) same = array->shape[i] == like->shape[i];
+    if (same && array->element == like->element) return MERCER_OK;
+    return mrc_fail(input->context, same ? MERCER_ERROR_DTYPE : MERCER_ERROR_SHAPE,
+                    "%s: has rows of %s, but %s has rows of %s: files of one dataset must agree in columns and type",
+                    input->path, row_text(array, found), like_input->path, row_text(like, wanted));
 }
 
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
@@ -168,9 +198,8 @@ static mercer_status check_exact(const mrc_array *array, const mrc_input *input,
     return MERCER_OK;
 }
 
-/* The dtype that rows of the array have as a matrix. */
-static mercer_status matrix_dtype(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows,
-                                  bool real, mercer_dtype *dtype)
+mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows, bool real,
+                              mercer_dtype *dtype)
 {
     switch (array->element) {
         case MRC_ELEMENT_F64: *dtype = MERCER_F64; return MERCER_OK;
@@ -229,13 +258,10 @@ static void convert(const mercer_matrix *out, const mrc_array *array, int64_t fi
 }
 
 mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_array *array, const mrc_input *input,
-                               int64_t first, int64_t rows, bool real)
+                               int64_t first, int64_t rows, mercer_dtype dtype)
 {
-    int64_t cols = mrc_array_row(array), size;
-    mercer_dtype dtype = MERCER_F32;
+    int64_t cols = mrc_array_row(array), size = mrc_dtype_size(dtype);
     *memory = NULL;
-    MRC_TRY(matrix_dtype(array, input, first, rows, real, &dtype));
-    size = mrc_dtype_size(dtype);
     if (serves_as_it_is(array, dtype)) {
         /* The mapping is private: a view that may be written to never reaches the file. */
         *out = mrc_view((uint8_t *)(uintptr_t)array->data + first * cols * size, rows, cols, dtype);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataset: n samples of d features, stored (in memory or mapped from a file) or computed when read, and their targets.
+ * A dataset: n samples of d features, stored (in memory or mapped from files) or computed when read, and their targets.
+ * Rows that lie in one piece are a matrix; those of several files stay where they are, a list of pieces.
  *
  * Whoever reads rows goes through mrc_dataset_fetch, which neither allocates nor fails: it may be called by a thread
  * that reads ahead.
@@ -13,21 +14,36 @@
 
 typedef struct mrc_synth mrc_synth; /* data/synth.h */
 
+/* Rows that lie together. */
+typedef struct mrc_part {
+    int64_t first;      /* number of its first row */
+    mercer_matrix rows; /* at least one */
+    mrc_mapping map;    /* what they lie in, or empty */
+    void *memory;       /* the same, or NULL */
+} mrc_part;
+
+typedef struct mrc_parts {
+    mrc_part *list; /* (count), in the order of their rows */
+    int64_t count;  /* 0: the rows lie in one piece, which is kept elsewhere */
+} mrc_parts;
+
 struct mercer_dataset {
     mercer_context *context;
     const char *format; /* static text */
     mercer_task task;
     int64_t rows, features, outputs;
     mercer_dtype dtype;
-    mercer_matrix x; /* (rows, features); data is NULL if synthetic */
-    mercer_matrix y; /* (rows, outputs) f32 or f64 targets; data is NULL unless regression with stored targets */
-    int32_t *labels; /* (rows) class numbers; NULL unless classification with stored labels */
+    mercer_matrix x; /* (rows, features); data is NULL if synthetic or in parts */
+    mercer_matrix
+        y; /* (rows, outputs) f32 or f64 targets; data is NULL in parts; all 0 unless they are stored values */
+    int32_t *labels;                  /* (rows) class numbers; NULL unless classification with stored labels */
     const char *const *label_names;   /* (outputs), or NULL */
     const char *const *feature_names; /* (features), or NULL */
     int64_t height, width, channels;  /* of images, or 0 */
 
     /* What the views above lie in; released by mrc_dataset_free. */
     mrc_mapping x_map, y_map;
+    mrc_parts x_parts, y_parts;
     void *x_memory, *y_memory, *label_memory, *label_text, *feature_text;
 
     mrc_synth *synth;    /* owned; NULL if stored */
@@ -41,6 +57,17 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
 /* The target of one stored sample, into row i of y. */
 void mrc_dataset_target(const mercer_dataset *dataset, int64_t row, const mercer_matrix *y, int64_t i);
 void mrc_dataset_free(mercer_dataset *dataset);
+
+/* The stored samples with number `row` and those around it, in place. Borrowed. */
+mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row);
+/* Whether samples are read from a file when they are needed. */
+bool mrc_dataset_is_mapped(const mercer_dataset *dataset);
+/* Whether targets are stored values, of type y.dtype. */
+bool mrc_dataset_has_values(const mercer_dataset *dataset);
+/* A hint for samples first .. first + count - 1, wherever they are mapped from. Any thread. */
+typedef void (*mrc_mapping_hint)(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
+void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int64_t first, int64_t count);
+void mrc_parts_free(mercer_context *context, mrc_parts *parts);
 
 /* The options have been checked as far as that goes without the files. */
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);

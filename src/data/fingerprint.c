@@ -15,18 +15,50 @@ static uint64_t mix(uint64_t hash, const void *data, int64_t bytes)
     return XXH3_64bits_withSeed(data, (size_t)bytes, hash);
 }
 
-static uint64_t mix_samples(uint64_t hash, const mercer_dataset *dataset)
+/* Rows in one piece, or in several: then those count as if they lay one behind the other. */
+typedef struct stored {
+    const mercer_matrix *whole;
+    const mrc_parts *parts;
+    XXH3_state_t *state; /* needed for parts only */
+} stored;
+
+/* Bytes at .. at + bytes - 1 of all rows. */
+static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t bytes)
 {
-    int64_t bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype);
-    const char *data = dataset->x.data;
-    if (bytes <= (int64_t)BLOCKS * BLOCK_BYTES) return mix(hash, data, bytes);
+    if (rows->parts->count == 0) return mix(hash, (const char *)rows->whole->data + at, bytes);
+    int64_t row = rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
+    XXH3_64bits_reset_withSeed(rows->state, hash);
+    for (int64_t i = 0; i < rows->parts->count; i++) {
+        const mrc_part *part = &rows->parts->list[i];
+        int64_t begin = mrc_max(at, part->first * row), end = (part->first + part->rows.rows) * row;
+        end = mrc_min(end, at + bytes);
+        if (begin < end)
+            XXH3_64bits_update(rows->state, (const char *)part->rows.data + (begin - part->first * row),
+                               (size_t)(end - begin));
+    }
+    return XXH3_64bits_digest(rows->state);
+}
+
+static uint64_t mix_samples(uint64_t hash, const stored *rows)
+{
+    int64_t bytes = rows->whole->rows * rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
+    if (bytes <= (int64_t)BLOCKS * BLOCK_BYTES) return mix_range(hash, rows, 0, bytes);
     int64_t room = bytes - BLOCK_BYTES;
     for (int64_t i = 0; i < BLOCKS; i++) {
         /* room * i / (BLOCKS - 1) without overflow */
         int64_t at = room / (BLOCKS - 1) * i + room % (BLOCKS - 1) * i / (BLOCKS - 1);
-        hash = mix(hash, data + at, BLOCK_BYTES);
+        hash = mix_range(hash, rows, at, BLOCK_BYTES);
     }
     return hash;
+}
+
+static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_state_t *state)
+{
+    const stored x = {&dataset->x, &dataset->x_parts, state}, y = {&dataset->y, &dataset->y_parts, state};
+    hash = mix_samples(hash, &x);
+    if (dataset->labels) hash = mix(hash, dataset->labels, dataset->rows * (int64_t)sizeof(int32_t));
+    if (!mrc_dataset_has_values(dataset)) return hash;
+    return mix_range(hash, &y, 0, dataset->rows * dataset->y.cols * mrc_dtype_size(dataset->y.dtype));
 }
 
 /* Samples that are computed: some rows with their targets say which sequence it is and where it begins. */
@@ -55,10 +87,10 @@ mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *o
     if (dataset->synth) {
         MRC_TRY(mix_computed(&hash, dataset));
     } else {
-        hash = mix_samples(hash, dataset);
-        if (dataset->labels) hash = mix(hash, dataset->labels, dataset->rows * (int64_t)sizeof(int32_t));
-        if (dataset->y.data)
-            hash = mix(hash, dataset->y.data, dataset->rows * dataset->y.cols * mrc_dtype_size(dataset->y.dtype));
+        XXH3_state_t *state = XXH3_createState();
+        if (!state) return mrc_fail(dataset->context, MERCER_ERROR_MEMORY, "out of memory for a fingerprint");
+        hash = mix_stored(hash, dataset, state);
+        XXH3_freeState(state);
     }
     for (int64_t i = 0; dataset->label_names && i < dataset->outputs; i++)
         hash = mix(hash, dataset->label_names[i], (int64_t)strlen(dataset->label_names[i]) + 1);

@@ -124,7 +124,7 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
         return mrc_fail(input->context, MERCER_ERROR_INTERNAL, "%s: zlib cannot start (%d)", input->path, result);
     mercer_status status = unpack(&self);
     inflateEnd(&self.stream);
-    if (status == MERCER_OK && self.made == 0)
+    if (status == MERCER_OK && self.made == 0 && !input->part)
         status = mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
     if (status != MERCER_OK) {
         mrc_free(input->context, self.memory);

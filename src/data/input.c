@@ -26,22 +26,27 @@ mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const
 
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
 
+static mercer_status fail_empty(const mrc_input *input)
+{
+    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the file is empty", input->path);
+}
+
 static bool is_gzip(const mrc_input *input)
 {
     return input->bytes >= 2 && input->data[0] == 0x1f && input->data[1] == 0x8b;
 }
 
-mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget)
+mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part)
 {
     struct stat about;
-    *out = (mrc_input){.context = context, .budget = budget, .path = path};
+    *out = (mrc_input){.context = context, .budget = budget, .path = path, .part = part};
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file; --data takes folders", path);
     MRC_TRY(mrc_map_file(context, &out->map, path));
     out->data = out->map.data;
     out->bytes = out->map.bytes;
     mercer_status status = MERCER_OK;
-    if (out->bytes == 0) status = mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the file is empty", path);
+    if (out->bytes == 0 && !part) status = fail_empty(out);
     if (status == MERCER_OK && is_gzip(out)) status = mrc_gzip_unpack(out);
     if (status != MERCER_OK) mrc_input_close(out);
     return status;
@@ -177,5 +182,26 @@ mercer_status mrc_find_format(mrc_format *out, const mrc_input *input, const cha
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
                         "%s: the format is not recognised; give it: npy, idx, csv, tsv%s", input->path,
                         targets ? " or text" : ", libsvm or raw");
+    return MERCER_OK;
+}
+
+mercer_status mrc_find_common_format(mrc_format *out, const mrc_input *inputs, int64_t count, const char *name,
+                                     bool targets)
+{
+    const mrc_input *lead = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        mrc_format format;
+        if (inputs[i].bytes == 0) continue;
+        MRC_TRY(mrc_find_format(&format, &inputs[i], name, targets));
+        if (lead && format != *out)
+            return mrc_fail(inputs[i].context, MERCER_ERROR_MISMATCH,
+                            "%s: is %s, but %s is %s: files of one dataset must have one format", inputs[i].path,
+                            mrc_format_name(format), lead->path, mrc_format_name(*out));
+        if (!lead) *out = format;
+        if (!lead) lead = &inputs[i];
+    }
+    if (!lead) return fail_empty(&inputs[0]);
+    for (int64_t i = 0; i < count && (*out == MRC_FORMAT_NPY || *out == MRC_FORMAT_IDX); i++)
+        if (inputs[i].bytes == 0) return fail_empty(&inputs[i]);
     return MERCER_OK;
 }

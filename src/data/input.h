@@ -23,10 +23,11 @@ typedef struct mrc_input {
     int64_t bytes;
     mrc_mapping map; /* what data lies in; empty if it was unpacked or is the caller's */
     void *memory;    /* the unpacked file, or NULL */
+    bool part;       /* one file of several: it may hold no rows, and text may hold nothing at all */
 } mrc_input;
 
 /* Maps a file; if its content is gzip'ed, unpacks it. */
-mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget);
+mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part);
 void mrc_input_close(mrc_input *input);
 
 /* Replaces gzip'ed data by what they hold. */
@@ -47,6 +48,11 @@ const char *mrc_format_name(mrc_format format);
 /* The format of `name`, or if that is NULL or "auto" the one that content and file name show. `targets`: the file holds
    nothing but targets. */
 mercer_status mrc_find_format(mrc_format *out, const mrc_input *input, const char *name, bool targets);
+
+/* The format of several files of one dataset, which must be the same; `name` and `targets` as above. Files without a byte
+   have any that needs no header. */
+mercer_status mrc_find_common_format(mrc_format *out, const mrc_input *inputs, int64_t count, const char *name,
+                                     bool targets);
 
 /* Text of a file as it may stand in a message: cut, unprintable bytes replaced. Returns out. */
 enum { MRC_EXCERPT_CHARS = 48 };

@@ -2,7 +2,7 @@
 /*
  * LIBSVM and SVMlight text: "label index:value index:value ... # comment", made dense.
  *
- * Indices ascend. They count from 1, or from 0 if a 0 occurs anywhere in the file. A first walk checks everything and
+ * Indices ascend. They count from 1, or from 0 if a 0 occurs anywhere in the files. A first walk checks everything and
  * finds the number of rows and features, so that memory is taken (or refused) before it is filled; a second one reads.
  */
 #include "core/matrix.h"
@@ -15,7 +15,8 @@
 
 typedef struct sparse {
     mrc_reading *reading;
-    int64_t records;
+    const mrc_input *input; /* the file that is being read */
+    int64_t records;        /* of it and those before */
     int64_t least, largest; /* indices that occur */
 } sparse;
 
@@ -33,9 +34,8 @@ typedef struct sink {
 static mercer_status fail_word(const sparse *self, int64_t line, words word, const char *what)
 {
     char excerpt[MRC_EXCERPT_CHARS];
-    return mrc_fail(self->reading->input->context, MERCER_ERROR_FORMAT, "%s: line %lld: '%s' %s",
-                    self->reading->input->path, (long long)line, mrc_excerpt(excerpt, word.at, word.end - word.at),
-                    what);
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: line %lld: '%s' %s", self->input->path,
+                    (long long)line, mrc_excerpt(excerpt, word.at, word.end - word.at), what);
 }
 
 static bool is_space(char c)
@@ -102,13 +102,11 @@ static mercer_status read_line(sparse *self, int64_t line, words text, const sin
     return MERCER_OK;
 }
 
-/* All records; those of the slice go to x and targets unless x is NULL. */
-static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
+/* All records of a file; those of the slice go to x and targets unless x is NULL. */
+static mercer_status walk_file(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
 {
-    const mrc_input *input = self->reading->input;
     const mrc_slice *slice = &self->reading->slice;
-    const char *at = (const char *)input->data, *end = at + input->bytes;
-    self->records = 0;
+    const char *at = (const char *)self->input->data, *end = at + self->input->bytes;
     for (int64_t line = 1; at < end; line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         words text = {at, stop ? stop : end};
@@ -127,6 +125,19 @@ static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mr
     return MERCER_OK;
 }
 
+static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
+{
+    self->records = 0;
+    for (int64_t i = 0; i < self->reading->count; i++) {
+        self->input = &self->reading->input[i];
+        if (self->input->bytes == 0) continue;
+        if (targets) targets->path = self->input->path;
+        MRC_TRY(walk_file(self, x, base, targets));
+    }
+    if (targets) targets->path = self->reading->name;
+    return MERCER_OK;
+}
+
 static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t cols)
 {
     mrc_reading *reading = self->reading;
@@ -135,11 +146,11 @@ static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t co
     if (!mrc_multiply(rows, cols, &count) || !mrc_multiply(count, sizeof(float), &bytes) ||
         !mrc_add(bytes, rows * MRC_TARGET_BYTES, &bytes))
         bytes = INT64_MAX;
-    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, bytes));
+    MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(mrc_alloc_zero(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
     dataset->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
     if (!reading->want_targets) return MERCER_OK;
-    MRC_TRY(mrc_targets_open(&reading->targets, input->context, input->path, MRC_TARGETS_TEXT, rows));
+    MRC_TRY(mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows));
     reading->have_targets = true;
     return MERCER_OK;
 }
@@ -149,15 +160,15 @@ mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset)
     const mrc_input *input = reading->input;
     sparse self = {.reading = reading, .least = INT64_MAX, .largest = -1};
     MRC_TRY(walk(&self, NULL, 0, NULL));
-    MRC_TRY(mrc_slice_settle(&reading->slice, input, self.records));
+    MRC_TRY(mrc_slice_settle(&reading->slice, input->context, reading->name, self.records));
     int64_t base = self.least == 0 ? 0 : 1, features = reading->options->features;
     int64_t found = self.largest - base + 1;
     if (self.largest < 0 && features == 0)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: no row has an index:value; give the number of features", input->path);
+                        "%s: no row has an index:value; give the number of features", reading->name);
     if (features > 0 && found > features)
         return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: index %lld is beyond the %lld features asked for (indices count from %lld)", input->path,
+                        "%s: index %lld is beyond the %lld features asked for (indices count from %lld)", reading->name,
                         (long long)self.largest, (long long)features, (long long)base);
     MRC_TRY(make_room(&self, dataset, features > 0 ? features : found));
     return walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL);

@@ -224,11 +224,12 @@ static mercer_status write_both(const mercer_dataset *dataset, const target_form
 mercer_status mrc_dataset_write_npy(const mercer_dataset *dataset, const char *samples, const char *targets)
 {
     mercer_context *context = dataset->context;
-    mercer_dtype values = dataset->y.data ? dataset->y.dtype : dataset->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    mercer_dtype values = dataset->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     target_form form = {0};
     block part = {0};
     mrc_writer to = {.descriptor = -1}, targets_to = {.descriptor = -1};
     mercer_status status = MERCER_OK;
+    if (mrc_dataset_has_values(dataset)) values = dataset->y.dtype;
     if (targets && dataset->task == MERCER_TASK_CLASSIFICATION) status = name_form(dataset, &form);
     if (status == MERCER_OK) status = open_block(dataset, &form, values, &part);
     if (status == MERCER_OK) status = mrc_writer_open(&to, context, samples);

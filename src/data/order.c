@@ -37,7 +37,7 @@ static int64_t row_bytes(const mercer_dataset *data)
 /* Random reading is no worse than any other where the samples are in memory, or fit there easily. */
 static int64_t choose_block(const mercer_dataset *data)
 {
-    if (!data->x.data || !data->x_map.data || data->rows <= LARGE_FILE / row_bytes(data)) return 1;
+    if (!mrc_dataset_is_mapped(data) || data->rows <= LARGE_FILE / row_bytes(data)) return 1;
     return mrc_max(1, BLOCK_BYTES / row_bytes(data));
 }
 
@@ -70,18 +70,12 @@ static int64_t block_start(const mrc_order *self, int64_t repetition, int64_t pl
     return (offset + block * self->block) % n;
 }
 
-typedef void (*hint)(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
-
 /* Hints for the rows of a block, which may reach beyond the last row to the first ones. */
-static void hint_block(const mrc_order *self, hint give, int64_t start)
+static void hint_block(const mrc_order *self, mrc_mapping_hint give, int64_t start)
 {
-    const mercer_dataset *data = self->data;
-    if (!data->x_map.data || !data->x.data) return;
-    int64_t size = data->x.ld * mrc_dtype_size(data->dtype);
-    int64_t base = (char *)data->x.data - (char *)data->x_map.data;
-    int64_t before_end = mrc_min(self->block, data->rows - start);
-    give(&data->x_map, base + start * size, before_end * size);
-    give(&data->x_map, base, (self->block - before_end) * size);
+    int64_t before_end = mrc_min(self->block, self->data->rows - start);
+    mrc_dataset_hint(self->data, give, start, before_end);
+    mrc_dataset_hint(self->data, give, 0, self->block - before_end);
 }
 
 static int64_t blocks_in(const mrc_order *self, int64_t window)

@@ -73,20 +73,16 @@ static mercer_status fail_odd(mercer_context *context, const mercer_matrix *bloc
     return mrc_fail(context, MERCER_ERROR_INTERNAL, "a value that is not finite was seen and cannot be found again");
 }
 
-/* Rows first .. first + count - 1: stored ones in place, computed ones in `buffer`. */
+/* Rows first .. first + count - 1: in place if they lie in one piece, others in `buffer`. */
 static mercer_matrix block_of(const mercer_dataset *data, int64_t first, int64_t count, void *buffer)
 {
-    if (data->x.data) return mrc_rows(&data->x, first, count);
+    if (!data->synth) {
+        mrc_part part = mrc_dataset_part(data, first);
+        if (part.first + part.rows.rows >= first + count) return mrc_rows(&part.rows, first - part.first, count);
+    }
     mercer_matrix block = mrc_view(buffer, count, data->features, data->dtype);
     mrc_dataset_fetch(data, NULL, first, &block, NULL, NULL);
     return block;
-}
-
-static void release_block(const mercer_dataset *data, const mercer_matrix *block)
-{
-    if (!data->x_map.data || !data->x.data) return;
-    mrc_mapping_release(&data->x_map, (char *)block->data - (char *)data->x_map.data,
-                        block->rows * block->ld * mrc_dtype_size(block->dtype));
 }
 
 static mercer_status run_pass(mercer_context *context, pass *self, const mercer_dataset *data, int64_t rows_at_once,
@@ -104,7 +100,7 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
         mrc_parallel_for(context->threads, pieces, add_rows, self);
         for (int64_t i = 0; i < pieces; i++)
             if (self->bad[i]) return fail_odd(context, &block, first);
-        release_block(data, &block);
+        mrc_dataset_hint(data, mrc_mapping_release, first, block.rows);
     }
     return MERCER_OK;
 }

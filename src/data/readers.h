@@ -6,17 +6,19 @@
 #include "data/input.h"
 #include "data/targets.h"
 
-/* Which rows of a file are wanted. */
+/* Which rows are wanted. */
 typedef struct mrc_slice {
     int64_t first, rows; /* rows 0: all of the rest */
-    int64_t total;       /* rows of the file; set by the reader */
+    int64_t total;       /* rows of all files; set by the reader */
 } mrc_slice;
 
-/* The file turns out to have `total` rows: checks the range and settles how many are meant. */
-mercer_status mrc_slice_settle(mrc_slice *slice, const mrc_input *input, int64_t total);
+/* The files that `name` means turn out to have `total` rows: checks the range and settles how many are meant. */
+mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const char *name, int64_t total);
 
 typedef struct mrc_reading {
-    const mrc_input *input;
+    const mrc_input *input; /* (count) the files, read one after the other */
+    int64_t count;
+    const char *name; /* of all of them, for messages */
     const mercer_dataset_options *options;
     mrc_format format;
     mrc_slice slice;

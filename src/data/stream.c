@@ -399,7 +399,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->samples = options->samples ? options->samples : data->rows;
     self->names_rows = !options->augment && self->samples == data->rows;
     self->x_dtype = mrc_preprocess_dtype(options->preprocess, data->dtype);
-    self->y_dtype = data->y.data ? data->y.dtype : MERCER_F32;
+    self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;
     mercer_status status = build(self, options);
     if (status != MERCER_OK) {

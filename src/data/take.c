@@ -22,7 +22,7 @@ static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
 static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, const int64_t *rows)
 {
     int64_t row;
-    mercer_dtype real = from->y.data ? from->y.dtype : MERCER_F32;
+    mercer_dtype real = mrc_dataset_has_values(from) ? from->y.dtype : MERCER_F32;
     if (!mrc_multiply(from->features, mrc_dtype_size(from->dtype), &row))
         return mrc_fail(to->context, MERCER_ERROR_SHAPE, "a sample of %lld features is too large",
                         (long long)from->features);

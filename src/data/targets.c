@@ -109,7 +109,7 @@ static mercer_status add(mrc_targets *self, const char *text, int64_t length, do
             self->too_many = true;
         } else if (*slot < 0) {
             mrc_target_class *entry = &self->found[self->count];
-            *entry = (mrc_target_class){.value = value, .text = -1, .place = place};
+            *entry = (mrc_target_class){.value = value, .text = -1, .path = self->path, .place = place};
             if (text) MRC_TRY(keep_text(self, text, length, &entry->text));
             *slot = (int32_t)self->count++;
         }
@@ -143,6 +143,7 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
                         self->path, place_text(self, place, where));
     if (self->text_place < 0) {
         self->text_place = place;
+        self->text_path = self->path;
         MRC_TRY(keep_text(self, text, length, &self->text_first));
     }
     self->whole = false;
@@ -277,7 +278,7 @@ static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wis
         if (entry->text < 0) print_number(printed, entry->value);
         const char *name = entry->text < 0 ? printed : self->texts + entry->text;
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "%s: %s: label '%s' is not one of the %lld known classes ('%s', ...)", self->path,
+                        "%s: %s: label '%s' is not one of the %lld known classes ('%s', ...)", entry->path,
                         place_text(self, entry->place, where), mrc_excerpt(excerpt, name, (int64_t)strlen(name)),
                         (long long)wish->label_count, wish->labels[0]);
     }
@@ -310,7 +311,7 @@ static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
     if (self->text_place >= 0) {
         const char *text = self->texts + self->text_first;
         return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: target '%s' is not a number, as regression needs",
-                        self->path, place_text(self, self->text_place, where),
+                        self->text_path, place_text(self, self->text_place, where),
                         mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
     }
     dataset->task = MERCER_TASK_REGRESSION;

@@ -23,15 +23,16 @@ typedef enum mrc_target_origin {
 } mrc_target_origin;
 
 typedef struct mrc_target_class {
-    double value;   /* if it is a number */
-    int64_t text;   /* place of its name in `texts`; -1 for a number */
-    int64_t place;  /* where it was seen first */
+    double value;     /* if it is a number */
+    int64_t text;     /* place of its name in `texts`; -1 for a number */
+    const char *path; /* of the file where it was seen first */
+    int64_t place;
     int32_t number; /* its final class number */
 } mrc_target_class;
 
 typedef struct mrc_targets {
     mercer_context *context;
-    const char *path; /* borrowed, for messages */
+    const char *path; /* borrowed, for messages; changed by the reader when it goes on with another file */
     mrc_target_origin origin;
     int64_t rows, room;
     double *values;          /* (room) meaningful while there are only numbers */
@@ -41,9 +42,10 @@ typedef struct mrc_targets {
     int32_t *slots; /* hash table of entries of `found`; -1 is empty */
     char *texts;
     int64_t texts_used, texts_room;
-    bool whole, too_many; /* all are whole numbers; there are more than MRC_MOST_CLASSES different ones */
-    int64_t text_place;   /* of the first name; -1: only numbers */
-    int64_t text_first;   /* that name's place in `texts` */
+    bool whole, too_many;  /* all are whole numbers; there are more than MRC_MOST_CLASSES different ones */
+    const char *text_path; /* where the first name is */
+    int64_t text_place;    /* of the first name; -1: only numbers */
+    int64_t text_first;    /* that name's place in `texts` */
 } mrc_targets;
 
 /* What the caller asked for. */

@@ -65,11 +65,13 @@ static inline void fuzz_array(const mrc_array *array, const mrc_input *input)
 {
     for (int i = 0; i < 4; i++) {
         mercer_matrix matrix;
+        mercer_dtype dtype;
         void *memory;
         int64_t first = i / 2, rows = array->shape[0] - 2 * first;
         if (rows < 1) continue;
         input->budget->used = 0;
-        mercer_status status = mrc_array_matrix(&matrix, &memory, array, input, first, rows, i % 2);
+        mercer_status status = mrc_array_dtype(array, input, first, rows, i % 2, &dtype);
+        if (status == MERCER_OK) status = mrc_array_matrix(&matrix, &memory, array, input, first, rows, dtype);
         if (status != MERCER_OK) {
             fuzz_refused(status);
             continue;

@@ -30,6 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       .task = tasks[choice >> 2 & 3],
                                       .header = choice & 0x10 ? MERCER_AUTO : MERCER_ON};
     mrc_reading reading = {.input = &input,
+                           .count = 1,
+                           .name = input.path,
                            .options = &options,
                            .format = choice & 0x20 ? MRC_FORMAT_CSV
                                      : alone       ? MRC_FORMAT_TEXT

@@ -19,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mrc_input input = fuzz_input(data + 1, size - 1, &budget);
     mercer_dataset_options options = {.task = tasks[choice & 3], .features = choice & 4 ? 5 : 0};
     mrc_reading reading = {.input = &input,
+                           .count = 1,
+                           .name = input.path,
                            .options = &options,
                            .format = MRC_FORMAT_LIBSVM,
                            .slice = {.first = choice & 8 ? 1 : 0, .rows = choice & 16 ? 1 : 0},

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The collectives over real ranks: started by mpirun, on any number of them. Sums must have the bits of the same sum over
- * the same shards in one process, and cost the bytes that the cost model says.
+ * the same shards in one process, and cost the bytes that the cost model says. So must projections that no training on a
+ * processor makes: those with kept inverses of blocks, which only devices keep.
  *
  * usage: collective MOST_SHARDS [LINK]. LINK: auto, host or nccl; the memory of sums then passes for a GPU's, and goes by the
  * link that is found (fake_link.c). The answer says which way was taken.
  */
+#include "algo/projector.h"
 #include "comm/comm.h"
 
 #include "core/matrix.h"
@@ -119,6 +121,13 @@ static void test_others(void)
     if (comm->rank == 0) snprintf(text, sizeof text, "rank 0's");
     check(mrc_comm_broadcast(comm, text, sizeof text) == MERCER_OK, "broadcast", 0, 0);
     check(strcmp(text, "rank 0's") == 0, "broadcast bytes", 0, 0);
+    for (int who = 0; who < comm->ranks; who++) {
+        double value = comm->rank == who ? 100.5 + who : -1e300;
+        int number = 7 * comm->rank;
+        check(mrc_comm_largest(comm, &value) == MERCER_OK && value == 100.5 + who, "largest", who, (int)value);
+        check(mrc_comm_spread(comm, who, &number, sizeof number) == MERCER_OK && number == 7 * who, "spread", who,
+              number);
+    }
     for (int who = 0; who <= comm->ranks; who++) {
         check(mrc_comm_any(comm, comm->rank == who, &any) == MERCER_OK, "any", who, 0);
         check(any == (who < comm->ranks), "any's answer", who, any);
@@ -142,6 +151,63 @@ static void test_others(void)
     }
     free(pieces);
     free(numbers);
+}
+
+enum { P = 61, D = 3, C = 2 };
+
+/* theta of one projection, this rank's rows, and the bytes that the projector holds. */
+static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
+{
+    static double z[P * D], h[P * C];
+    double origin[D] = {0};
+    mercer_kernel kernel;
+    mrc_centers centers;
+    mrc_projector *projector = NULL;
+    mrc_projection report;
+    int64_t first, rows;
+    for (int64_t i = 0; i < P * D; i++) z[i] = mrc_random_normal((mrc_stream){3, 1}, (uint64_t)i);
+    for (int64_t i = 0; i < P * C; i++) h[i] = mrc_random_normal((mrc_stream){3, 2}, (uint64_t)i);
+    mrc_comm_rows(with, P, with->rank, &first, &rows);
+    mercer_matrix own = mrc_view(z + first * D, rows, D, MERCER_F64), theta = mrc_view(NULL, rows, C, MERCER_F64),
+                  right = mrc_view(h + first * C, rows, C, MERCER_F64);
+    theta.data = calloc((size_t)(rows * C) + 1, sizeof(double));
+    mrc_projector_options options = {
+        .nystrom = 20, .eigenpairs = 5, .passes = 2, .block = 7, .gamma = 0.9, .store = true};
+    int64_t before = context->bytes_now;
+    mercer_status status = mercer_kernel_parse(context, &kernel, "laplace:bandwidth=2");
+    if (status == MERCER_OK)
+        status = mrc_centers_create(&centers, context->backend, with, &kernel, &own, P, origin, MERCER_F64);
+    check(status == MERCER_OK, "centers", with->ranks, 0);
+    status = mrc_projector_create(&projector, mrc_projector_find(kind), &centers, &options);
+    *held = context->bytes_now - before;
+    if (status == MERCER_OK) status = mrc_project(projector, &right, &theta, &report);
+    check(status == MERCER_OK, kind, with->ranks, 0);
+    check(report.residual < 0.9, "a residual", (int)(100 * report.residual), 0);
+    mrc_projector_free(projector);
+    mrc_centers_destroy(&centers);
+    return theta;
+}
+
+/* As in one process, and with less memory. */
+static void test_projection(const char *kind)
+{
+    mrc_comm *alone;
+    int64_t first, rows, held, held_alone;
+    check(mrc_comm_create_virtual(&alone, context, 8) == MERCER_OK, "virtual", 8, 0);
+    comm->shards = 8;
+    free(project(alone, kind, &held).data); /* workspaces that stay are made */
+    mercer_matrix all = project(alone, kind, &held_alone), theta = project(comm, kind, &held);
+    mrc_comm_rows(comm, P, comm->rank, &first, &rows);
+    check(rows == theta.rows && memcmp(theta.data, mrc_row(&all, first), (size_t)(rows * C) * sizeof(double)) == 0,
+          kind, (int)first, (int)rows);
+    /* What is the same on all ranks: a block, small matrices; of ep2 the sample's eigenvectors; of exact everything. */
+    double least = strcmp(kind, "ep2") == 0 ? 0.8 : 0.66;
+    if (comm->ranks > 1 && strcmp(kind, "exact") != 0)
+        check((double)held < least * (double)held_alone, "memory of a projector", (int)held, (int)held_alone);
+    comm->shards = 0;
+    mrc_comm_free(alone);
+    free(theta.data);
+    free(all.data);
 }
 
 int main(int count, char **arguments)
@@ -172,6 +238,8 @@ int main(int count, char **arguments)
             for (int i = 0; i < 5 && !comm->broken; i++) test_sum(shards, sizes[i], types[t]);
     if (!comm->broken) test_sum(64, 30000, MERCER_F32);
     if (!comm->broken) test_others();
+    static const char *const kinds[] = {"bgs", "pcg", "ep2", "exact"};
+    for (int i = 0; i < 4 && comm->ranks <= 8 && !pretender; i++) test_projection(kinds[i]);
     int failed = failures != 0;
     if (comm->broken) _Exit(1); /* MPI would wait at the end for ranks that are gone */
     mrc_comm_free(comm);

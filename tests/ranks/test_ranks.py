@@ -35,6 +35,8 @@ TRAININGS = {
     "cg": ["--rows", "400", "--centers", "60", "--solver", "cg", "--epochs", "3"],
     "ep4 bgs": ["--rows", "500", "--centers", "150", "--solver", "ep4", "--projector", "bgs", "--projector-block", "40", "--epochs", "2"],
     "ep4 pcg": ["--rows", "500", "--centers", "120", "--solver", "ep4", "--projector", "pcg", "--epochs", "2"],
+    "ep4 uneven": ["--rows", "501", "--centers", "120", "--solver", "ep4", "--projector", "bgs", "--projector-block", "40", "--batch", "37", "--period", "6", "--epochs", "2", "--cache", "off"],
+    "ep4 small": ["--rows", "203", "--centers", "60", "--solver", "ep4", "--projector", "pcg", "--batch", "5", "--period", "7", "--lambda", "0.1", "--epochs", "1"],
     "ep4 ep2": ["--rows", "400", "--centers", "100", "--solver", "ep4", "--projector", "ep2", "--epochs", "1", "--cache", "off"],
     "ep3 bgs": ["--rows", "400", "--centers", "100", "--solver", "ep3", "--projector", "bgs", "--epochs", "1", "--lambda", "0.1"],
     "ep3-exact": ["--rows", "400", "--centers", "80", "--solver", "ep3-exact", "--epochs", "1"],
@@ -53,7 +55,7 @@ TRAININGS = {
 # Without a factor of K(Z,Z): more than 2000 centers in shards, and a rough kernel. With 2400 its polynomial has degree 3.
 DEFLATED = ["--solver", "cg", "--kernel", "laplace:bandwidth=8", "--rows", "2500", "--centers", "2400"]
 # About a second on four ranks that share two cores, with checkpoints as often as they can be written.
-LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "200"]
+LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170", "--period", "5"]
 LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
 
 
@@ -129,6 +131,23 @@ class SameBytes(Ranks):
                 wanted = self.alone(*DIGITS, *TRAININGS[name])
                 for flags in (SHARED_MEMORY, TCP):
                     self.same(name, 4, wanted, flags)
+
+    def test_data_in_several_files(self):
+        self.good("synth", "digits", "--rows", "300", "-o", "x.npy", "--y-output", "y.npy", "-q")
+        for number, (first, rows) in enumerate(((0, 110), (110, 40), (150, 150))):
+            part = ["--x", "x.npy", "--y", "y.npy", "--first", str(first), "--rows", str(rows)]
+            self.good("convert", *part, "-o", "part-%d.npy" % (number + 9), "--y-output", "labels-%d.npy" % (number + 9), "-q")
+        training = [*COMMON, "--centers", "60", "--solver", "ep4", "--epochs", "2"]
+        wanted = self.alone("--x", "x.npy", "--y", "y.npy", *training)
+        self.job(2, "train", "--x", "part-*.npy", "--y", "labels-*.npy", *training, "-o", "m.safetensors")
+        self.assertEqual(self.read("m.safetensors"), wanted)
+
+    def test_temporary_centers(self):
+        """Batches that shards do not divide, short last ones, and batches of fewer rows than there are shards."""
+        for name in ("ep4 uneven", "ep4 small"):
+            wanted = self.alone(*DIGITS, *TRAININGS[name])
+            for ranks in (1, 2, 3, 4, 8):
+                self.same(name, ranks, wanted)
 
     def test_conjugate_gradients(self):
         out = self.good("train", *DIGITS, *DEFLATED, "--epochs", "4", "--shards", "8", "-o", "alone.safetensors", "--json")

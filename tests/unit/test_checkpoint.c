@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static char path[64];
+static int shards = 0; /* of the trainings; 0: as without ranks */
 
 static int open_folder(void **state)
 {
@@ -46,6 +47,7 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     mercer_model *model;
     mercer_source source;
     mercer_trainer *trainer;
+    mercer_comm *comm = NULL;
     run_result out = {.report = {.struct_size = sizeof out.report}};
     options.progress = count_calls, options.progress_user = &watch;
     options.progress_seconds = 1e-9; /* at every step */
@@ -56,7 +58,8 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     else
         assert_succeeds(with, mercer_model_create(&model, with, &self->kernel, &self->z, self->y.cols, self->x.dtype));
     assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
-    assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
+    if (shards > 0) assert_succeeds(with, mercer_comm_create_virtual(&comm, with, shards));
+    assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, &options));
     if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
     assert_succeeds(with, mercer_trainer_fit(trainer, &out.report, &source));
     mercer_matrix weights = mercer_model_weights(model);
@@ -64,6 +67,7 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     out.stopped = out.report.stopped;
     out.calls = watch.calls;
     mercer_trainer_free(trainer);
+    mercer_comm_free(comm);
     mercer_source_release(&source);
     mercer_model_free(model);
     mercer_context_free(with);
@@ -120,6 +124,25 @@ static void test_iterative_solvers(void **state)
             check_solver(&self, options, 2, solvers[i]);
             task_close(&self);
         }
+}
+
+/* Temporary centers of several shards, in the middle of a period: batches that divide, do not, and are fewer than shards. */
+static void test_shards(void **state)
+{
+    (void)state;
+    static const int64_t batches[] = {40, 37, 3};
+    for (int i = 0; i < 6; i++) {
+        task self =
+            task_open(context, "laplace:bandwidth=3", (sizes){.n = 110, .p = 30, .d = 4, .c = 2}, 1, MERCER_F32);
+        mercer_train_options options = options_for("ep4");
+        options.epochs = 2, options.nystrom = 50, options.eigenpairs = 8, options.projector_block = 12;
+        options.batch = batches[i % 3], options.period = i % 3 == 2 ? 11 : 3;
+        options.lambda = i % 2 ? 0.1 : 0, options.projector = i % 2 ? "pcg" : "bgs";
+        shards = i < 3 ? 8 : 5;
+        check_solver(&self, options, i % 3 == 2 ? 9 : 2, "ep4 with shards");
+        shards = 0;
+        task_close(&self);
+    }
 }
 
 static void test_centers_are_samples(void **state)
@@ -282,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_iterative_solvers),
+        cmocka_unit_test(test_shards),
         cmocka_unit_test(test_centers_are_samples),
         cmocka_unit_test(test_projectors_and_caches),
         cmocka_unit_test(test_judges),

@@ -5,6 +5,7 @@
  */
 #include "support/backends.h"
 #include "support/data.h"
+#include "support/folder.h"
 
 #include "api/device_source.h"
 #include "core/random.h"
@@ -143,6 +144,59 @@ static void test_stored(void **state)
     for_each_backend(store_on);
 }
 
+/* Rows of several files come together on the device. */
+static void gather(mercer_context *context)
+{
+    static const int64_t rows[] = {100, 1, 232};
+    mercer_matrix x = data_matrix(333, 19, 0, MERCER_F32), y = data_matrix(333, 2, 0, MERCER_F64);
+    data_fill_normal(&x, (mrc_stream){1, 1}, 0, 1);
+    data_fill_normal(&y, (mrc_stream){1, 2}, 0, 1);
+    folder_open();
+    for (int64_t i = 0, first = 0; i < 3; first += rows[i++]) {
+        char name[32];
+        mercer_matrix some = mrc_rows(&x, first, rows[i]), values = mrc_rows(&y, first, rows[i]);
+        snprintf(name, sizeof name, "x-%lld.npy", (long long)i);
+        assert_succeeds(context, mercer_matrix_write_npy(context, &some, in_folder(name)));
+        name[0] = 'y';
+        assert_succeeds(context, mercer_matrix_write_npy(context, &values, in_folder(name)));
+    }
+    mercer_dataset *data;
+    mercer_source host, there;
+    mercer_dataset_options options = {
+        .struct_size = sizeof options, .x = in_folder("x-*.npy"), .y = in_folder("y-*.npy")};
+    mercer_stream_options order = {.struct_size = sizeof order, .seed = 4};
+    assert_succeeds(context, mercer_dataset_open(&data, context, &options));
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
+    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4));
+    assert_non_null(there.next);
+    compare(context, &host, &there, 0);
+    mercer_source_release(&there);
+    mercer_source_release(&host);
+    mercer_dataset_free(data);
+    mercer_matrix last = mrc_rows(&x, 101, 232);
+    mrc_store(&last, 7, 2, (double)NAN);
+    assert_succeeds(context, mercer_matrix_write_npy(context, &last, in_folder("x-2.npy")));
+    assert_succeeds(context, mercer_dataset_open(&data, context, &options));
+    assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
+    assert_fails(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4), MERCER_ERROR_DATA,
+                 "X, rows from 101 on: element at row 7, column 2");
+    mercer_source_release(&host);
+    mercer_dataset_free(data);
+    folder_close();
+    free(x.data), free(y.data);
+}
+
+static void gather_on(mrc_backend *backend)
+{
+    with_backend(backend, gather);
+}
+
+static void test_several_files(void **state)
+{
+    (void)state;
+    for_each_backend(gather_on);
+}
+
 /* Samples that are changed on the way, of other kinds, of somebody else's source: left to the host. */
 static void test_others(void **state)
 {
@@ -185,6 +239,6 @@ static void test_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_teacher), cmocka_unit_test(test_stored),
-                                       cmocka_unit_test(test_others)};
+                                       cmocka_unit_test(test_several_files), cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

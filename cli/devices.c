@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What --device names: one device, or a list of them, which one rank each computes on.
+ *
+ *   cpu  reference  auto    as contexts know them
+ *   cuda                    the first GPU; for a process that a launcher started, the one of its local rank
+ *   cuda:N                  that one
+ *   cuda:all                all there are, one rank each
+ *   A,B,...                 one rank each; the same one may be there several times
+ */
+#include "options.h"
+#include "ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What launchers tell a process about its place among those of its machine; -1: nothing. */
+static int local_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = getenv(names[i]);
+        if (text != NULL && *text != '\0' && strspn(text, "0123456789") == strlen(text)) return atoi(text);
+    }
+    return -1;
+}
+
+static int is_numbered(const char *name)
+{
+    return strncmp(name, "cuda:", 5) == 0 && name[5] != '\0' && strspn(name + 5, "0123456789") == strlen(name + 5);
+}
+
+static void add_device(cli_devices *devices, char *name)
+{
+    char **more = cli_allocate(devices->count + 1, sizeof *more);
+    for (int i = 0; i < devices->count; i++) more[i] = devices->names[i];
+    more[devices->count++] = name;
+    free(devices->names);
+    devices->names = more;
+}
+
+/* One word of the list. */
+static int read_device(const char *name, int launched, cli_devices *devices)
+{
+    int graphics = strncmp(name, "cuda", 4) == 0, count = graphics ? mercer_device_count("cuda") : 0;
+    if (strcmp(name, "cuda:all") == 0) {
+        if (count == 0) return cli_error(CLI_FAILURE, "--device: cuda:all: there is no GPU here, or not in this build");
+        for (int i = 0; i < count; i++) add_device(devices, cli_format("cuda:%d", i));
+        return CLI_OK;
+    }
+    if (!is_numbered(name) && !cli_has_word("cpu|cuda|auto|reference", name))
+        return cli_error(CLI_USAGE, "--device: '%s' is none of cpu, cuda, cuda:N, cuda:all, auto, reference", name);
+    int free_choice = strcmp(name, "cuda") == 0 || strcmp(name, "auto") == 0;
+    if (strcmp(name, "auto") == 0) count = mercer_device_count("cuda");
+    if (free_choice && launched && local_rank() >= 0 && count > 0)
+        add_device(devices, cli_format("cuda:%d", local_rank() % count));
+    else
+        add_device(devices, cli_copy(name));
+    return CLI_OK;
+}
+
+/* Ranks on different kinds of machines would round differently. */
+static int check_list(const cli_devices *devices)
+{
+    for (int i = 0; i < devices->count; i++) {
+        size_t kind = strcspn(devices->names[0], ":");
+        if (strcmp(devices->names[i], "auto") == 0)
+            return cli_error(CLI_USAGE, "--device: auto is one device: it cannot be one of several");
+        if (strcspn(devices->names[i], ":") != kind || strncmp(devices->names[i], devices->names[0], kind) != 0)
+            return cli_error(CLI_USAGE, "--device: %s and %s: the devices of a list must be of one kind",
+                             devices->names[0], devices->names[i]);
+    }
+    return CLI_OK;
+}
+
+int cli_devices_read(const cli_values *v, cli_devices *out)
+{
+    char *text = cli_copy(cli_text(v, "device")), *at = text;
+    /* --comm self: processes that were started together, each on its own, still share the machine's GPUs. */
+    int launched = mercer_comm_launched(NULL) > 0, code = CLI_OK;
+    *out = (cli_devices){.list = strchr(text, ',') != NULL || strcmp(text, "cuda:all") == 0};
+    while (at != NULL && code == CLI_OK) {
+        char *comma = strchr(at, ',');
+        if (comma != NULL) *comma = '\0';
+        code = read_device(at, launched && !out->list, out);
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    if (code == CLI_OK && out->list) code = check_list(out);
+    if (code != CLI_OK) cli_devices_free(out);
+    free(text);
+    return code;
+}
+
+int cli_names_gpu(const cli_values *v)
+{
+    const char *device = cli_text(v, "device");
+    return strncmp(device, "cuda", 4) == 0 || (strcmp(device, "auto") == 0 && mercer_device_count("cuda") > 0);
+}
+
+void cli_devices_free(cli_devices *devices)
+{
+    for (int i = 0; i < devices->count; i++) free(devices->names[i]);
+    free(devices->names);
+    *devices = (cli_devices){0};
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that are threads of this process, one for each device of a list. Rank 0 is the main thread; every other one runs the
+ * same command with options of its own, and closes by itself. The main thread closes last, and joins them.
+ */
+#include "data.h"
+#include "options.h"
+#include "ranks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct worker {
+    cli_seat seat;
+    cli_values *v;
+    pthread_t thread;
+    int started;
+} worker;
+
+static struct {
+    worker *workers; /* (ranks) number 0 is the main thread */
+    int ranks;
+} local; /* of the main thread alone */
+
+/* ---- Making -------------------------------------------------------------------------------------------------------- */
+
+/* Threads of a rank: as asked for, or a share of the processors. */
+static int threads_each(const cli_values *v, int ranks)
+{
+    mercer_context_info info = {.struct_size = sizeof info};
+    mercer_context *context = NULL;
+    if (cli_integer(v, "threads") > 0) return (int)cli_integer(v, "threads");
+    if (mercer_context_create(&context, NULL) == MERCER_OK) mercer_context_query(context, &info);
+    mercer_context_free(context);
+    return info.threads > ranks ? info.threads / ranks : 1;
+}
+
+static int make_contexts(const cli_values *v, const cli_devices *devices, mercer_context **contexts)
+{
+    int threads = threads_each(v, devices->count), code = CLI_OK;
+    for (int r = 0; r < devices->count && code == CLI_OK; r++)
+        code = cli_make_context(v, devices->names[r], threads, &contexts[r]);
+    return code;
+}
+
+int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer_comm_options *options)
+{
+    int ranks = devices->count;
+    mercer_context **contexts = cli_allocate(ranks, sizeof *contexts);
+    mercer_comm **comms = cli_allocate(ranks, sizeof *comms);
+    int code = make_contexts(v, devices, contexts);
+    mercer_status status = code == CLI_OK ? mercer_comm_create_local(comms, contexts, ranks, options) : MERCER_OK;
+    if (status != MERCER_OK) code = cli_fail(contexts[0], status);
+    if (code == CLI_OK) {
+        local.workers = cli_allocate(ranks, sizeof *local.workers);
+        local.ranks = ranks;
+    }
+    for (int r = 0; r < ranks; r++) {
+        if (code == CLI_OK)
+            local.workers[r].seat = (cli_seat){.comm = comms[r],
+                                               .context = contexts[r],
+                                               .rank = r,
+                                               .ranks = ranks,
+                                               .local = 1,
+                                               .memory = cli_has(v, "memory") ? cli_memory(v) : 0,
+                                               .deadline = options->deadline > 0 ? options->deadline : 60};
+        else
+            mercer_context_free(contexts[r]);
+    }
+    if (code == CLI_OK) *cli_seat_here() = local.workers[0].seat;
+    free(comms);
+    free(contexts);
+    return code;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------------- */
+
+static void *serve(void *argument)
+{
+    worker *self = argument;
+    *cli_seat_here() = self->seat;
+    int code = cli_values_command(self->v)->run(self->v);
+    cli_ranks_close(code); /* the main thread knows the exit code too: it was told when this rank left */
+    return NULL;
+}
+
+/* Signals are for the main thread; the others learn of them as of anything that concerns all ranks. */
+static int start(worker *self)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return EAGAIN;
+    int error = pthread_create(&self->thread, NULL, serve, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    self->started = error == 0;
+    return error;
+}
+
+int cli_local_start(const cli_values *v)
+{
+    int error = 0;
+    if (local.ranks > 1) json_object_seed(0); /* once, before several threads make objects */
+    for (int r = 1; r < local.ranks && error == 0; r++) {
+        worker *self = &local.workers[r];
+        self->v = cli_values_copy(v);
+        int code = cli_values_set(self->v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND,
+                                  "--quiet");
+        if (code != CLI_OK) return code;
+        error = start(self);
+        if (error != 0) return cli_error(CLI_FAILURE, "no thread can be started for rank %d: %s", r, strerror(error));
+    }
+    return CLI_OK;
+}
+
+/* ---- The end ------------------------------------------------------------------------------------------------------- */
+
+/* Returns 0 if the thread has not ended in time. */
+static int join(worker *self, const struct timespec *limit)
+{
+    if (self->started && pthread_timedjoin_np(self->thread, NULL, limit) != 0) return 0;
+    if (!self->started && self->seat.comm != NULL) {
+        mercer_comm_free(self->seat.comm);
+        mercer_context_free(self->seat.context);
+    }
+    cli_values_free(self->v);
+    return 1;
+}
+
+void cli_local_join(int code)
+{
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += 1 + (local.ranks > 0 ? (time_t)local.workers[0].seat.deadline : 0);
+    for (int r = 1; r < local.ranks; r++) {
+        if (join(&local.workers[r], &limit)) continue;
+        fflush(NULL); /* it has not looked up for so long that it may never do so */
+        _Exit(code != CLI_OK ? code : CLI_RANKS);
+    }
+    free(local.workers);
+    local.workers = NULL;
+    local.ranks = 0;
+}

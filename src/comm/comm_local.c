@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that are threads of one process.
+ *
+ * An exchange: every rank shows what it sends and waits until all have; copies what it receives out of the senders' memory;
+ * and waits until all have done that, so that nobody changes or frees what another one still reads. Only the first wait
+ * has a deadline: who has shown something and gave up is never read from, because the round is then over for all.
+ */
+#include "comm/comm.h"
+
+#include "core/meeting.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct local_comm {
+    mrc_comm base;
+    mrc_meeting *meeting;
+    struct local_comm **all; /* (ranks) those that meet; during an exchange all of them are there */
+    const mrc_piece *sent;   /* (ranks) what this rank sends in the exchange under way */
+    unsigned char *missing;  /* (ranks) scratch */
+} local_comm;
+
+static void fill_outcome(mrc_met met, const mrc_last_words *words, double deadline, mrc_outcome *outcome)
+{
+    switch (met) {
+        case MRC_MET: outcome->kind = MRC_OUTCOME_DONE; break;
+        case MRC_MET_SILENT: outcome->kind = MRC_OUTCOME_SILENT; break;
+        case MRC_MET_LEFT:
+            outcome->kind = MRC_OUTCOME_LEFT;
+            outcome->rank = words->party;
+            outcome->code = words->code;
+            snprintf(outcome->text, sizeof outcome->text, "%.*s", (int)sizeof outcome->text - 1, words->text);
+            break;
+        case MRC_MET_LATE:
+            outcome->kind = MRC_OUTCOME_FAILED;
+            snprintf(outcome->text, sizeof outcome->text,
+                     "the other ranks gave this one up after %.3g s without a word, the deadline", deadline);
+            break;
+    }
+}
+
+/* Copies what the others have for this rank. The sizes of both sides agree unless the ranks' calls differ. */
+static void take(const local_comm *self, const mrc_piece *receive, mrc_outcome *outcome)
+{
+    for (int r = 0; r < self->base.ranks; r++) {
+        if (r == self->base.rank) continue;
+        const mrc_piece *from = &self->all[r]->sent[self->base.rank];
+        if (from->bytes == receive[r].bytes) {
+            if (from->bytes > 0) memcpy(receive[r].data, from->data, (size_t)from->bytes);
+            continue;
+        }
+        outcome->kind = MRC_OUTCOME_FAILED;
+        snprintf(outcome->text, sizeof outcome->text,
+                 "rank %d sends %lld bytes, rank %d expects %lld: their calls differ", r, (long long)from->bytes,
+                 self->base.rank, (long long)receive[r].bytes);
+    }
+}
+
+static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
+{
+    local_comm *self = (local_comm *)comm;
+    mrc_outcome outcome = {.missing = self->missing};
+    mrc_last_words words;
+    self->sent = send;
+    mrc_met met = mrc_meeting_wait(self->meeting, comm->rank, comm->deadline, self->missing, &words);
+    fill_outcome(met, &words, comm->deadline, &outcome);
+    if (met == MRC_MET) {
+        take(self, receive, &outcome);
+        mrc_meeting_wait(self->meeting, comm->rank, 0, self->missing, &words); /* all are there, and only copy */
+    }
+    return mrc_comm_judge(comm, "threads", NULL, &outcome);
+}
+
+static mercer_status listen_to(mrc_comm *comm, bool alive)
+{
+    (void)alive; /* a thread that waits elsewhere is not given up before it is asked to come */
+    local_comm *self = (local_comm *)comm;
+    mrc_outcome outcome = {.missing = self->missing};
+    mrc_last_words words;
+    if (mrc_meeting_has_left(self->meeting, &words)) fill_outcome(MRC_MET_LEFT, &words, comm->deadline, &outcome);
+    return mrc_comm_judge(comm, "threads", NULL, &outcome);
+}
+
+/* The others are told when they next come, whatever becomes of this thread: nothing to wait for. */
+static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
+{
+    mrc_last_words words = {.party = comm->rank, .code = code};
+    snprintf(words.text, sizeof words.text, "%.*s", (int)sizeof words.text - 1, text);
+    mrc_meeting_leave(((local_comm *)comm)->meeting, &words);
+    *first_left = false;
+}
+
+static void destroy(mrc_comm *comm)
+{
+    local_comm *self = (local_comm *)comm;
+    bool first_left;
+    if (self->meeting && !comm->left) leave(comm, 0, "it has closed its communicator", &first_left);
+    if (self->meeting) mrc_meeting_release(self->meeting);
+    mrc_free(comm->context, comm->pieces);
+    mrc_free(comm->context, self->missing);
+    mrc_free(comm->context, self->all);
+}
+
+/* ---- Making --------------------------------------------------------------------------------------------------- */
+
+static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks)
+{
+    static const mrc_comm_ops ops = {
+        .name = "local", .exchange = exchange, .listen = listen_to, .leave = leave, .destroy = destroy};
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(local_comm), "the communicator"));
+    local_comm *self = memory;
+    self->base = (mrc_comm){.ops = &ops, .context = context, .rank = rank, .ranks = ranks};
+    mercer_status status = mrc_alloc_zero(context, &memory, 2 * (int64_t)ranks, sizeof(mrc_piece), "the ranks' pieces");
+    self->base.pieces = memory;
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, 1, "the list of missing ranks");
+    if (status == MERCER_OK) self->missing = memory;
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, sizeof self, "the list of ranks");
+    if (status == MERCER_OK) self->all = memory;
+    if (status == MERCER_OK)
+        *out = &self->base;
+    else
+        mrc_comm_free(&self->base);
+    return status;
+}
+
+/* They meet from now on; or, without a meeting, none of them is left. */
+static void join(mrc_comm **all, int ranks, mrc_meeting *meeting)
+{
+    for (int r = 0; r < ranks; r++) {
+        local_comm *self = (local_comm *)all[r];
+        if (meeting) {
+            self->meeting = meeting;
+            memcpy(self->all, all, (size_t)ranks * sizeof *all); /* base is the first member */
+        } else {
+            mrc_comm_free(all[r]);
+            all[r] = NULL;
+        }
+    }
+}
+
+mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
+                                    double deadline)
+{
+    mercer_status status = MERCER_OK;
+    for (int r = 0; r < ranks; r++) out[r] = NULL;
+    for (int r = 0; r < ranks && status == MERCER_OK; r++) {
+        status = create_one(&out[r], contexts[r], r, ranks);
+        if (status != MERCER_OK && r > 0) mrc_fail(contexts[0], status, "rank %d: %s", r, mrc_error_text(contexts[r]));
+        if (status != MERCER_OK) break;
+        out[r]->shards = shards;
+        out[r]->deadline = deadline;
+    }
+    mrc_meeting *meeting = status == MERCER_OK ? mrc_meeting_create(ranks) : NULL;
+    if (status == MERCER_OK && !meeting)
+        status = mrc_fail(contexts[0], MERCER_ERROR_MEMORY, "out of memory for the ranks' meeting");
+    join(out, ranks, meeting);
+    return status;
+}

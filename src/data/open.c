@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening a dataset: files recognised by what they hold, samples mapped or read, then their targets. */
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/opening.h"
+
+/* ---- Samples ------------------------------------------------------------------------------------------------- */
+
+/* Three or four dimensions are images, by the custom of who writes such files. */
+static void set_image(mercer_dataset *dataset, const mrc_array *array)
+{
+    if (array->dims != 3 && array->dims != 4) return;
+    dataset->height = array->shape[1];
+    dataset->width = array->shape[2];
+    dataset->channels = array->dims == 4 ? array->shape[3] : 1;
+}
+
+static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
+{
+    mercer_dataset *dataset = self->dataset;
+    int64_t total;
+    MRC_TRY(mrc_files_parse(files, self->options->raw, &total));
+    MRC_TRY(mrc_slice_settle(&self->slice, self->context, files->name, total));
+    MRC_TRY(mrc_files_parts(files, &self->slice, false, &dataset->x_parts));
+    set_image(dataset, files->arrays);
+    mrc_parts_settle(self->context, &dataset->x_parts, &dataset->x, &dataset->x_map, &dataset->x_memory);
+    return MERCER_OK;
+}
+
+static mercer_status open_text(mrc_opening *self, const mrc_files *files)
+{
+    mrc_reading reading = {.input = files->inputs,
+                           .count = files->names.count,
+                           .name = files->name,
+                           .options = self->options,
+                           .format = files->format,
+                           .slice = self->slice,
+                           .want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELLED};
+    mercer_status status = files->format == MRC_FORMAT_LIBSVM ? mrc_libsvm_samples(&reading, self->dataset)
+                                                              : mrc_csv_samples(&reading, self->dataset);
+    self->slice = reading.slice;
+    mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
+    if (status == MERCER_OK && reading.have_targets)
+        status = mrc_targets_settle(&reading.targets, &wish, self->dataset);
+    if (reading.have_targets) mrc_targets_close(&reading.targets);
+    return status;
+}
+
+static mercer_status open_samples(mrc_opening *self)
+{
+    mrc_files files;
+    MRC_TRY(mrc_files_open(&files, self, self->options->x, self->options->format, false));
+    bool text = files.format == MRC_FORMAT_CSV || files.format == MRC_FORMAT_TSV || files.format == MRC_FORMAT_LIBSVM;
+    self->dataset->format = mrc_format_name(files.format);
+    mercer_status status = text ? open_text(self, &files) : open_arrays(self, &files);
+    mrc_files_close(&files);
+    return status;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------------- */
+
+static mercer_status open_both(mrc_opening *self)
+{
+    mercer_dataset *dataset = self->dataset;
+    mercer_task task = self->options->task;
+    MRC_TRY(open_samples(self));
+    dataset->rows = dataset->x.rows;
+    dataset->features = dataset->x.cols;
+    dataset->dtype = dataset->x.dtype;
+    if (self->options->y && task != MERCER_TASK_UNLABELLED) MRC_TRY(mrc_open_targets(self));
+    if (dataset->task == MERCER_TASK_AUTO) {
+        if (task == MERCER_TASK_CLASSIFICATION || task == MERCER_TASK_REGRESSION)
+            return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "%s: holds no targets; give the file of targets (y)",
+                            self->options->x);
+        dataset->task = MERCER_TASK_UNLABELLED;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
+    mrc_opening self = {.context = context,
+                        .options = options,
+                        .dataset = memory,
+                        .budget = {.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2},
+                        .slice = {.first = options->first, .rows = options->rows}};
+    self.dataset->context = context;
+    mercer_status status = open_both(&self);
+    if (status == MERCER_OK)
+        *out = self.dataset;
+    else
+        mrc_dataset_free(self.dataset);
+    return status;
+}

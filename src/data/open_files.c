@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of a dataset: one, or several whose rows stand below each other. */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/opening.h"
+
+mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const char *name, int64_t total)
+{
+    int64_t end;
+    slice->total = total;
+    if (total == 0) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: holds no samples", name);
+    if (slice->rows == 0) slice->rows = total - slice->first;
+    if (slice->rows > 0 && mrc_add(slice->first, slice->rows, &end) && end <= total) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: rows from %lld on were asked for (%lld of them), it has %lld",
+                    name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------------- */
+
+static mercer_status open_inputs(mrc_files *self, mrc_opening *opening)
+{
+    void *memory;
+    int64_t count = self->names.count;
+    MRC_TRY(mrc_alloc_zero(opening->context, &memory, count, sizeof(mrc_input), "files of a dataset"));
+    self->inputs = memory;
+    for (int64_t i = 0; i < count; i++) self->inputs[i].context = opening->context;
+    for (int64_t i = 0; i < count; i++)
+        MRC_TRY(mrc_input_open(&self->inputs[i], opening->context, self->names.list[i], &opening->budget, count > 1));
+    return MERCER_OK;
+}
+
+mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *name, const char *format, bool targets)
+{
+    *out = (mrc_files){.context = opening->context, .name = name};
+    MRC_TRY(mrc_names_find(&out->names, opening->context, name));
+    mercer_status status = open_inputs(out, opening);
+    if (status == MERCER_OK)
+        status = mrc_find_common_format(&out->format, out->inputs, out->names.count, format, targets);
+    if (status == MERCER_OK && out->names.count > 1)
+        mrc_log(opening->context, MERCER_LOG_INFO, "%s: %lld files, from %s to %s", name, (long long)out->names.count,
+                out->names.list[0], out->names.list[out->names.count - 1]);
+    if (status != MERCER_OK) mrc_files_close(out);
+    return status;
+}
+
+void mrc_files_close(mrc_files *self)
+{
+    for (int64_t i = 0; self->inputs && i < self->names.count; i++) mrc_input_close(&self->inputs[i]);
+    mrc_free(self->context, self->inputs);
+    mrc_free(self->context, self->arrays);
+    mrc_names_free(self->context, &self->names);
+    *self = (mrc_files){0};
+}
+
+/* ---- Arrays -------------------------------------------------------------------------------------------------- */
+
+static mercer_status parse(mrc_array *array, const mrc_input *input, mrc_format format, const char *raw)
+{
+    if (format == MRC_FORMAT_NPY) return mrc_npy_parse(array, input);
+    return format == MRC_FORMAT_IDX ? mrc_idx_parse(array, input) : mrc_raw_parse(array, input, raw);
+}
+
+mercer_status mrc_files_parse(mrc_files *self, const char *raw, int64_t *total)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, self->names.count, sizeof(mrc_array), "files of a dataset"));
+    self->arrays = memory;
+    *total = 0;
+    for (int64_t i = 0; i < self->names.count; i++) {
+        MRC_TRY(parse(&self->arrays[i], &self->inputs[i], self->format, raw));
+        MRC_TRY(mrc_array_check_like(&self->arrays[i], &self->inputs[i], self->arrays, self->inputs));
+        if (!mrc_add(*total, self->arrays[i].shape[0], total))
+            return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: more rows than can be counted", self->name);
+    }
+    return MERCER_OK;
+}
+
+void mrc_files_overlap(const mrc_files *self, const mrc_slice *slice, int64_t i, int64_t before, int64_t *first,
+                       int64_t *rows)
+{
+    int64_t from = mrc_max(slice->first, before);
+    int64_t end = mrc_min(slice->first + slice->rows, before + self->arrays[i].shape[0]);
+    *first = from - before;
+    *rows = mrc_max(0, end - from);
+}
+
+/* One type for all rows: whole numbers that need f64 in one file have it in all. */
+static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice, bool real, mercer_dtype *out,
+                                  int64_t *parts)
+{
+    *parts = 0;
+    for (int64_t i = 0, before = 0; i < self->names.count; before += self->arrays[i++].shape[0]) {
+        int64_t first, rows;
+        mercer_dtype dtype = MERCER_F32;
+        mrc_files_overlap(self, slice, i, before, &first, &rows);
+        if (rows == 0) continue;
+        MRC_TRY(mrc_array_dtype(&self->arrays[i], &self->inputs[i], first, rows, real, &dtype));
+        if (*parts == 0 || dtype == MERCER_F64) *out = dtype;
+        ++*parts;
+    }
+    return MERCER_OK;
+}
+
+/* The part owns what its rows lie in. */
+static mercer_status make_part(mrc_part *out, const mrc_array *array, mrc_input *input, int64_t first, int64_t rows,
+                               mercer_dtype dtype)
+{
+    MRC_TRY(mrc_array_matrix(&out->rows, &out->memory, array, input, first, rows, dtype));
+    if (out->memory) return MERCER_OK;
+    out->map = input->map;
+    out->memory = input->memory;
+    input->map = (mrc_mapping){0};
+    input->memory = NULL;
+    return MERCER_OK;
+}
+
+mercer_status mrc_files_parts(mrc_files *self, const mrc_slice *slice, bool real, mrc_parts *parts)
+{
+    mercer_dtype dtype = MERCER_F32;
+    int64_t count, made = 0;
+    void *memory;
+    MRC_TRY(common_dtype(self, slice, real, &dtype, &count));
+    MRC_TRY(mrc_alloc_zero(self->context, &memory, count, sizeof(mrc_part), "parts of a dataset"));
+    *parts = (mrc_parts){memory, count};
+    for (int64_t i = 0, before = 0; i < self->names.count; before += self->arrays[i++].shape[0]) {
+        int64_t first, rows;
+        mrc_files_overlap(self, slice, i, before, &first, &rows);
+        if (rows == 0) continue;
+        parts->list[made].first = before + first - slice->first;
+        MRC_TRY(make_part(&parts->list[made++], &self->arrays[i], &self->inputs[i], first, rows, dtype));
+    }
+    return MERCER_OK;
+}
+
+void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map, void **memory)
+{
+    const mrc_part *last = &parts->list[parts->count - 1];
+    *matrix = mrc_view(NULL, last->first + last->rows.rows, last->rows.cols, last->rows.dtype);
+    if (parts->count > 1) return;
+    *matrix = last->rows;
+    *map = last->map;
+    *memory = last->memory;
+    parts->count = 0; /* what it lay in has a new owner */
+    mrc_parts_free(context, parts);
+}

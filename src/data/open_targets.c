@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Targets in files of their own: classes are collected, values used as they are stored where that is possible. */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/opening.h"
+
+#include <string.h>
+
+static mercer_status check_rows(const mrc_opening *self, int64_t rows)
+{
+    if (rows == self->slice.total) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s has %lld targets, %s has %lld samples; they must agree",
+                    self->options->y, (long long)rows, self->options->x, (long long)self->slice.total);
+}
+
+/* ---- Classes ------------------------------------------------------------------------------------------------- */
+
+static mercer_status collect_element(mrc_targets *targets, const mrc_array *array, int64_t i)
+{
+    char text[MRC_LABEL_CHARS];
+    if (!mrc_element_is_text(array->element)) return mrc_targets_number(targets, mrc_array_number(array, i), i);
+    if (mrc_array_text(array, i, text, sizeof text)) return mrc_targets_text(targets, text, (int64_t)strlen(text), i);
+    return mrc_fail(targets->context, MERCER_ERROR_DATA, "%s: element %lld (from 0) is not a text of at most %d bytes",
+                    targets->path, (long long)i, MRC_LABEL_CHARS - 1);
+}
+
+static mercer_status collect_files(mrc_targets *targets, const mrc_files *files, const mrc_slice *slice)
+{
+    for (int64_t k = 0, before = 0; k < files->names.count; before += files->arrays[k++].shape[0]) {
+        int64_t first, rows;
+        mrc_files_overlap(files, slice, k, before, &first, &rows);
+        targets->path = files->names.list[k];
+        for (int64_t i = first; i < first + rows; i++) MRC_TRY(collect_element(targets, &files->arrays[k], i));
+    }
+    targets->path = files->name;
+    return MERCER_OK;
+}
+
+/* One target a sample, which may be a class. */
+static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
+{
+    mrc_element element = files->arrays[0].element;
+    bool discrete = mrc_element_is_integer(element) || mrc_element_is_text(element);
+    mrc_target_origin origin = discrete ? MRC_TARGETS_INTEGER : MRC_TARGETS_REAL;
+    mrc_targets targets;
+    MRC_TRY(mrc_budget_take(self->context, &self->budget, files->name, self->slice.rows * MRC_TARGET_BYTES));
+    MRC_TRY(mrc_targets_open(&targets, self->context, files->name, origin, self->slice.rows));
+    mercer_status status = collect_files(&targets, files, &self->slice);
+    mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
+    if (status == MERCER_OK) status = mrc_targets_settle(&targets, &wish, self->dataset);
+    mrc_targets_close(&targets);
+    return status;
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------------- */
+
+/* The file that row `row` of the slice lies in, for a message. */
+static const char *name_of_row(const mrc_files *files, int64_t row)
+{
+    int64_t k = 0;
+    while (k < files->names.count - 1 && row >= files->arrays[k].shape[0]) row -= files->arrays[k++].shape[0];
+    return files->names.list[k];
+}
+
+static mercer_status take_values(mrc_opening *self, mrc_files *files)
+{
+    mercer_dataset *dataset = self->dataset;
+    mrc_parts *parts = &dataset->y_parts;
+    MRC_TRY(mrc_files_parts(files, &self->slice, true, parts));
+    for (int64_t i = 0; i < parts->count; i++)
+        MRC_TRY(mrc_check_finite(self->context, name_of_row(files, self->slice.first + parts->list[i].first),
+                                 &parts->list[i].rows, NULL));
+    dataset->task = MERCER_TASK_REGRESSION;
+    dataset->outputs = parts->list[0].rows.cols;
+    mrc_parts_settle(self->context, parts, &dataset->y, &dataset->y_map, &dataset->y_memory);
+    return MERCER_OK;
+}
+
+/* ---- Both ---------------------------------------------------------------------------------------------------- */
+
+static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
+{
+    mercer_task task = self->options->task;
+    int64_t total;
+    MRC_TRY(mrc_files_parse(files, NULL, &total));
+    MRC_TRY(check_rows(self, total));
+    const mrc_array *array = files->arrays;
+    bool column = mrc_array_row(array) == 1, text = mrc_element_is_text(array->element);
+    bool classes = task == MERCER_TASK_CLASSIFICATION || self->options->labels || text;
+    if (classes && !column)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE,
+                        "%s: has %lld columns; classes are one column of numbers or names", files->name,
+                        (long long)mrc_array_row(array));
+    if (task == MERCER_TASK_AUTO && column && mrc_element_is_integer(array->element)) classes = true;
+    return classes ? collect_arrays(self, files) : take_values(self, files);
+}
+
+static mercer_status open_text(mrc_opening *self, const mrc_files *files)
+{
+    mrc_reading reading = {.input = files->inputs,
+                           .count = files->names.count,
+                           .name = files->name,
+                           .options = self->options,
+                           .format = files->format,
+                           .slice = self->slice};
+    mercer_status status = mrc_csv_targets(&reading, self->slice.total);
+    if (status == MERCER_OK) status = check_rows(self, reading.slice.total);
+    mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
+    if (status == MERCER_OK) status = mrc_targets_settle(&reading.targets, &wish, self->dataset);
+    if (reading.have_targets) mrc_targets_close(&reading.targets);
+    return status;
+}
+
+mercer_status mrc_open_targets(mrc_opening *self)
+{
+    mrc_files files;
+    MRC_TRY(mrc_files_open(&files, self, self->options->y, self->options->y_format, true));
+    bool array = files.format == MRC_FORMAT_NPY || files.format == MRC_FORMAT_IDX;
+    mercer_status status = array ? open_arrays(self, &files) : open_text(self, &files);
+    mrc_files_close(&files);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What opening samples and opening targets share: the files of a name, arrays that stand below each other. */
+#ifndef MRC_DATA_OPENING_H
+#define MRC_DATA_OPENING_H
+
+#include "data/array.h"
+#include "data/pattern.h"
+#include "data/readers.h"
+
+typedef struct mrc_opening {
+    mercer_context *context;
+    const mercer_dataset_options *options;
+    mercer_dataset *dataset;
+    mrc_budget budget;
+    mrc_slice slice; /* of all samples */
+} mrc_opening;
+
+/* The files that one name means, in their order. */
+typedef struct mrc_files {
+    mercer_context *context;
+    const char *name; /* as it was given; borrowed */
+    mrc_names names;
+    mrc_input *inputs; /* (names.count) */
+    mrc_array *arrays; /* (names.count) once mrc_files_parse was called, else NULL */
+    mrc_format format;
+} mrc_files;
+
+/* Opens all of them and finds their format. On failure nothing is left to be closed. */
+mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *name, const char *format, bool targets);
+void mrc_files_close(mrc_files *files);
+/* Files of arrays: reads what their headers say, checks that they agree; the number of rows in all. */
+mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total);
+/* Rows of file i that belong to the slice: from *first on, counted in the file; *rows may be 0. `before`: rows of the files
+   before it. */
+void mrc_files_overlap(const mrc_files *files, const mrc_slice *slice, int64_t i, int64_t before, int64_t *first,
+                       int64_t *rows);
+/* The rows of the slice, where they lie if possible: parts, which take over what they lie in. `real`: as f32 or f64. */
+mercer_status mrc_files_parts(mrc_files *files, const mrc_slice *slice, bool real, mrc_parts *parts);
+/* A single part becomes the matrix and what that lies in; several stay, and the matrix gets their shape without data. */
+void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map,
+                      void **memory);
+
+/* Targets in files of their own, for the samples that the dataset has. */
+mercer_status mrc_open_targets(mrc_opening *opening);
+
+#endif

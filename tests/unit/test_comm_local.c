@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that are threads: exchanges, sums with the bits of virtual shards, ranks that leave or never come. Also meant for the
+   thread sanitizer. */
+#include "support/check.h"
+
+#include "algo/plan_ranks.h"
+#include "comm/comm.h"
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/random.h"
+#include "support/allocator.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { MOST = 8 };
+
+/* ---- Ranks -------------------------------------------------------------------------------------------------- */
+
+/* What a rank does; 0 if all was well. cmocka may be used by the main thread only: ranks count their failures. */
+typedef int (*duty)(mrc_comm *comm, mercer_context *context, void *user);
+
+typedef struct rank_thread {
+    pthread_t thread;
+    mrc_comm *comm;
+    mercer_context *context;
+    duty work;
+    void *user;
+    int failures;
+} rank_thread;
+
+static void *serve(void *argument)
+{
+    rank_thread *self = argument;
+    self->failures = self->work(self->comm, self->context, self->user);
+    return NULL;
+}
+
+static void make_ranks(rank_thread *all, int ranks, int shards, double deadline)
+{
+    mercer_context *contexts[MOST];
+    mercer_comm *comms[MOST];
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    options.threads = 1;
+    for (int r = 0; r < ranks; r++) assert_succeeds(NULL, mercer_context_create(&contexts[r], &options));
+    mercer_comm_options how = {.struct_size = sizeof how, .shards = shards, .deadline = deadline};
+    assert_succeeds(contexts[0], mercer_comm_create_local(comms, contexts, ranks, &how));
+    for (int r = 0; r < ranks; r++) all[r] = (rank_thread){.comm = comms[r], .context = contexts[r]};
+}
+
+/* Rank 0 is the thread that is here. */
+static void run_ranks(rank_thread *all, int ranks, duty work, void *user)
+{
+    for (int r = 0; r < ranks; r++) all[r].work = work, all[r].user = user;
+    for (int r = 1; r < ranks; r++) assert_int_equal(pthread_create(&all[r].thread, NULL, serve, &all[r]), 0);
+    serve(&all[0]);
+    for (int r = 1; r < ranks; r++) pthread_join(all[r].thread, NULL);
+    for (int r = 0; r < ranks; r++)
+        assert_that(all[r].failures == 0, "rank %d of %d: failure %d: %s", r, ranks, all[r].failures,
+                    mrc_error_text(all[r].context));
+}
+
+static void free_ranks(rank_thread *all, int ranks, int first)
+{
+    for (int i = 0; i < ranks; i++) {
+        int r = (first + i) % ranks; /* in any order, by one thread that has joined the others */
+        mercer_comm_free(all[r].comm);
+        mercer_context_free(all[r].context);
+    }
+}
+
+static void with_ranks(int ranks, int shards, duty work, void *user)
+{
+    rank_thread all[MOST];
+    make_ranks(all, ranks, shards, 20);
+    run_ranks(all, ranks, work, user);
+    free_ranks(all, ranks, ranks / 2);
+}
+
+/* ---- Exchanges ---------------------------------------------------------------------------------------------- */
+
+/* Rank a sends rank b (a * 7 + b * 3) mod 5 * scale bytes, each with a value of its own. */
+static int64_t size_of(int a, int b, int64_t scale)
+{
+    return (int64_t)((a * 7 + b * 3) % 5) * scale;
+}
+
+static unsigned char value_of(int a, int b, int64_t i, int round)
+{
+    return (unsigned char)(a * 31 + b * 17 + i + round);
+}
+
+static int exchange_all_sizes(mrc_comm *comm, mercer_context *context, void *user)
+{
+    (void)context;
+    const int64_t scale = *(const int64_t *)user;
+    unsigned char *out[MOST], *in[MOST];
+    mrc_piece send[MOST] = {{0}}, receive[MOST] = {{0}};
+    int wrong = 0;
+    for (int r = 0; r < comm->ranks; r++) {
+        send[r] = (mrc_piece){.bytes = size_of(comm->rank, r, scale)};
+        receive[r] = (mrc_piece){.bytes = size_of(r, comm->rank, scale)};
+        send[r].data = out[r] = malloc((size_t)send[r].bytes + 1);
+        receive[r].data = in[r] = malloc((size_t)receive[r].bytes + 1);
+    }
+    for (int round = 0; round < 20; round++) {
+        for (int r = 0; r < comm->ranks; r++)
+            for (int64_t i = 0; i < send[r].bytes; i++) out[r][i] = value_of(comm->rank, r, i, round);
+        if (comm->ops->exchange(comm, send, receive) != MERCER_OK) wrong += 1000;
+        for (int r = 0; r < comm->ranks; r++)
+            for (int64_t i = 0; i < receive[r].bytes && r != comm->rank; i++)
+                wrong += in[r][i] != value_of(r, comm->rank, i, round);
+    }
+    for (int r = 0; r < comm->ranks; r++) free(out[r]), free(in[r]);
+    return wrong;
+}
+
+static void test_pieces_of_all_sizes(void **state)
+{
+    (void)state;
+    for (int64_t scale = 0; scale <= 100000; scale = scale * 40 + 1)
+        for (int ranks = 2; ranks <= MOST; ranks += 3) with_ranks(ranks, 0, exchange_all_sizes, &scale);
+}
+
+static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, void *user)
+{
+    (void)user;
+    char data[16] = "", room[8];
+    mrc_piece send[MOST] = {{0}}, receive[MOST] = {{0}};
+    for (int r = 0; r < comm->ranks; r++) {
+        send[r] = (mrc_piece){data, comm->rank == 1 ? 16 : 8};
+        receive[r] = (mrc_piece){room, 8};
+    }
+    mercer_status status = comm->ops->exchange(comm, send, receive);
+    if (comm->rank == 1) return status != MERCER_OK; /* it got what it expected */
+    return status != MERCER_ERROR_COMM || !strstr(mrc_error_text(context), "rank 1 sends 16 bytes");
+}
+
+static void test_sizes_that_do_not_agree(void **state)
+{
+    (void)state;
+    with_ranks(3, 0, send_what_nobody_expects, NULL);
+}
+
+/* ---- Sums --------------------------------------------------------------------------------------------------- */
+
+typedef struct sum_case {
+    int shards;
+    int64_t elements;
+    mercer_dtype dtype;
+    char *wanted; /* the bytes that virtual shards give */
+} sum_case;
+
+/* Values of very different sizes, so that the order of additions shows. */
+static mercer_matrix *make_parts(int first, int count, const sum_case *job)
+{
+    mercer_matrix *parts = calloc((size_t)count + 1, sizeof *parts);
+    for (int s = 0; s < count; s++) {
+        parts[s] =
+            mrc_view(malloc((size_t)(job->elements * mrc_dtype_size(job->dtype)) + 1), 1, job->elements, job->dtype);
+        for (int64_t i = 0; i < job->elements; i++) {
+            double u = mrc_random_uniform((mrc_stream){7, (uint64_t)(first + s)}, (uint64_t)i) - 0.5;
+            mrc_store(&parts[s], 0, i, u * (double)(INT64_C(1) << ((first + s + i) % 20)));
+        }
+    }
+    return parts;
+}
+
+static int sum_shards(mrc_comm *comm, mercer_context *context, void *user)
+{
+    (void)context;
+    const sum_case *job = user;
+    int64_t first, local;
+    mrc_share(job->shards, comm->ranks, comm->rank, &first, &local);
+    mercer_matrix *parts = make_parts((int)first, (int)local, job);
+    int wrong = mrc_comm_sum(comm, (mrc_shards){job->shards, (int)first, (int)local}, parts, NULL) != MERCER_OK;
+    wrong += memcmp(parts[0].data, job->wanted, (size_t)(job->elements * mrc_dtype_size(job->dtype))) != 0;
+    for (int64_t s = 0; s < local; s++) free(parts[s].data);
+    free(parts);
+    return wrong;
+}
+
+static void check_sum(int ranks, sum_case job)
+{
+    mercer_context context = {.threads = 1};
+    mrc_comm *alone;
+    assert_succeeds(&context, mrc_comm_create_virtual(&alone, &context, job.shards));
+    mercer_matrix *parts = make_parts(0, job.shards, &job);
+    assert_succeeds(&context, mrc_comm_sum(alone, (mrc_shards){job.shards, 0, job.shards}, parts, NULL));
+    job.wanted = parts[0].data;
+    with_ranks(ranks, job.shards, sum_shards, &job);
+    for (int s = 0; s < job.shards; s++) free(parts[s].data);
+    free(parts);
+    mrc_comm_free(alone);
+}
+
+static void test_sums_have_the_bits_of_virtual_shards(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 7, 5000, 30011};
+    for (int ranks = 1; ranks <= MOST; ranks++)
+        for (int i = 0; i < 5; i++)
+            check_sum(ranks, (sum_case){.shards = ranks > 4 ? 8 + ranks : 8,
+                                        .elements = sizes[i],
+                                        .dtype = i % 2 ? MERCER_F64 : MERCER_F32});
+}
+
+static int ask_around(mrc_comm *comm, mercer_context *context, void *user)
+{
+    (void)user;
+    char text[32] = "mine";
+    bool any = false;
+    int wrong = 0;
+    if (comm->rank == 0) snprintf(text, sizeof text, "rank 0's");
+    wrong += mrc_comm_broadcast(comm, text, sizeof text) != MERCER_OK || strcmp(text, "rank 0's") != 0;
+    for (int who = 0; who <= comm->ranks; who++)
+        wrong += mrc_comm_any(comm, comm->rank == who, &any) != MERCER_OK || any != (who < comm->ranks);
+    wrong += mrc_comm_agree(comm, "other words", "same", 4) != MERCER_OK;
+    wrong += mrc_comm_agree(comm, "other words", comm->rank == 1 ? "diff" : "same", 4) != MERCER_ERROR_COMM;
+    wrong += strstr(mrc_error_text(context), "rank 1 has other words") == NULL;
+    mercer_status own = comm->rank == 1 ? mrc_fail(context, MERCER_ERROR_IO, "disk full") : MERCER_OK;
+    mercer_status status = mrc_comm_together(comm, own, "writing");
+    wrong += status != (comm->rank == 1 ? MERCER_ERROR_IO : MERCER_ERROR_COMM);
+    return wrong + (strstr(mrc_error_text(context), "disk full") == NULL) + comm->broken;
+}
+
+static void test_other_collectives(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= MOST; ranks += 2) with_ranks(ranks, 0, ask_around, NULL);
+}
+
+/* ---- Room on devices ---------------------------------------------------------------------------------------- */
+
+typedef struct fake_device {
+    uint64_t place;
+    int64_t bytes;
+} fake_device;
+
+static mrc_capabilities fake_capabilities(const mrc_backend *backend)
+{
+    return (mrc_capabilities){.place = ((const fake_device *)backend->state)->place};
+}
+
+static int64_t fake_free_memory(mrc_backend *backend)
+{
+    return ((const fake_device *)backend->state)->bytes;
+}
+
+/* Ranks 0 and 2 share a device; rank 1 has a smaller one to itself. */
+static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
+{
+    static const mrc_backend_ops ops = {.capabilities = fake_capabilities, .free_memory = fake_free_memory};
+    fake_device device = {.place = comm->rank == 1 ? 5 : 9, .bytes = (int64_t)(comm->rank == 1 ? 30 : 80) << 30};
+    mrc_backend backend = {.ops = &ops, .context = context, .state = &device};
+    const int64_t shares[] = {mrc_plan_share(true, (int64_t)80 << 30) / 2, mrc_plan_share(true, (int64_t)30 << 30)};
+    int64_t each, wanted = *(const int *)user ? 0 : mrc_min(shares[0], shares[1]);
+    if (*(const int *)user) device.place = 0; /* they all compute in host memory */
+    return mrc_rank_room(&backend, comm, &each) != MERCER_OK || each != wanted;
+}
+
+static void test_devices_are_counted_once(void **state)
+{
+    (void)state;
+    for (int host = 0; host < 2; host++) with_ranks(3, 0, ask_for_room, &host);
+}
+
+/* ---- Ranks that fail ---------------------------------------------------------------------------------------- */
+
+/* Rank 1 leaves after some exchanges; the others find out in their next one, and can only end. */
+static int leave_early(mrc_comm *comm, mercer_context *context, void *user)
+{
+    (void)user;
+    bool any;
+    for (int i = 0; i < 5; i++)
+        if (mrc_comm_any(comm, false, &any) != MERCER_OK) return 1;
+    if (comm->rank == 1) {
+        mercer_comm_leave(comm, 74, "disk full");
+        return 0;
+    }
+    if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 2;
+    if (!strstr(mrc_error_text(context), "rank 1 ended: disk full")) return 3;
+    if (comm->left_code != 74 || !comm->broken) return 4;
+    if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 5;
+    mercer_comm_leave(comm, 74, "the same");
+    return 0;
+}
+
+static void test_a_rank_that_leaves(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= MOST; ranks += 3) with_ranks(ranks, 0, leave_early, NULL);
+}
+
+static int close_early(mrc_comm *comm, mercer_context *context, void *user)
+{
+    bool any;
+    if (comm->rank == 1) {
+        mercer_comm_free(comm);
+        *(mrc_comm **)user = NULL;
+        return 0;
+    }
+    if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 1;
+    return strstr(mrc_error_text(context), "rank 1 ended: it has closed") == NULL;
+}
+
+static void test_a_rank_that_closes_too_soon(void **state)
+{
+    (void)state;
+    rank_thread all[MOST];
+    make_ranks(all, 3, 0, 20);
+    run_ranks(all, 3, close_early, &all[1].comm);
+    assert_null(all[1].comm);
+    free_ranks(all, 3, 0);
+}
+
+/* Rank 2 comes long after the deadline. */
+static int come_late(mrc_comm *comm, mercer_context *context, void *user)
+{
+    bool any;
+    pthread_barrier_t *given_up = user;
+    double start = mrc_seconds();
+    if (comm->rank == 2) pthread_barrier_wait(given_up);
+    mercer_status status = mrc_comm_any(comm, false, &any);
+    double took = mrc_seconds() - start;
+    if (comm->rank != 2) pthread_barrier_wait(given_up);
+    if (status != MERCER_ERROR_COMM) return 1;
+    /* The late one hears it from the first who left, or that it has been given up if none has yet. */
+    if (comm->rank == 2 && strstr(mrc_error_text(context), "gave this one up")) return 0;
+    if (!strstr(mrc_error_text(context), "rank 2 has died or stopped: no word for 0.1 s, the deadline")) return 2;
+    if (comm->rank == 2) return 0;
+    return took < 0.09 || took > 10 ? 3 : 0;
+}
+
+static void test_a_rank_that_does_not_come(void **state)
+{
+    (void)state;
+    rank_thread all[MOST];
+    pthread_barrier_t given_up;
+    assert_int_equal(pthread_barrier_init(&given_up, NULL, 4), 0);
+    make_ranks(all, 4, 0, 0.1);
+    run_ranks(all, 4, come_late, &given_up);
+    free_ranks(all, 4, 3);
+    pthread_barrier_destroy(&given_up);
+}
+
+static int come_one_by_one(mrc_comm *comm, mercer_context *context, void *user)
+{
+    (void)context, (void)user;
+    bool any;
+    struct timespec turn = {0, 60000000L * comm->rank};
+    nanosleep(&turn, NULL);
+    return mrc_comm_any(comm, true, &any) != MERCER_OK;
+}
+
+/* The deadline counts from the last news, not from the beginning. */
+static void test_news_renew_the_deadline(void **state)
+{
+    (void)state;
+    rank_thread all[MOST];
+    make_ranks(all, 6, 0, 0.25);
+    run_ranks(all, 6, come_one_by_one, NULL);
+    free_ranks(all, 6, 1);
+}
+
+/* ---- Making ------------------------------------------------------------------------------------------------- */
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    mercer_context *contexts[3];
+    mercer_comm *out[3] = {(void *)1, (void *)1, (void *)1};
+    for (int r = 0; r < 3; r++) assert_succeeds(NULL, mercer_context_create(&contexts[r], NULL));
+    mercer_context *twice[] = {contexts[0], contexts[1], contexts[0]}, *holed[] = {contexts[0], NULL, contexts[1]};
+    mercer_context *first = contexts[0];
+    assert_fails(NULL, mercer_comm_create_local(NULL, contexts, 3, NULL), MERCER_ERROR_ARGUMENT, "out or contexts");
+    assert_fails(NULL, mercer_comm_create_local(out, NULL, 3, NULL), MERCER_ERROR_ARGUMENT, "out or contexts");
+    assert_fails(first, mercer_comm_create_local(out, contexts, 0, NULL), MERCER_ERROR_ARGUMENT, "ranks is 0");
+    assert_fails(first, mercer_comm_create_local(out, contexts, 5000, NULL), MERCER_ERROR_ARGUMENT, "ranks is 5000");
+    assert_fails(first, mercer_comm_create_local(out, twice, 3, NULL), MERCER_ERROR_ARGUMENT, "ranks 0 and 2");
+    assert_fails(first, mercer_comm_create_local(out, holed, 3, NULL), MERCER_ERROR_ARGUMENT, "rank 1 is NULL");
+    mercer_comm_options options = {.struct_size = sizeof options, .shards = 2};
+    assert_fails(first, mercer_comm_create_local(out, contexts, 3, &options), MERCER_ERROR_ARGUMENT,
+                 "3 ranks are more than the 2 shards");
+    options = (mercer_comm_options){.struct_size = sizeof options, .kind = "mpi"};
+    assert_fails(first, mercer_comm_create_local(out, contexts, 3, &options), MERCER_ERROR_ARGUMENT, "kind is 'mpi'");
+    options = (mercer_comm_options){.struct_size = sizeof options, .deadline = -1};
+    assert_fails(first, mercer_comm_create_local(out, contexts, 3, &options), MERCER_ERROR_ARGUMENT, "deadline");
+    for (int r = 0; r < 3; r++) assert_null(out[r]);
+    assert_succeeds(first, mercer_comm_create_local(out, contexts, 3, NULL));
+    mercer_comm_info info = {.struct_size = sizeof info};
+    assert_succeeds(first, mercer_comm_query(out[2], &info));
+    assert_int_equal(info.rank, 2);
+    assert_int_equal(info.ranks, 3);
+    for (int r = 0; r < 3; r++) mercer_comm_free(out[r]);
+    for (int r = 0; r < 3; r++) mercer_context_free(contexts[r]);
+}
+
+/* Memory that runs out at any moment leaves no communicator and no byte behind. */
+static void test_all_or_none(void **state)
+{
+    (void)state;
+    for (int64_t allowed = 0;; allowed++) {
+        test_allocator allocator = {0};
+        mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+        mercer_context *contexts[2];
+        mercer_comm *out[2];
+        assert_succeeds(NULL, mercer_context_create(&contexts[0], NULL));
+        options.allocator = test_allocator_table(&allocator);
+        assert_succeeds(NULL, mercer_context_create(&contexts[1], &options));
+        int64_t before = contexts[0]->bytes_now;
+        allocator.fail_at = allocator.requests + 1 + allowed;
+        mercer_status status = mercer_comm_create_local(out, contexts, 2, NULL);
+        if (status != MERCER_OK) {
+            assert_fails(contexts[0], status, MERCER_ERROR_MEMORY, "rank 1: out of memory");
+            assert_null(out[0]);
+            assert_null(out[1]);
+        }
+        for (int r = 0; r < 2; r++) mercer_comm_free(out[r]);
+        assert_int_equal(contexts[0]->bytes_now, before);
+        for (int r = 0; r < 2; r++) mercer_context_free(contexts[r]);
+        assert_int_equal(allocator.live, 0);
+        if (status == MERCER_OK) return;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces_of_all_sizes),
+        cmocka_unit_test(test_sizes_that_do_not_agree),
+        cmocka_unit_test(test_sums_have_the_bits_of_virtual_shards),
+        cmocka_unit_test(test_other_collectives),
+        cmocka_unit_test(test_devices_are_counted_once),
+        cmocka_unit_test(test_a_rank_that_leaves),
+        cmocka_unit_test(test_a_rank_that_closes_too_soon),
+        cmocka_unit_test(test_a_rank_that_does_not_come),
+        cmocka_unit_test(test_news_renew_the_deadline),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_all_or_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
