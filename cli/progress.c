@@ -181,6 +181,7 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
         json_object_set_new(object, "ranks", json_integer(info.ranks));
         json_object_set_new(object, "bytes_sent", json_integer(info.bytes_sent)); /* by rank 0 */
         json_object_set_new(object, "exchanges", json_integer(info.exchanges));
+        json_object_set_new(object, "direct", json_boolean(info.direct)); /* from GPU to GPU */
     }
     return object;
 }
