@@ -84,7 +84,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
     out->shard = memory;
     mrc_comm_rows(comm, p, comm->rank, &out->first, &rows);
     for (int64_t i = 0; i < shards; i++) {
-        mrc_share(p, out->all_shards, begin + i, &first, &rows);
+        mrc_shard_rows(p, out->all_shards, begin + i, &first, &rows);
         out->shard[i] = (mrc_shard){.offset = first - out->first, .rows = rows};
     }
     if (home == z->memory) return MERCER_OK;

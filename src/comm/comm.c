@@ -4,7 +4,7 @@
 
 #include "core/memory.h"
 
-enum { CENTERS_A_SHARD = 1024, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
+enum { CENTERS_A_SHARD = 1024, LEAST_SHARDS = 8, MOST_SHARDS = 1024, SMALL_SHARD = 16, ALIGNED_ROWS = 4 };
 
 static mercer_status exchange_nothing(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
@@ -85,13 +85,21 @@ int mrc_comm_shards(const mrc_comm *comm, int64_t p)
     return shards;
 }
 
+void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows)
+{
+    int64_t unit = p >= SMALL_SHARD * shards ? ALIGNED_ROWS : 1, units;
+    mrc_share((p + unit - 1) / unit, shards, index, first, &units);
+    *first *= unit;
+    *rows = mrc_min(units * unit, p - *first);
+}
+
 void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count)
 {
     int64_t shards = mrc_comm_shards(comm, p), begin, own, end, rows;
     mrc_share(shards, comm->ranks, rank, &begin, &own);
-    mrc_share(p, shards, begin, first, &rows);
+    mrc_shard_rows(p, shards, begin, first, &rows);
     *count = 0;
     if (own == 0) return;
-    mrc_share(p, shards, begin + own - 1, &end, &rows);
+    mrc_shard_rows(p, shards, begin + own - 1, &end, &rows);
     *count = end + rows - *first;
 }
