@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of ranks share: jobs under mpirun, and trainings that are quick on ranks which share two processors.
+
+A test file is called with PROGRAM COLLECTIVE. MERCER_TEST_LONG tries everything on everything; every run has a time limit.
+"""
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+COLLECTIVE = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else ""
+from support import PROGRAM, Case, main  # noqa: E402
+
+LONG = bool(os.environ.get("MERCER_TEST_LONG"))
+SLOW = float(os.environ.get("MERCER_TEST_SLOW", "1"))  # sanitizers
+FLAGS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
+SHARED_MEMORY = ["--mca", "btl", "self,vader"]
+TCP = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
+DEADLINE = 2.0
+
+COMMON = ["--threads", "1", "--memory", "1G", "-q"]
+DIGITS = ["--synth", "digits", *COMMON]
+# Solvers with what makes them quick; every projector, and every way to choose centers, among them.
+TRAININGS = {
+    "direct": ["--rows", "400", "--centers", "60", "--solver", "direct"],
+    "cg": ["--rows", "400", "--centers", "60", "--solver", "cg", "--epochs", "3"],
+    "ep4 bgs": ["--rows", "500", "--centers", "150", "--solver", "ep4", "--projector", "bgs", "--projector-block", "40", "--epochs", "2"],
+    "ep4 pcg": ["--rows", "500", "--centers", "120", "--solver", "ep4", "--projector", "pcg", "--epochs", "2"],
+    "ep4 uneven": ["--rows", "501", "--centers", "120", "--solver", "ep4", "--projector", "bgs", "--projector-block", "40", "--batch", "37", "--period", "6", "--epochs", "2", "--cache", "off"],
+    "ep4 small": ["--rows", "203", "--centers", "60", "--solver", "ep4", "--projector", "pcg", "--batch", "5", "--period", "7", "--lambda", "0.1", "--epochs", "1"],
+    "ep4 ep2": ["--rows", "400", "--centers", "100", "--solver", "ep4", "--projector", "ep2", "--epochs", "1", "--cache", "off"],
+    "ep3 bgs": ["--rows", "400", "--centers", "100", "--solver", "ep3", "--projector", "bgs", "--epochs", "1", "--lambda", "0.1"],
+    "ep3-exact": ["--rows", "400", "--centers", "80", "--solver", "ep3-exact", "--epochs", "1"],
+    "ep2": ["--rows", "200", "--centers", "all", "--solver", "ep2", "--epochs", "2"],
+    "ep1": ["--rows", "200", "--centers", "all", "--solver", "ep1", "--epochs", "2"],
+    "richardson": ["--rows", "150", "--centers", "all", "--solver", "richardson", "--epochs", "2"],
+    "pegasos": ["--rows", "150", "--centers", "all", "--solver", "pegasos", "--epochs", "2"],
+    "nytro": ["--rows", "300", "--centers", "60", "--solver", "nytro", "--epochs", "2"],
+    "gd": ["--rows", "300", "--centers", "60", "--solver", "gd", "--epochs", "2"],
+    "kmeans f64": ["--rows", "500", "--centers", "50", "--center-method", "kmeans", "--precision", "f64", "--solver", "ep4", "--epochs", "1"],
+    "rpcholesky": ["--rows", "400", "--centers", "50", "--center-method", "rpcholesky", "--solver", "ep4", "--epochs", "1", "--polish", "2"],
+    "balanced": ["--rows", "400", "--centers", "60", "--center-method", "balanced", "--solver", "ep4", "--validation-fraction", "0.1", "--patience", "1", "--epochs", "3"],
+    "standardise": ["--rows", "400", "--centers", "60", "--preprocess", "standardise", "--kernel", "gaussian", "--solver", "ep4", "--epochs", "1"],
+    "few": ["--rows", "60", "--centers", "3", "--solver", "ep4", "--epochs", "1"],
+}
+# Without a factor of K(Z,Z): more than 2000 centers in shards, and a rough kernel. With 2400 its polynomial has degree 3.
+DEFLATED = ["--solver", "cg", "--kernel", "laplace:bandwidth=8", "--rows", "2500", "--centers", "2400"]
+# About a second on four ranks that share two cores, with checkpoints as often as they can be written.
+LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170", "--period", "5"]
+LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
+
+
+class Ranks(Case):
+    def launch(self, ranks, *arguments, flags=(), variables=(), **options):
+        environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1")
+        environment.update(variables)
+        return subprocess.Popen(
+            ["mpirun", *FLAGS, *flags, "-n", str(ranks), *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            **options,
+        )
+
+    def job(self, ranks, *arguments, code=0, flags=()):
+        """Runs the program on so many ranks and gives its stdout and stderr."""
+        process = self.launch(ranks, PROGRAM, *arguments, flags=flags)
+        try:
+            out, err = process.communicate(timeout=60 * SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.fail("%d ranks did not end: %s %s" % (ranks, arguments, err.decode()))
+        self.assertEqual(process.returncode, code, (ranks, arguments, err.decode()))
+        return out.decode(), err.decode()
+
+    def ranks_of(self):
+        """Processes of the program that this test's mpirun has started (with -x MERCER_TEST_JOB), by rank."""
+        found = {}
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            try:
+                with open("/proc/%s/environ" % name, "rb") as file:
+                    environ = file.read()
+                with open("/proc/%s/cmdline" % name, "rb") as file:
+                    command = file.read()
+            except OSError:
+                continue
+            rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environ)
+            if rank and command.startswith(PROGRAM.encode()) and ("MERCER_TEST_JOB=%s" % self.folder).encode() in environ:
+                found[int(rank.group(1))] = int(name)
+        return found
+
+    def alone(self, *training, name="alone.safetensors"):
+        """The bytes of one process with the shards that ranks would have."""
+        self.good("train", *training, "--shards", "8", "-o", name)
+        return self.read(name)
+
+    def same(self, name, ranks, wanted, flags=()):
+        self.job(ranks, "train", *DIGITS, *TRAININGS[name], "-o", "m.safetensors", flags=flags)
+        self.assertEqual(self.read("m.safetensors"), wanted, "%s on %d ranks" % (name, ranks))
+
+
+def have(*command):
+    try:
+        return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def start():
+    """The main program of a test file: skipped where there is nothing to launch ranks with."""
+    if not have("mpirun", "--version") or not os.path.exists(os.path.join(os.path.dirname(PROGRAM), "mercer_mpi.so")):
+        print("no mpirun, or Mercer was built without MPI")
+        sys.exit(77)
+    main()

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that are killed or stopped, and networks that delay, lose and part (in the long form)."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from job import DEADLINE, DIGITS, FLAGS, LONG, LONGER, PROGRAM, SLOW, TRAININGS, Ranks, have, start  # noqa: E402
+
+
+class Faults(Ranks):
+    def disturb(self, number, rng, with_signal, seconds):
+        """One job on 4 ranks, one of which gets a signal at a random moment; then it is resumed. True if it was hit."""
+        shutil.rmtree(self.path("run"), ignore_errors=True)
+        for name in ("m.safetensors",):
+            if os.path.exists(self.path(name)):
+                os.remove(self.path(name))
+        os.environ["MERCER_TEST_JOB"] = self.folder
+        flags = ["-x", "MERCER_TEST_JOB"] + (["--enable-recovery"] if with_signal == signal.SIGKILL and number % 2 else [])
+        process = self.launch(
+            4, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every",
+            "0.05s", "--deadline", str(DEADLINE), flags=flags,
+        )
+        if number % 4 < 3:  # while it trains; else at any moment
+            self.wait_for_folder(process)
+        time.sleep(rng.uniform(0.0, 0.7) * seconds)
+        ranks = self.ranks_of()
+        victim = rng.randrange(4)
+        began = time.monotonic()
+        hit = victim in ranks
+        if hit:
+            try:
+                os.kill(ranks[victim], with_signal)
+            except ProcessLookupError:
+                hit = False
+        if not hit:
+            process.communicate(timeout=60 * SLOW)
+            return False
+        while self.ranks_of() and time.monotonic() < began + (DEADLINE + 15) * SLOW:
+            time.sleep(0.05)
+        took, left = time.monotonic() - began, self.ranks_of()
+        for pid in left.values():
+            os.kill(pid, signal.SIGKILL)
+        try:
+            _, err = process.communicate(timeout=3)
+        except subprocess.TimeoutExpired:
+            # mpirun 4.1 may hang, or crash, when ranks end while they join: it is the ranks that count.
+            process.kill()
+            _, err = process.communicate()
+        text = err.decode()
+        self.assertEqual(left, {}, "the job did not end: " + text)
+        if process.returncode == 0:
+            return False  # it was through already
+        self.assertLess(took, (DEADLINE + 8) * SLOW, text)
+        if process.returncode > 0:
+            self.judge(with_signal, victim, process.returncode, text, "--enable-recovery" in flags)
+        return True
+
+    def wait_for_folder(self, process):
+        limit = time.monotonic() + 30 * SLOW
+        while not os.path.exists(self.path("run", "config.json")) and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.01)
+
+    def judge(self, with_signal, victim, code, text, recovers):
+        if with_signal == signal.SIGSTOP or recovers:
+            # Our own ranks have noticed. (mpirun --enable-recovery reports the code of some rank, the killed one's too.)
+            if not recovers:
+                self.assertEqual(code, 76, text)
+            if "did not find each other" in text:
+                return  # it was hit before the ranks knew each other
+            if "died or stopped" in text:
+                self.assertRegex(text, r"rank %d (\(.*\) )?has died or stopped" % victim)
+            else:
+                self.assertTrue(recovers or "rank %d" % victim in text, text)
+        else:
+            self.assertNotEqual(code, 0, text)
+            self.assertRegex(text, r"rank %d|,1\],%d" % (victim, victim))  # mpirun's own words
+
+    def many(self, with_signal, times):
+        wanted = self.alone(*LONGER)
+        process = self.launch(
+            4, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s"
+        )
+        self.wait_for_folder(process)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=60 * SLOW)
+        seconds = time.monotonic() - began
+        self.assertEqual(process.returncode, 0, err.decode())
+        self.assertEqual(self.read("m.safetensors"), wanted)
+        rng = random.Random(with_signal)
+        hits = 0
+        for number in range(times):
+            hits += self.disturb(number, rng, with_signal, seconds)
+            if not os.path.exists(self.path("run", "config.json")):
+                continue  # before there was anything to resume
+            ranks = (4, 2, 0)[number % 3]
+            if ranks:
+                self.job(ranks, "resume", "run", "-q")
+            else:
+                self.good("resume", "run", "-q")
+            self.assertEqual(self.read("m.safetensors"), wanted, "signal %d, number %d" % (with_signal, number))
+        self.assertGreater(hits, times // 3)
+
+    def test_killed(self):
+        self.many(signal.SIGKILL, 20 if LONG else 3)
+
+    def test_stopped(self):
+        self.many(signal.SIGSTOP, 20 if LONG else 3)
+
+
+AGENT = """#!/bin/sh
+# What mpirun starts its daemon on another host with: HOST COMMAND...
+host=$1
+shift
+case $host in 10.77.0.1) space=%s ;; *) space=%s ;; esac
+exec ip netns exec $space unshare --uts sh -c "hostname $space; exec sh -c \\"\\$0\\"" "$*"
+"""
+
+
+class Networks(Ranks):
+    """Two hosts with their own names and network, two ranks on each; only in the long form, and where namespaces are allowed."""
+
+    def setUp(self):
+        super().setUp()
+        if not LONG:
+            self.skipTest("only in the long form")
+        relay = os.path.join(os.path.dirname(os.path.abspath(__file__)), "relay.py")
+        self.network(0.0, 0.0, False)
+        self.relay = subprocess.Popen(
+            [sys.executable, relay, self.path("control")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.addCleanup(self.close)
+        names = self.relay.stdout.readline().decode().split()
+        if len(names) != 2:
+            self.skipTest("network namespaces are not allowed here")
+        self.names = names
+        self.write("agent", AGENT % tuple(names))
+        os.chmod(self.path("agent"), 0o755)
+
+    def close(self):
+        self.relay.stdin.close()
+        self.relay.wait(20)
+        self.relay.stdout.close()
+        self.relay.stderr.close()
+
+    def network(self, delay, loss, parted):
+        self.write("control.new", "%g %g %d" % (delay, loss, parted))
+        os.replace(self.path("control.new"), self.path("control"))
+
+    def launch_there(self, *arguments):
+        subnet = "10.77.0.0/24"
+        command = ["ip", "netns", "exec", self.names[0], "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', self.names[0]]
+        command += ["mpirun", *FLAGS, "--mca", "plm_rsh_agent", self.path("agent"), "--mca", "btl", "self,tcp"]
+        command += ["--mca", "btl_tcp_if_include", subnet, "--mca", "oob_tcp_if_include", subnet, "--host", "10.77.0.1:2,10.77.0.2:2"]
+        command += ["-x", "MERCER_MODULES", "-x", "MERCER_TEST_JOB", "-n", "4", PROGRAM, *arguments]
+        environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), MERCER_TEST_JOB=self.folder)
+        with open(self.path("stderr"), "wb") as errors:  # no pipe: daemons that are left behind would hold it
+            return subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, stderr=errors, stdin=subprocess.DEVNULL
+            )
+
+    def test_delay_and_loss(self):
+        training = [*DIGITS, *TRAININGS["ep4 pcg"]]
+        wanted = self.alone(*training)
+        for delay, loss in ((0.0, 0.0), (0.002, 0.0), (0.001, 0.01)):
+            self.network(delay, loss, False)
+            process = self.launch_there("train", *training, "-o", "m.safetensors")
+            process.wait(180 * SLOW)
+            self.assertEqual(process.returncode, 0, (delay, loss, self.read("stderr").decode()))
+            self.assertEqual(self.read("m.safetensors"), wanted, (delay, loss))
+
+    def test_partition(self):
+        wanted = self.alone(*LONGER[:-6], "--epochs", "60", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150")
+        self.network(0.001, 0.0, False)
+        process = self.launch_there(
+            "train", *LONGER[:-6], "--epochs", "60", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150", "-o",
+            "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.2s", "--deadline", str(DEADLINE),
+        )
+        limit = time.monotonic() + 60 * SLOW
+        while not os.path.exists(self.path("run", "checkpoint.safetensors")) and time.monotonic() < limit:
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        time.sleep(0.5)
+        self.assertEqual(len(self.ranks_of()), 4)
+        self.network(0.0, 0.0, True)
+        began = time.monotonic()
+        while self.ranks_of() and time.monotonic() < began + 60 * SLOW:
+            time.sleep(0.05)
+        took = time.monotonic() - began
+        self.assertEqual(self.ranks_of(), {}, "ranks on both sides must end")
+        self.assertLess(took, (DEADLINE + 8) * SLOW)
+        # mpirun and its daemon wait for each other for ever: theirs to settle, not ours.
+        for name in self.names:
+            for pid in subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+        process.wait(20)
+        self.network(0.0, 0.0, False)
+        self.assertRegex(self.read("stderr").decode(), r"rank [0-3] \(.*has died or stopped")
+        self.good("resume", "run", "-q")
+        self.assertEqual(self.read("m.safetensors"), wanted)
+
+
+if __name__ == "__main__":
+    start()
