@@ -91,7 +91,8 @@ mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_pl
 /* Part number `index` of `count` things in `parts` parts, as even as possible, the larger ones first. */
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
 /* The rows of shard number `index` of p centers: as even as possible but, unless shards are small, beginning at a multiple of
-   4, from where devices can take them out of a packed form of all. */
+   64. From there a device can take them out of a packed form of all; and a shard's part of a field begins at the same
+   place of 256 bytes whatever rank it is on, which the choice of an algorithm by the device's library may depend on. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows);
 /* S for p centers: the communicator's own, or a power of two with about 1,000 centers each, between 8 and 1024. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p);

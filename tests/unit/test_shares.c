@@ -13,17 +13,17 @@ static void test_shards(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
             int64_t p = sizes[i], next = 0, least = INT64_MAX, most = 0, first, rows;
-            bool aligned = p >= 16 * (int64_t)counts[k];
+            bool aligned = p >= 512 * (int64_t)counts[k];
             for (int s = 0; s < counts[k]; s++, next = first + rows) {
                 mrc_shard_rows(p, counts[k], s, &first, &rows);
                 assert_int_equal(first, next);
                 assert_true(rows >= 0);
-                if (aligned) assert_int_equal(first % 4, 0); /* where packed rows can be taken up */
+                if (aligned) assert_int_equal(first % 64, 0);
                 least = mrc_min(least, rows);
                 most = mrc_max(most, rows);
             }
             assert_int_equal(next, p);
-            assert_that(most - least <= (aligned ? 7 : 1), "%lld centers in %d shards: %lld to %lld", (long long)p,
+            assert_that(most - least <= (aligned ? 127 : 1), "%lld centers in %d shards: %lld to %lld", (long long)p,
                         counts[k], (long long)least, (long long)most);
         }
 }
