@@ -55,6 +55,8 @@ LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-
 class Ranks(Case):
     def launch(self, ranks, *arguments, flags=(), variables=(), **options):
         environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1")
+        # Containers may forbid one process to read another's memory, which Open MPI then complains about.
+        environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
         environment.update(variables)
         return subprocess.Popen(
             ["mpirun", *FLAGS, *flags, "-n", str(ranks), *arguments],
