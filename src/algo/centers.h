@@ -107,7 +107,7 @@ mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, dou
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out);
 /* out (count, k), without gaps between its rows = rows first .. first + count - 1 (global) of a field or of the centers
-   (NULL): where they come from and where they go to is one range for each rank, so that nothing is packed (ranges.c). */
+   (NULL): where they come from and where they go to is one range for each rank, so that nothing is packed (collect.c). */
 mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
                                 const mercer_matrix *out);
 /*
