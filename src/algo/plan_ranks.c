@@ -139,7 +139,7 @@ static void count_cg_memory(mercer_rank_plan *out, const mercer_plan *plan, cons
     double n = (double)shape->samples, m = (double)plan->batch, s = (double)plan->nystrom, q = (double)plan->eigenpairs;
     double vectors = 8 * 10 * c + 4 * c * e, set_up = 0; /* six, both, sum; v, h */
     double shared = p * (d * x + 3 * c * e + vectors) + m * p * e;
-    double whole = m * (d * x + 4 * c * e + 3 * c * e) + 2 * (out->shards / out->ranks) * m * c * e;
+    double whole = m * (d * x + 4 * c * e + 3 * c * e) + 2 * floor((double)out->shards / out->ranks) * m * c * e;
     if (plan->cache_data) shared += n * p * (plan->cache_data == MRC_CACHE_HALF ? 2 : e), whole += n;
     if (q > 0) {
         shared += p * p * (plan->cache_centers == MRC_CACHE_HALF ? 2 : e) + p * (3 * q + 3 * c) * e;
@@ -267,8 +267,8 @@ mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
     const room *all = (const room *)(const void *)records;
     int64_t least = INT64_MAX;
     for (int r = 0; r < comm->ranks; r++) {
-        int64_t sharing = 0;
-        for (int i = 0; i < comm->ranks; i++) sharing += all[i].place == all[r].place;
+        int64_t sharing = 1; /* itself */
+        for (int i = 0; i < comm->ranks; i++) sharing += i != r && all[i].place == all[r].place;
         least = mrc_min(least, all[r].bytes / sharing);
     }
     mrc_free(comm->context, records);

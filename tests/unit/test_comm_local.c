@@ -39,7 +39,7 @@ static void *serve(void *argument)
 
 static void make_ranks(rank_thread *all, int ranks, int shards, double deadline)
 {
-    mercer_context *contexts[MOST];
+    mercer_context *contexts[MOST] = {0};
     mercer_comm *comms[MOST];
     mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
     options.threads = 1;
