@@ -4,7 +4,7 @@
 
 #include "core/memory.h"
 
-enum { CENTERS_A_SHARD = 1024, LEAST_SHARDS = 8, MOST_SHARDS = 1024, SMALL_SHARD = 512, ALIGNED_ROWS = 64 };
+enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024, SMALL_SHARD = 512, ALIGNED_ROWS = 64 };
 
 static mercer_status exchange_nothing(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {

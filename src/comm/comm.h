@@ -94,7 +94,8 @@ void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int6
    64. From there a device can take them out of a packed form of all; and a shard's part of a field begins at the same
    place of 256 bytes whatever rank it is on, which the choice of an algorithm by the device's library may depend on. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows);
-/* S for p centers: the communicator's own, or a power of two with about 1,000 centers each, between 8 and 1024. */
+/* S for p centers: the communicator's own, or a power of two between 8 and 1024, with 4,096 centers or more each beyond 8:
+   products with few leave a GPU idle. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p);
 /* How many nodes of the tree of a sum are left of shards first .. end - 1 of `all`, when they have been added up. */
 int mrc_comm_node_count(int all, int first, int end);
