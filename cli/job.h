@@ -60,6 +60,8 @@ const char *cli_job_preprocess(const cli_job *job); /* what --preprocess means f
 int64_t cli_job_center_count(const cli_job *job);   /* p as --centers says for these rows */
 /* A plan with p centers in the memory that is left for training. */
 mercer_status cli_job_plan(const cli_job *job, int64_t p, mercer_plan *plan);
+/* The sizes of its training with p centers. */
+mercer_shape cli_job_shape(const cli_job *job, int64_t p);
 /* The largest number of centers below p that fits, up to 1 %; 0 if none does. */
 int64_t cli_job_largest(const cli_job *job, int64_t p);
 /* Refuses a training that does not fit the memory, with the largest number of centers that does. Exit code. */

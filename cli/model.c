@@ -142,7 +142,7 @@ int cli_job_on_device(const cli_job *job)
     return mercer_context_query(job->context, &info) == MERCER_OK && strcmp(info.backend, "cuda") == 0;
 }
 
-static mercer_shape shape_of(const cli_job *job, int64_t p)
+mercer_shape cli_job_shape(const cli_job *job, int64_t p)
 {
     mercer_shape shape = {.struct_size = sizeof shape,
                           .samples = job->source.rows > 0 ? job->source.rows : job->info.rows,
@@ -163,7 +163,7 @@ static mercer_shape shape_of(const cli_job *job, int64_t p)
 static mercer_status plan_within(const cli_job *job, int64_t p, int64_t memory, mercer_plan *plan)
 {
     mercer_train_options options;
-    mercer_shape shape = shape_of(job, p);
+    mercer_shape shape = cli_job_shape(job, p);
     cli_train_options(job->v, &options);
     options.memory = memory;
     *plan = (mercer_plan){.struct_size = sizeof *plan};
@@ -176,7 +176,7 @@ static double held_by_a_rank(const cli_job *job, int64_t p, const mercer_plan *p
 {
     mercer_rank_plan ranks = {.struct_size = sizeof ranks};
     mercer_network network = {.struct_size = sizeof network, .ranks = cli_ranks(), .bytes_per_second = 1e9};
-    mercer_shape shape = shape_of(job, p);
+    mercer_shape shape = cli_job_shape(job, p);
     int alike = strcmp(plan->solver, "direct") == 0 || cli_integer(job->v, "polish") > 0;
     network.shards = mercer_comm_shard_count(cli_comm(), p);
     if (shape.weights == (mercer_dtype)0) shape.weights = plan->precision;

@@ -42,13 +42,8 @@ mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, int64_
                               .ranks = (int)cli_integer(job->v, "ranks"),
                               .shards = (int)cli_integer(job->v, "shards")};
     cli_read_network(cli_text(job->v, "network"), &network.bytes_per_second);
-    mercer_shape shape = {.struct_size = sizeof shape,
-                          .samples = job->source.rows > 0 ? job->source.rows : job->info.rows,
-                          .centers = p,
-                          .features = job->info.features,
-                          .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
-                          .points = job->dtype,
-                          .weights = plan->precision};
+    mercer_shape shape = cli_job_shape(job, p);
+    shape.weights = plan->precision;
     *out = (mercer_rank_plan){.struct_size = sizeof *out};
     return mercer_plan_ranks(job->context, out, plan, &shape, &network);
 }
