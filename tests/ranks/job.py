@@ -19,7 +19,7 @@ FEW = SLOW > 1  # then not everything is run on every number of ranks
 FLAGS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
 SHARED_MEMORY = ["--mca", "btl", "self,vader"]
 TCP = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
-DEADLINE = 2.0
+DEADLINE = 4.0  # a rank that is merely not scheduled for a while must not be given up
 
 COMMON = ["--threads", "1", "--memory", "1G", "-q"]
 DIGITS = ["--synth", "digits", *COMMON]
