@@ -32,8 +32,7 @@
 #include <math.h>
 #include <string.h>
 
-#define ONE_ROUND_BYTES 8192.0 /* as in comm/collective.c */
-#define LATENCY         20e-6
+#define LATENCY 20e-6
 
 typedef struct wire {
     double ranks, nodes;  /* nodes: mean over ranks */
@@ -44,7 +43,7 @@ typedef struct wire {
 static void add_sums(wire *self, double bytes, double times)
 {
     if (self->ranks < 2 || bytes <= 0) return;
-    bool one = bytes <= ONE_ROUND_BYTES;
+    bool one = bytes <= MRC_ONE_ROUND_BYTES;
     self->bytes += times * (one ? self->nodes * bytes * (self->ranks - 1)
                                 : (self->nodes + 1) * bytes * (self->ranks - 1) / self->ranks);
     self->rounds += times * (one ? 1 : 2);

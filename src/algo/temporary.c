@@ -14,9 +14,8 @@
 
 #include <string.h>
 
-/* Rows that begin at a multiple of 4 are found in a packed form (cuda/fast.c: make_side); large shares begin where those of
-   the centers would (mrc_shard_rows). */
-enum { LARGE_SHARE = 512, ROWS_OF_LARGE = 64, ROWS_OF_SMALL = 4 };
+/* Backends find the packed form of rows that begin at a multiple of this; large shares begin where those of the centers do. */
+enum { ROWS_TOGETHER = 4 };
 
 /* Rows of a shard: where its room begins in this rank's matrices, and how many of `count` are its. */
 static mrc_shard share_of(const mrc_temporary *self, int shard, int64_t count)
@@ -24,7 +23,7 @@ static mrc_shard share_of(const mrc_temporary *self, int shard, int64_t count)
     const mrc_centers *centers = self->centers;
     int64_t room, first, rows;
     mrc_share(self->most, centers->all_shards, 0, &first, &room); /* the largest */
-    int64_t unit = room >= LARGE_SHARE ? ROWS_OF_LARGE : ROWS_OF_SMALL;
+    int64_t unit = room >= MRC_LARGE_SHARD ? MRC_ALIGNED_ROWS : ROWS_TOGETHER;
     mrc_share(count, centers->all_shards, centers->first_shard + shard, &first, &rows);
     return (mrc_shard){.offset = shard * mrc_round_up(room, unit), .rows = rows};
 }

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ONE_ROUND_BYTES = 8192, MOST_NODES = 64, MOST_LEVELS = 30 };
+enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
 static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_piece *send, const mrc_piece *receive)
 {
@@ -312,7 +312,7 @@ static mercer_status sum_over_ranks(sum_job *self, char *parts)
     node list[MOST_NODES];
     void *memory;
     for (int r = 0; r < ranks; r++) nodes += nodes_of(self, r, list);
-    self->one_round = self->elements * self->size <= ONE_ROUND_BYTES;
+    self->one_round = self->elements * self->size <= MRC_ONE_ROUND_BYTES;
     int64_t slice = self->one_round ? self->elements : self->elements / ranks + 1;
     int64_t sent = mrc_round_up(self->own_count * self->elements * self->size, 64);
     int64_t received = mrc_round_up(nodes * slice * self->size, 64);

@@ -4,7 +4,7 @@
 
 #include "core/memory.h"
 
-enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024, SMALL_SHARD = 512, ALIGNED_ROWS = 64 };
+enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
 static mercer_status exchange_nothing(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
@@ -87,7 +87,7 @@ int mrc_comm_shards(const mrc_comm *comm, int64_t p)
 
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows)
 {
-    int64_t unit = p >= SMALL_SHARD * shards ? ALIGNED_ROWS : 1, units;
+    int64_t unit = p >= MRC_LARGE_SHARD * shards ? MRC_ALIGNED_ROWS : 1, units;
     mrc_share((p + unit - 1) / unit, shards, index, first, &units);
     *first *= unit;
     *rows = mrc_min(units * unit, p - *first);

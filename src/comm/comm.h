@@ -90,6 +90,8 @@ mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_pl
 
 /* Part number `index` of `count` things in `parts` parts, as even as possible, the larger ones first. */
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
+/* Shards of so many rows or more begin at multiples of so many. A sum of so many bytes or less goes in one round. */
+enum { MRC_LARGE_SHARD = 512, MRC_ALIGNED_ROWS = 64, MRC_ONE_ROUND_BYTES = 8192 };
 /* The rows of shard number `index` of p centers: as even as possible but, unless shards are small, beginning at a multiple of
    64. From there a device can take them out of a packed form of all; and a shard's part of a field begins at the same
    place of 256 bytes whatever rank it is on, which the choice of an algorithm by the device's library may depend on. */

@@ -30,13 +30,8 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
-    mrc_reading reading = {.input = files->inputs,
-                           .count = files->names.count,
-                           .name = files->name,
-                           .options = self->options,
-                           .format = files->format,
-                           .slice = self->slice,
-                           .want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELLED};
+    mrc_reading reading = mrc_opening_reading(self, files);
+    reading.want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELLED;
     mercer_status status = files->format == MRC_FORMAT_LIBSVM ? mrc_libsvm_samples(&reading, self->dataset)
                                                               : mrc_csv_samples(&reading, self->dataset);
     self->slice = reading.slice;

@@ -15,6 +15,16 @@ mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const 
                     name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
 }
 
+mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files)
+{
+    return (mrc_reading){.input = files->inputs,
+                         .count = files->names.count,
+                         .name = files->name,
+                         .options = opening->options,
+                         .format = files->format,
+                         .slice = opening->slice};
+}
+
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
 
 static mercer_status open_inputs(mrc_files *self, mrc_opening *opening)

@@ -97,12 +97,7 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
-    mrc_reading reading = {.input = files->inputs,
-                           .count = files->names.count,
-                           .name = files->name,
-                           .options = self->options,
-                           .format = files->format,
-                           .slice = self->slice};
+    mrc_reading reading = mrc_opening_reading(self, files);
     mercer_status status = mrc_csv_targets(&reading, self->slice.total);
     if (status == MERCER_OK) status = check_rows(self, reading.slice.total);
     mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};

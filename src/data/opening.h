@@ -28,6 +28,8 @@ typedef struct mrc_files {
 /* Opens all of them and finds their format. On failure nothing is left to be closed. */
 mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *name, const char *format, bool targets);
 void mrc_files_close(mrc_files *files);
+/* How files of text are to be read. */
+mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files);
 /* Files of arrays: reads what their headers say, checks that they agree; the number of rows in all. */
 mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total);
 /* Rows of file i that belong to the slice: from *first on, counted in the file; *rows may be 0. `before`: rows of the files
