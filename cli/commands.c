@@ -32,8 +32,8 @@ const cli_command cli_commands[] = {
      NULL, 0},
     {"eval", CLI_EVAL, cli_eval, 0, 0, "", "accuracy and squared error on labelled samples",
      "Accuracy is the share of samples whose label is the one predicted; mse is the mean of (f(x) - y)^2 over samples "
-     "and outputs, with y one-hot for a classifier. With --json: accuracy (classifiers), mse, r2 (regression), rows, "
-     "seconds, and confusion if asked for.",
+     "and outputs, with y one-hot for a classifier. With --json: accuracy (classifiers), mse, rmse, mae and r2 "
+     "(regression), rows, seconds, and confusion if asked for.",
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
      NULL, 0},

@@ -5,6 +5,7 @@
  *   accuracy = share of rows with argmax_j f_j(x) = class of x
  *   mse      = 1/(n c) sum_i |f(x_i) - y_i|^2,  y one-hot for classes
  *   r2       = 1 - sum |f(x_i) - y_i|^2 / sum |y_i - mean y|^2
+ *   mae      = 1/(n c) sum_i sum_j |f_j(x_i) - y_ij|
  *
  * n rows, c outputs. The variance is summed by Welford's updates, which do not cancel.
  */
@@ -22,10 +23,13 @@ int64_t cli_block_rows(int64_t features, int64_t outputs)
     return rows < 64 ? 64 : (rows > 8192 ? 8192 : rows);
 }
 
+enum { SAMPLED_ROWS = 2000, SHOWN_OUTPUTS = 4, LISTED_OUTPUTS = 100 };
+
 typedef struct sums {
     double squared_error;
-    int64_t right, seen;
-    double *mean, *spread; /* (outputs) of the targets, for r2 */
+    int64_t right, seen, kept;
+    double *mean, *spread;      /* (outputs) of the targets, for r2 */
+    double *squared, *absolute; /* (outputs) of the errors */
 } sums;
 
 static double element(const mercer_matrix *m, int64_t i, int64_t j)
@@ -34,13 +38,32 @@ static double element(const mercer_matrix *m, int64_t i, int64_t j)
     return (double)((const float *)m->data)[i * m->ld + j];
 }
 
+/* Row i of n is among the m that are kept if floor(i m / n) is new: exactly m are, spread evenly. */
+static int is_kept(int64_t i, int64_t n, int64_t m)
+{
+    return i == 0 || i * m / n != (i - 1) * m / n;
+}
+
+static void keep_pair(sums *s, cli_metrics *out, const mercer_matrix *F, const mercer_matrix *Y, int64_t i)
+{
+    if (out->sampled == 0 || !is_kept(s->seen, out->rows, out->sampled)) return;
+    for (int64_t j = 0; j < out->shown; j++) {
+        out->truth[s->kept * out->shown + j] = element(Y, i, j);
+        out->given[s->kept * out->shown + j] = element(F, i, j);
+    }
+    s->kept++;
+}
+
 static void add_row(sums *s, cli_metrics *out, const mercer_matrix *F, const mercer_matrix *Y, int64_t i, int32_t label)
 {
     int64_t best = 0;
+    keep_pair(s, out, F, Y, i);
     s->seen++;
     for (int64_t j = 0; j < F->cols; j++) {
         double f = element(F, i, j), y = element(Y, i, j), off = y - s->mean[j];
         s->squared_error += (f - y) * (f - y);
+        s->squared[j] += (f - y) * (f - y);
+        s->absolute[j] += fabs(f - y);
         s->mean[j] += off / (double)s->seen;
         s->spread[j] += off * (y - s->mean[j]);
         if (f > element(F, i, best)) best = j;
@@ -78,25 +101,66 @@ static mercer_status add_blocks(mercer_model *model, const mercer_dataset *datas
     return status;
 }
 
+static sums new_sums(int64_t outputs)
+{
+    return (sums){.mean = cli_allocate(outputs, sizeof(double)),
+                  .spread = cli_allocate(outputs, sizeof(double)),
+                  .squared = cli_allocate(outputs, sizeof(double)),
+                  .absolute = cli_allocate(outputs, sizeof(double))};
+}
+
+static void free_sums(sums *s)
+{
+    free(s->mean);
+    free(s->spread);
+    free(s->squared);
+    free(s->absolute);
+}
+
+static void new_metrics(cli_metrics *out, const mercer_dataset_info *info)
+{
+    *out = (cli_metrics){.rows = info->rows, .outputs = info->outputs};
+    out->classifier = info->task == MERCER_TASK_CLASSIFICATION;
+    if (out->classifier) {
+        out->confusion = cli_allocate(info->outputs * info->outputs, sizeof *out->confusion);
+        return;
+    }
+    out->sampled = info->rows < SAMPLED_ROWS ? info->rows : SAMPLED_ROWS;
+    out->shown = info->outputs < SHOWN_OUTPUTS ? info->outputs : SHOWN_OUTPUTS;
+    out->each = cli_allocate(info->outputs, sizeof *out->each);
+    out->truth = cli_allocate(out->sampled * out->shown, sizeof *out->truth);
+    out->given = cli_allocate(out->sampled * out->shown, sizeof *out->given);
+}
+
+static void finish_metrics(cli_metrics *out, const sums *s)
+{
+    double spread = 0, absolute = 0, rows = (double)out->rows;
+    for (int64_t j = 0; j < out->outputs; j++) {
+        spread += s->spread[j];
+        absolute += s->absolute[j];
+        if (out->each == NULL) continue;
+        out->each[j] = (cli_output_metrics){.r2 = s->spread[j] > 0 ? 1 - s->squared[j] / s->spread[j] : (double)NAN,
+                                            .rmse = sqrt(s->squared[j] / rows),
+                                            .mae = s->absolute[j] / rows};
+    }
+    out->mse = s->squared_error / (rows * (double)out->outputs);
+    out->mae = absolute / (rows * (double)out->outputs);
+    out->accuracy = out->classifier ? (double)s->right / rows : (double)NAN;
+    out->r2 = !out->classifier && spread > 0 ? 1 - s->squared_error / spread : (double)NAN;
+}
+
 int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, const char *name,
                  cli_bar *bar, cli_metrics *out)
 {
     mercer_dataset_info info = cli_data_info(dataset);
     double start = cli_now();
-    *out = (cli_metrics){.rows = info.rows, .outputs = info.outputs};
-    out->classifier = info.task == MERCER_TASK_CLASSIFICATION;
-    if (out->classifier) out->confusion = cli_allocate(info.outputs * info.outputs, sizeof *out->confusion);
-    sums s = {.mean = cli_allocate(info.outputs, sizeof(double)), .spread = cli_allocate(info.outputs, sizeof(double))};
+    sums s = new_sums(info.outputs);
+    new_metrics(out, &info);
     mercer_status status = add_blocks(model, dataset, bar, out, &s);
     if (bar != NULL) cli_bar_clear(bar);
-    double spread = 0, count = (double)info.rows;
-    for (int64_t j = 0; j < info.outputs; j++) spread += s.spread[j];
-    out->mse = s.squared_error / (count * (double)info.outputs);
-    out->accuracy = out->classifier ? (double)s.right / count : (double)NAN;
-    out->r2 = !out->classifier && spread > 0 ? 1 - s.squared_error / spread : (double)NAN;
+    finish_metrics(out, &s);
     out->seconds = cli_now() - start;
-    free(s.mean);
-    free(s.spread);
+    free_sums(&s);
     if (status == MERCER_OK) return CLI_OK;
     cli_metrics_free(out);
     return cli_fail_on(context, status, dataset, name);
@@ -105,7 +169,40 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
 void cli_metrics_free(cli_metrics *metrics)
 {
     free(metrics->confusion);
+    free(metrics->each);
+    free(metrics->truth);
+    free(metrics->given);
     metrics->confusion = NULL;
+    metrics->each = NULL;
+    metrics->truth = metrics->given = NULL;
+}
+
+/* A column of the kept pairs, in the seven digits that a plot can use at most. */
+static json_t *column_json(const double *values, int64_t rows, int64_t columns, int64_t column)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; i < rows; i++) {
+        char text[CLI_SHORT];
+        snprintf(text, sizeof text, "%.7g", values[i * columns + column]);
+        json_array_append_new(array, cli_json_real(strtod(text, NULL)));
+    }
+    return array;
+}
+
+json_t *cli_predictions_json(const cli_metrics *metrics, const char *data)
+{
+    json_t *outputs = json_array();
+    for (int64_t j = 0; j < metrics->outputs && j < LISTED_OUTPUTS; j++) {
+        const cli_output_metrics *one = &metrics->each[j];
+        json_t *output = json_pack("{so so so}", "r2", cli_json_real(one->r2), "rmse", cli_json_real(one->rmse), "mae",
+                                   cli_json_real(one->mae));
+        if (j < metrics->shown) {
+            json_object_set_new(output, "true", column_json(metrics->truth, metrics->sampled, metrics->shown, j));
+            json_object_set_new(output, "predicted", column_json(metrics->given, metrics->sampled, metrics->shown, j));
+        }
+        json_array_append_new(outputs, output);
+    }
+    return json_pack("{ss sI so}", "data", data, "rows", (json_int_t)metrics->rows, "outputs", outputs);
 }
 
 json_t *cli_confusion_json(const cli_metrics *metrics)
@@ -148,7 +245,11 @@ static int show_metrics(const cli_values *v, const cli_metrics *m, const char *c
         json_t *object = json_object();
         if (m->classifier) json_object_set_new(object, "accuracy", cli_json_real(m->accuracy));
         json_object_set_new(object, "mse", cli_json_real(m->mse));
-        if (!m->classifier) json_object_set_new(object, "r2", cli_json_real(m->r2));
+        if (!m->classifier) {
+            json_object_set_new(object, "rmse", cli_json_real(sqrt(m->mse)));
+            json_object_set_new(object, "mae", cli_json_real(m->mae));
+            json_object_set_new(object, "r2", cli_json_real(m->r2));
+        }
         json_object_set_new(object, "rows", json_integer(m->rows));
         json_object_set_new(object, "seconds", cli_json_real(m->seconds));
         if (m->classifier && cli_flag(v, "confusion")) {
@@ -161,6 +262,7 @@ static int show_metrics(const cli_values *v, const cli_metrics *m, const char *c
     }
     if (m->classifier) printf("accuracy  %.2f %%\n", 100 * m->accuracy);
     printf("mse       %.6g\n", m->mse);
+    if (!m->classifier) printf("rmse      %.6g\nmae       %.6g\n", sqrt(m->mse), m->mae);
     if (!m->classifier && isfinite(m->r2)) printf("r2        %.6g\n", m->r2);
     printf("rows      %s in %s\n", rows, cli_seconds_text(seconds, m->seconds));
     if (m->classifier && cli_flag(v, "confusion")) {

@@ -154,25 +154,40 @@ void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_
                             cli_json_real(report->tail)));
 }
 
+/* Seconds of each phase. Solvers that do not iterate over batches have one of their own: what is left of training. */
+static json_t *phases_json(const mercer_report *r)
+{
+    double named = r->setup_seconds + r->forward_seconds + r->gradient_seconds + r->projection_seconds;
+    double rest = r->seconds - named - r->validation_seconds;
+    json_t *phases = json_pack("{so so so so}", "setup", cli_json_real(r->setup_seconds), "forward",
+                               cli_json_real(r->forward_seconds), "gradient", cli_json_real(r->gradient_seconds),
+                               "projection", cli_json_real(r->projection_seconds));
+    if (strcmp(r->plan.solver, "direct") == 0 || strcmp(r->plan.solver, "cg") == 0)
+        json_object_set_new(phases, "solve", cli_json_real(rest > 0 ? rest : 0));
+    json_object_set_new(phases, "validation", cli_json_real(r->validation_seconds));
+    return phases;
+}
+
 json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, double seconds)
 {
     static const char *const stops[] = {"finished", "early", "interrupted"};
-    json_t *phases =
-        json_pack("{so so so so so}", "setup", cli_json_real(r->setup_seconds), "forward",
-                  cli_json_real(r->forward_seconds), "gradient", cli_json_real(r->gradient_seconds), "projection",
-                  cli_json_real(r->projection_seconds), "validation", cli_json_real(r->validation_seconds));
     json_t *object = json_object();
     if (metrics != NULL && metrics->classifier)
         json_object_set_new(object, "accuracy", cli_json_real(metrics->accuracy));
     if (metrics != NULL) json_object_set_new(object, "mse", cli_json_real(metrics->mse));
+    if (metrics != NULL && !metrics->classifier) {
+        json_object_set_new(object, "rmse", cli_json_real(sqrt(metrics->mse)));
+        json_object_set_new(object, "mae", cli_json_real(metrics->mae));
+        json_object_set_new(object, "r2", cli_json_real(metrics->r2));
+    }
     json_t *rest =
         json_pack("{so so sI sI sI sI so so so sI so so sI so ss}", "train_loss", cli_json_real(r->train_loss),
                   "train_accuracy", cli_json_real(r->train_accuracy), "epochs", (json_int_t)r->epochs, "samples",
                   (json_int_t)r->samples, "steps", (json_int_t)r->steps, "projections", (json_int_t)r->projections,
                   "projection_residual", cli_json_real(r->projection_residual_last), "tail", cli_json_real(r->tail),
-                  "beta", cli_json_real(r->beta), "halvings", (json_int_t)r->halvings, "phases", phases, "seconds",
-                  cli_json_real(seconds), "peak_bytes", (json_int_t)r->peak_bytes, "flops", cli_json_real(r->flops),
-                  "stopped", stops[r->stopped >= 0 && r->stopped < 3 ? r->stopped : 0]);
+                  "beta", cli_json_real(r->beta), "halvings", (json_int_t)r->halvings, "phases", phases_json(r),
+                  "seconds", cli_json_real(seconds), "peak_bytes", (json_int_t)r->peak_bytes, "flops",
+                  cli_json_real(r->flops), "stopped", stops[r->stopped >= 0 && r->stopped < 3 ? r->stopped : 0]);
     json_object_update(object, rest);
     json_decref(rest);
     if (cli_ranks() > 1) {
@@ -256,8 +271,13 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
         row(table, "accuracy",
             cli_format("%.2f %% of %s validation samples", 100 * metrics->accuracy,
                        cli_count_text(text, metrics->rows)));
+    if (metrics != NULL && !metrics->classifier) {
+        if (isfinite(metrics->r2))
+            row(table, "r2",
+                cli_format("%.4f on %s validation samples", metrics->r2, cli_count_text(text, metrics->rows)));
+        row(table, "rmse", cli_format("%.4g, mean absolute error %.4g", sqrt(metrics->mse), metrics->mae));
+    }
     if (metrics != NULL) row(table, "mse", cli_format("%.6g", metrics->mse));
-    if (metrics != NULL && isfinite(metrics->r2)) row(table, "r2", cli_format("%.6g", metrics->r2));
     if (isfinite(r->train_loss))
         row(table, "training loss", cli_format("%.6g%s", r->train_loss, r->stopped == 1 ? " (stopped early)" : ""));
     if (r->halvings > 0) row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));

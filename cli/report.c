@@ -36,12 +36,13 @@ static void make_sections(report_page *self, const report_run *run)
 {
     report_headline(self, run);
     report_extras(self, run);
+    report_predictions(self, run);
     report_curves(self, run);
+    report_confusion(self, run);
     report_plan(self, run);
     report_spectrum(self, run);
     report_residuals(self, run);
     report_phases(self, run);
-    report_confusion(self, run);
     report_options(self, run);
 }
 

@@ -19,7 +19,7 @@ typedef struct report_point {
 
 /* The last run of a log. Events that the log does not have are NULL. */
 typedef struct report_run {
-    json_t *start, *plan, *spectrum, *confusion, *summary;
+    json_t *start, *plan, *spectrum, *confusion, *predictions, *summary;
     json_t *extras;       /* array: the events table, chart and images, in their order */
     report_point *points; /* (count), in the order of the log */
     size_t count, room;
@@ -44,24 +44,27 @@ typedef struct report_page {
 /* Each line of the lead is a paragraph; NULL: none. */
 void report_open(report_page *self, const char *id, const char *title, const char *lead);
 void report_close(report_page *self);
-/* A chart with its key and numbers, and its title as a caption; nothing if it has no points (report_curves.c). */
+/* A chart with its key and numbers, and its title as a caption; the numbers alone if there is nothing to compare, nothing
+   if it has no points (report_curves.c). */
 void report_chart(page *out, const svg_chart *chart, bool caption);
 
-double report_value(const json_t *value); /* NaN if it is no number */
+double report_value(const json_t *value);                 /* NaN if it is no number */
+double *report_values(const json_t *array, size_t count); /* the first ones; released with free (report_log.c) */
 /* Fields of an event: NaN or NULL if the object is NULL, or has no such field of this type. */
 double report_number(const json_t *object, const char *name);
 const char *report_text(const json_t *object, const char *name);
 
 /* Sections. Each leaves nothing behind when the log has nothing for it. */
-void report_headline(report_page *self, const report_run *run);  /* report_headline.c */
-void report_plan(report_page *self, const report_run *run);      /* report_plan.c */
-void report_phases(report_page *self, const report_run *run);    /* report_plan.c */
-void report_options(report_page *self, const report_run *run);   /* report_plan.c */
-void report_curves(report_page *self, const report_run *run);    /* report_curves.c */
-void report_spectrum(report_page *self, const report_run *run);  /* report_curves.c */
-void report_residuals(report_page *self, const report_run *run); /* report_curves.c */
-void report_confusion(report_page *self, const report_run *run); /* report_confusion.c */
-void report_extras(report_page *self, const report_run *run);    /* report_extras.c */
+void report_headline(report_page *self, const report_run *run);    /* report_headline.c */
+void report_plan(report_page *self, const report_run *run);        /* report_plan.c */
+void report_phases(report_page *self, const report_run *run);      /* report_plan.c */
+void report_options(report_page *self, const report_run *run);     /* report_plan.c */
+void report_curves(report_page *self, const report_run *run);      /* report_curves.c */
+void report_spectrum(report_page *self, const report_run *run);    /* report_curves.c */
+void report_residuals(report_page *self, const report_run *run);   /* report_curves.c */
+void report_confusion(report_page *self, const report_run *run);   /* report_confusion.c */
+void report_predictions(report_page *self, const report_run *run); /* report_predictions.c */
+void report_extras(report_page *self, const report_run *run);      /* report_extras.c */
 
 /* Gray images as PNG inside the page: pixels (height, width), 0 .. 255, as an <img> with a text (report_png.c). */
 void report_image(page *out, const unsigned char *pixels, int height, int width, const char *text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which classes are taken for which: a shaded table, or, where there are too many classes for one, the pairs that are
- * confused most. matrix[i][j] counts samples of class i that were given class j.
+ * Which classes are taken for which. matrix[i][j] counts samples of class i that were given class j. A dozen classes make
+ * a shaded table; up to a hundred a map that is scaled to the width of the page; of more, and beside a map, the pairs
+ * that are confused most are listed.
  */
 #include "report.h"
 
@@ -9,8 +10,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MOST_CLASSES = 30, MOST_PAIRS = 20 };
+enum { TABLE_CLASSES = 14, MAP_CLASSES = 100, MOST_PAIRS = 20 };
 
 typedef struct confusion {
     size_t classes;
@@ -65,17 +67,22 @@ static double column_sum(const confusion *self, size_t j)
 
 /* ---- The table ----------------------------------------------------------------------------------------------- */
 
-/* Right answers in one colour, in proportion to their share of the row; mistakes in another, where even a small share
-   must be seen: by its square root. */
+/* How strongly a cell is coloured, 0 .. 0.9: right answers in proportion to their share of the row; mistakes, where even
+   a small share must be seen, by its square root. */
+static double strength(double share, bool right)
+{
+    return right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));
+}
+
 static void cell(page *out, double count, double share, bool right)
 {
-    double strength = right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));
+    double shade = strength(share, right);
     if (!(count > 0)) {
         page_add(out, right ? "<td>0</td>" : "<td class=\"zero\">0</td>");
         return;
     }
-    page_print(out, "<td%s style=\"background:rgb(var(--%s)/%.3f)\">", strength > 0.55 ? " class=\"strong\"" : "",
-               right ? "hit" : "miss", strength);
+    page_print(out, "<td%s style=\"background:rgb(var(--%s)/%.3f)\">", shade > 0.55 ? " class=\"strong\"" : "",
+               right ? "hit" : "miss", shade);
     page_count(out, count);
     page_add(out, "</td>");
 }
@@ -122,6 +129,127 @@ static void whole_table(page *out, const confusion *self)
     table_foot(out, self);
 }
 
+/* ---- The map ------------------------------------------------------------------------------------------------- */
+
+enum { PAGE_WIDTH = 1080, LARGEST_CELL = 34, COUNTED_CELL = 21, LONGEST_LABEL = 14, RIGHT_RIM = 46, BOTTOM_RIM = 20 };
+
+/* Sizes of a map, in pixels of a page that is wide enough. */
+typedef struct map {
+    double cell, font, left, top;
+} map;
+
+/* A label as it is shown: its first characters. */
+static void short_label(page *out, const confusion *self, size_t i)
+{
+    const char *name = json_string_value(json_array_get(self->labels, i));
+    size_t characters = 0, bytes = 0;
+    if (!name) {
+        label(out, self, i);
+        return;
+    }
+    for (; name[bytes] && characters <= LONGEST_LABEL; bytes++)
+        characters += ((unsigned char)name[bytes] & 0xC0) != 0x80;
+    if (characters > LONGEST_LABEL) {
+        while (bytes > 0 && ((unsigned char)name[--bytes] & 0xC0) == 0x80) {}
+        page_escape_part(out, name, bytes);
+        page_add(out, "…");
+    } else {
+        page_escape(out, name);
+    }
+}
+
+static size_t longest_label(const confusion *self)
+{
+    size_t longest = 1;
+    for (size_t i = 0; i < self->classes; i++) {
+        const char *name = json_string_value(json_array_get(self->labels, i));
+        size_t length = name ? strlen(name) : 3;
+        if (length > longest) longest = length;
+    }
+    return longest < LONGEST_LABEL + 1 ? longest : LONGEST_LABEL + 1;
+}
+
+static map plan_map(const confusion *self)
+{
+    double label = 7.2 * (double)longest_label(self); /* pixels that the longest takes */
+    map sizes = {.left = 14 + label};
+    sizes.cell = fmin(LARGEST_CELL, (PAGE_WIDTH - sizes.left - RIGHT_RIM) / (double)self->classes);
+    sizes.font = fmax(8, fmin(12, 0.85 * sizes.cell));
+    sizes.top = 12 + (label > sizes.cell ? label : sizes.font);
+    return sizes;
+}
+
+static void map_labels(page *out, const confusion *self, const map *sizes)
+{
+    bool upright = sizes->top > 12 + sizes->font;
+    for (size_t i = 0; i < self->classes; i++) {
+        double middle = ((double)i + 0.5) * sizes->cell, down = sizes->top + middle + 0.35 * sizes->font;
+        page_print(out, "<text class=\"name\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
+                   sizes->font, sizes->left - 8, down);
+        short_label(out, self, i);
+        page_print(out,
+                   "</text><text class=\"name\" style=\"font-size:%.1fpx\" transform=\"translate(%.1f %.1f)%s\" "
+                   "text-anchor=\"%s\">",
+                   sizes->font, sizes->left + middle + (upright ? 0.35 * sizes->font : 0), sizes->top - 6,
+                   upright ? " rotate(-90)" : "", upright ? "start" : "middle");
+        short_label(out, self, i);
+        page_print(out, "</text><text class=\"rim\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\">", sizes->font,
+                   sizes->left + (double)self->classes * sizes->cell + 8, down);
+        page_percent(out, self->counts[i * self->classes + i] / row_sum(self, i), 0);
+        page_add(out, "</text>\n");
+    }
+}
+
+static void map_cell(page *out, const confusion *self, const map *sizes, size_t i, size_t j, double share)
+{
+    double x = sizes->left + (double)j * sizes->cell, y = sizes->top + (double)i * sizes->cell;
+    double shade = strength(share, i == j), count = self->counts[i * self->classes + j];
+    page_print(out,
+               "<rect style=\"fill:rgb(var(--%s)/%.2f)\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
+               i == j ? "hit" : "miss", fmax(shade, 0.02), x, y, sizes->cell - 1, sizes->cell - 1);
+    label(out, self, i);
+    page_add(out, i == j ? ", right: " : ", taken for ");
+    if (i != j) {
+        label(out, self, j);
+        page_add(out, ": ");
+    }
+    page_count(out, count);
+    page_add(out, "</title></rect>");
+    if (sizes->cell < COUNTED_CELL) return;
+    page_print(out, "<text class=\"count%s\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+               shade > 0.55 ? " strong" : "", count < 1000 ? fmin(12, 0.45 * sizes->cell) : 0.3 * sizes->cell,
+               x + 0.5 * (sizes->cell - 1), y + 0.63 * sizes->cell);
+    if (count < 10000)
+        page_print(out, "%.0f", count);
+    else
+        page_print(out, "%.0fk", count / 1000);
+    page_add(out, "</text>");
+}
+
+/* Cells shrink with the page until labels would be too small to read; then it scrolls. */
+static void whole_map(page *out, const confusion *self)
+{
+    map sizes = plan_map(self);
+    double side = (double)self->classes * sizes.cell, width = sizes.left + side + RIGHT_RIM;
+    page_print(out,
+               "<svg class=\"map\" style=\"max-width:%.0fpx;min-width:%.0fpx\" viewBox=\"0 0 %.1f %.1f\" role=\"img\">"
+               "<title>Confusion of ",
+               width, width * fmin(1, 8 / sizes.font), width, sizes.top + side + BOTTOM_RIM);
+    page_count(out, (double)self->classes);
+    page_print(out, " classes</title><rect class=\"ground\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+               sizes.left, sizes.top, side, side);
+    map_labels(out, self, &sizes);
+    for (size_t i = 0; i < self->classes; i++) {
+        double sum = row_sum(self, i);
+        for (size_t j = 0; j < self->classes; j++) {
+            double count = self->counts[i * self->classes + j];
+            if (count > 0) map_cell(out, self, &sizes, i, j, count / sum);
+        }
+        page_add(out, "\n");
+    }
+    page_add(out, "</svg>\n");
+}
+
 /* ---- The most confused pairs --------------------------------------------------------------------------------- */
 
 /* The largest counts off the diagonal, descending, the first of equals first. Returns how many. */
@@ -139,10 +267,12 @@ static size_t worst_pairs(const confusion *self, size_t pairs[MOST_PAIRS])
     return found;
 }
 
-static void pair_table(page *out, const confusion *self)
+static void pair_table(page *out, const confusion *self, size_t most)
 {
     size_t pairs[MOST_PAIRS], count = worst_pairs(self, pairs);
-    page_add(out, "<table><caption>");
+    if (count == 0) return;
+    if (count > most) count = most;
+    page_add(out, "<div class=\"scroll pairs\"><table><caption>");
     page_count(out, (double)self->classes);
     page_add(out, " classes; the pairs that are confused most.</caption><thead><tr><th scope=\"col\">True class</th>"
                   "<th scope=\"col\">Taken for</th><th scope=\"col\" class=\"n\">Samples</th>"
@@ -159,7 +289,7 @@ static void pair_table(page *out, const confusion *self)
         page_percent(out, self->counts[pairs[k]] / row_sum(self, i), 1);
         page_add(out, "</td></tr>\n");
     }
-    page_add(out, "</tbody></table>\n");
+    page_add(out, "</tbody></table></div>\n");
 }
 
 static char *lead_text(const confusion *self, const char *data)
@@ -172,18 +302,23 @@ static char *lead_text(const confusion *self, const char *data)
                       cli_count_text(all_text, (int64_t)fmin(all, 1e18)), data ? " " : "", data ? data : "");
 }
 
+static const char map_words[] =
+    "<p class=\"soft\">Rows: true class, with its recall at the right. Columns: class given by the model.</p>\n";
+
 void report_confusion(report_page *self, const report_run *run)
 {
     confusion matrix = {0};
     if (run->confusion && read_matrix(&matrix, run->confusion)) {
         char *lead = lead_text(&matrix, report_text(run->confusion, "data"));
         report_open(self, "confusion", "Confusion", lead);
-        page_add(&self->body, "<div class=\"scroll\">\n");
-        if (matrix.classes <= MOST_CLASSES)
-            whole_table(&self->body, &matrix);
-        else
-            pair_table(&self->body, &matrix);
-        page_add(&self->body, "</div>\n");
+        bool table = matrix.classes <= TABLE_CLASSES, mapped = !table && matrix.classes <= MAP_CLASSES;
+        if (mapped) page_add(&self->body, map_words);
+        if (table || mapped) {
+            page_add(&self->body, "<div class=\"scroll\">\n");
+            (table ? whole_table : whole_map)(&self->body, &matrix);
+            page_add(&self->body, "</div>\n");
+        }
+        if (!table) pair_table(&self->body, &matrix, mapped ? MOST_PAIRS / 2 : MOST_PAIRS);
         report_close(self);
         free(lead);
     }

@@ -29,10 +29,11 @@ static void table_cell(page *out, const svg_chart *chart, double value)
 }
 
 /* The numbers behind a chart, for those who cannot see it or want to copy them: a few points of each series. */
-static void chart_table(page *out, const svg_chart *chart)
+static void chart_table(page *out, const svg_chart *chart, bool alone)
 {
-    page_add(out, "<details><summary>Numbers</summary><div class=\"scroll\"><table><thead><tr><th scope=\"col\">Series"
-                  "</th><th scope=\"col\" class=\"n\">");
+    page_add(out, alone ? "" : "<details><summary>Numbers</summary>");
+    page_add(out,
+             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Series</th><th scope=\"col\" class=\"n\">");
     page_escape(out, chart->x_label);
     page_add(out, "</th><th scope=\"col\" class=\"n\">");
     page_escape(out, chart->y_label);
@@ -50,11 +51,13 @@ static void chart_table(page *out, const svg_chart *chart)
             page_add(out, "</tr>\n");
         }
     }
-    page_add(out, "</tbody></table></div></details>\n");
+    page_add(out, "</tbody></table></div>");
+    page_add(out, alone ? "\n" : "</details>\n");
 }
 
 void report_chart(page *out, const svg_chart *chart, bool caption)
 {
+    bool drawn = svg_worth_drawing(chart);
     if (svg_points(chart) == 0) return;
     page_add(out, "<figure>");
     if (caption) {
@@ -62,9 +65,9 @@ void report_chart(page *out, const svg_chart *chart, bool caption)
         page_escape(out, chart->title);
         page_add(out, "</h3></figcaption>\n");
     }
-    svg_legend(out, chart);
-    svg_line_chart(out, chart);
-    chart_table(out, chart);
+    if (drawn) svg_legend(out, chart);
+    if (drawn) svg_line_chart(out, chart);
+    chart_table(out, chart, !drawn);
     page_add(out, "</figure>\n");
 }
 
@@ -145,9 +148,53 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
                        .y_from_zero = !accuracy,
                        .series = series,
                        .count = 2};
-    report_chart(out, &chart, true);
+    if (svg_worth_drawing(&chart)) report_chart(out, &chart, true);
     free((void *)series[0].x), free((void *)series[1].x);
 }
+
+/* ---- One value: a table, not a chart ------------------------------------------------------------------------- */
+
+static void value_cell(page *out, double value, bool share)
+{
+    page_add(out, "<td class=\"n\">");
+    if (share)
+        page_percent(out, value, 2);
+    else
+        page_number(out, value, 4);
+    page_add(out, "</td>");
+}
+
+static void value_row(page *out, const char *name, double training, double validation, bool share)
+{
+    if (!isfinite(training) && !isfinite(validation)) return;
+    page_print(out, "<tr><th scope=\"row\">%s</th>", name);
+    value_cell(out, training, share);
+    value_cell(out, validation, share);
+    page_add(out, "</tr>\n");
+}
+
+/* What a solver that is done in one step, or a run of one epoch, has in place of curves. */
+static void single_values(report_page *self, const report_run *run)
+{
+    const report_point *last = &run->points[run->count - 1];
+    page rows = {0};
+    if (run->summary && !isfinite(last->train_loss)) return; /* the page's head has all of it */
+    if (!isfinite(last->epoch)) return;
+    value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
+    value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
+    if (rows.used > 0) {
+        report_open(self, "curves", "Result", "One value each: there is no curve to draw.");
+        page_add(&self->body,
+                 "<div class=\"scroll\"><table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
+                 "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
+        page_add(&self->body, rows.text);
+        page_add(&self->body, "</tbody></table></div>\n");
+        report_close(self);
+    }
+    page_free(&rows);
+}
+
+/* ---- Curves of a training ------------------------------------------------------------------------------------ */
 
 /* Training by conjugate gradients counts its steps as epochs. */
 static time_axis epochs_axis(const report_run *run)
@@ -173,6 +220,8 @@ void report_curves(report_page *self, const report_run *run)
         page_add(&self->body, charts.text);
         page_add(&self->body, "</div>\n");
         report_close(self);
+    } else {
+        single_values(self, run);
     }
     page_free(&charts);
 }
@@ -214,7 +263,7 @@ void report_spectrum(report_page *self, const report_run *run)
                        .log_y = true,
                        .series = series,
                        .count = isfinite(tail) ? 2 : 1};
-    if (svg_points(&chart) > 0) {
+    if (svg_worth_drawing(&chart)) {
         report_open(self, "spectrum", "Spectrum", NULL);
         page_add(&self->body, "<div class=\"grid2\">\n");
         report_chart(&self->body, &chart, true);
@@ -226,6 +275,13 @@ void report_spectrum(report_page *self, const report_run *run)
 }
 
 /* ---- Projection residuals ------------------------------------------------------------------------------------ */
+
+static void last_residual(page *out, double value)
+{
+    page_add(out, "<p>Relative residual of the last projection: ");
+    page_number(out, value, 3);
+    page_add(out, "</p>\n");
+}
 
 void report_residuals(report_page *self, const report_run *run)
 {
@@ -241,7 +297,10 @@ void report_residuals(report_page *self, const report_run *run)
     if (svg_points(&chart) > 0) {
         report_open(self, "residuals", "Projection", NULL);
         page_add(&self->body, "<div class=\"grid2\">\n");
-        report_chart(&self->body, &chart, true);
+        if (svg_worth_drawing(&chart))
+            report_chart(&self->body, &chart, true);
+        else
+            last_residual(&self->body, series.y[0]);
         page_add(&self->body,
                  "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
                  "their right-hand side. 0 would be exact; what is carried over is made good by the next."

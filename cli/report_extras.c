@@ -71,16 +71,6 @@ static void table(page *out, const json_t *event)
 
 /* ---- Charts -------------------------------------------------------------------------------------------------- */
 
-static double *numbers(const json_t *array, size_t count)
-{
-    double *values = cli_allocate((int64_t)count, sizeof *values);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(array, i);
-        values[i] = report_value(value);
-    }
-    return values;
-}
-
 static void chart(page *out, const json_t *event, bool caption)
 {
     const json_t *list = json_object_get(event, "series");
@@ -92,7 +82,7 @@ static void chart(page *out, const json_t *event, bool caption)
         const json_t *one = json_array_get(list, k), *xs = json_object_get(one, "x"), *ys = json_object_get(one, "y");
         const char *name = report_text(one, "name");
         size_t points = json_array_size(xs) < json_array_size(ys) ? json_array_size(xs) : json_array_size(ys);
-        series[k] = (svg_series){name ? name : "", numbers(xs, points), numbers(ys, points), points};
+        series[k] = (svg_series){name ? name : "", report_values(xs, points), report_values(ys, points), points};
     }
     svg_chart drawn = {.title = title ? title : "",
                        .x_label = x ? x : "",

@@ -128,6 +128,23 @@ static bool result_card(page *out, const report_run *run, const measure *measure
     return false;
 }
 
+/* A regression is judged by the share of the targets' variance that it explains, and by errors in their unit. */
+static void regression_cards(page *out, const report_run *run)
+{
+    double mae = report_number(run->summary, "mae");
+    open_card(out, "R²");
+    page_number(out, report_number(run->summary, "r2"), 4);
+    close_card(out, "of the variance is explained");
+    open_card(out, "RMSE");
+    page_number(out, report_number(run->summary, "rmse"), 4);
+    if (isfinite(mae)) {
+        page_add(out, "<small>mean absolute error ");
+        page_number(out, mae, 4);
+        page_add(out, "</small>");
+    }
+    close_card(out, NULL);
+}
+
 static void result_cards(page *out, const report_run *run)
 {
     static const measure accuracies[] = {
@@ -138,7 +155,10 @@ static void result_cards(page *out, const report_run *run)
                                      {"validation_loss", offsetof(report_point, validation_loss), "Validation loss"},
                                      {"train_loss", offsetof(report_point, train_loss), "Training loss"}};
     result_card(out, run, accuracies, 3, true);
-    result_card(out, run, losses, 3, false);
+    if (isfinite(report_number(run->summary, "r2")))
+        regression_cards(out, run);
+    else
+        result_card(out, run, losses, 3, false);
 }
 
 static void cost_cards(page *out, const report_run *run)

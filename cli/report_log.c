@@ -22,6 +22,13 @@ double report_value(const json_t *value)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+double *report_values(const json_t *array, size_t count)
+{
+    double *values = cli_allocate((int64_t)count, sizeof *values);
+    for (size_t i = 0; i < count; i++) values[i] = report_value(json_array_get(array, i));
+    return values;
+}
+
 double report_number(const json_t *object, const char *name)
 {
     return report_value(json_object_get(object, name));
@@ -36,7 +43,8 @@ const char *report_text(const json_t *object, const char *name)
 
 static void drop_run(report_run *run)
 {
-    json_t **events[] = {&run->start, &run->plan, &run->spectrum, &run->confusion, &run->summary, &run->extras};
+    json_t **events[] = {&run->start,       &run->plan,    &run->spectrum, &run->confusion,
+                         &run->predictions, &run->summary, &run->extras};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         json_decref(*events[i]);
         *events[i] = NULL;
@@ -93,6 +101,7 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
                         {"plan", &run->plan},
                         {"spectrum", &run->spectrum},
                         {"confusion", &run->confusion},
+                        {"predictions", &run->predictions},
                         {"summary", &run->summary}};
     static const char *const extras[] = {"table", "chart", "images"};
     bool resumes = begins_anew(name, event) == RESUMES;
@@ -181,7 +190,8 @@ static int read_lines(report_run *run, const char *path, FILE *file)
 
 static bool has_events(const report_run *run)
 {
-    return run->start || run->plan || run->spectrum || run->confusion || run->summary || run->extras || run->count > 0;
+    return run->start || run->plan || run->spectrum || run->confusion || run->predictions || run->summary ||
+           run->extras || run->count > 0;
 }
 
 int report_read(report_run *out, const char *path)

@@ -40,9 +40,21 @@ static const plan_row plan_rows[] = {{"solver", "Solver", TEXT},
                                      {"flops", "Estimated work", FLOPS},
                                      {"seconds", "Estimated time", SECONDS}};
 
+/* What only an iteration over batches has. */
+static bool of_iteration(const char *field)
+{
+    static const char *const names[] = {"projector", "epochs", "batch", "average", "decay", "carry"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(field, names[i]) == 0) return true;
+    return false;
+}
+
 /* Sizes that are 0 belong to parts that this plan does not have; an exact projector has none. */
 static bool worth_showing(const plan_row *row, const json_t *plan)
 {
+    const char *solver = report_text(plan, "solver");
+    bool iterates = !solver || (strcmp(solver, "direct") != 0 && strcmp(solver, "cg") != 0);
+    if (!iterates && of_iteration(row->field)) return false;
     const json_t *value = json_object_get(plan, row->field);
     const char *projector = report_text(plan, "projector");
     bool sized = projector && strcmp(projector, "exact") != 0 && strcmp(projector, "none") != 0;
@@ -117,6 +129,7 @@ static const char *phase_words(const char *name)
                                            {"forward", "Predictions on batches"},
                                            {"gradient", "Gradients and steps"},
                                            {"projection", "Projections"},
+                                           {"solve", "Solving the normal equations"},
                                            {"validation", "Validation"},
                                            {"centers", "Choice of centers"},
                                            {"reading", "Reading data"}};
@@ -157,7 +170,7 @@ void report_phases(report_page *self, const report_run *run)
     }
     if (count == 0) return;
     if (seconds > 1.002 * total) { /* what the phases do not account for */
-        names[count] = "Everything else";
+        names[count] = "Everything else: data, centers, files";
         values[count++] = seconds - total;
         total = seconds;
     }
@@ -170,6 +183,11 @@ void report_phases(report_page *self, const report_run *run)
 }
 
 /* ---- Options ------------------------------------------------------------------------------------------------- */
+
+static bool is_automatic(const json_t *value)
+{
+    return json_is_string(value) && strcmp(json_string_value(value), "auto") == 0;
+}
 
 static void option_value(page *out, const json_t *value)
 {
@@ -186,10 +204,43 @@ static void option_value(page *out, const json_t *value)
     }
 }
 
+/* Names of the options whose value was left to the program, as one sentence. */
+static void automatic_options(page *out, json_t *config)
+{
+    const char *name;
+    json_t *value;
+    int count = 0;
+    json_object_foreach(config, name, value)
+    {
+        if (!is_automatic(value)) continue;
+        page_add(out, count++ == 0 ? "<p class=\"soft\">Left to the program (<code>auto</code>): " : ", ");
+        page_escape(out, name);
+    }
+    if (count > 0) page_add(out, ".</p>\n");
+}
+
+static void option_table(page *out, json_t *config)
+{
+    const char *name;
+    json_t *value;
+    page_add(out, "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Option</th><th scope=\"col\">Value</th>"
+                  "</tr></thead><tbody>\n");
+    json_object_foreach(config, name, value)
+    {
+        if (json_is_null(value) || is_automatic(value)) continue;
+        page_add(out, "<tr><th scope=\"row\">");
+        page_escape(out, name);
+        page_add(out, "</th><td><code>");
+        option_value(out, value);
+        page_add(out, "</code></td></tr>\n");
+    }
+    page_add(out, "</tbody></table></div>\n");
+}
+
 void report_options(report_page *self, const report_run *run)
 {
-    const char *name, *command = report_text(run->start, "command");
-    json_t *value, *config = json_object_get(run->start, "config");
+    const char *command = report_text(run->start, "command");
+    json_t *config = json_object_get(run->start, "config");
     page *out = &self->body;
     if (json_object_size(config) == 0 && !command) return;
     report_open(self, "options", "Options", "What the program was asked to do.");
@@ -199,19 +250,8 @@ void report_options(report_page *self, const report_run *run)
         page_add(out, "</code></p>\n");
     }
     if (json_object_size(config) > 0) {
-        page_add(out,
-                 "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Option</th><th scope=\"col\">Value</th>"
-                 "</tr></thead><tbody>\n");
-        json_object_foreach(config, name, value)
-        {
-            if (json_is_null(value)) continue;
-            page_add(out, "<tr><th scope=\"row\">");
-            page_escape(out, name);
-            page_add(out, "</th><td><code>");
-            option_value(out, value);
-            page_add(out, "</code></td></tr>\n");
-        }
-        page_add(out, "</tbody></table></div>\n");
+        option_table(out, config);
+        automatic_options(out, config);
     }
     report_close(self);
 }

@@ -52,6 +52,8 @@ const char *const report_style[] = {
     "svg text{fill:var(--soft);font-size:11.5px}svg .label{font-size:12px;fill:var(--ink)}\n"
     ".grid{stroke:var(--rule);stroke-width:1;fill:none}.axis{stroke:var(--soft);stroke-width:1;fill:none}\n"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
+    ".dots{fill:none;stroke-width:5;stroke-linecap:round;stroke-opacity:.3}.dots.c0{stroke:var(--c0)}.dots.c1{stroke:"
+    "var(--c1)}.dots.c2{stroke:var(--c2)}.dots.c3{stroke:var(--c3)}\n"
     ".d1{stroke-dasharray:7 5}.d2{stroke-dasharray:2 5}.d3{stroke-dasharray:9 4 2 4}\n",
     ".line.c0{stroke:var(--c0)}.line.c1{stroke:var(--c1)}.line.c2{stroke:var(--c2)}.line.c3{stroke:var(--c3)}"
     ".line.c4{stroke:var(--c4)}.line.c5{stroke:var(--c5)}\n"
@@ -74,6 +76,9 @@ const char *const report_style[] = {
     "overflow:hidden;text-overflow:ellipsis;padding:0 4px;white-space:nowrap}.confusion td{border-radius:3px}\n"
     ".confusion .zero{color:var(--rule)}.confusion .strong{color:var(--on)}.confusion .rim{color:var(--soft);"
     "padding:0 0 0 10px}\n",
+    ".map{display:block;width:100%;height:auto}.map .rim{fill:var(--soft)}.map .name{fill:var(--ink);font-weight:600}"
+    ".map .count{fill:var(--ink)}.map .strong{fill:var(--on)}.map "
+    ".ground{fill:var(--card)}.pairs{margin-top:20px}#options p{margin-top:12px}\n",
     ".images{list-style:none;display:flex;flex-wrap:wrap;gap:10px;margin:0;padding:0}.images li{text-align:center;"
     "font-size:12px;color:var(--soft)}.images img{display:block;width:44px;height:44px;object-fit:contain;"
     "image-rendering:pixelated;border-radius:4px;border:1px solid var(--rule);background:#000}\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Line charts and a stacked bar as SVG.
+ * Line charts, scatter charts and a stacked bar as SVG.
  *
  * An axis maps its range [low, high], or [log10 low, log10 high], linearly to pixels. Ticks of a linear axis are the
  * multiples of 1, 2 or 5 times a power of ten that give about five of them; a log axis has powers of ten, and 2 and 5
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { WIDTH = 520, HEIGHT = 290, LEFT = 64, RIGHT = 14, TOP = 12, BOTTOM = 46, MOST_TICKS = 24 };
+enum { WIDTH = 520, HEIGHT = 290, TALL = 430, LEFT = 64, RIGHT = 14, TOP = 12, BOTTOM = 46, MOST_TICKS = 24 };
 
 typedef struct axis {
     bool log;
@@ -52,6 +52,13 @@ size_t svg_points(const svg_chart *chart)
     size_t count = 0;
     for (size_t k = 0; k < chart->count; k++) count += series_points(chart, &chart->series[k]);
     return count;
+}
+
+bool svg_worth_drawing(const svg_chart *chart)
+{
+    for (size_t k = 0; k < chart->count; k++)
+        if (series_points(chart, &chart->series[k]) > 1) return true;
+    return false;
 }
 
 /* ---- Axes ---------------------------------------------------------------------------------------------------- */
@@ -169,7 +176,7 @@ static void tick_label(page *out, const axis *self, double value, bool percent)
 
 static void draw_axes(page *out, const svg_chart *chart, const axis *x, const axis *y)
 {
-    double bottom = HEIGHT - BOTTOM, right = WIDTH - RIGHT;
+    double bottom = y->begin, right = WIDTH - RIGHT;
     for (int i = 0; i < y->count; i++) {
         double at = place(y, y->ticks[i]);
         page_print(out, "<path class=\"grid\" d=\"M%d %.1fH%.1f\"/>", LEFT, at, right);
@@ -185,13 +192,16 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
         page_add(out, "</text>");
     }
     page_print(out, "<path class=\"axis\" d=\"M%d %.1fH%.1f\"/>\n", LEFT, bottom, right);
-    page_print(out, "<text class=\"label\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", (LEFT + right) / 2,
-               HEIGHT - 8);
+    page_print(out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (LEFT + right) / 2,
+               bottom + BOTTOM - 8);
     page_escape(out, chart->x_label);
     page_print(out, "</text><text class=\"label\" transform=\"translate(13 %.1f) rotate(-90)\" text-anchor=\"middle\">",
                (TOP + bottom) / 2);
     page_escape(out, chart->y_label);
     page_add(out, "</text>\n");
+    if (chart->zero) page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fH%.1f\"/>\n", LEFT, place(y, 0), right);
+    if (chart->diagonal)
+        page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fL%.1f %d\"/>\n", LEFT, bottom, right, TOP);
 }
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
@@ -231,10 +241,32 @@ static void walk_series(page *out, const svg_chart *chart, size_t k, const axis 
     }
 }
 
+/* Dots in layers: those of one path do not add up where they lie on each other, those of several do, so that dense
+   places are darker. */
+static void draw_dots(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y)
+{
+    enum { LAYERS = 12 };
+    const svg_series *series = &chart->series[k];
+    size_t kept = svg_kept(series->count, SVG_MOST_DOTS);
+    for (size_t layer = 0; layer < LAYERS && layer < kept; layer++) {
+        page_print(out, "<path class=\"dots c%d\" d=\"", (int)(k % SVG_COLOURS));
+        for (size_t i = layer; i < kept; i += LAYERS) {
+            size_t at = svg_kept_index(i, series->count, SVG_MOST_DOTS);
+            if (drawable(chart, series->x[at], series->y[at]))
+                page_print(out, "M%.1f %.1fh0", place(x, series->x[at]), place(y, series->y[at]));
+        }
+        page_add(out, "\"/>\n");
+    }
+}
+
 static void draw_series(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y)
 {
     size_t points = series_points(chart, &chart->series[k]);
     if (points == 0) return;
+    if (chart->dots) {
+        draw_dots(out, chart, k, x, y);
+        return;
+    }
     if (points > 1) {
         page_print(out, "<path class=\"line c%d d%d\" d=\"", (int)(k % SVG_COLOURS), (int)(k % 4));
         walk_series(out, chart, k, x, y, false);
@@ -253,9 +285,14 @@ static void say_value(page *out, const svg_chart *chart, double value)
         page_number(out, value, 4);
 }
 
-/* From where to where each series goes. */
+/* How many dots there are, or from where to where each series goes. */
 static void describe(page *out, const svg_chart *chart)
 {
+    if (chart->dots) {
+        page_count(out, (double)svg_points(chart));
+        page_add(out, " points.");
+        return;
+    }
     for (size_t k = 0; k < chart->count; k++) {
         const svg_series *series = &chart->series[k];
         size_t first = series->count, last = 0;
@@ -306,12 +343,15 @@ void svg_legend(page *out, const svg_chart *chart)
 
 void svg_line_chart(page *out, const svg_chart *chart)
 {
+    int height = chart->tall ? TALL : HEIGHT;
     axis x = {.log = chart->log_x, .begin = LEFT, .extent = WIDTH - RIGHT - LEFT};
-    axis y = {.log = chart->log_y, .begin = HEIGHT - BOTTOM, .extent = -(HEIGHT - BOTTOM - TOP)};
+    axis y = {.log = chart->log_y, .begin = height - BOTTOM, .extent = -(height - BOTTOM - TOP)};
     if (!find_range(chart, false, &x) || !find_range(chart, true, &y)) return;
-    finish_axis(&x, false, chart->x_from_zero, false);
+    if (chart->zero) y.low = fmin(y.low, 0), y.high = fmax(y.high, 0);
+    if (chart->diagonal) x.low = y.low = fmin(x.low, y.low), x.high = y.high = fmax(x.high, y.high);
+    finish_axis(&x, chart->dots, chart->x_from_zero, false);
     finish_axis(&y, true, chart->y_from_zero, chart->percent);
-    open_svg(out, chart->title, WIDTH, HEIGHT);
+    open_svg(out, chart->title, WIDTH, height);
     page_add(out, "<desc>");
     describe(out, chart);
     page_add(out, "</desc>\n");

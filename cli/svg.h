@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SVG_COLOURS = 6, SVG_MOST_POINTS = 500 };
+enum { SVG_COLOURS = 6, SVG_MOST_POINTS = 500, SVG_MOST_DOTS = 2000 };
 
 typedef struct svg_series {
     const char *name;
@@ -26,13 +26,20 @@ typedef struct svg_chart {
     bool log_x, log_y;             /* a log axis without a positive value shows an empty chart */
     bool percent;                  /* y are shares: ticks in percent */
     bool x_from_zero, y_from_zero; /* a linear axis of positive values begins at 0 */
+    bool dots;                     /* points, not lines */
+    bool diagonal;                 /* both axes have one range, and the line y = x is drawn */
+    bool zero;                     /* the line y = 0 is drawn, and in the range */
+    bool tall;                     /* about square */
     const svg_series *series;
     size_t count;
 } svg_chart;
 
 /* The number of points of the chart that can be drawn. */
 size_t svg_points(const svg_chart *chart);
-/* Lines with axes, ticks and grid. At most SVG_MOST_POINTS points of a series are drawn, spread over all of it. */
+/* Whether it is worth drawing: a series of one point says no more than its number. */
+bool svg_worth_drawing(const svg_chart *chart);
+/* Lines, or dots, with axes, ticks and grid. At most SVG_MOST_POINTS points of a line, or SVG_MOST_DOTS dots, are drawn,
+   spread over all of the series. */
 void svg_line_chart(page *out, const svg_chart *chart);
 /* The key to a chart's lines, as an HTML list that breaks where it must; nothing for a single series. */
 void svg_legend(page *out, const svg_chart *chart);

@@ -167,13 +167,14 @@ static int save_model(run *r)
     return status == MERCER_OK ? CLI_OK : cli_fail(r->job.context, status);
 }
 
-static void log_confusion(const run *r)
+/* What the model gives beside what is true: class against class, or pairs of values. */
+static void log_judgement(const run *r)
 {
-    json_t *names = json_array();
     if (!r->metrics.classifier) {
-        json_decref(names);
+        cli_log_event(r->log, "predictions", cli_predictions_json(&r->metrics, "validation"));
         return;
     }
+    json_t *names = json_array();
     for (int64_t i = 0; i < r->job.info.outputs; i++) {
         json_t *name = json_string(r->job.info.labels[i]);
         json_array_append_new(names, name != NULL ? name : json_string("?"));
@@ -194,7 +195,7 @@ static int finish(run *r)
     double seconds = cli_now() - r->start;
     cli_log_event(r->log, "plan", cli_plan_json(&r->report.plan)); /* with the numbers as they were used */
     cli_log_spectrum(r->log, r->trainer, &r->report);
-    if (metrics != NULL) log_confusion(r);
+    if (metrics != NULL) log_judgement(r);
     cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));
     if (r->folder != NULL) {
         r->folder->finished = 1;

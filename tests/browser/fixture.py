@@ -42,6 +42,14 @@ def confusion_event(labels):
     return {"event": "confusion", "data": "validation", "labels": labels, "matrix": matrix}
 
 
+def predictions_event(outputs=1, rows=6400, sampled=2000):
+    """Pairs on a curve around the line y = x."""
+    truth = [math.sin(0.37 * i) * 4 for i in range(sampled)]
+    one = {"r2": 0.8273, "rmse": 0.416, "mae": 0.3078, "true": truth,
+           "predicted": [0.9 * y + 0.3 * math.cos(1.7 * i) for i, y in enumerate(truth)]}
+    return {"event": "predictions", "data": "validation", "rows": rows, "outputs": [dict(one) for _ in range(outputs)]}
+
+
 def start_event(**more):
     event = {"event": "start", "version": "0.1.0", "command": "mercer train --x train.npy -o model.safetensors",
              "config": {"kernel": "laplace:bandwidth=10", "centers": 10000, "seed": 0, "threads": 2, "quiet": False,
@@ -60,7 +68,7 @@ def whole_run(labels=None):
     values = [0.21 * (i + 1) ** -1.35 for i in range(151)]
     return [start_event(), plan_event(), {"event": "spectrum", "values": values, "eigenpairs": 150,
                                           "tail": values[-1]},
-            *epoch_events(), confusion_event(labels),
+            *epoch_events(), confusion_event(labels), predictions_event(),
             {"event": "summary", "accuracy": 0.9774, "mse": 0.0082, "train_loss": 0.0006,
              "phases": {"setup": 2.31, "forward": 9.8, "gradient": 7.15, "projection": 4.4, "validation": 1.9},
              "seconds": 26.4, "peak_bytes": 1790000000, "flops": 1.9e13, "stopped": 0},

@@ -4,6 +4,7 @@
 import copy
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import fixture  # noqa: E402 (the line above must come first)
 import page  # noqa: E402
 
 MERCER = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "build/mercer"
-SECTIONS = {"curves", "plan", "spectrum", "residuals", "phases", "confusion", "options"}
+SECTIONS = {"curves", "plan", "spectrum", "residuals", "phases", "confusion", "predictions", "options"}
 
 
 class Reports(unittest.TestCase):
@@ -136,9 +137,28 @@ class Reports(unittest.TestCase):
         self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
 
     def test_one_epoch(self):
-        read = self.good([fixture.start_event()] + fixture.epoch_events(1, 1))
+        """A point is no curve: its values are told in a table, or by the cards alone."""
+        events = fixture.epoch_events(1, 1)
+        read = self.good([fixture.start_event()] + events)
         self.assertIn("curves", read.ids)
-        self.assertGreaterEqual(read.counts["circle"], 4)
+        self.assertEqual(read.counts.get("svg", 0), 0)
+        for part in ["Mean squared error", "Training", "Validation", "94.09"]:
+            self.assertIn(part, read.text())
+        self.assertIn("Relative residual of the last projection: ", read.text())
+        direct = [dict(event, train_loss=None, train_accuracy=None, projection_residual=None) for event in events]
+        self.assertIn("94.09", self.good([fixture.start_event()] + direct).text())
+        read = self.good([fixture.start_event()] + direct + [{"event": "summary", "accuracy": 0.9409, "mse": 0.028}])
+        self.assertNotIn("curves", read.ids)
+        self.assertIn("94.09", read.text())
+        self.assertEqual(read.counts.get("svg", 0), 0)
+
+    def test_a_chart_needs_two_points(self):
+        chart = {"event": "chart", "title": "t", "y": "error", "series": [{"name": "s", "x": [1], "y": [0.1875]}]}
+        read = self.good([chart])
+        self.assertEqual(read.counts.get("svg", 0), 0)
+        self.assertIn("0.1875", read.text())
+        chart["series"].append({"name": "r", "x": [1, 2], "y": [3, 4]})
+        self.assertEqual(self.good([chart]).counts["circle"] >= 1, True)
 
     def test_many_lines_are_thinned_out(self):
         for epochs, inside in [(2, 5000), (10000, 1)]:
@@ -156,11 +176,47 @@ class Reports(unittest.TestCase):
             lines = [path for path in self.good([fixture.start_event()] + events).paths if "L" in path]
             self.assertEqual({path.count("L") + 1 for path in lines}, lengths)
 
-    def test_many_classes(self):
-        labels = [f"class <{i}>" for i in range(40)]
+    def test_classes_on_a_map(self):
+        """From a table to a map to a list of pairs, by the number of classes; a map fits the page and is whole."""
+        for count, drawn in [(14, False), (15, True), (26, True), (40, True), (100, True), (101, False)]:
+            labels = [f"{i} <class>" for i in range(count)]
+            event = fixture.confusion_event(labels)
+            text = self.report([event])
+            read = page.Page(text)
+            self.assertEqual((read.problems, page.foreign(text)), ([], []))
+            self.assertEqual('class="map"' in text, drawn, count)
+            self.assertEqual('class="confusion"' in text, count <= 14)
+            self.assertEqual(f"{count} classes; the pairs that are confused most" in read.text(), count > 14)
+            if not drawn:
+                continue
+            box = [float(number) for number in re.search(r'viewBox="([^"]+)"', text).group(1).split()]
+            self.assertLessEqual(box[2], 1080, "fits a page of usual width")
+            cells = re.findall(r'<rect style="[^"]+" x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"', text)
+            self.assertEqual(len(cells), sum(value > 0 for row in event["matrix"] for value in row))
+            for x, y, width, height in cells:
+                self.assertLessEqual(float(x) + float(width), box[2])
+                self.assertLessEqual(float(y) + float(height), box[3])
+            for label in labels:
+                self.assertGreaterEqual(read.words["text"].count(label), 2, "names a row and a column")
+
+    def test_long_names_of_classes(self):
+        labels = ["ÄÖÜäöüÄÖÜäöüÄÖÜäöü" + str(i) for i in range(20)]
         read = self.good([fixture.confusion_event(labels)])
-        self.assertIn("40 classes; the pairs that are confused most", read.text())
-        self.assertIn("class <", read.text())
+        self.assertIn("ÄÖÜäöüÄÖÜäöüÄÖ…", read.words["text"])
+
+    def test_predictions_of_a_regression(self):
+        summary = {"event": "summary", "mse": 0.173, "rmse": 0.416, "mae": 0.3078, "r2": 0.8273, "seconds": 1}
+        read = self.good([fixture.start_event(), fixture.predictions_event(), summary])
+        for part in ["R²0.8273", "RMSE0.416", "mean absolute error 0.3078", "2,000 of 6,400 validation samples",
+                     "Predicted against true", "true − predicted"]:
+            self.assertIn(part, read.text())
+        self.assertNotIn("Mean squared error", read.text())
+        dots = [path.count("h0") for path in read.paths if "h0" in path]
+        self.assertEqual(sum(dots), 2 * 2000)
+        read = self.good([fixture.predictions_event(6, 50, 50)])
+        self.assertEqual(sum(path.count("h0") for path in read.paths), 4 * 50, "the first four outputs")
+        for part in ["50 validation samples.", "output 6"]:
+            self.assertIn(part, read.text())
 
     def test_extreme_numbers(self):
         for value in [1e308, -1e308, 5e-324, 0, -0.0, 1e15, 123456789, 1e-9]:

@@ -2,6 +2,7 @@
 """Every command on small data: what it writes, what it says, and where."""
 import gzip
 import json
+import math
 import os
 import struct
 import unittest
@@ -107,6 +108,46 @@ class Train(Case):
         kind, shape, _ = read_npy(self.path("p.npy"))
         self.assertEqual(shape, (80,))
         self.assertIn(kind, ("<f4", "<f8"))
+
+    def test_log_of_a_regression(self):
+        """The log has each output's measures and pairs of true and predicted values, as many as a plot can use."""
+        rows, _ = blobs(5200, 2, 1)
+        self.write("x.npy", npy_bytes("<f4", (5200, 2), [v for row in rows for v in row]))
+        targets = [v for a, b in rows for v in (math.sin(a) + b, a, 5.0)]
+        self.write("y.npy", npy_bytes("<f4", (5200, 3), targets))
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "--x-val", "x.npy", "--y-val", "y.npy", "--centers", "60",
+                  "--log", "run.jsonl", "-o", "m", "-q")
+        events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
+        self.assertEqual([event["event"] for event in events[-2:]], ["predictions", "summary"])
+        found, summary = events[-2:]
+        self.assertEqual((found["data"], found["rows"], len(found["outputs"])), ("validation", 5200, 3))
+        self.good("predict", "-m", "m", "--x", "x.npy", "-o", "p.npy")
+        _, _, given = read_npy(self.path("p.npy"))
+        kept = [i for i in range(5200) if i == 0 or i * 2000 // 5200 != (i - 1) * 2000 // 5200]
+        squared, absolute, spread = 0, 0, 0
+        for j, output in enumerate(found["outputs"]):
+            y, f = targets[j::3], given[j::3]
+            mean = math.fsum(y) / 5200
+            errors = [a - b for a, b in zip(y, f)]
+            mine = math.fsum(e * e for e in errors), math.fsum(map(abs, errors)), math.fsum((v - mean) ** 2 for v in y)
+            self.assertAlmostEqual(output["rmse"], math.sqrt(mine[0] / 5200), delta=1e-5)
+            self.assertAlmostEqual(output["mae"], mine[1] / 5200, delta=1e-5)
+            if j < 2:
+                self.assertAlmostEqual(output["r2"], 1 - mine[0] / mine[2], delta=1e-5)
+            else:
+                self.assertIsNone(output["r2"], "targets that are constant have no variance to explain")
+            squared, absolute, spread = squared + mine[0], absolute + mine[1], spread + mine[2]
+            self.assertEqual((len(output["true"]), len(output["predicted"])), (2000, 2000))
+            for a, b in zip(output["true"], kept):
+                self.assertAlmostEqual(a, y[b], delta=1e-6 * max(1, abs(y[b])))
+            for a, b in zip(output["predicted"], kept):
+                self.assertAlmostEqual(a, f[b], delta=1e-4)
+        self.assertAlmostEqual(summary["r2"], 1 - squared / spread, delta=1e-5)
+        self.assertAlmostEqual(summary["mae"], absolute / 15600, delta=1e-5)
+        self.assertAlmostEqual(summary["rmse"], math.sqrt(squared / 15600), delta=1e-5)
+        self.assertGreater(summary["phases"]["solve"], 0)
+        self.good("report", "run.jsonl", "-o", "report.html")
+        self.assertIn('id="predictions"', self.read("report.html").decode())
 
     def test_libsvm(self):
         rows, labels = blobs(60)
