@@ -111,8 +111,8 @@ MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, in
 MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int mine, int *any);
 /* MERCER_ERROR_COMM on all ranks, unless they all have the same bytes. The message says "rank 2 has WHAT than rank 0". */
 MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void *data, int64_t bytes);
-/* This rank ends with an exit code, for a reason: the others' next call fails, and tells them so. Takes up to a second. 1
-   if rank 0 has left as well (and will have said why). */
+/* Tells the other ranks that this one ends, with its exit code and the reason: their next call fails with this text. Takes
+   up to a second. Returns 1 if rank 0 has left too, which tells the reason itself. */
 MERCER_API int mercer_comm_leave(mercer_comm *comm, int code, const char *text);
 
 #endif

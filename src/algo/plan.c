@@ -257,7 +257,7 @@ static void describe_judge(mrc_planner *self)
             mrc_dtype_name(deflation->stored), (long long)deflation->basis, (long long)deflation->sample);
 }
 
-/* Plans one solver into a plan of its own; false (with the reason recorded) if it does not fit. */
+/* Plans one solver into a plan of its own. MERCER_ERROR_MEMORY, with the reason as message, if it does not fit. */
 static mercer_status plan_solver(mrc_planner *self, const char *name)
 {
     self->plan->preset = mrc_preset_find(name);

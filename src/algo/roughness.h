@@ -5,8 +5,8 @@
 
 #include "algo/centers.h"
 
-/* Between 0 (the centers tell each other: eigenvalues fall to rounding) and 1 (K(Z,Z) is near a multiple of I). z: this
-   rank's share of the p centers. */
+/* The share of K(z, z) that a sample of 500 centers does not explain, mean over other centers: near 0 if eigenvalues of
+   K(Z,Z) fall fast, near 1 if K(Z,Z) is close to a multiple of I. z: this rank's share of the p centers. */
 mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel, const mercer_matrix *z,
                             int64_t p, const double *origin, double *out);
 

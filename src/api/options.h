@@ -12,13 +12,14 @@
  */
 mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const void *theirs, const char *name);
 
-/* Copies our struct into the caller's as far as his reaches; his struct_size stays. */
+/* Copies our struct into the caller's, which may be shorter or longer: only the fields that both have. The caller's
+   struct_size is not changed. */
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *name);
 
 /* Clears a struct of the caller's and sets its struct_size. */
 mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name);
 
-/* The caller's shape, checked, its types chosen where he left them open. */
+/* The caller's shape, checked; types that it leaves open are chosen. */
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs);
 
 #endif

@@ -146,9 +146,9 @@ struct mrc_backend_ops {
     void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
     /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts tiles. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
-    /* *out: the same elements where its matrices live; itself if it lies there. A copy of host memory, which may change as
-       soon as this returns; it goes on beside what is computed. What computes with *out is asked for before the next
-       call; the second next one overwrites it. */
+    /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy, made
+       while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
+       turn: start what uses *out before the next call of stage, since the call after that overwrites it. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
     /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
        compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */

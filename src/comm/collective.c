@@ -432,7 +432,8 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
     return status;
 }
 
-/* Two sums of the bytes with different weights (Fletcher's, 64 bits): enough to notice a mistake, no defence. */
+/* Two hashes of the bytes: FNV-1a that begins with their number, and a sum over its values on the way. Enough to notice
+   ranks that were started differently; no defence against one that lies. */
 static void summarise(const unsigned char *data, int64_t bytes, uint64_t out[2])
 {
     out[0] = (uint64_t)bytes, out[1] = 0x9E3779B97F4A7C15u;

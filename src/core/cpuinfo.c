@@ -51,8 +51,9 @@ static bool have_f16c(void)
 
 #if defined(MERCER_AMX)
 /*
- * Tiles and their byte products, bits 24 and 25 of leaf 7; the operating system saves tile state, bits 17 and 18 of XCR0; and it gives this
- * process leave to use it. Without leave (an old kernel, a small alternative signal stack) the level below is taken.
+ * Needs tiles and their byte products (bits 24 and 25 of leaf 7), an operating system that saves tile state (bits 17 and
+ * 18 of XCR0), and its permission for this process. If it refuses (an old kernel, a small alternative signal stack), the
+ * level below is taken.
  */
 static bool have_amx(void)
 {
