@@ -37,8 +37,7 @@ int cli_error(int code, const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     vsnprintf(text, sizeof text, format, again);
-    cli_ranks_blame(text);
-    if (cli_rank() == 0) print_line("mercer: ", format, arguments);
+    if (cli_ranks_blame(text)) print_line("mercer: ", format, arguments);
     va_end(again);
     va_end(arguments);
     return code;
@@ -103,6 +102,7 @@ void cli_give_up(int code, const char *format, ...)
     print_line(prefix, format, arguments);
     va_end(arguments);
     if (cli_ranks() == 1) exit(code);
+    cli_wait_read();
     fflush(NULL);
     _Exit(code); /* other threads still compute, and other ranks would be waited for */
 }

@@ -6,10 +6,15 @@
 #include "job.h"
 #include "options.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,9 +61,73 @@ void cli_release_context(mercer_context *context)
     if (context != job.context) mercer_context_free(context);
 }
 
-void cli_ranks_blame(const char *text)
+void cli_ranks_folder(const char *path)
+{
+    free(job.folder);
+    job.folder = cli_copy(path);
+}
+
+/* ---- The words of a rank that ends --------------------------------------------------------------------------------- */
+
+int cli_ranks_blame(const char *text)
 {
     if (job.blame[0] == '\0') snprintf(job.blame, sizeof job.blame, "%s", text);
+    return job.rank == 0 && !job.said;
+}
+
+void cli_wait_read(void)
+{
+    enum { LOOKS = 5000 }; /* for 5 seconds at most: the reader may be gone, or stuck */
+    struct timespec look = {0, 1000000}, on = {0, 100000000}; /* to be passed on, maybe from another machine */
+    struct stat place;
+    if (!job.mpi || fstat(STDERR_FILENO, &place) != 0) return;
+    unsigned long request = S_ISFIFO(place.st_mode) ? FIONREAD : S_ISSOCK(place.st_mode) ? SIOCOUTQ : 0;
+    if (request == 0) return; /* a file, or a terminal: it is there */
+    for (int i = 0, unread = 0; i < LOOKS; i++) {
+        if (ioctl(STDERR_FILENO, request, &unread) != 0 || unread == 0) break;
+        nanosleep(&look, NULL);
+    }
+    nanosleep(&on, NULL);
+}
+
+/* One line in one write, so that ranks which end together do not mix theirs. */
+static void write_blame(void)
+{
+    char moment[32], host[64] = "?";
+    if (job.folder == NULL) return;
+    time_t now = time(NULL);
+    struct tm parts;
+    strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+    gethostname(host, sizeof host - 1);
+    char *path = cli_format("%s/errors.log", job.folder);
+    char *line = cli_format("%s rank %d of %d (%s, process %ld): %s\n", moment, job.rank, job.ranks, host,
+                            (long)getpid(), job.blame);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    /* What cannot be written has still been printed. */
+    if (file >= 0 && write(file, line, strlen(line)) < 0) errno = 0;
+    if (file >= 0) close(file);
+    free(line);
+    free(path);
+}
+
+static void say_blame(void)
+{
+    job.said = 1;
+    if (job.rank > 0)
+        fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
+    else
+        fprintf(stderr, "mercer: %s\n", job.blame);
+    cli_wait_read();
+}
+
+/* Before the others know that this rank ends: rank 0 speaks, so that whoever has heard that it ends need not. */
+static void on_leaving(void *user, int code, const char *text)
+{
+    (void)user, (void)code;
+    int unsaid = job.blame[0] == '\0';
+    cli_ranks_blame(text);
+    write_blame();
+    if (job.rank == 0 && unsaid) say_blame();
 }
 
 /* ---- Agreement ----------------------------------------------------------------------------------------------------- */
@@ -101,7 +170,7 @@ static void on_alarm(int number)
     static const char text[] = "mercer: the ranks did not find each other, or lost one at the end: no word within the "
                                "deadline; the job ends\n";
     (void)number;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _Exit(CLI_RANKS);
+    if (write(STDERR_FILENO, text, sizeof text - 1) > 0) cli_wait_read();
     _Exit(CLI_RANKS);
 }
 
@@ -153,6 +222,7 @@ static int choose_options(cli_values *v, mercer_comm_options *options, int *need
     options->kind = cli_is(v, "comm", "auto") ? (launched > 0 ? "mpi" : "self") : cli_text(v, "comm");
     options->deadline = cli_number(v, "deadline");
     options->exchange = cli_text(v, "exchange");
+    options->leaving = on_leaving;
     if (strcmp(cli_command_name(v), "resume") == 0) {
         code = recall_run(v, &options->shards, &cut);
         if (code == CLI_OK && !cut) options->shards = 1;
@@ -204,6 +274,7 @@ static int open_list(const cli_values *v, const cli_devices *devices, mercer_com
                          "launcher or --comm mpi has made: give it one device (cuda is the GPU of its local rank)",
                          cli_text(v, "device"));
     options->kind = "local";
+    options->leaving = NULL; /* rank 0 shares the process with all others, and speaks at its end */
     return cli_local_open(v, devices, options);
 }
 
@@ -235,7 +306,7 @@ static int in_order(int code)
     return mercer_comm_any(job.comm, 0, &any) == MERCER_OK;
 }
 
-/* Tells the others, and prints what a rank above 0 has kept to itself unless rank 0 ended for the same reason. */
+/* Tells the others, and prints what a rank above 0 has kept to itself unless rank 0 has left, and so has spoken. */
 static int leave(int code)
 {
     mercer_comm_info info = {.struct_size = sizeof info};
@@ -245,12 +316,14 @@ static int leave(int code)
     if (job.blame[0] == '\0') cli_error(code, "%s", mercer_last_error(job.context)); /* at the very end */
     int first_left = mercer_comm_leave(job.comm, code, job.blame);
     /* Of threads rank 0 is never lost: it has spoken, or will when it hears of this. */
-    if (job.rank > 0 && !first_left && !job.local) fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
+    if (job.rank > 0 && !first_left && !job.local) say_blame();
     return code;
 }
 
 int cli_ranks_close(int code)
 {
+    /* A launcher ends the job at the first rank that fails: none does before rank 0's error is out. */
+    if (code != CLI_OK && job.rank == 0) cli_wait_read();
     if (job.comm != NULL && job.ranks > 1 && !in_order(code)) {
         code = leave(code);
         if (!job.local) {
@@ -262,14 +335,16 @@ int cli_ranks_close(int code)
         /* Before the ranks knew each other: rank 0 has most likely met the same, and said so. */
         struct timespec moment = {0, 300000000};
         nanosleep(&moment, NULL);
-        fprintf(stderr, "mercer: rank %d: %s\n", job.rank, job.blame);
+        say_blame();
     }
     if (job.mpi) set_limit(job.deadline);
     mercer_comm_free(job.comm);
     if (job.mpi) set_limit(0);
     mercer_context_free(job.context);
+    free(job.folder);
     job.comm = NULL;
     job.context = NULL;
+    job.folder = NULL;
     if (job.rank == 0) cli_local_join(code);
     return code;
 }

@@ -36,8 +36,13 @@ int cli_agree(const char *what, const void *data, int64_t bytes);
 /* Ends the program at once, on whatever rank and thread, with an error that is always printed. */
 _Noreturn void cli_give_up(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* An error's text, to be printed by rank 0 at once and by others when they find that rank 0 will not. */
-void cli_ranks_blame(const char *text);
+/* An error's text. 1: to be printed now (rank 0, unless it has said why it ends); other ranks print theirs when they find that
+   rank 0 will not. */
+int cli_ranks_blame(const char *text);
+/* From now on a rank that ends writes why into DIR/errors.log as well: launchers may lose what is printed. */
+void cli_ranks_folder(const char *path);
+/* Waits until what was printed on stderr has been read: mpirun drops what it has not read when a rank has failed. */
+void cli_wait_read(void);
 
 /* ---- Devices (devices.c) ------------------------------------------------------------------------------------------- */
 
@@ -63,7 +68,9 @@ typedef struct cli_seat {
     int mpi, local; /* ranks are processes; threads */
     int64_t memory;
     double deadline;
-    char blame[512]; /* the error that ends this rank */
+    char blame[512];    /* the error that ends this rank, */
+    int said;           /* and it has been printed */
+    char *folder;       /* of the run, where it is written too; NULL if there is none */
 } cli_seat;
 cli_seat *cli_seat_here(void);
 

@@ -278,6 +278,7 @@ int cli_train(const cli_values *v)
     cli_folder *folder = NULL;
     if (cli_text(v, "checkpoint") != NULL) {
         folder = cli_folder_new(cli_text(v, "checkpoint"));
+        cli_ranks_folder(folder->path);
         code = cli_folder_create(folder, cli_flag(v, "force"));
     }
     if (code == CLI_OK) code = run_training(fixed, folder, 0, 0);
@@ -308,6 +309,7 @@ int cli_resume(const cli_values *v)
 {
     cli_folder *folder = cli_folder_new(cli_positional(v, 0));
     cli_values *train = cli_values_new(cli_find_command("train"));
+    cli_ranks_folder(folder->path);
     int code = cli_folder_read(folder);
     if (code == CLI_OK) code = resumed_values(v, folder, train);
     if (code == CLI_OK && folder->finished && access(cli_text(train, "output"), F_OK) == 0) {

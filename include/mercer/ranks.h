@@ -23,6 +23,10 @@ typedef struct mercer_comm_options {
     double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
     const char *exchange; /* of what lies on GPUs: "host", through host memory; "nccl", from GPU to GPU, or not at all;
                              "auto" or NULL: from GPU to GPU if every rank has one of its own, and NCCL */
+    /* NULL, or called once on a rank that ends for a reason, before it tells the others: they end, and a launcher ends the
+       job, as soon as they know. So what this rank has to say must be said here. `text` is the reason. */
+    void (*leaving)(void *user, int code, const char *text);
+    void *leaving_user;
 } mercer_comm_options;
 
 MERCER_API mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size);
@@ -111,8 +115,9 @@ MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, in
 MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int mine, int *any);
 /* MERCER_ERROR_COMM on all ranks, unless they all have the same bytes. The message says "rank 2 has WHAT than rank 0". */
 MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void *data, int64_t bytes);
-/* Tells the other ranks that this one ends, with its exit code and the reason: their next call fails with this text. Takes
-   up to a second. Returns 1 if rank 0 has left too, which tells the reason itself. */
+/* This rank ends with an exit code, for a reason: the others' next call fails with that reason. A rank that has already left,
+   because an exchange failed, leaves once. Waits up to two seconds for the others to take the message. Returns 1 if rank 0 has
+   left as well: its options.leaving has returned by then. */
 MERCER_API int mercer_comm_leave(mercer_comm *comm, int code, const char *text);
 
 #endif

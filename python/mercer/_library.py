@@ -442,6 +442,8 @@ class mercer_comm_options(C.Structure):
         ("shards", _int),
         ("deadline", _double),
         ("exchange", _text),
+        ("leaving", C.CFUNCTYPE(None, _any, _int, _text)),
+        ("leaving_user", _any),
     ]
 
 

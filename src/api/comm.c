@@ -87,6 +87,13 @@ static mercer_status read_options(mercer_context *context, const mercer_comm_opt
     return MERCER_OK;
 }
 
+static void apply_options(mrc_comm *comm, const mercer_comm_options *options, mrc_link_wish wish)
+{
+    comm->wish = wish;
+    comm->leaving = options->leaving;
+    comm->leaving_user = options->leaving_user;
+}
+
 mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const mercer_comm_options *options)
 {
     mercer_comm_options ours;
@@ -99,7 +106,7 @@ mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const
     if (strcmp(kind, "auto") == 0) kind = mercer_comm_launched(NULL) > 0 ? "mpi" : "self";
     if (strcmp(kind, "mpi") == 0) {
         MRC_TRY(mrc_comm_create_module(out, context, kind, ours.shards > 0 ? ours.shards : 0, ours.deadline));
-        (*out)->wish = wish;
+        apply_options(*out, &ours, wish);
         return MERCER_OK;
     }
     if (strcmp(kind, "self") == 0)
@@ -141,7 +148,7 @@ mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const 
                         "%d ranks are more than the %d shards of the centers; give at least as many shards", ranks,
                         ours.shards);
     MRC_TRY(mrc_comm_create_local(out, contexts, ranks, ours.shards > 0 ? ours.shards : 0, ours.deadline));
-    for (int r = 0; r < ranks; r++) out[r]->wish = wish;
+    for (int r = 0; r < ranks; r++) apply_options(out[r], &ours, wish);
     return MERCER_OK;
 }
 

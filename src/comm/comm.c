@@ -64,6 +64,8 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
 {
     if (comm->ranks == 1 || comm->left) return comm->first_left;
     comm->left = comm->broken = true;
+    /* The others may end the job as soon as they hear of it. */
+    if (comm->leaving) comm->leaving(comm->leaving_user, code, text);
     comm->ops->leave(comm, code, text, &comm->first_left);
     return comm->first_left;
 }

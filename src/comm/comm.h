@@ -44,6 +44,8 @@ struct mercer_comm {
     int left_code;   /* the code that a rank which left gave, or 0 */
     bool left;       /* this rank has left, */
     bool first_left; /* and so had rank 0 */
+    void (*leaving)(void *user, int code, const char *text); /* called before the others are told; NULL: nobody */
+    void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;
     mrc_piece *pieces; /* (2 ranks) scratch of the collectives */
     mrc_link_wish wish;

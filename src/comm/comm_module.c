@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEAVE_SECONDS 1.0
+#define LEAVE_SECONDS 2.0 /* rank 0 may take so long to say why */
 
 typedef struct module_comm {
     mrc_comm base;

@@ -4,9 +4,11 @@
  * the same shards in one process, and cost the bytes that the cost model says. So must projections that no training on a
  * processor makes: those with kept inverses of blocks, which only devices keep.
  *
- * usage: collective MOST_SHARDS [LINK]. LINK: auto, host or nccl; the memory of sums then passes for a GPU's, and goes by the
+ * usage: collective MOST_SHARDS [LINK | leave FILE]. LINK: auto, host or nccl; the memory of sums then passes for a GPU's, and goes by the
  * link that is found (fake_link.c). The answer says which way was taken.
  */
+#define _DEFAULT_SOURCE /* nanosleep, access */
+
 #include "algo/projector.h"
 #include "comm/comm.h"
 
@@ -17,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static mrc_comm *comm;
 static mercer_context *context;
@@ -210,6 +214,32 @@ static void test_projection(const char *kind)
     free(all.data);
 }
 
+/* ---- Leaving ------------------------------------------------------------------------------------------------------- */
+
+static void speak_slowly(void *user, int code, const char *text)
+{
+    struct timespec moment = {0, 600000000};
+    (void)code, (void)text;
+    if (comm->rank > 0) return;
+    nanosleep(&moment, NULL);
+    FILE *file = fopen(user, "w");
+    if (file) fclose(file);
+}
+
+/* Rank 1 leaves, the others lose it; who hears that rank 0 has left, too, knows that it has spoken: `path` is there. */
+static int test_leaving(char *path)
+{
+    int mine = 0, any;
+    comm->leaving = speak_slowly;
+    comm->leaving_user = path;
+    if (comm->rank == 1)
+        mrc_comm_leave(comm, 5, "rank 1 has had enough");
+    else
+        check(mercer_comm_any(comm, mine, &any) == MERCER_ERROR_COMM, "a rank that left", comm->rank, 0);
+    if (mrc_comm_leave(comm, 5, "again")) check(access(path, F_OK) == 0, "rank 0 left before it spoke", comm->rank, 0);
+    return failures != 0 ? 3 : 0;
+}
+
 int main(int count, char **arguments)
 {
     const mercer_dtype types[] = {MERCER_F32, MERCER_F64};
@@ -221,6 +251,7 @@ int main(int count, char **arguments)
         return 1;
     }
     mrc_worker gpu = {context, MERCER_CUDA, pretend_alloc, pretend_free, pretend_copy, pretend_add, pretend_finish};
+    if (count > 3) _Exit(test_leaving(arguments[3]));
     if (count > 2) {
         pretender = &gpu;
         comm->wish = strcmp(arguments[2], "nccl") == 0   ? MRC_LINK_ALWAYS

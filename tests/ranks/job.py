@@ -48,9 +48,16 @@ TRAININGS = {
 }
 # Without a factor of K(Z,Z): more than 2000 centers in shards, and a rough kernel. With 2400 its polynomial has degree 3.
 DEFLATED = ["--solver", "cg", "--kernel", "laplace:bandwidth=8", "--rows", "2500", "--centers", "2400"]
-# About a second on four ranks that share two cores, with checkpoints as often as they can be written.
-LONGER = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170", "--period", "5"]
-LONGER += ["--epochs", "12", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
+
+
+def longer(epochs):
+    """A training with many exchanges, and checkpoints as often as they can be written."""
+    training = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170"]
+    return [*training, "--period", "5", "--epochs", str(epochs), "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
+
+
+LONGER = longer(12)  # about a second on four ranks that share two cores
+ENDLESS = longer(100000)
 
 
 class Ranks(Case):

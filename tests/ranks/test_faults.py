@@ -2,6 +2,7 @@
 """Ranks that are killed or stopped, and networks that delay, lose and part (in the long form)."""
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from job import DEADLINE, DIGITS, FLAGS, LONG, LONGER, PROGRAM, SLOW, TRAININGS, Ranks, have, start  # noqa: E402
+from job import DEADLINE, DIGITS, FLAGS, ENDLESS, LONG, LONGER, PROGRAM, SLOW, TRAININGS, Ranks, longer, start  # noqa: E402
 
 
 class Faults(Ranks):
@@ -106,6 +107,29 @@ class Faults(Ranks):
             self.assertEqual(self.read("m.safetensors"), wanted, "signal %d, number %d" % (with_signal, number))
         self.assertGreater(hits, times // 3)
 
+    def test_words_of_a_launcher_that_is_late(self):
+        """What ranks say is printed although mpirun reads it long after, and stands in the run's folder too."""
+        os.environ["MERCER_TEST_JOB"] = self.folder
+        process = self.launch(
+            4, PROGRAM, "train", *ENDLESS, "-o", "m.safetensors", "--checkpoint", "run", "--deadline", str(DEADLINE),
+            flags=["-x", "MERCER_TEST_JOB"],
+        )
+        self.wait_for_folder(process)
+        victim = 2
+        os.kill(self.ranks_of()[victim], signal.SIGSTOP)
+        os.kill(process.pid, signal.SIGSTOP)
+        limit = time.monotonic() + (DEADLINE + 8) * SLOW
+        while not os.path.exists(self.path("run", "errors.log")) and time.monotonic() < limit:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGCONT)
+        _, err = process.communicate(timeout=60 * SLOW)
+        self.assertEqual(process.returncode, 76, err.decode())
+        reason = r"rank %d \(.*\) has died or stopped: no word for %g s" % (victim, DEADLINE)
+        self.assertRegex(err.decode(), r"mercer: .*" + reason)
+        lines = self.read("run/errors.log").decode().splitlines()
+        self.assertTrue(any(re.search(r"^\S+Z rank \d of 4 \(\S+, process \d+\): .*" + reason, line) for line in lines), lines)
+
     def test_killed(self):
         self.many(signal.SIGKILL, 20 if LONG else 3)
 
@@ -175,11 +199,11 @@ class Networks(Ranks):
             self.assertEqual(self.read("m.safetensors"), wanted, (delay, loss))
 
     def test_partition(self):
-        wanted = self.alone(*LONGER[:-6], "--epochs", "60", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150")
+        training = longer(60)
+        wanted = self.alone(*training)
         self.network(0.001, 0.0, False)
         process = self.launch_there(
-            "train", *LONGER[:-6], "--epochs", "60", "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150", "-o",
-            "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.2s", "--deadline", str(DEADLINE),
+            "train", *training, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.2s", "--deadline", str(DEADLINE),
         )
         limit = time.monotonic() + 60 * SLOW
         while not os.path.exists(self.path("run", "checkpoint.safetensors")) and time.monotonic() < limit:

@@ -84,6 +84,13 @@ class SameBytes(Ranks):
             _, err = process.communicate(timeout=120 * SLOW)
             self.assertEqual(process.returncode, 0, err.decode())
 
+    def test_rank_0_speaks_before_it_leaves(self):
+        """A launcher ends a job at the first rank that ends: the others must not know of rank 0's end before it has spoken."""
+        process = self.launch(4, COLLECTIVE, "9", "leave", self.path("spoken"))
+        _, err = process.communicate(timeout=60 * SLOW)
+        self.assertNotEqual(process.returncode, 3, err.decode())  # mpirun's own is 1: they end without MPI_Finalize
+        self.assertTrue(os.path.exists(self.path("spoken")), err.decode())
+
 
 class Costs(Ranks):
     """The bytes that one epoch more sends are those of the cost model. (Rank 0 counts: shares are even here.)"""
