@@ -50,12 +50,15 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
     double seconds = p->seconds - watch->first_seconds, passes = done - watch->first_passes;
     double rate = seconds > 0 ? (double)(p->samples - watch->first_samples) / seconds : 0;
     int64_t epoch = ended || p->epoch == p->epochs ? p->epoch : p->epoch + 1;
-    snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64, watch->unit, epoch, p->epochs);
+    if (watch->unit != NULL)
+        snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64, watch->unit, epoch, p->epochs);
+    else
+        snprintf(text, sizeof text, "solving");
     if (isfinite(p->train_loss)) append(text, sizeof text, "  loss %.5f", p->train_loss);
     if (isfinite(watch->validation_accuracy))
         append(text, sizeof text, "  validation %.2f %%", 100 * watch->validation_accuracy);
     else if (isfinite(watch->validation_loss))
-        append(text, sizeof text, "  validation %.5f", watch->validation_loss);
+        append(text, sizeof text, "  validation loss %.5f", watch->validation_loss);
     if (rate >= 10000)
         append(text, sizeof text, "  %.0fk rows/s", rate / 1000);
     else if (rate > 0)
@@ -72,7 +75,10 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
 static void print_epoch(cli_watch *watch, const mercer_progress *p)
 {
     char text[256] = "", seconds[CLI_SHORT];
-    snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64 ": ", watch->unit, p->epoch, p->epochs);
+    if (watch->unit != NULL)
+        snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64 ": ", watch->unit, p->epoch, p->epochs);
+    else
+        snprintf(text, sizeof text, "solved: ");
     if (isfinite(p->train_loss)) append(text, sizeof text, "loss %.6f, ", p->train_loss);
     if (isfinite(p->train_accuracy)) append(text, sizeof text, "accuracy %.2f %%, ", 100 * p->train_accuracy);
     if (isfinite(p->validation_loss)) append(text, sizeof text, "validation loss %.6f, ", p->validation_loss);
@@ -284,6 +290,7 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
     row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
     row(table, "model", cli_copy(cli_text(job->v, "output")));
+    fputc('\n', stderr); /* apart from the plan */
     cli_table_print(table, stderr, "");
     cli_table_free(table);
 }

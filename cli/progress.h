@@ -10,7 +10,7 @@ typedef struct cli_watch {
     cli_job *job;
     cli_log *log;
     cli_bar bar;
-    const char *unit; /* "epoch", or "step" of cg */
+    const char *unit; /* "epoch", or "step" of cg; NULL: direct, which has neither */
     int64_t epoch;    /* the last one that was reported as ended */
     int begun;        /* a first call was made: rates count from there, for a resumed training has a past */
     int64_t first_samples;

@@ -134,19 +134,52 @@ void cli_table_line(cli_table *table)
     for (int i = 0; i < table->columns; i++) add_cell(table, NULL);
 }
 
-static void print_row(const cli_table *table, int64_t first, const int *widths, FILE *file)
+/* Bytes of the text that fit into `room` columns, broken at a space; all of it, or its first word, where none fits. */
+static size_t first_part(const char *text, int room)
 {
-    int pending = 0; /* spaces that are only written if something follows */
+    size_t end = 0;
+    int width = 0;
+    for (size_t i = 0;; i++) {
+        if (text[i] == ' ' || text[i] == '\0') {
+            if (width > room && end > 0) return end;
+            end = i;
+        }
+        if (text[i] == '\0') return end;
+        width += ((unsigned char)text[i] & 0xC0) != 0x80;
+    }
+}
+
+/* The last column of a terminal's row goes on below itself where it would be too wide. */
+static void print_wrapped(const char *text, int begin, FILE *file)
+{
+    enum { LEAST = 20 }; /* columns; in fewer the terminal may break the line itself */
+    int room = cli_is_terminal(file) ? cli_width(file) - begin : 0;
+    while (*text != '\0') {
+        size_t part = room >= LEAST ? first_part(text, room) : strlen(text);
+        fwrite(text, 1, part, file);
+        text += part + (text[part] == ' ');
+        if (*text != '\0') fprintf(file, "\n%*s", begin, "");
+    }
+}
+
+static void print_row(const cli_table *table, int64_t first, const int *widths, int indent, FILE *file)
+{
+    int pending = 0, at = indent; /* spaces that are only written if something follows; the column reached */
     for (int c = 0; c < table->columns && first + c < table->count; c++) {
         const char *text = table->cells[first + c];
         int space = widths[c] - text_width(text);
         int right = table->alignment[c] == 'r';
         if (right) pending += space;
         if (*text != '\0') {
-            fprintf(file, "%*s%s", pending, "", text);
+            fprintf(file, "%*s", pending, "");
+            if (c + 1 == table->columns && !right)
+                print_wrapped(text, at, file);
+            else
+                fputs(text, file);
             pending = 0;
         }
         pending += 2 + (right ? 0 : space);
+        at += 2 + widths[c];
     }
     fputc('\n', file);
 }
@@ -166,7 +199,7 @@ void cli_table_print(const cli_table *table, FILE *file, const char *indent)
             for (int i = 0; i < total; i++) fputc('-', file);
             fputc('\n', file);
         } else {
-            print_row(table, first, widths, file);
+            print_row(table, first, widths, text_width(indent), file);
         }
     }
     free(widths);

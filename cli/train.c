@@ -118,7 +118,7 @@ static int fit(run *r)
             cli_show_plan(&r->job, plan, mercer_model_size(r->job.model), centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
-        r->watch.unit = strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
+        r->watch.unit = strcmp(plan->solver, "direct") == 0 ? NULL : strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
         status = mercer_trainer_create(&r->trainer, r->job.model, cli_comm(), &options);
     }
     free(plan);

@@ -16,7 +16,7 @@ RUN += ["--epochs", "8", "--kernel", "laplace:bandwidth=10", "-o", "m.safetensor
 
 
 class Terminal(Case):
-    def see(self, *more, columns=100, **environment):
+    def see(self, *more, run=RUN, columns=100, **environment):
         """What the program writes to a terminal of that width as stderr."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -24,7 +24,7 @@ class Terminal(Case):
         for name in ("COLUMNS", "NO_COLOR"):
             if name not in environment:
                 settings.pop(name, None)
-        process = subprocess.Popen([PROGRAM, *RUN, *more], cwd=self.folder, env=settings, stderr=slave, stdout=subprocess.PIPE)
+        process = subprocess.Popen([PROGRAM, *run, *more], cwd=self.folder, env=settings, stderr=slave, stdout=subprocess.PIPE)
         os.close(slave)
         seen = b""
         while True:
@@ -53,13 +53,30 @@ class Terminal(Case):
         self.assertLess(max(len(state) for state in states), 100)
         self.assertIn("\033[32m", text)
         self.assertNotRegex(text, r"(?m)^epoch \d/8: ")
-        # The line is gone at the end, and the summary stands in its place.
-        self.assertRegex(text, r"\r\033\[Kaccuracy +\d")
+        # The line is gone at the end, and the summary stands in its place, apart from the plan.
+        self.assertRegex(text, r"\r\033\[K\naccuracy +\d")
+
+    def test_direct_has_no_epochs(self):
+        run = ["train", "--synth", "digits", "--rows", "600", "--centers", "100", "--solver", "direct", "-o", "m"]
+        states = self.lines(self.see(run=run, columns=80))
+        self.assertTrue(any("% solving" in state for state in states), states)
+        text = self.see("--validation-fraction", "0.1", run=run, TERM="dumb")
+        self.assertRegex(text, r"(?m)^solved: validation loss [\d.]+, validation accuracy [\d.]+ %, [\d.]+ ")
+        self.assertNotIn("epoch", text)
 
     def test_narrow(self):
         states = self.lines(self.see(columns=40))
         self.assertLess(max(len(state) for state in states), 40)
         self.assertLess(max(len(state) for state in self.lines(self.see(columns=200, COLUMNS="50"))), 50)
+
+    def test_tables_are_no_wider(self):
+        """What does not fit beside a name goes on below itself, word by word; no word is lost."""
+        wide, narrow = self.see(columns=200).split("\r")[0], self.see(columns=60).split("\r")[0]
+        self.assertGreater(max(map(len, wide.splitlines())), 60)
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
+        self.assertRegex(narrow, r"(?m)^solver +ep4, .*\n {12}\S")
+        change = re.compile(r"(?m)^(time|memory) .*$")
+        self.assertEqual(change.sub("", wide).split(), change.sub("", narrow).split())
 
     def test_colours(self):
         self.assertNotIn("\033[3", self.see(NO_COLOR="1"))
