@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files: mapped to read, written under a temporary name and renamed when all bytes are on disk. */
-#define _DEFAULT_SOURCE /* madvise, MAP_NORESERVE */
+#define _DEFAULT_SOURCE /* madvise, MAP_NORESERVE, getentropy */
 #define _XOPEN_SOURCE   700
 
 #include "core/file.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +20,9 @@
 
 enum {
     MOST_BYTES_A_CALL = 1 << 30, /* write() takes no more than 2 GiB at once */
-    LARGEST_PAGE = 2 << 20       /* what the system may map at once when one byte is touched */
+    LARGEST_PAGE = 2 << 20,      /* what the system may map at once when one byte is touched */
+    TEMPORARY_MORE = 22,         /* characters of a temporary name beyond the name: a dot, a dot, 16 digits, .tmp */
+    MOST_NAMES = 100             /* that are tried, though the second is never needed */
 };
 
 static mercer_status fail_file(mercer_context *context, const char *path, const char *what, int error)
@@ -92,17 +97,43 @@ static int folder_length(const char *path)
 
 static mercer_status copy_names(mrc_writer *self, const char *path)
 {
-    int64_t room = (int64_t)strlen(path) + 40;
+    int64_t room = (int64_t)strlen(path) + TEMPORARY_MORE + 1;
     int folder = folder_length(path);
     void *memory;
     MRC_TRY(mrc_alloc(self->context, &memory, 3 * room, 1, "a file name"));
     self->path = memory;
     self->temporary = self->path + room;
     self->folder = self->temporary + room;
+    self->temporary[0] = 0;
     snprintf(self->path, (size_t)room, "%s", path);
-    snprintf(self->temporary, (size_t)room, "%.*s.%s.%ld.tmp", folder, path, path + folder, (long)getpid());
     snprintf(self->folder, (size_t)room, "%.*s", folder > 0 ? folder : 1, folder > 0 ? path : ".");
     return MERCER_OK;
+}
+
+/* A number that no other process or thread has. Where the system has none to give, time and place are as good: the file
+   is made only if there is none of its name. */
+static uint64_t unlike_others(const mrc_writer *self)
+{
+    uint64_t number;
+    if (getentropy(&number, sizeof number) == 0) return number;
+    return (uint64_t)(mrc_seconds() * 1e9) ^ ((uint64_t)getpid() << 40) ^ (uint64_t)(uintptr_t)self->path;
+}
+
+/* Makes a new file under a name that nobody else has: a process on another machine, or in another container, may have the
+   same number, and a thread the same path. A long name is cut, for with more characters there is no such file. */
+static int make_temporary(mrc_writer *self)
+{
+    int folder = folder_length(self->path);
+    int64_t room = (int64_t)strlen(self->path) + TEMPORARY_MORE + 1;
+    uint64_t number = unlike_others(self);
+    int descriptor = -1;
+    for (int i = 0; i < MOST_NAMES && descriptor < 0 && (i == 0 || errno == EEXIST); i++) {
+        snprintf(self->temporary, (size_t)room, "%.*s.%.*s.%016" PRIx64 ".tmp", folder, self->path,
+                 NAME_MAX - TEMPORARY_MORE, self->path + folder, number + (uint64_t)i);
+        descriptor = open(self->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (descriptor < 0) self->temporary[0] = 0; /* not ours to remove */
+    return descriptor;
 }
 
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path)
@@ -115,12 +146,7 @@ mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const ch
         return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, cannot be written as a file", path);
     MRC_TRY(copy_names(out, path));
     out->direct = exists && !S_ISREG(about.st_mode);
-    if (out->direct) {
-        out->descriptor = open(path, O_WRONLY | O_CLOEXEC);
-    } else {
-        unlink(out->temporary); /* left behind by a process of the same number */
-        out->descriptor = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
+    out->descriptor = out->direct ? open(path, O_WRONLY | O_CLOEXEC) : make_temporary(out);
     if (out->descriptor < 0) {
         int error = errno;
         mrc_writer_cancel(out);
@@ -158,7 +184,7 @@ mercer_status mrc_writer_resize(mrc_writer *self, int64_t bytes)
 
 mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary)
 {
-    *out = (mrc_writer){.context = context, .descriptor = -1, .joined = true};
+    *out = (mrc_writer){.context = context, .descriptor = -1};
     MRC_TRY(copy_names(out, temporary));
     out->descriptor = open(temporary, O_WRONLY | O_CLOEXEC);
     if (out->descriptor >= 0) return MERCER_OK;
@@ -199,11 +225,16 @@ mercer_status mrc_writer_commit(mrc_writer *self)
     int error = !self->direct && fsync(self->descriptor) != 0 ? errno : 0;
     if (close(self->descriptor) != 0 && error == 0) error = errno;
     self->descriptor = -1;
-    if (error == 0 && !self->direct && !self->joined)
-        error = rename(self->temporary, self->path) == 0 ? sync_folder(self->folder) : errno;
+    if (error == 0 && self->temporary[0]) {
+        error = rename(self->temporary, self->path) == 0 ? 0 : errno;
+        if (error == 0) {
+            self->temporary[0] = 0; /* has its name: there is nothing left to remove */
+            error = sync_folder(self->folder);
+        }
+    }
     mercer_status status = MERCER_OK;
     if (error) status = mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write: %s", self->path, strerror(error));
-    mrc_writer_cancel(self); /* after a rename there is no temporary file left to remove */
+    mrc_writer_cancel(self);
     return status;
 }
 
@@ -211,7 +242,7 @@ void mrc_writer_cancel(mrc_writer *self)
 {
     if (!self->path) return;
     if (self->descriptor >= 0) close(self->descriptor);
-    if (!self->direct && !self->joined) unlink(self->temporary);
+    if (self->temporary[0]) unlink(self->temporary);
     mrc_free(self->context, self->path);
     *self = (mrc_writer){.descriptor = -1};
 }

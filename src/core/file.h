@@ -23,16 +23,16 @@ void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t b
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*
- * A file being written under a temporary name in the same folder. `commit` makes it durable and gives it its name;
+ * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp, with digits that no other writer has,
+ * whatever process, container or machine it is in. `commit` makes it durable and gives it its name;
  * until then the old file, if any, stays as it is. A path that names a device or a pipe is written directly.
  * Use: open, write ..., then commit or cancel; cancel after a failed commit is allowed and does nothing.
  */
 typedef struct mrc_writer {
     mercer_context *context;
-    char *path, *temporary, *folder; /* one block */
+    char *path, *temporary, *folder; /* one block; temporary: "" unless this writer made such a file and must end it */
     int descriptor;
     bool direct; /* written under its own name */
-    bool joined; /* somebody else's: closing it gives it no name, cancelling does not remove it */
     int64_t written;
 } mrc_writer;
 
