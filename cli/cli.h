@@ -70,13 +70,16 @@ int cli_help(const cli_values *v);
 
 /* Prints "mercer: ..." on stderr, line breaks and control characters made visible, and returns `code`. */
 int cli_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints "mercer: warning: ...". */
+/* Prints "mercer: warning: ...", whatever --quiet says. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code for a status, and its error with the context's last message. */
 int cli_exit_code(mercer_status status);
 int cli_fail(mercer_context *context, mercer_status status);
 /* Talk on stderr, for people; nothing with --quiet. */
 void cli_say(const cli_values *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A file that may not grow (ulimit -f) is a write that fails, with an error that names it, not the end of the program. */
+void cli_outgrow_limits(void); /* signals.c */
 
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
 
@@ -139,6 +142,8 @@ void cli_bar_init(cli_bar *bar, const cli_values *v);
 /* share of the work done, 0 .. 1 (negative: unknown), and text behind the bar. force: even if drawn just now. */
 void cli_bar_draw(cli_bar *bar, double share, const char *text, int force);
 void cli_bar_clear(cli_bar *bar);
+void cli_bar_make_way(
+    void); /* clears the bar that is drawn, if any, for a line of text; it comes back when it is drawn next */
 
 /* A table with aligned columns. */
 typedef struct cli_table cli_table;

@@ -100,7 +100,7 @@ const char *const cli_exit_codes[][2] = {
     {"74", "reading or writing a file failed (disk full, no permission)"},
     {"75", "interrupted; a checkpoint was written: mercer resume continues"},
     {"76", "another rank died, stopped or was started differently; mercer resume continues from the last checkpoint"},
-    {"130, 143", "interrupted by SIGINT or SIGTERM without --checkpoint: nothing was written"},
+    {"129, 130, 143", "interrupted by SIGHUP, SIGINT or SIGTERM without --checkpoint: nothing was written"},
     {NULL, NULL},
 };
 

@@ -25,6 +25,7 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix,
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
+    cli_bar_make_way();
     fputs(prefix, stderr);
     print_visible(text);
     fputc('\n', stderr);
@@ -50,6 +51,20 @@ void cli_warn(const char *format, ...)
     va_start(arguments, format);
     print_line("mercer: warning: ", format, arguments);
     va_end(arguments);
+}
+
+/* What the library has to say, once: a plan that is made again would warn again. */
+static void print_warning(void *user, mercer_log_level level, const char *message)
+{
+    static char *told[64]; /* by rank 0, which is one thread; what is beyond is told again */
+    (void)user;
+    if (level > MERCER_LOG_WARNING || cli_rank() > 0) return;
+    size_t i = 0;
+    for (; i < sizeof told / sizeof told[0] && told[i] != NULL; i++) {
+        if (strcmp(told[i], message) == 0) return;
+    }
+    if (i < sizeof told / sizeof told[0]) told[i] = cli_copy(message);
+    cli_warn("%s", message);
 }
 
 int cli_exit_code(mercer_status status)
@@ -88,6 +103,7 @@ void cli_say(const cli_values *v, const char *format, ...)
     if (cli_flag(v, "quiet") || cli_rank() > 0) return;
     va_list arguments;
     va_start(arguments, format);
+    cli_bar_make_way();
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
@@ -115,6 +131,7 @@ int cli_make_context(const cli_values *v, const char *device, int threads, merce
     options.threads = threads;
     options.backend = device;
     options.arithmetic = cli_text(v, "arithmetic");
+    options.log = print_warning;
     mercer_status status = mercer_context_create(out, &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
 }

@@ -40,23 +40,29 @@ int cli_folder_create(cli_folder *folder, int force)
     if (cli_rank() > 0) return CLI_OK;
     if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
         return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
-    if (access(folder->config, F_OK) == 0 && !force) {
+    int held = access(folder->config, F_OK) == 0;
+    if (held && !force) {
         cli_folder *old = cli_folder_new(folder->path);
         int code = cli_folder_read(old);
-        int finished = old->finished;
+        held = !old->finished;
         cli_folder_free(old);
         if (code != CLI_OK) return code;
-        if (!finished)
+        if (held)
             return cli_error(CLI_USAGE,
                              "%s: holds a run that is not finished: mercer resume %s continues it, --force discards it",
                              folder->path, folder->path);
     }
-    int code = cli_check_output(folder->config);
-    if (code != CLI_OK) return code;
+    folder->replaces = held;
+    return cli_check_output(folder->config);
+}
+
+int cli_folder_begin(cli_folder *folder, const cli_values *v)
+{
+    folder->replaces = 0;
     /* The old checkpoint first: config.json without one means a run that starts from the beginning. */
-    if (unlink(folder->checkpoint) != 0 && errno != ENOENT)
+    if (cli_rank() == 0 && unlink(folder->checkpoint) != 0 && errno != ENOENT)
         return cli_error(CLI_IO, "%s: cannot be removed: %s", folder->checkpoint, strerror(errno));
-    return CLI_OK;
+    return cli_folder_write(folder, v);
 }
 
 /* A path that means the same from anywhere. Released with free. */

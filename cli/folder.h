@@ -12,14 +12,18 @@ typedef struct cli_folder {
     char *path, *config, *checkpoint;
     uint64_t fingerprints[2]; /* of training and validation data; 0: none */
     int finished;
+    int replaces;    /* another run, which is not finished, has the folder until this one begins */
     json_t *options; /* read from config.json; NULL before */
 } cli_folder;
 
 /* Names only. */
 cli_folder *cli_folder_new(const char *path);
 void cli_folder_free(cli_folder *folder);
-/* Makes the folder for a new run; refuses one with an unfinished run, unless `force`. Exit code. */
+/* Makes the folder for a new run; refuses one with an unfinished run, unless `force`. What the folder holds stays as it is.
+   Exit code. */
 int cli_folder_create(cli_folder *folder, int force);
+/* The new run takes the folder: the checkpoint of the old one goes, config.json is written. Exit code. */
+int cli_folder_begin(cli_folder *folder, const cli_values *v);
 /* Writes config.json, atomically, with paths made absolute. Exit code. */
 int cli_folder_write(const cli_folder *folder, const cli_values *v);
 /* Reads config.json. Exit code. */

@@ -69,6 +69,8 @@ int cli_job_fits(const cli_job *job, int64_t p);
 
 /* A signal that asked the program to end (0: none). The second one ends it at once. */
 void cli_catch_signals(void);
+/* Who reads the talk may go away: writing it then fails, and the work goes on. */
+void cli_outlive_readers(void);
 int cli_signal(void);
 int cli_signal_code(void); /* 128 + its number; that of SIGTERM if only another rank got one */
 

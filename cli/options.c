@@ -168,7 +168,7 @@ const cli_option cli_options[] = {
     {"checkpoint", NULL, 0, CLI_PATH, "DIR", NULL, NULL, NULL, CLI_TRAIN, 0, "Output",
      "folder in which the state of training is kept; mercer resume DIR continues"},
     {"checkpoint-every", NULL, 0, CLI_DURATION, "TIME", NULL, "10m", NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
-     "time between two checkpoints: 30s, 10m, 1h"},
+     "within an epoch, too, a checkpoint after so long: 30s, 10m, 1h"},
     {"force", NULL, 'f', CLI_FLAG, NULL, NULL, NULL, NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
      "train: discard an unfinished run in --checkpoint; resume: go on although data files changed"},
     {"json", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, ANSWERS, 0, "Output",
@@ -216,7 +216,7 @@ const cli_option cli_options[] = {
      "print all options as such an object and end"},
     {"color", NULL, 0, CLI_CHOICE, "WHEN", "auto|always|never", "auto", NULL, ALL, 0, "General",
      "colours on a terminal; auto honours NO_COLOR"},
-    {"quiet", NULL, 'q', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "say nothing but errors"},
+    {"quiet", NULL, 'q', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "say nothing but warnings and errors"},
     {"help", NULL, 'h', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "show this text and end"},
 };
 /* clang-format on */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SIGINT, SIGTERM and SIGUSR1 ask the program to end when it can; a second SIGINT ends it at once. */
+/*
+ * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGXCPU ask the program to end when it can; a second SIGINT ends it at once.
+ * Those that would end it in the midst of a write are turned into failures of that write.
+ */
 #include "job.h"
 
 #include <signal.h>
@@ -15,12 +18,25 @@ static void on_signal(int number)
 
 void cli_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    static const int asking[] = {SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal}, before;
     sigemptyset(&action.sa_mask);
     action.sa_flags = SA_RESTART; /* a read or write that was under way goes on */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
+    for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
+        /* nohup: whoever has it ignored wants the run to go on without its terminal. */
+        if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+        sigaction(asking[i], &action, NULL);
+    }
+}
+
+void cli_outlive_readers(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+}
+
+void cli_outgrow_limits(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int cli_signal_code(void)

@@ -42,6 +42,8 @@ static int text_width(const char *text)
 
 /* ---- The line that moves ------------------------------------------------------------------------------------------- */
 
+static _Thread_local cli_bar *shown; /* there is one line at the bottom; of ranks that are threads, rank 0 has it */
+
 void cli_bar_init(cli_bar *bar, const cli_values *v)
 {
     *bar = (cli_bar){0};
@@ -78,6 +80,7 @@ void cli_bar_draw(cli_bar *bar, double share, const char *text, int force)
     fflush(stderr);
     bar->drawn = 1;
     bar->last = now;
+    shown = bar;
 }
 
 void cli_bar_clear(cli_bar *bar)
@@ -86,6 +89,12 @@ void cli_bar_clear(cli_bar *bar)
     fputs("\r\033[K", stderr);
     fflush(stderr);
     bar->drawn = 0;
+    if (shown == bar) shown = NULL;
+}
+
+void cli_bar_make_way(void)
+{
+    if (shown != NULL) cli_bar_clear(shown);
 }
 
 /* ---- Tables -------------------------------------------------------------------------------------------------------- */

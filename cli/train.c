@@ -31,6 +31,9 @@ static int interrupted(const run *r, int with_checkpoint)
 {
     if (r->folder == NULL)
         return cli_error(cli_signal_code(), "interrupted; nothing was written (--checkpoint DIR would have kept it)");
+    if (r->folder->replaces)
+        return cli_error(cli_signal_code(), "interrupted; nothing was written: the earlier run in %s is as it was",
+                         r->folder->path);
     return cli_error(CLI_INTERRUPTED, "interrupted; %s; continue with: mercer resume %s",
                      with_checkpoint ? "checkpoint written" : "no checkpoint was due yet", r->folder->path);
 }
@@ -61,7 +64,8 @@ static int check_fingerprints(run *r)
         }
         r->folder->fingerprints[i] = found;
     }
-    return r->resumed ? CLI_OK : cli_folder_write(r->folder, r->v);
+    /* A run in the folder that --force discards stays until all that can be refused has been. */
+    return r->resumed || r->folder->replaces ? CLI_OK : cli_folder_begin(r->folder, r->v);
 }
 
 /* ---- From options to a model --------------------------------------------------------------------------------------- */
@@ -122,6 +126,10 @@ static int fit(run *r)
         status = mercer_trainer_create(&r->trainer, r->job.model, cli_comm(), &options);
     }
     free(plan);
+    if (status == MERCER_OK && r->folder != NULL && r->folder->replaces) {
+        int code = cli_folder_begin(r->folder, r->v);
+        if (code != CLI_OK) return code;
+    }
     if (status == MERCER_OK && r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder))
         status = mercer_trainer_resume(r->trainer, r->folder->checkpoint);
     r->report = (mercer_report){.struct_size = sizeof r->report};
@@ -237,6 +245,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     r->watch.job = &r->job;
     r->watch.validation_accuracy = r->watch.validation_loss = (double)NAN;
     cli_catch_signals();
+    cli_outlive_readers();
     int code = cli_log_open(&r->log, cli_text(v, "log"), resumed);
     r->watch.log = r->log;
     if (code == CLI_OK) code = run_steps(r);
@@ -260,6 +269,15 @@ static int check_training(const cli_values *v)
     return code;
 }
 
+/* Rank 0 looks what is there; the others must know what to say should a signal come. */
+static int make_folder(cli_folder *folder, int force)
+{
+    int code = cli_folder_create(folder, force);
+    if (code != CLI_OK || cli_comm() == NULL) return code;
+    mercer_status status = mercer_comm_any(cli_comm(), folder->replaces, &folder->replaces);
+    return status == MERCER_OK ? CLI_OK : cli_fail(cli_comm_context(), status);
+}
+
 int cli_train(const cli_values *v)
 {
     int code = check_training(v);
@@ -279,7 +297,7 @@ int cli_train(const cli_values *v)
     if (cli_text(v, "checkpoint") != NULL) {
         folder = cli_folder_new(cli_text(v, "checkpoint"));
         cli_ranks_folder(folder->path);
-        code = cli_folder_create(folder, cli_flag(v, "force"));
+        code = make_folder(folder, cli_flag(v, "force"));
     }
     if (code == CLI_OK) code = run_training(fixed, folder, 0, 0);
     cli_folder_free(folder);

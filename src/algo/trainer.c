@@ -167,7 +167,7 @@ static mercer_status run_epoch(mrc_trainer *self, int *stop)
         bool enough;
         MRC_TRY(mrc_trainer_poll(self, &enough));
         *stop = enough ? 2 : 0;
-        MRC_TRY(mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop != 0));
+        MRC_TRY(mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop ? MRC_KEEP_NOW : MRC_KEEP_STEP));
         if (*stop) break;
     }
     mercer_status status = mrc_iteration_project(&self->iteration);
@@ -194,7 +194,7 @@ static mercer_status close_epoch(mrc_trainer *self, int *stop)
                                 .projections = self->iteration.projections};
     const mercer_matrix *now = self->iteration.averaged > 0 ? &self->iteration.average : &self->iteration.alpha;
     MRC_TRY(mrc_trainer_end_epoch(self, now, &progress, stop));
-    return mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop == 2);
+    return mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), *stop == 2 ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
 }
 
 /* Best weights, polishing, and into the model. */
@@ -203,7 +203,7 @@ static mercer_status finish_iteration(mrc_trainer *self)
     const mercer_matrix *result = mrc_trainer_candidate(self);
     bool polish = self->options.polish > 0 && self->report.stopped != 2;
     if (polish) {
-        MRC_TRY(mrc_trainer_keep(self, NULL, result, true)); /* going on from here begins with polishing */
+        MRC_TRY(mrc_trainer_keep(self, NULL, result, MRC_KEEP_NOW)); /* going on from here begins with polishing */
         MRC_TRY(mrc_trainer_polish(self, result));
     }
     if (polish || self->have_best)
@@ -215,7 +215,7 @@ static mercer_status fit_iteration(mrc_trainer *self)
 {
     MRC_TRY(mrc_trainer_set_up_from_stream(self));
     MRC_TRY(self->resuming ? mrc_trainer_recall(self, NULL)
-                           : mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), true));
+                           : mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), MRC_KEEP_NOW));
     int stop = 0;
     while (self->epoch < self->plan.shown.epochs && !stop) {
         MRC_TRY(run_epoch(self, &stop));
@@ -282,7 +282,8 @@ static mercer_status begin(mrc_trainer *self)
                                    .validation_accuracy = NAN};
     self->samples = self->since_best = self->epoch = self->pass_rows = 0;
     self->totals = (mrc_loss){0};
-    self->earlier_seconds = 0;
+    self->earlier_seconds = self->keep_cost = 0;
+    self->keep_failed = false;
     self->planned_threads = self->context->threads;
     self->planned_budget = 0;
     memset(&self->watchdog, 0, sizeof self->watchdog);

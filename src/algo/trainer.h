@@ -24,6 +24,13 @@ typedef struct mrc_watchdog {
     double seen;         /* samples in the running means, fading */
 } mrc_watchdog;
 
+/* The moments at which a state may be saved. */
+typedef enum mrc_keep_moment {
+    MRC_KEEP_STEP,  /* between steps: if checkpoint_seconds have passed */
+    MRC_KEEP_EPOCH, /* at the end of an epoch or of a step of cg: unless the last one is too young for what it cost */
+    MRC_KEEP_NOW    /* at the start and before stopping: always, and failure to save is a failure */
+} mrc_keep_moment;
+
 typedef struct mercer_trainer {
     mercer_context *context;
     mrc_backend *backend;
@@ -56,6 +63,8 @@ typedef struct mercer_trainer {
     bool have_roughness;
     int64_t planned_budget;
     double last_keep, last_shown; /* when a state was saved, when progress was shown */
+    double keep_cost;             /* seconds that the last one took */
+    bool keep_failed;             /* it could not be written, and that was said */
     double earlier_seconds;       /* of the training that goes on */
     double kept_seconds;          /* of training when a state was saved */
     int64_t projector_calls;      /* the projector's, when a state was saved */
@@ -97,9 +106,10 @@ mercer_status mrc_trainer_validate(mrc_trainer *trainer, const mercer_matrix *al
 mercer_status mrc_trainer_end_epoch(mrc_trainer *trainer, const mercer_matrix *candidate, mercer_progress *progress,
                                     int *stop);
 
-/* trainer_keep.c: saves the state if a keeper is there and it is time, or at once. Failure to save is a warning, unless
-   training is about to stop (now). `own` lists what the solver keeps beyond the trainer; NULL: the iteration's. */
-mercer_status mrc_trainer_keep(mrc_trainer *trainer, const mrc_state *own, const mercer_matrix *weights, bool now);
+/* trainer_keep.c: saves the state if a keeper is there and it is time. Failure to save is a warning, when it begins and when it
+   ends, unless it is needed now. `own` lists what the solver keeps beyond the trainer; NULL: the iteration's. */
+mercer_status mrc_trainer_keep(mrc_trainer *trainer, const mrc_state *own, const mercer_matrix *weights,
+                               mrc_keep_moment moment);
 /* trainer_keep.c: goes on with the state that the keeper has, numbers first, then (once there is room) matrices. */
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_recall(mrc_trainer *trainer, mrc_state *own);

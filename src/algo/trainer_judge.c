@@ -47,7 +47,7 @@ static mercer_status poll(void *user, bool *stop)
 static mercer_status keep(void *user, const mrc_state *own, bool now)
 {
     watcher *self = user;
-    return mrc_trainer_keep(self->trainer, own, self->alpha, now);
+    return mrc_trainer_keep(self->trainer, own, self->alpha, now ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
 }
 
 static mercer_status recall(void *user, mrc_state *own)
@@ -98,7 +98,8 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
                               plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : self->centers.real));
     MRC_TRY(self->backend->ops->copy(self->backend, alpha, self->target.weights));
     if (direct)
-        MRC_TRY(self->resuming ? mrc_trainer_recall(self, &nothing) : mrc_trainer_keep(self, &nothing, alpha, true));
+        MRC_TRY(self->resuming ? mrc_trainer_recall(self, &nothing)
+                               : mrc_trainer_keep(self, &nothing, alpha, MRC_KEEP_NOW));
     MRC_TRY(run(self, &self->passes, alpha, direct, plan->epochs, false));
     if (direct && self->report.stopped) return MERCER_OK; /* half an answer is none */
     if (direct) {

@@ -151,23 +151,48 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
 
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
-mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const mercer_matrix *weights, bool now)
+/* A checkpoint at the end of every epoch, as long as epochs last a second and writing takes less than a fifth of one. Shorter
+   ones are left out so that writing takes a twentieth of the time. */
+static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
 {
-    double seconds = self->options.checkpoint_seconds > 0 ? self->options.checkpoint_seconds : KEEP_SECONDS;
-    bool due = now || (self->comm->rank == 0 && mrc_seconds() - self->last_keep >= seconds);
+    double most = self->options.checkpoint_seconds > 0 ? self->options.checkpoint_seconds : KEEP_SECONDS;
+    double pause = fmin(20 * self->keep_cost, fmax(1, 5 * self->keep_cost));
+    double since = mrc_seconds() - self->last_keep;
+    if (moment == MRC_KEEP_NOW) return true;
+    return self->comm->rank == 0 && (since >= most || (moment == MRC_KEEP_EPOCH && since >= pause));
+}
+
+/* Training goes on without checkpoints: whoever relies on them hears of it, but not at every attempt. */
+static void tell_failure(mrc_trainer *self, bool failed)
+{
+    if (failed && !self->keep_failed)
+        mrc_log(self->context, MERCER_LOG_WARNING,
+                "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s", self->samples,
+                mrc_error_text(self->context));
+    if (!failed && self->keep_failed)
+        mrc_log(self->context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
+                self->samples);
+    self->keep_failed = failed;
+}
+
+mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const mercer_matrix *weights,
+                               mrc_keep_moment moment)
+{
+    bool due;
     if (!self->keeper.save) return MERCER_OK;
-    MRC_TRY(mrc_comm_any(self->comm, due, &due)); /* rank 0's clock decides */
+    MRC_TRY(mrc_comm_any(self->comm, is_due(self, moment), &due)); /* rank 0's clock decides */
     if (!due) return MERCER_OK;
     mrc_state state;
-    self->kept_seconds = self->earlier_seconds + mrc_seconds() - self->start;
+    double start = mrc_seconds();
+    self->kept_seconds = self->earlier_seconds + start - self->start;
     if (self->projector) self->projector_calls = self->projector->calls;
     list_all(self, own, &state);
     if (state.overflow) return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "the state of training is too long");
     mercer_status status = save(self, &state, weights);
     self->last_keep = mrc_seconds();
-    if (status == MERCER_OK || now || self->comm->broken) return status;
-    mrc_log(self->context, MERCER_LOG_WARNING, "no checkpoint written, training goes on: %s",
-            mrc_error_text(self->context));
+    self->keep_cost = self->last_keep - start;
+    if (moment == MRC_KEEP_NOW || (status != MERCER_OK && self->comm->broken)) return status;
+    tell_failure(self, status != MERCER_OK);
     return MERCER_OK;
 }
 

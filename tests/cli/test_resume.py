@@ -79,7 +79,7 @@ class Resume(Case):
 
     def test_signals(self):
         whole, _ = self.whole()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             process = self.start(*self.train("--log", "run.jsonl"))
             self.wait_for(process, "run", "checkpoint.safetensors")
@@ -97,7 +97,7 @@ class Resume(Case):
             self.assertEqual(events[-1], "summary")
 
     def test_signal_without_checkpoint(self):
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             process = self.start("train", *RUN, "--epochs", "400", "-o", "m.safetensors", "--log", "run.jsonl", "-q")
             self.wait_for(process, "run.jsonl")
             time.sleep(0.3)
@@ -106,6 +106,65 @@ class Resume(Case):
             self.assertEqual(process.returncode, code, errors)
             self.assertRegex(errors.decode(), r"^mercer: interrupted; nothing was written")
             self.assertFalse(os.path.exists(self.path("m.safetensors")))
+
+    def test_without_a_terminal(self):
+        """nohup: a run that was told to ignore SIGHUP does."""
+        whole, _ = self.whole()
+        ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+        process = subprocess.Popen([PROGRAM, *self.train()], cwd=self.folder, stderr=subprocess.PIPE, preexec_fn=ignore)
+        self.wait_for(process, "run", "checkpoint.safetensors")
+        process.send_signal(signal.SIGHUP)
+        _, errors = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, errors), (0, b""))
+        self.assertEqual(self.read("m.safetensors"), whole)
+
+    def test_reader_that_goes_away(self):
+        """Who reads the talk may leave: the model is written all the same."""
+        whole, _ = self.whole()
+        arguments = " ".join(["train", *RUN, "-o", "m.safetensors"])
+        line = "'%s' %s 2>&1 | head -n 1; exit ${PIPESTATUS[0]}" % (PROGRAM, arguments)
+        result = subprocess.run(["bash", "-c", line], cwd=self.folder, stdout=subprocess.PIPE, check=False)
+        self.assertEqual((result.returncode, result.stdout.count(b"\n")), (0, 1))
+        self.assertEqual(self.read("m.safetensors"), whole)
+
+    def events(self, name, kind):
+        if not os.path.exists(self.path(name)):
+            return []
+        lines = [line for line in self.read(name).decode().splitlines(keepends=True) if line.endswith("\n")]
+        return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+    def test_killed_run_loses_no_epoch(self):
+        """A checkpoint at the end of every epoch, however rare they are to be within one."""
+        run = [*RUN[: RUN.index("--rows") + 1], "12000", *RUN[RUN.index("--rows") + 2 :], "--epochs", "6"]
+        self.good("train", *run, "-o", "whole.safetensors", "-q")
+        process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--log", "run.jsonl", "-q")
+        deadline = time.monotonic() + 120
+        while len(self.events("run.jsonl", "epoch")) < 4 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        told = len(self.events("run.jsonl", "epoch"))
+        self.assertGreaterEqual(told, 4)
+        self.good("resume", "run", "-q", "--log", "rest.jsonl")
+        # The one that had just been told may not have been on disk yet.
+        self.assertGreaterEqual(self.events("rest.jsonl", "epoch")[0]["epoch"], told)
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
+    def test_failing_checkpoints_are_told(self):
+        """Once when they begin to fail, once when they can be written again, whatever --quiet says."""
+        process = self.start(*self.train("--epochs", "100000"))
+        self.wait_for(process, "run", "checkpoint.safetensors")
+        os.rename(self.path("run"), self.path("away"))
+        first = process.stderr.readline().decode()
+        self.assertRegex(first, r"^mercer: warning: no checkpoint can be written after \d+ samples, .*run/checkpoint\.safetensors: ")
+        time.sleep(0.5)
+        os.rename(self.path("away"), self.path("run"))
+        second = process.stderr.readline().decode()
+        self.assertRegex(second, r"^mercer: warning: checkpoints are written again, after \d+ samples$")
+        process.terminate()
+        _, rest = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75)
+        self.assertRegex(rest.decode(), r"^mercer: interrupted; checkpoint written; [^\n]*\n$")
 
     def test_second_interrupt_ends_at_once(self):
         process = self.start("train", *RUN, "--epochs", "400", "-o", "m.safetensors", "-q")
@@ -148,6 +207,17 @@ class Folder(Case):
         before = self.read("run/checkpoint.safetensors")
         self.bad(2, r"run: holds a run that is not finished: mercer resume run continues it, --force discards it", *arguments)
         self.assertEqual(self.read("run/checkpoint.safetensors"), before)
+
+    def test_force_discards_nothing_before_it_is_sure(self):
+        arguments = self.interrupted()
+        before = self.read("run/checkpoint.safetensors"), self.read("run/config.json")
+        typo = ["none.npy" if word == "x.npy" else word for word in arguments]
+        for wrong, code in ((typo, 66), ([*arguments, "--memory", "1k"], 1), ([*arguments, "--centers", "500"], 65)):
+            result = self.run_program(*wrong, "--force")
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertEqual((self.read("run/checkpoint.safetensors"), self.read("run/config.json")), before)
+        self.good(*arguments[:-1], "--epochs", "2", "--force")
+        self.assertEqual(self.answer("resume", "run")["stopped"], "finished")
 
     def test_changed_data_are_refused(self):
         self.interrupted()

@@ -23,7 +23,7 @@ class Help(Case):
         text = self.good("--help")
         for command in COMMANDS:
             self.assertRegex(text, r"(?m)^  %s +\w" % command)
-        for code in ("0", "1", "2", "65", "66", "70", "74", "75", "130, 143"):
+        for code in ("0", "1", "2", "65", "66", "70", "74", "75", "129, 130, 143"):
             self.assertRegex(text, r"(?m)^  %s +\w" % code)
         self.assertEqual(text, self.good("help"))
 

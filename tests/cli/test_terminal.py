@@ -83,6 +83,13 @@ class Terminal(Case):
         self.assertNotIn("\033[3", self.see("--color", "never"))
         self.assertIn("\033[3", self.see("--color", "always", NO_COLOR="1"))
 
+    def test_warnings(self):
+        """What the library warns of is told once, on a line of its own, though plans are made several times."""
+        text = self.see("--eigenpairs", "100")
+        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 is above p/10: [^\r\n]*\n", text)), 1, text)
+        self.assertEqual(text.count("warning"), 1)
+        self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 is above p/10: [^\n]*\n$")
+
     def test_dumb_and_quiet(self):
         text = self.see(TERM="dumb")
         self.assertNotIn("\033", text)
