@@ -17,7 +17,7 @@ static const char *const method_names[METHODS] = {"random", "kmeans", "rpcholesk
 
 mercer_status mercer_center_options_init(mercer_center_options *options, size_t struct_size)
 {
-    return mrc_init_struct(options, struct_size, "options");
+    return mrc_init_struct(options, struct_size, "mercer_center_options");
 }
 
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ static mercer_status write_report(mercer_context *context, mercer_center_report 
 {
     ours->struct_size = sizeof *ours;
     ours->seconds = mrc_seconds() - start;
-    return theirs ? mrc_write_struct(context, theirs, ours, sizeof *ours, "report") : MERCER_OK;
+    return theirs ? mrc_write_struct(context, theirs, ours, MRC_STRUCT(mercer_center_report), "report") : MERCER_OK;
 }
 
 mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
@@ -201,7 +201,7 @@ mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix
     method chosen = RANDOM;
     mercer_center_options ours;
     mercer_center_report done = {0};
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_center_options), options, "options"));
     MRC_TRY(check_options(context, &ours, &chosen));
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     wanted which;
@@ -368,7 +368,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_p
     method chosen = RANDOM;
     mercer_center_options ours;
     mercer_center_report done = {0};
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_center_options), options, "options"));
     MRC_TRY(check_options(context, &ours, &chosen));
     if (ours.labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels is set; the dataset has its own");
     wanted which;

@@ -32,7 +32,7 @@ void mercer_comm_free(mercer_comm *comm)
 
 mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size)
 {
-    return mrc_init_struct(options, struct_size, "options");
+    return mrc_init_struct(options, struct_size, "mercer_comm_options");
 }
 
 int mercer_comm_launched(int *rank)
@@ -74,7 +74,7 @@ static mercer_status read_wish(mercer_context *context, const char *text, mrc_li
 static mercer_status read_options(mercer_context *context, const mercer_comm_options *options,
                                   mercer_comm_options *ours, mrc_link_wish *wish)
 {
-    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, options, "options"));
+    MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_comm_options), options, "options"));
     MRC_TRY(read_wish(context, ours->exchange, wish));
     if (ours->shards < -1 || ours->shards > MOST_SHARDS)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: shards is %d, it must be between -1 and %d",
@@ -165,7 +165,7 @@ mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
                              .bytes_sent = comm->bytes_sent,
                              .bytes_received = comm->bytes_received,
                              .direct = comm->link != NULL};
-    return mrc_write_struct(comm->context, info, &ours, sizeof ours, "info");
+    return mrc_write_struct(comm->context, info, &ours, MRC_STRUCT(mercer_comm_info), "info");
 }
 
 mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each)

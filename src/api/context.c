@@ -29,12 +29,12 @@ const char *mercer_last_error(const mercer_context *context)
 
 mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size)
 {
-    return mrc_init_struct(options, struct_size, "options");
+    return mrc_init_struct(options, struct_size, "mercer_context_options");
 }
 
 static mercer_status read_options(mercer_context_options *ours, const mercer_context_options *theirs)
 {
-    MRC_TRY(mrc_read_struct(NULL, ours, sizeof *ours, theirs, "options"));
+    MRC_TRY(mrc_read_struct(NULL, ours, MRC_STRUCT(mercer_context_options), theirs, "options"));
     if (ours->threads < 0)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
     if (!ours->allocator.allocate != !ours->allocator.release)
@@ -114,5 +114,5 @@ mercer_status mercer_context_query(mercer_context *context, mercer_context_info 
                                .threads = context->threads,
                                .bytes_now = context->bytes_now,
                                .bytes_peak = context->bytes_peak};
-    return mrc_write_struct(context, info, &all, sizeof all, "info");
+    return mrc_write_struct(context, info, &all, MRC_STRUCT(mercer_context_info), "info");
 }

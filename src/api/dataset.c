@@ -12,7 +12,7 @@
 
 mercer_status mercer_dataset_options_init(mercer_dataset_options *options, size_t struct_size)
 {
-    return mrc_init_struct(options, struct_size, "options");
+    return mrc_init_struct(options, struct_size, "mercer_dataset_options");
 }
 
 static mercer_status check_labels(mercer_context *context, const mercer_dataset_options *options)
@@ -56,7 +56,7 @@ mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
     *out = NULL;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     mercer_dataset_options ours;
-    MRC_TRY(mrc_read_struct(context, &ours, sizeof ours, options, "options"));
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_options), options, "options"));
     MRC_TRY(check_options(context, &ours));
     return mrc_dataset_open(out, context, &ours);
 }
@@ -83,7 +83,7 @@ mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset
                                 .channels = dataset->channels,
                                 .mapped = mrc_dataset_is_mapped(dataset),
                                 .bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype)};
-    return mrc_write_struct(dataset->context, info, &ours, sizeof ours, "info");
+    return mrc_write_struct(dataset->context, info, &ours, MRC_STRUCT(mercer_dataset_info), "info");
 }
 
 mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset)

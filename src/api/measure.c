@@ -184,5 +184,5 @@ mercer_status mercer_measure(mercer_context *context, mercer_speed *out, const m
     if (status == MERCER_OK) status = measure_copies(&self, &found);
     release(&self);
     MRC_TRY(status);
-    return mrc_write_struct(context, out, &found, sizeof found, "out");
+    return mrc_write_struct(context, out, &found, MRC_STRUCT(mercer_speed), "out");
 }

@@ -11,7 +11,7 @@ mercer_status mercer_model_save(mercer_model *model, const char *path, const mer
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (!path) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "path is NULL");
     mercer_save_options ours;
-    MRC_TRY(mrc_read_struct(model->context, &ours, sizeof ours, options, "options"));
+    MRC_TRY(mrc_read_struct(model->context, &ours, MRC_STRUCT(mercer_save_options), options, "options"));
     return mrc_model_write(model, path, &ours, NULL, 0);
 }
 

@@ -13,19 +13,19 @@ static size_t size_of(const void *theirs)
     return size;
 }
 
-static mercer_status fail_size(mercer_context *context, const char *name, size_t size)
+static mercer_status fail_size(mercer_context *context, const char *name, const char *type, size_t size)
 {
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                    "%s: struct_size is %zu; use the INIT macro or the init function of the struct", name, size);
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s)", name, size, type);
 }
 
-mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const void *theirs, const char *name)
+mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const char *type, const void *theirs,
+                              const char *name)
 {
     memset(ours, 0, size);
     memcpy(ours, &size, sizeof size);
     if (!theirs) return MERCER_OK;
     size_t their_size = size_of(theirs);
-    if (their_size < sizeof(size_t)) return fail_size(context, name, their_size);
+    if (their_size < sizeof(size_t)) return fail_size(context, name, type, their_size);
     for (size_t i = size; i < their_size; i++)
         if (((const char *)theirs)[i])
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: a field is set that version %s does not know", name,
@@ -34,20 +34,21 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
     return MERCER_OK;
 }
 
-mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *name)
+mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
+                               const char *name)
 {
     if (!theirs) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
     size_t their_size = size_of(theirs);
-    if (their_size < sizeof(size_t)) return fail_size(context, name, their_size);
+    if (their_size < sizeof(size_t)) return fail_size(context, name, type, their_size);
     memcpy(theirs, ours, their_size < size ? their_size : size);
     memcpy(theirs, &their_size, sizeof their_size);
     return MERCER_OK;
 }
 
-mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name)
+mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *type)
 {
-    if (!theirs) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
-    if (struct_size < sizeof(size_t)) return fail_size(NULL, name, struct_size);
+    if (!theirs) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options is NULL");
+    if (struct_size < sizeof(size_t)) return fail_size(NULL, "options", type, struct_size);
     memset(theirs, 0, struct_size);
     memcpy(theirs, &struct_size, sizeof struct_size);
     return MERCER_OK;
@@ -55,7 +56,7 @@ mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *name
 
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs)
 {
-    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, theirs, "shape"));
+    MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_shape), theirs, "shape"));
     if (ours->samples < 1 || ours->centers < 1 || ours->features < 1 || ours->outputs < 1)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
                         "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "

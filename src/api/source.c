@@ -116,7 +116,7 @@ mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dat
     mercer_context *context = dataset->context;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     mercer_stream_options given;
-    MRC_TRY(mrc_read_struct(context, &given, sizeof given, options, "mercer_stream_options"));
+    MRC_TRY(mrc_read_struct(context, &given, MRC_STRUCT(mercer_stream_options), options, "options"));
     MRC_TRY(check_numbers(context, &given));
     MRC_TRY(check_dataset(context, dataset, given.preprocess));
     const mrc_data_stream_options wanted = {.seed = given.seed,

@@ -17,7 +17,7 @@
 
 mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size)
 {
-    return mrc_init_struct(options, struct_size, "options");
+    return mrc_init_struct(options, struct_size, "mercer_train_options");
 }
 
 static mercer_status check_switch(mercer_context *context, const char *name, mercer_switch value)
@@ -50,7 +50,7 @@ static mercer_status check_validation(mercer_model *model, const mercer_train_op
 static mercer_status read_options(mercer_context *context, mercer_train_options *ours,
                                   const mercer_train_options *theirs)
 {
-    MRC_TRY(mrc_read_struct(context, ours, sizeof *ours, theirs, "options"));
+    MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_train_options), theirs, "options"));
     MRC_TRY(check_switch(context, "carry", ours->carry));
     MRC_TRY(check_switch(context, "average", ours->average));
     MRC_TRY(check_switch(context, "decay", ours->decay));
@@ -82,7 +82,7 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
                                 .bounded = shards > 1};
     mrc_plan plan;
     MRC_TRY(mrc_make_plan(&plan, &request));
-    return mrc_write_struct(context, out, &plan.shown, sizeof plan.shown, "out");
+    return mrc_write_struct(context, out, &plan.shown, MRC_STRUCT(mercer_plan), "out");
 }
 
 mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
@@ -125,8 +125,8 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
     mercer_rank_plan result;
     if (!plan || !network) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan or network is NULL");
     MRC_TRY(mrc_read_shape(context, &sizes, shape));
-    MRC_TRY(mrc_read_struct(context, &planned, sizeof planned, plan, "plan"));
-    MRC_TRY(mrc_read_struct(context, &wire, sizeof wire, network, "network"));
+    MRC_TRY(mrc_read_struct(context, &planned, MRC_STRUCT(mercer_plan), plan, "plan"));
+    MRC_TRY(mrc_read_struct(context, &wire, MRC_STRUCT(mercer_network), network, "network"));
     if (wire.ranks < 1 || wire.shards < 0 || (wire.shards > 0 && wire.shards < wire.ranks) ||
         !(wire.bytes_per_second > 0) || !(wire.latency >= 0) || wire.validation_rows < 0)
         return mrc_fail(
@@ -138,7 +138,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "network: more than 1024 ranks need as many shards: set shards");
     mrc_plan_ranks(&result, &planned, &sizes, &wire);
-    return mrc_write_struct(context, out, &result, sizeof result, "out");
+    return mrc_write_struct(context, out, &result, MRC_STRUCT(mercer_rank_plan), "out");
 }
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
@@ -247,7 +247,7 @@ mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report,
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     bool device = trainer->backend->ops->capabilities(trainer->backend).memory != MERCER_HOST;
     MRC_TRY(device ? fit_on_device(trainer, source) : mrc_trainer_fit(trainer, source));
-    return report ? mrc_write_struct(trainer->context, report, &trainer->report, sizeof trainer->report, "report")
+    return report ? mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report")
                   : MERCER_OK;
 }
 
@@ -281,5 +281,5 @@ mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *repo
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     mrc_trainer_fill_report(trainer);
-    return mrc_write_struct(trainer->context, report, &trainer->report, sizeof trainer->report, "report");
+    return mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report");
 }

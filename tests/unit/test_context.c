@@ -77,9 +77,9 @@ static void test_struct_sizes(void **state)
     (void)state;
     OPTIONS(options);
     options.struct_size = 0;
-    refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "INIT");
+    refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "sizeof(mercer_context_options)");
     options.struct_size = sizeof(size_t) - 1;
-    refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "INIT");
+    refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "sizeof(mercer_context_options)");
 
     /* An older caller: fields beyond its struct count as 0, whatever lies there in memory. */
     options.struct_size = offsetof(mercer_context_options, backend);
