@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contexts: threads, backend and memory of calls into the library, and the lock that keeps two threads out of one."""
+"""Contexts: threads, backend and memory of calls into the library, and the lock that keeps two threads out of one.
+
+A process may end, or fork, while other threads are inside the library. At its end nothing is released that such a
+thread may still use, calls that would call back into an interpreter that is gone are stopped, and nobody begins a new
+one. A child has none of those threads: it gets fresh locks, and can use what they only read.
+"""
 
 from __future__ import annotations
 
+import atexit
 import ctypes as C
 import numbers
 import os
 import re
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,22 +55,36 @@ class Context:
         self.handle = handle
         self.made_with = (n_jobs, device)
         self.lock = threading.RLock()
-        self._inside = False
+        self._inside: str | None = None  # the function that is under way
+        self._handler: Any = None  # what Control-C usually does, while that waits for the call
+        self._torn = False  # a call that changes what it works on was under way in another thread at a fork
         self.interrupted = False
-        self._free = weakref.finalize(self, L.lib.mercer_context_free, handle)
-        self._free.atexit = False  # other handles may still need it; the process ends anyway
+        release_with(self, L.lib.mercer_context_free, handle)
+        _contexts[id(self)] = weakref.ref(self, lambda _gone, me=id(self): _contexts.pop(me, None))
 
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status; raises its message."""
         with self.lock:
-            if self._inside:  # the lock lets its own thread pass; only a callback can come this way
-                raise RuntimeError("a callback of a call that is under way cannot use the same model or context")
-            self._inside, self.interrupted = True, False
-            try:
-                with self._deferred_interrupt():
-                    L.check(getattr(L.lib, name)(*arguments), self.handle)
-            finally:
-                self._inside = False
+            over = _ending is not None and _ending != threading.get_ident()
+            if not over:
+                self._call(name, *arguments)
+        while over:  # a daemon thread: it ends with the process
+            time.sleep(3600)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if self._inside:  # the lock lets its own thread pass; only a callback can come this way
+            raise RuntimeError("a callback of a call that is under way cannot use the same model or context")
+        if self._torn:
+            raise RuntimeError(
+                "another thread was training or changing this model when the process was forked; "
+                "the child has only a part of that work: load the model here, or start the child before"
+            )
+        self._inside, self.interrupted = name, False
+        try:
+            with self._deferred_interrupt():
+                L.check(getattr(L.lib, name)(*arguments), self.handle)
+        finally:
+            self._inside = None
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:
@@ -80,11 +101,13 @@ class Context:
         def note(_number: int, _frame: Any) -> None:
             self.interrupted = True
 
+        self._handler = usual
         signal.signal(signal.SIGINT, note)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, usual)
+            self._handler = None
             if self.interrupted:
                 usual(signal.SIGINT, None)
 
@@ -100,6 +123,67 @@ class Context:
             "bytes_peak": info.bytes_peak,
         }
 
+
+_watched: dict[int, Any] = {}
+_over: list[bool] = []  # not empty: the process ends
+
+
+def release_with(owner: Any, function: Any, *arguments: Any) -> None:
+    """Calls a function when ``owner`` is gone, but not at the end of the process: other threads may use it then.
+
+    weakref.finalize does more at the end, and fails if other threads make such objects meanwhile.
+    """
+
+    def gone(reference: Any, watched: dict[int, Any] = _watched, over: list[bool] = _over) -> None:
+        watched.pop(id(reference), None)
+        if not over:
+            function(*arguments)
+
+    reference = weakref.ref(owner, gone)
+    _watched[id(reference)] = reference
+
+
+# A WeakSet cannot be gone through while other threads add to it; a list of a dict's values is made in one go.
+_contexts: dict[int, weakref.ref[Context]] = {}
+_ending: int | None = None  # the thread that ends the process, when it does
+_CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_choose_centers"), 10.0  # functions; seconds
+_CHANGES = ("mercer_trainer_", "mercer_model_set_")  # beginnings of functions that change what they work on
+
+
+def _living() -> list[Context]:
+    return [context for reference in list(_contexts.values()) if (context := reference()) is not None]
+
+
+def _after_fork_in_child() -> None:
+    for context in _living():
+        if context.lock._is_owned():  # type: ignore[attr-defined]  # the thread that forked, in a callback, goes on
+            continue
+        context.lock = threading.RLock()
+        if context._inside is not None:
+            context._torn |= context._inside.startswith(_CHANGES)
+            context._inside = None
+        if context._handler is not None:
+            signal.signal(signal.SIGINT, context._handler)
+            context._handler = None
+
+
+@atexit.register
+def _at_exit() -> None:
+    global _ending
+    _ending = threading.get_ident()
+    _over.append(True)
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        busy = [context for context in _living() if (context._inside or "").startswith(_CALLS_BACK)]
+        for context in busy:
+            context.interrupted = True  # their next callback stops them
+        if not busy:
+            break
+        time.sleep(0.001)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 _local = threading.local()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-import weakref
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, byte_count, seed_from
+from ._context import Context, byte_count, release_with, seed_from
 from ._model import release
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
@@ -101,7 +100,7 @@ class Dataset:
 
     def _adopt(self, context: Context, handle: C.c_void_p) -> None:
         self.context, self.handle = context, handle
-        self._release = weakref.finalize(self, release, "mercer_dataset_free", handle, context)
+        release_with(self, release, "mercer_dataset_free", handle, context)
 
     def info(self) -> dict[str, Any]:
         """Sizes, type, task, format, names of classes and columns."""

@@ -7,7 +7,6 @@ import ctypes as C
 import json
 import os
 import tempfile
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, shared_context
+from ._context import Context, release_with, shared_context
 from ._kernels import Kernel, as_kernel
 
 CONVERT_ROWS = 65536  # rows that are converted at a time when X is not of a type the library takes
@@ -79,7 +78,7 @@ class Model:
         self.context, self.handle = context, handle
         # A kernel made from a Python function must live as long as the model that calls it.
         self.kernel = kernel or Kernel._of_struct(L.lib.mercer_model_kernel(handle).contents)
-        self._release = weakref.finalize(self, release, "mercer_model_free", handle, (context, self.kernel))
+        release_with(self, release, "mercer_model_free", handle, (context, self.kernel))
 
     # ---- Parts ----
 

@@ -15,7 +15,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import byte_count, seed_from, shared_context
+from ._context import byte_count, release_with, seed_from, shared_context
 from ._dataset import Dataset
 from ._model import Model, release
 
@@ -201,7 +201,7 @@ class Trainer:
         handle = C.c_void_p()
         model.context.call("mercer_trainer_create", C.byref(handle), model.handle, None, C.byref(struct))
         self.handle = handle
-        self._release = weakref.finalize(self, release, "mercer_trainer_free", handle, (model, self._kept))
+        release_with(self, release, "mercer_trainer_free", handle, (model, self._kept))
 
     def _pair(self, X: Any, Y: Any) -> tuple[Array, Array]:
         weights = A.NUMPY[L.lib.mercer_model_weights(self.model.handle).dtype]

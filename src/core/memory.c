@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -99,6 +100,7 @@ mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes)
     void *block;
     MRC_TRY(mrc_alloc(arena->context, &block, bytes, 1, "scratch tiles"));
     arena->block = block;
+    atomic_signal_fence(memory_order_seq_cst);
     arena->capacity = bytes;
     return MERCER_OK;
 }
@@ -119,7 +121,10 @@ void mrc_arena_reset(mrc_arena *arena)
 
 void mrc_arena_destroy(mrc_arena *arena)
 {
-    mrc_free(arena->context, arena->block);
+    /* Another thread may fork at any moment: its child must not find a block here that was released. */
+    char *block = arena->block;
     arena->block = NULL;
     arena->capacity = arena->used = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    mrc_free(arena->context, block);
 }

@@ -52,7 +52,7 @@ static struct {
     loop *open;           /* loops with seats free */
     atomic_int open_now;  /* how many: read without the lock while looking for work */
     atomic_bool ending;   /* no more threads: the program is at its end */
-    bool knows_fork;      /* the handler for children is registered */
+    bool knows_fork;      /* the handler for children is registered: no threads without it */
     atomic_bool may_spin; /* there are no more threads than processors */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .work_came = PTHREAD_COND_INITIALIZER, .helper_left = PTHREAD_COND_INITIALIZER};
@@ -144,6 +144,16 @@ static void forget_threads(void)
     atomic_store(&pool.open_now, 0);
 }
 
+/* At the load of the library: a fork must find the handler before any thread finds the lock. */
+#if defined(__GNUC__)
+__attribute__((constructor))
+#endif
+static void
+know_forks(void)
+{
+    pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
+}
+
 /* As many threads as the loop can use, or as many as can be had; and, where several callers have loops, as all of them
    can use, up to one for each processor. */
 static void start_threads(int wanted)
@@ -151,7 +161,6 @@ static void start_threads(int wanted)
     int most = pool.wanted > wanted && pool.wanted > pool.started ? mrc_processors() - 1 : wanted;
     if (most > pool.wanted) most = pool.wanted;
     if (most > wanted) wanted = most;
-    if (!pool.knows_fork) pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (pool.started >= wanted || !pool.knows_fork) return;
     sigset_t all, before; /* signals are the program's business: no thread of the pool may receive them */

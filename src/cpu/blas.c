@@ -1,42 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keeps BLAS single-threaded while Mercer uses it. Only OpenBLAS has a setting; other libraries link without these
-   symbols. */
+   symbols. The setting is one for the process: the first user makes it, the last one undoes it. */
 #include "cpu/cpu.h"
 
-#include <stdatomic.h>
+#include "core/section.h"
 
 extern void openblas_set_num_threads(int count) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));
 
-static atomic_flag lock = ATOMIC_FLAG_INIT;
-static int users;        /* guarded by lock */
-static int threads_were; /* guarded by lock */
+static int threads_were; /* written and read by the two functions below, which never run at the same time */
 
-static void enter(void)
+static void take_threads(bool again)
 {
-    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire)) continue;
+    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+    if (!again) threads_were = openblas_get_num_threads();
+    if (threads_were != 1) openblas_set_num_threads(1);
 }
 
-static void leave(void)
+static void give_threads_back(void)
 {
-    atomic_flag_clear_explicit(&lock, memory_order_release);
+    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+    if (threads_were != 1) openblas_set_num_threads(threads_were);
 }
 
 void mrc_blas_begin(void)
 {
-    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
-    enter();
-    if (users++ == 0) {
-        threads_were = openblas_get_num_threads();
-        if (threads_were != 1) openblas_set_num_threads(1);
-    }
-    leave();
+    mrc_section_enter(take_threads);
 }
 
 void mrc_blas_end(void)
 {
-    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
-    enter();
-    if (--users == 0 && threads_were != 1) openblas_set_num_threads(threads_were);
-    leave();
+    mrc_section_leave(give_threads_back);
 }
