@@ -22,7 +22,7 @@
 #include "core/normal.h"
 #include "kernels/kernel.h"
 
-enum { MRC_BACKEND_API = 4 };
+enum { MRC_BACKEND_API = 5 };
 
 typedef struct mrc_backend mrc_backend;
 typedef struct mrc_backend_ops mrc_backend_ops;
@@ -137,6 +137,7 @@ struct mrc_backend_ops {
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backend/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
     int (*devices)(void);                         /* how many of it are here; NULL stays: one */
+    bool (*knows_kernel)(int32_t id);             /* has the function's formula; NULL stays: all of the table's */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
     /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
        and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
@@ -212,6 +213,10 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
 void mrc_backend_free(mrc_backend *backend);
 /* How many devices the backend of that name (without a number) has here; 0: none, or no such backend. */
 int mrc_backend_devices(const char *name);
+
+/* MERCER_ERROR_UNSUPPORTED, by name, unless the kernel is a callback or a function that the backend has a formula for:
+   what every operation on kernels begins with, so that none ever computes another function instead. */
+mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel);
 
 /* f64 if any of the matrices is f64 (NULLs are skipped), else f32: the type kernel values are computed in. */
 mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,

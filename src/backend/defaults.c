@@ -107,6 +107,7 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
     int64_t d = pair->x->cols;
     void *memory;
     if (k->cols == 0) return MERCER_OK; /* the rows of nothing may be any number */
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
     double *x = memory, *z = x + d;
     mercer_status status = MERCER_OK;
@@ -132,6 +133,7 @@ static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_
                                              const mercer_matrix *diagonal)
 {
     void *memory;
+    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
     MRC_TRY(mrc_alloc(backend->context, &memory, x->cols, sizeof(double), "a row"));
     mercer_status status = MERCER_OK;
     for (int64_t i = 0; i < x->rows && status == MERCER_OK; i++) {

@@ -52,6 +52,7 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
                                    const mercer_matrix *y, bool add)
 {
     void *sums, *rows;
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     MRC_TRY(mrc_alloc_zero(backend->context, &sums, y->rows * y->cols, sizeof(double), "sums"));
     mercer_status status = mrc_alloc(backend->context, &rows, 2 * pair->x->cols, sizeof(double), "two rows");
     if (status == MERCER_OK) status = accumulate(backend, pair, w, sums, rows);

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "kernels/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,18 @@ int mrc_backend_devices(const char *name)
     const mrc_backend_ops *ops = find(name, &device);
     if (!ops || (name && strchr(name, ':'))) return 0;
     return ops->devices ? ops->devices() : 1;
+}
+
+mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel)
+{
+    if (mrc_kernel_is_callback(kernel)) return MERCER_OK;
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (!entry)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: kernel id %d is not a kernel function",
+                        backend->ops->name, (int)kernel->id);
+    if (!backend->ops->knows_kernel || backend->ops->knows_kernel(kernel->id)) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: has no kernel %s; use backend cpu",
+                    backend->ops->name, entry->form.name);
 }
 
 mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,

@@ -33,7 +33,7 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
                                    const mercer_matrix *y, bool add)
 {
     mrc_product product;
-    mrc_product_init(&product, backend, pair, w, y, NULL);
+    MRC_TRY(mrc_product_init(&product, backend, pair, w, y, NULL));
     product.add = add;
     return mrc_product_run(&product, backend);
 }
@@ -41,7 +41,7 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
 static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
 {
     mrc_product product;
-    mrc_product_init(&product, backend, pair, NULL, NULL, k);
+    MRC_TRY(mrc_product_init(&product, backend, pair, NULL, NULL, k));
     return mrc_product_run(&product, backend);
 }
 
@@ -49,7 +49,7 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
                                  const mercer_matrix *y, const mrc_stored *stored)
 {
     mrc_product product;
-    mrc_product_init(&product, backend, pair, w, y, stored->k);
+    MRC_TRY(mrc_product_init(&product, backend, pair, w, y, stored->k));
     product.k_rows = stored->rows;
     product.add = stored->add;
     return mrc_product_run(&product, backend);
@@ -69,7 +69,7 @@ static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, 
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
     k.cols = k.ld = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
     mrc_product product;
-    mrc_product_init(&product, backend, pair, w, f, &k);
+    MRC_TRY(mrc_product_init(&product, backend, pair, w, f, &k));
     MRC_TRY(mrc_product_run(&product, backend));
     kept->columns = k.cols;
     return MERCER_OK;

@@ -50,7 +50,7 @@ mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *searc
     const mercer_kernel kernel = {.id = MERCER_KERNEL_GAUSSIAN, .bandwidth = search->wide ? 1e100 : 1};
     mrc_pair pair = {.kernel = &kernel, .x = search->x, .z = search->z, .origin = search->origin};
     mrc_product product;
-    mrc_product_init(&product, backend, &pair, NULL, NULL, NULL);
+    MRC_TRY(mrc_product_init(&product, backend, &pair, NULL, NULL, NULL));
     product.nearest = nearest;
     product.sqdistances = sqdistances;
     product.results = 2;

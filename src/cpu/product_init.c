@@ -117,10 +117,11 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     if (!map_fits_double(&product->wide)) product->wide.kind = MRC_MAP_NONE;
 }
 
-void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                      const mercer_matrix *y, const mercer_matrix *k)
+mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                               const mercer_matrix *y, const mercer_matrix *k)
 {
     memset(product, 0, sizeof *product);
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     product->pair = pair;
     product->kernel = pair->kernel;
     product->x = pair->x;
@@ -134,4 +135,5 @@ void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair
     product->callback = mrc_kernel_is_callback(pair->kernel);
     atomic_init(&product->callback_failed, 0);
     choose_arithmetic(product, backend->state);
+    return MERCER_OK;
 }

@@ -141,8 +141,8 @@ void mrc_nearest_merge(const mrc_product *product, double *totals, const double 
 void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t x_first, int64_t x_count);
 
 /* The fused driver: everything asked for in product, which mrc_product_init filled. */
-void mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                      const mercer_matrix *y, const mercer_matrix *k);
+mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                               const mercer_matrix *y, const mercer_matrix *k);
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend);
 
 #endif

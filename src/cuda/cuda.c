@@ -148,6 +148,7 @@ const mrc_backend_ops mrc_cuda_backend = {
     .plain_product = mrc_cuda_plain_product,
     .stage = mrc_cuda_stage,
     .kernel_eval = mrc_cuda_kernel_eval,
+    .knows_kernel = mrc_cuda_knows_kernel,
     .kernel_diagonal = mrc_cuda_kernel_diagonal,
     .row_sqnorms = mrc_cuda_row_sqnorms,
     .column_mean = mrc_cuda_column_mean,

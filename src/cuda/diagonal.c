@@ -36,6 +36,7 @@ mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel
                                        const mercer_matrix *diagonal)
 {
     if (x->rows == 0) return MERCER_OK;
+    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
     if (mrc_kernel_is_callback(kernel)) {
         void *memory;
         MRC_TRY(mrc_alloc(backend->context, &memory, 2 * x->rows, sizeof(double), "the diagonal"));

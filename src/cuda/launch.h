@@ -9,6 +9,7 @@
 #include "mercer/mercer.h"
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,6 +81,8 @@ typedef struct mrc_profile_job {
     mercer_matrix values; /* (rows, cols) f32 or f64; may be dots itself if the size of an element is the same */
 } mrc_profile_job;
 
+/* There is a formula for the kernel function; the launches below must not be asked for others (callbacks aside). */
+bool mrc_cuda_knows_kernel(int32_t id);
 cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job);
 /* For each row the nearest of the job's centers, whose first has number `first`, if it is nearer than best says;
    start: there is none yet. */

@@ -106,6 +106,7 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
                           const mercer_matrix *out)
 {
     *self = (job){.backend = backend, .pair = pair};
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     self->real = mrc_value_dtype(pair->x, pair->z, w, out);
     bool bytes = pair->x->dtype == MERCER_U8 && pair->z->dtype == MERCER_U8;
     self->arithmetic = bytes && pair->x->cols < MOST_BYTE_FEATURES ? MRC_CUDA_BYTES

@@ -37,7 +37,8 @@ static __device__ double of_distance(const mercer_kernel &kernel, double s)
         case MERCER_KERNEL_EXPPOWER: return exp(-pow(sqrt(s) / b, kernel.gamma));
         case MERCER_KERNEL_CAUCHY: return 1 / (1 + s / b / b);
         case MERCER_KERNEL_RATIONAL_QUADRATIC: return exp(-kernel.alpha * log1p(s / b / b / (2 * kernel.alpha)));
-        default: return sqrt(s); /* a user's function gets the distance */
+        case MERCER_KERNEL_CALLBACK_DISTANCE: return sqrt(s); /* a user's function gets the distance */
+        default: return NAN;                                  /* mrc_cuda_knows_kernel keeps others away */
     }
 }
 
@@ -70,11 +71,36 @@ static __device__ double relu_layers(const mercer_kernel &kernel, double dot, do
 
 static __device__ double of_inner(const mercer_kernel &kernel, double t, double xx, double zz)
 {
-    if (kernel.id == MERCER_KERNEL_NTK || kernel.id == MERCER_KERNEL_NNGP) return relu_layers(kernel, t, xx, zz);
-    if (kernel.id != MERCER_KERNEL_POLYNOMIAL) return t; /* linear, and what a user's function gets */
     double base = kernel.scale * t + kernel.offset, power = 1;
-    for (int i = 0; i < kernel.degree; i++) power *= base;
-    return power;
+    switch (kernel.id) {
+        case MERCER_KERNEL_NTK:
+        case MERCER_KERNEL_NNGP: return relu_layers(kernel, t, xx, zz);
+        case MERCER_KERNEL_LINEAR:
+        case MERCER_KERNEL_CALLBACK_INNER: return t; /* what a user's function gets */
+        case MERCER_KERNEL_POLYNOMIAL:
+            for (int i = 0; i < kernel.degree; i++) power *= base;
+            return power;
+        default: return NAN; /* mrc_cuda_knows_kernel keeps others away */
+    }
+}
+
+/* The cases of of_distance and of_inner. */
+bool mrc_cuda_knows_kernel(int32_t id)
+{
+    switch (id) {
+        case MERCER_KERNEL_LAPLACE:
+        case MERCER_KERNEL_GAUSSIAN:
+        case MERCER_KERNEL_MATERN32:
+        case MERCER_KERNEL_MATERN52:
+        case MERCER_KERNEL_EXPPOWER:
+        case MERCER_KERNEL_CAUCHY:
+        case MERCER_KERNEL_RATIONAL_QUADRATIC:
+        case MERCER_KERNEL_POLYNOMIAL:
+        case MERCER_KERNEL_LINEAR:
+        case MERCER_KERNEL_NTK:
+        case MERCER_KERNEL_NNGP: return true;
+        default: return false;
+    }
 }
 
 static __device__ double exact_sqdist(const profile &p, int64_t i, int64_t j)
