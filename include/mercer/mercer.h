@@ -307,7 +307,8 @@ MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context 
 MERCER_API void mercer_model_free(mercer_model *model);
 
 /* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
-   preprocessing (section 10), X is given as it was before it. */
+   preprocessing (section 10), X is given as it was before it. Fails where kernel values or predictions overflow: a
+   prediction is finite. */
 MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 
 /* labels[i] = the output with the largest value at row i of X (the first of equals). */

@@ -167,7 +167,7 @@ static mercer_status start(cg_state *self)
         self->active[j] = self->size[j] != 0;
         if (!isfinite(self->size[j]))
             return mrc_fail(judge->centers->context, MERCER_ERROR_NUMERIC,
-                            "solver cg: labels or weights are too large to be squared");
+                            "solver cg: labels, sample weights or kernel values are too large to be squared");
         if (self->active[j] == 0) MRC_TRY(clear_column(self, j));
     }
     if (!any_active(self)) return MERCER_OK;

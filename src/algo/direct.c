@@ -200,7 +200,7 @@ static mercer_status solve(direct_state *self)
     if (norm == 0) return MERCER_OK; /* beta is 0 already */
     if (!isfinite(norm))
         return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
-                        "solver direct: labels or weights are too large to be squared");
+                        "solver direct: labels, sample weights or kernel values are too large to be squared");
     MRC_TRY(mrc_matrix_create(backend, &self->block, p, p, MERCER_F64, "the factor of the normal equations"));
     mrc_spd job = {.matrix = &self->g, .shift = judge->lambda, .what = "the matrix of the normal equations"};
     MRC_TRY(mrc_spd_factor(self->centers, &job, &self->block, &jitter, NULL));

@@ -71,6 +71,13 @@ static mercer_status check_rows(mrc_sample_stream *stream, const mercer_batch *b
     return MERCER_OK;
 }
 
+static mercer_status check_points(mrc_sample_stream *stream, const mercer_matrix *x)
+{
+    mercer_dtype real = x->dtype == MERCER_F64 ? MERCER_F64 : stream->real;
+    if (stream->kernel) return mrc_kernel_check_range(stream->context, stream->kernel, "source: X", x, real);
+    return mrc_check_finite(stream->context, "source: X", x, NULL);
+}
+
 mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     const mercer_source *source = stream->source;
@@ -96,7 +103,7 @@ mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_ba
                         mrc_dtype_name(batch->X.dtype), mrc_dtype_name(source->dtype));
     MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
     MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
-    if (!stream->trusted) MRC_TRY(mrc_check_finite(stream->context, "source: X", &batch->X, NULL));
+    if (!stream->trusted) MRC_TRY(check_points(stream, &batch->X));
     if (batch->Y.memory == MERCER_HOST) MRC_TRY(mrc_check_finite(stream->context, "source: Y", &batch->Y, NULL));
     stream->in_pass += batch->X.rows;
     if (stream->in_pass > source->rows)

@@ -3,13 +3,14 @@
 #ifndef MRC_ALGO_STREAM_H
 #define MRC_ALGO_STREAM_H
 
-#include "core/context.h"
+#include "kernels/kernel.h"
 
 #include <stdbool.h>
 
 typedef struct mrc_sample_stream {
     mercer_context *context;
     const mercer_source *source;
+    const mercer_kernel *kernel; /* unless NULL: values of it at the samples must fit type real */
     mercer_dtype real;
     bool rows_known; /* every batch so far said which samples it holds */
     double heaviest; /* largest sample weight seen; 1 if none are given */

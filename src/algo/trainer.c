@@ -77,7 +77,9 @@ mercer_status mrc_trainer_publish(mrc_trainer *self, const mercer_matrix *alpha)
     MRC_TRY(mrc_comm_any(self->comm, bad, &bad));
     if (bad)
         return mrc_fail(self->context, MERCER_ERROR_NUMERIC,
-                        "training ended in weights that are not finite; the model keeps its old ones");
+                        "training ended in weights that are not finite; the model keeps its old ones: scale features, "
+                        "labels or sample weights%s",
+                        alpha->dtype == MERCER_F64 ? "" : ", or compute in f64");
     return self->backend->ops->copy(self->backend, self->target.weights, alpha);
 }
 
@@ -271,6 +273,11 @@ static mercer_status agree_on_plan(mrc_trainer *self)
     return mrc_comm_agree(self->comm, "another plan, version or instruction set", text, (int64_t)strlen(text));
 }
 
+mercer_dtype mrc_trainer_arithmetic(const mrc_trainer *self)
+{
+    return mrc_value_dtype(self->target.z, self->target.weights, NULL, NULL);
+}
+
 /* Everything that fit and the first step begin with. */
 static mercer_status begin(mrc_trainer *self)
 {
@@ -290,6 +297,9 @@ static mercer_status begin(mrc_trainer *self)
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = self->context->bytes_now;
     self->context->bytes_high = self->context->bytes_now; /* the peak of this training */
+    mercer_status status = mrc_kernel_check_range(self->context, self->target.kernel, "centers", self->target.z,
+                                                  mrc_trainer_arithmetic(self));
+    MRC_TRY(mrc_comm_together(self->comm, status, "centers"));
     return share_machine(self);
 }
 
@@ -299,6 +309,7 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
     self->options.solver = self->solver;
     MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
     self->stream.trusted = self->trusted_source;
+    self->stream.kernel = self->target.kernel, self->stream.real = mrc_trainer_arithmetic(self);
     if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
     MRC_TRY(agree_on_plan(self));

@@ -122,6 +122,9 @@ mercer_status mrc_trainer_poll(mrc_trainer *trainer, bool *stop);
 mercer_status mrc_trainer_fit_judge(mrc_trainer *trainer);
 mercer_status mrc_trainer_polish(mrc_trainer *trainer, const mercer_matrix *alpha);
 
+/* trainer.c: the type that kernel values are computed in, whatever that of the samples. */
+mercer_dtype mrc_trainer_arithmetic(const mrc_trainer *trainer);
+
 /* The weights training would return now: the best validated ones, the average, or the last. */
 const mercer_matrix *mrc_trainer_candidate(const mrc_trainer *trainer);
 /* Writes a field into the model, unless it holds a value that is not finite. */

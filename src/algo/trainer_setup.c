@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/random.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -183,6 +184,10 @@ static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
         if (status == MERCER_OK) status = raise_to(self, &diagonal, batch.X.rows, &all);
     }
     mrc_matrix_destroy(backend, &diagonal);
+    /* Samples that lie on a device were not looked at before (mrc_stream_next). */
+    if (status == MERCER_OK && !(all <= (mrc_trainer_arithmetic(self) == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "source: X: values of the kernel overflow: scale the features by a preprocessing");
     if (status == MERCER_OK && all > seen && seen > 0) self->report.beta *= all / seen;
     return status;
 }

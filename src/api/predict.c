@@ -80,7 +80,14 @@ static mercer_matrix preprocessed(const mercer_model *model, const input_block *
     return out;
 }
 
-static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X)
+static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
+{
+    mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, F);
+    return mrc_kernel_check_range(model->context, &model->kernel, name, x, real);
+}
+
+static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X,
+                                        const mercer_matrix *F)
 {
     for (int64_t first = 0; block->memory && first < X->rows; first += block->rows) {
         mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
@@ -88,19 +95,32 @@ static mercer_status check_preprocessed(mercer_model *model, const input_block *
         char name[80];
         snprintf(name, sizeof name, "X preprocessed (%s), from row %lld on",
                  mrc_preprocess_name(model->preprocess->kind), (long long)first);
-        MRC_TRY(mrc_check_finite(model->context, name, &x, NULL));
+        MRC_TRY(check_range(model, name, &x, F));
     }
     return MERCER_OK;
 }
 
-static mercer_status check_input(mercer_model *model, const mercer_matrix *X)
+/* F: the predictions, or NULL if they are of the type of the weights. */
+static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
 {
     mercer_context *context = model->context;
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     if (X->cols != model->centers.cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
                         (long long)X->cols, (long long)model->centers.cols);
+    if (mrc_preprocess_is_identity(model->preprocess)) return check_range(model, "X", X, F);
     return mrc_check_finite(context, "X", X, NULL);
+}
+
+/* What is left after the ranges were checked: large weights, a user's function, a file that was tampered with. */
+static mercer_status check_predictions(mercer_model *model, const mercer_matrix *f)
+{
+    if (mrc_check_finite(model->context, "predictions", f, NULL) == MERCER_OK) return MERCER_OK;
+    return mrc_fail(
+        model->context, MERCER_ERROR_NUMERIC,
+        "the model's predictions are not finite: its weights or kernel values are too large for %s at these "
+        "samples",
+        mrc_dtype_name(f->dtype));
 }
 
 /* ---- Where the model is ---------------------------------------------------------------------------------------- */
@@ -174,15 +194,16 @@ mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, 
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
     input_block block;
-    MRC_TRY(check_input(model, X));
     MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(check_input(model, X, F));
     MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
     MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
     MRC_TRY(open_block(model, X, &block));
-    mercer_status status = check_preprocessed(model, &block, X);
+    mercer_status status = check_preprocessed(model, &block, X, F);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
     if (status == MERCER_OK) status = predict(model, &placed, &block, F, X);
+    if (status == MERCER_OK) status = check_predictions(model, F);
     unplace(context->backend, &placed);
     close_block(model, &block);
     return status;
@@ -209,6 +230,7 @@ static mercer_status classify(mercer_model *model, const placed_model *placed, c
         mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
         mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
         status = predict_block(model, placed, block, &f, &part);
+        if (status == MERCER_OK) status = check_predictions(model, &f);
         for (int64_t i = 0; i < part.rows && status == MERCER_OK; i++) labels[first + i] = largest_output(&f, i);
     }
     mrc_free(model->context, memory);
@@ -220,10 +242,10 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
     input_block block;
-    MRC_TRY(check_input(model, X));
+    MRC_TRY(check_input(model, X, NULL));
     if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
     MRC_TRY(open_block(model, X, &block));
-    mercer_status status = check_preprocessed(model, &block, X);
+    mercer_status status = check_preprocessed(model, &block, X, NULL);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
     if (status == MERCER_OK) status = classify(model, &placed, &block, labels, X);

@@ -43,7 +43,8 @@ static mercer_status check_validation(mercer_model *model, const mercer_train_op
     if (X->rows == 0) return mrc_fail(context, MERCER_ERROR_SHAPE, "validation_X has no rows");
     MRC_TRY(mrc_check_size(context, "validation_X", X, X->rows, model->centers.cols));
     MRC_TRY(mrc_check_size(context, "validation_Y", Y, X->rows, model->weights.cols));
-    MRC_TRY(mrc_check_finite(context, "validation_X", X, NULL));
+    MRC_TRY(mrc_kernel_check_range(context, &model->kernel, "validation_X", X,
+                                   mrc_value_dtype(X, &model->centers, &model->weights, NULL)));
     return mrc_check_finite(context, "validation_Y", Y, NULL);
 }
 
@@ -261,7 +262,8 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     if (X->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "X has no rows");
     MRC_TRY(mrc_check_size(context, "X", X, X->rows, trainer->target.z->cols));
     MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, trainer->target.weights->cols));
-    MRC_TRY(mrc_check_finite(context, "X", X, NULL));
+    MRC_TRY(mrc_kernel_check_range(context, trainer->target.kernel, "X", X,
+                                   mrc_value_dtype(X, trainer->target.z, trainer->target.weights, NULL)));
     MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
     MRC_TRY(mrc_check_weights(context, weights, X->rows));
     if (trainer->ready && X->dtype != trainer->system.points.dtype)

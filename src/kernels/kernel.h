@@ -34,6 +34,11 @@ bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *
 /* Bounds used to derive test tolerances: max |dK/dr| over distances r (functions of the distance only). */
 double mrc_kernel_steepness(const mercer_kernel *kernel);
 
+/* The rows are finite, and kernel values of any two of them fit type `real` (f32 or f64); the message names a row and
+   says what to do. For rows in host memory. */
+mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kernel *kernel, const char *name,
+                                     const mercer_matrix *x, mercer_dtype real);
+
 /* Number of kernels in the table, and an example specification of each, for tests, benchmarks and messages. */
 int mrc_kernel_count(void);
 const char *mrc_kernel_name_at(int index);

@@ -31,7 +31,11 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     if (mrc_kernel_is_callback(&model->kernel))
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "a kernel given by a callback cannot be stored in a model file; use one that has a name");
-    MRC_TRY(mrc_check_finite(context, "centers", &model->centers, NULL));
+    /* A model whose kernel values overflow predicts NaN, whatever its weights. */
+    mercer_dtype centers = options->centers ? options->centers : model->centers.dtype,
+                 weights = options->weights ? options->weights : model->weights.dtype;
+    mercer_dtype real = centers == MERCER_F64 || weights == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    MRC_TRY(mrc_kernel_check_range(context, &model->kernel, "centers", &model->centers, real));
     return mrc_check_finite(context, "weights", &model->weights, NULL);
 }
 

@@ -40,6 +40,9 @@ TABLE = [
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--first", "3", "--rows", "2"], 65, r"x\.npy: rows from 3"),
     ({}, "none.npy", [], 66, r"none\.npy: "),
     ({"sub/file": b""}, "sub", [], 74, r"sub: is a folder"),
+    # numbers that overflow on the way: never a model that predicts NaN
+    ({"d.csv": "a,y\n" + "".join("%d,%d\n" % (1000 * i, i % 7) for i in range(1, 51))}, "d.csv", ["--target", "y", "--kernel", "polynomial:degree=9", "--preprocess", "none"], 65, r"polynomial kernel overflow f32; scale the features .*lower the degree, or compute in f64"),
+    ({"x.npy": npy_bytes("<f4", (4, 2), [1e30 * i for i in range(8)]), "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--kernel", "linear", "--preprocess", "none"], 65, r"linear kernel overflow f32"),
     # IDX
     ({"x-idx3-ubyte": idx_bytes((4, 2, 2), range(16))[:-1]}, "x-idx3-ubyte", ["--format", "idx"], 65, r"x-idx3-ubyte: "),
     ({"x-idx3-ubyte": idx_bytes((4, 2, 2), range(16))[:9]}, "x-idx3-ubyte", ["--format", "idx"], 65, r"x-idx3-ubyte: "),
@@ -130,6 +133,15 @@ class Models(Case):
             self.bad(65, r"empty: ", *command, "-m", "empty", "--x", "x.npy")
         self.assertFalse(os.path.exists(self.path("p.npy")))
         self.bad(66, r"none: ", "inspect", "none")
+
+    def test_predictions_that_overflow(self):
+        self.write("x.npy", GOOD_X)
+        self.write("y.npy", npy_bytes("<f4", (4,), [1, 2, 3, 5]))
+        self.write("far.npy", npy_bytes("<f4", (4, 2), [0, 1, 2, 3, 1e30, 5, 6, 7]))
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "--kernel", "linear", "--preprocess", "none", "-o", "m", "-q")
+        self.bad(65, r"row 2 .*linear kernel overflow f32", "eval", "-m", "m", "--x", "far.npy", "--y", "y.npy")
+        self.bad(65, r"row 2 .*linear kernel overflow f32", "predict", "-m", "m", "--x", "far.npy", "-o", "p.npy")
+        self.assertFalse(os.path.exists(self.path("p.npy")))
 
     def test_damaged(self):
         self.make_model("m")

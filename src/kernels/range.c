@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether kernel values fit the type they are computed in.
+ *
+ *   |x.z| <= |x| |z| <= r^2,   |K(x, z)| <= sqrt(K(x, x) K(z, z)) <= max over rows of K(x, x) = k(r^2)
+ *
+ * for functions of the inner product, with r the largest norm of a row: k grows with r for all of them. First with
+ * r^2 <= d max |x_ij|^2, which the search for NaN finds anyway; only where that bound is too large, with the norms.
+ * Functions of the distance are at most 1, whatever overflows on the way.
+ */
+#include "kernels/table.h"
+
+#include "core/matrix.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Inner products in float, and their powers, are rounded: values this close to the largest number may not fit. */
+#define ROUNDING_MARGIN 0.5
+
+static double largest_value(const mercer_kernel *kernel, double sqnorm)
+{
+    if (mrc_kernel_is_callback(kernel)) return sqnorm;
+    double value = mrc_kernel_of_inner(kernel, sqnorm, sqnorm, sqnorm);
+    return isnan(value) ? (double)INFINITY : fmax(sqnorm, value);
+}
+
+/* The squared norm of the longest row; *row: which. */
+static double longest(const mercer_matrix *x, int64_t *row)
+{
+    double top = -1;
+    for (int64_t i = 0; i < x->rows; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < x->cols; k++) sum += mrc_load(x, i, k) * mrc_load(x, i, k);
+        if (!(sum > top)) continue;
+        top = sum;
+        *row = i;
+    }
+    return top;
+}
+
+mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kernel *kernel, const char *name,
+                                     const mercer_matrix *x, mercer_dtype real)
+{
+    double top, limit = ROUNDING_MARGIN * (real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX);
+    MRC_TRY(mrc_check_finite(context, name, x, &top));
+    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
+    if (largest_value(kernel, top * top * (double)x->cols) <= limit) return MERCER_OK;
+    int64_t row = 0;
+    double sqnorm = longest(x, &row);
+    if (largest_value(kernel, sqnorm) <= limit) return MERCER_OK;
+    bool callback = mrc_kernel_is_callback(kernel), polynomial = kernel->id == MERCER_KERNEL_POLYNOMIAL;
+    return mrc_fail(
+        context, MERCER_ERROR_DATA,
+        "%s: row %lld (from 0) is so long, |x|^2 = %.3g, that values of the %s kernel overflow %s; scale the "
+        "features by a preprocessing%s%s",
+        name, (long long)row, sqnorm, callback ? "user's" : mrc_kernel_find(kernel->id)->form.name,
+        mrc_dtype_name(real == MERCER_F64 ? MERCER_F64 : MERCER_F32), polynomial ? ", lower the degree" : "",
+        real == MERCER_F64 ? "" : ", or compute in f64");
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers that overflow on the way: training, files and predictions refuse them and say what to do; no model has NaN. */
+#include "support/folder.h"
+#include "support/training.h"
+
+enum { N = 30, P = 6, D = 2 };
+
+static const char *const solvers[] = {"auto", "direct", "cg", "ep4", "ep3", "nytro", "gd"};
+
+/* Samples and centers times `factor`. */
+static task scaled_task(const char *kernel, double factor, mercer_dtype dtype)
+{
+    task data = task_open(context, kernel, (sizes){N, P, D, 1}, 1, dtype);
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t k = 0; k < D; k++) data_store(&data.x, i, k, factor * mrc_load(&data.x, i, k));
+    for (int64_t i = 0; i < P; i++)
+        for (int64_t k = 0; k < D; k++) data_store(&data.z, i, k, factor * mrc_load(&data.z, i, k));
+    return data;
+}
+
+/* Fit fails, the weights stay 0. */
+static void refuse_training(const task *data, const mercer_train_options *options, const char *part)
+{
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer;
+    assert_succeeds(context, mercer_model_create(&model, context, &data->kernel, &data->z, 1, 0));
+    assert_succeeds(context, mercer_source_from_matrices(&source, context, &data->x, &data->y, NULL, 1));
+    assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, options));
+    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_DATA, part);
+    mercer_matrix weights = mercer_model_weights(model);
+    for (int64_t i = 0; i < P; i++) assert_true(mrc_load(&weights, i, 0) == 0);
+    mercer_trainer_free(trainer);
+    mercer_source_release(&source);
+    mercer_model_free(model);
+}
+
+static void test_training_names_the_kernel(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof solvers / sizeof *solvers; s++) {
+        mercer_train_options options = options_for(solvers[s]);
+        task data = scaled_task("linear", 1e30, MERCER_F32);
+        refuse_training(&data, &options, "centers: row");
+        refuse_training(&data, &options, "values of the linear kernel overflow f32");
+        refuse_training(&data, &options, "or compute in f64");
+        task_close(&data);
+        data = scaled_task("polynomial:degree=9", 3e4, MERCER_F32);
+        refuse_training(&data, &options, "values of the polynomial kernel overflow f32");
+        refuse_training(&data, &options, "lower the degree");
+        task_close(&data);
+        data = scaled_task("linear", 1e200, MERCER_F64);
+        refuse_training(&data, &options, "values of the linear kernel overflow f64");
+        task_close(&data);
+    }
+}
+
+/* Centers are harmless, one sample is not. */
+static void test_training_names_the_sample(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof solvers / sizeof *solvers; s++) {
+        mercer_train_options options = options_for(solvers[s]);
+        task data = scaled_task("polynomial:degree=3", 1, MERCER_F32);
+        data_store(&data.x, 17, 1, 1e10);
+        refuse_training(&data, &options, "source: X: row");
+        task_close(&data);
+    }
+}
+
+/* The same numbers in double are no trouble, and functions of the distance never are. */
+static void test_what_fits_is_trained(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel;
+        double factor;
+        mercer_dtype dtype;
+    } cases[] = {{"linear", 1e30, MERCER_F64},
+                 {"linear", 1e17, MERCER_F32},
+                 {"laplace:bandwidth=1e30", 1e30, MERCER_F32},
+                 {"gaussian:bandwidth=1", 1e30, MERCER_F32}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        task data = scaled_task(cases[i].kernel, cases[i].factor, cases[i].dtype);
+        mercer_train_options options = options_for("direct");
+        dense alpha = train_as(&data, &options, 0, cases[i].dtype, NULL); /* asserts that weights are finite */
+        free(alpha.a);
+        task_close(&data);
+    }
+}
+
+static void test_steps_and_validation(void **state)
+{
+    (void)state;
+    task data = scaled_task("linear", 1, MERCER_F32);
+    mercer_model *model;
+    mercer_trainer *trainer;
+    mercer_train_options options = options_for("ep4");
+    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, 0));
+    assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
+    data_store(&data.x, 3, 0, 1e30);
+    assert_fails(context, mercer_trainer_step(trainer, &data.x, &data.y, NULL), MERCER_ERROR_DATA, "X: row 3 ");
+    mercer_trainer_free(trainer);
+    options.validation_X = &data.x, options.validation_Y = &data.y;
+    assert_fails(context, mercer_trainer_create(&trainer, model, NULL, &options), MERCER_ERROR_DATA,
+                 "validation_X: row 3 ");
+    mercer_model_free(model);
+    task_close(&data);
+}
+
+/* Kernel values at the centers decide; stored in double, the same model is fine. */
+static void test_files(void **state)
+{
+    (void)state;
+    folder_open();
+    const char *path = in_folder("model.safetensors");
+    task data = scaled_task("linear", 1e30, MERCER_F32);
+    mercer_model *model;
+    mercer_save_options options = {.struct_size = sizeof options};
+    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, MERCER_F32));
+    assert_fails(context, mercer_model_save(model, path, &options), MERCER_ERROR_DATA, "centers: row");
+    assert_int_equal(folder_count(), 0);
+    options.weights = MERCER_F64;
+    assert_succeeds(context, mercer_model_save(model, path, &options));
+    folder_close();
+    mercer_model_free(model);
+    task_close(&data);
+}
+
+static void test_predictions(void **state)
+{
+    (void)state;
+    task data = scaled_task("linear", 1, MERCER_F32);
+    mercer_model *model;
+    float values[N];
+    int32_t labels[N];
+    mercer_matrix F = mrc_view(values, N, 1, MERCER_F32);
+    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, MERCER_F32));
+    assert_succeeds(context, mercer_model_predict(model, &F, &data.x));
+    mercer_matrix weights = mercer_model_weights(model);
+    for (int64_t j = 0; j < P; j++) data_store(&weights, j, 0, mrc_load(&data.z, j, 0) > 0 ? 3e38 : -3e38);
+    data_store(&data.x, 0, 0, 100);
+    assert_fails(context, mercer_model_predict(model, &F, &data.x), MERCER_ERROR_NUMERIC, "predictions are not finite");
+    assert_fails(context, mercer_model_classify(model, labels, &data.x), MERCER_ERROR_NUMERIC,
+                 "predictions are not finite");
+    data_store(&data.x, 5, 1, 1e25);
+    assert_fails(context, mercer_model_predict(model, &F, &data.x), MERCER_ERROR_DATA, "X: row 5 ");
+    assert_fails(context, mercer_model_classify(model, labels, &data.x), MERCER_ERROR_DATA, "X: row 5 ");
+    mercer_model_free(model);
+    task_close(&data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_training_names_the_kernel),
+        cmocka_unit_test(test_training_names_the_sample),
+        cmocka_unit_test(test_what_fits_is_trained),
+        cmocka_unit_test(test_steps_and_validation),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_predictions),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
