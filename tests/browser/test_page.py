@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 import fixture  # noqa: E402 (the line above must come first)
@@ -135,6 +136,22 @@ class Reports(unittest.TestCase):
         chart.update(log_x=True)
         lines = [path for path in self.good([chart]).paths if "L" in path]
         self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
+
+    def test_chart_on_its_own(self):
+        """tools/make-chart takes a chart out of a page: an SVG file that needs nothing else."""
+        chart = next(event for event in fixture.whole_run() if event["event"] == "chart")
+        self.report([dict(chart, section="Growth", title="More & more")])
+        tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "make-chart")
+        drawn = os.path.join(os.path.dirname(self.html), "chart.svg")
+        subprocess.run([sys.executable, tool, self.html, "More & more", drawn], check=True)
+        root = xml.etree.ElementTree.parse(drawn).getroot()
+        words = " ".join("".join(root.itertext()).split())
+        for part in ["More & more", "p = 250", "p = 1,000", "p = 4,000", "prefers-color-scheme", ".line.c2"]:
+            self.assertIn(part, words)
+        self.assertEqual(len([path for path in root.iter("{http://www.w3.org/2000/svg}path")
+                              if "L" in path.get("d")]), 3)
+        wrong = subprocess.run([sys.executable, tool, self.html, "Less", drawn], capture_output=True, text=True)
+        self.assertEqual((wrong.returncode, wrong.stderr.count("\n")), (1, 1))
 
     def test_one_epoch(self):
         """A point is no curve: its values are told in a table, or by the cards alone."""
