@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command bench gpu: products K(X, Z) W on a GPU, X (m, d), Z (p, d), W (p, c), by arithmetic and type of points, beside
- * X Z' alone by cuBLAS in the same run (2 m p d operations each); copies between host and device; and the phases of a
- * training on computed digits.
+ * The command bench gpu: products K(X, Z) W on a GPU, X (m, d), Z (p, d), W (p, c), by arithmetic and type of points,
+ * beside X Z' alone by cuBLAS in the same run (2 m p d operations each); copies between host and device; and the phases
+ * of a training on computed digits.
  */
 #include "bench.h"
 #include "data.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are threads of this process, one for each device of a list. Rank 0 is the main thread; every other one runs the
- * same command with options of its own, and closes by itself. The main thread closes last, and joins them.
+ * Ranks that are threads of this process, one for each device of a list. Rank 0 is the main thread; every other one
+ * runs the same command with options of its own, and closes by itself. The main thread closes last, and joins them.
  */
 #include "data.h"
 #include "options.h"
@@ -26,7 +26,7 @@ static struct {
     int ranks;
 } local; /* of the main thread alone */
 
-/* ---- Making -------------------------------------------------------------------------------------------------------- */
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 /* Threads of a rank: as asked for, or a share of the processors. */
 static int threads_each(const cli_values *v, int ranks)
@@ -77,7 +77,7 @@ int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer
     return code;
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------- */
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
 
 static void *serve(void *argument)
 {
@@ -116,7 +116,7 @@ int cli_local_start(const cli_values *v)
     return CLI_OK;
 }
 
-/* ---- The end ------------------------------------------------------------------------------------------------------- */
+/* ---- The end ----------------------------------------------------------------------------------------------------- */
 
 /* Returns 0 if the thread has not ended in time. */
 static int join(worker *self, const struct timespec *limit)

@@ -67,7 +67,7 @@ void cli_ranks_folder(const char *path)
     job.folder = cli_copy(path);
 }
 
-/* ---- The words of a rank that ends --------------------------------------------------------------------------------- */
+/* ---- The words of a rank that ends ------------------------------------------------------------------------------- */
 
 int cli_ranks_blame(const char *text)
 {
@@ -130,7 +130,7 @@ static void on_leaving(void *user, int code, const char *text)
     if (job.rank == 0 && unsaid) say_blame();
 }
 
-/* ---- Agreement ----------------------------------------------------------------------------------------------------- */
+/* ---- Agreement --------------------------------------------------------------------------------------------------- */
 
 int cli_agree(const char *what, const void *data, int64_t bytes)
 {
@@ -162,7 +162,7 @@ static int agree_on_options(const cli_values *v)
     return code;
 }
 
-/* ---- Time limits -------------------------------------------------------------------------------------------------- */
+/* ---- Time limits ------------------------------------------------------------------------------------------------- */
 
 /* Joining and closing are the message-passing library's, which would wait for ever for a rank that is gone. */
 static void on_alarm(int number)
@@ -183,10 +183,10 @@ static void set_limit(double seconds)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* ---- Joining ------------------------------------------------------------------------------------------------------- */
+/* ---- Joining ----------------------------------------------------------------------------------------------------- */
 
-/* A run that is resumed goes on where it began unless told otherwise, with the arithmetic it began with; *cut: its centers
-   are in shards, *shards as it was told, 0: by their number. */
+/* A run that is resumed goes on where it began unless told otherwise, with the arithmetic it began with; *cut: its
+   centers are in shards, *shards as it was told, 0: by their number. */
 static int recall_run(cli_values *v, int *shards, int *cut)
 {
     cli_folder *folder = cli_folder_new(cli_positional(v, 0));
@@ -296,7 +296,7 @@ int cli_ranks_open(cli_values *v)
     return code;
 }
 
-/* ---- Leaving ------------------------------------------------------------------------------------------------------- */
+/* ---- Leaving ----------------------------------------------------------------------------------------------------- */
 
 /* All ranks are here and ended alike: nobody is left waiting. */
 static int in_order(int code)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program as one of several ranks: processes that a launcher has started (mpirun -n 4 mercer train ...), or threads of this
- * process, one for each device of a list (--device cuda:0,cuda:1). All of them do the same; rank 0 alone talks, and writes files
- * that have one writer. A rank that fails tells the others before it ends.
+ * The program as one of several ranks: processes that a launcher has started (mpirun -n 4 mercer train ...), or threads
+ * of this process, one for each device of a list (--device cuda:0,cuda:1). All of them do the same; rank 0 alone talks,
+ * and writes files that have one writer. A rank that fails tells the others before it ends.
  */
 #ifndef MERCER_CLI_RANKS_H
 #define MERCER_CLI_RANKS_H
 
 #include "cli.h"
 
-/* Joins the job, if --comm and the launcher say so, and checks that all ranks were started alike; or makes one rank for each
-   device of a list. Exit code. */
+/* Joins the job, if --comm and the launcher say so, and checks that all ranks were started alike; or makes one rank for
+   each device of a list. Exit code. */
 int cli_ranks_open(cli_values *v);
-/* The end of the program, or of a rank's thread: in order if all went well everywhere, otherwise the others are told. Returns
-   the exit code. */
+/* The end of the program, or of a rank's thread: in order if all went well everywhere, otherwise the others are told.
+   Returns the exit code. */
 int cli_ranks_close(int code);
 
 /* The communicator, or NULL: this process is alone and its centers are in one shard. */
@@ -36,15 +36,15 @@ int cli_agree(const char *what, const void *data, int64_t bytes);
 /* Ends the program at once, on whatever rank and thread, with an error that is always printed. */
 _Noreturn void cli_give_up(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* An error's text. 1: to be printed now (rank 0, unless it has said why it ends); other ranks print theirs when they find that
-   rank 0 will not. */
+/* An error's text. 1: to be printed now (rank 0, unless it has said why it ends); other ranks print theirs when they
+   find that rank 0 will not. */
 int cli_ranks_blame(const char *text);
 /* From now on a rank that ends writes why into DIR/errors.log as well: launchers may lose what is printed. */
 void cli_ranks_folder(const char *path);
 /* Waits until what was printed on stderr has been read: mpirun drops what it has not read when a rank has failed. */
 void cli_wait_read(void);
 
-/* ---- Devices (devices.c) ------------------------------------------------------------------------------------------- */
+/* ---- Devices (devices.c) ----------------------------------------------------------------------------------------- */
 
 typedef struct cli_devices {
     char **names; /* (count) as contexts take them */
@@ -58,7 +58,7 @@ int cli_names_gpu(const cli_values *v); /* --device does, or auto finds one */
 /* A context for one of them. Exit code. */
 int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out);
 
-/* ---- Threads as ranks (local.c) ------------------------------------------------------------------------------------ */
+/* ---- Threads as ranks (local.c) ---------------------------------------------------------------------------------- */
 
 /* What a rank knows of its job. Every thread has one of its own. */
 typedef struct cli_seat {
@@ -68,9 +68,9 @@ typedef struct cli_seat {
     int mpi, local; /* ranks are processes; threads */
     int64_t memory;
     double deadline;
-    char blame[512];    /* the error that ends this rank, */
-    int said;           /* and it has been printed */
-    char *folder;       /* of the run, where it is written too; NULL if there is none */
+    char blame[512]; /* the error that ends this rank, */
+    int said;        /* and it has been printed */
+    char *folder;    /* of the run, where it is written too; NULL if there is none */
 } cli_seat;
 cli_seat *cli_seat_here(void);
 

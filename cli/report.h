@@ -44,8 +44,8 @@ typedef struct report_page {
 /* Each line of the lead is a paragraph; NULL: none. */
 void report_open(report_page *self, const char *id, const char *title, const char *lead);
 void report_close(report_page *self);
-/* A chart with its key and numbers, and its title as a caption; the numbers alone if there is nothing to compare, nothing
-   if it has no points (report_curves.c). */
+/* A chart with its key and numbers, and its title as a caption; the numbers alone if there is nothing to compare,
+   nothing if it has no points (report_curves.c). */
 void report_chart(page *out, const svg_chart *chart, bool caption);
 
 double report_value(const json_t *value);                 /* NaN if it is no number */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which classes are taken for which. matrix[i][j] counts samples of class i that were given class j. A dozen classes make
- * a shaded table; up to a hundred a map that is scaled to the width of the page; of more, and beside a map, the pairs
- * that are confused most are listed.
+ * Which classes are taken for which. matrix[i][j] counts samples of class i that were given class j. A dozen classes
+ * make a shaded table; up to a hundred a map that is scaled to the width of the page; of more, and beside a map, the
+ * pairs that are confused most are listed.
  */
 #include "report.h"
 
@@ -67,8 +67,8 @@ static double column_sum(const confusion *self, size_t j)
 
 /* ---- The table ----------------------------------------------------------------------------------------------- */
 
-/* How strongly a cell is coloured, 0 .. 0.9: right answers in proportion to their share of the row; mistakes, where even
-   a small share must be seen, by its square root. */
+/* How strongly a cell is coloured, 0 .. 0.9: right answers in proportion to their share of the row; mistakes, where
+   even a small share must be seen, by its square root. */
 static double strength(double share, bool right)
 {
     return right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));

@@ -2,8 +2,8 @@
 /*
  * The charts of a training: losses and accuracies, the spectrum, projection residuals.
  *
- * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, t = lambda_{q+1} the tail: the top q become t,
- * the others stay. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
+ * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, t = lambda_{q+1} the tail: the top q become
+ * t, the others stay. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
  */
 #include "report.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGXCPU ask the program to end when it can; a second SIGINT ends it at once.
- * Those that would end it in the midst of a write are turned into failures of that write.
+ * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGXCPU ask the program to end when it can; a second SIGINT ends it at
+ * once. Those that would end it in the midst of a write are turned into failures of that write.
  */
 #include "job.h"
 

@@ -38,8 +38,8 @@ typedef struct svg_chart {
 size_t svg_points(const svg_chart *chart);
 /* Whether it is worth drawing: a series of one point says no more than its number. */
 bool svg_worth_drawing(const svg_chart *chart);
-/* Lines, or dots, with axes, ticks and grid. At most SVG_MOST_POINTS points of a line, or SVG_MOST_DOTS dots, are drawn,
-   spread over all of the series. */
+/* Lines, or dots, with axes, ticks and grid. At most SVG_MOST_POINTS points of a line, or SVG_MOST_DOTS dots, are
+   drawn, spread over all of the series. */
 void svg_line_chart(page *out, const svg_chart *chart);
 /* The key to a chart's lines, as an HTML list that breaks where it must; nothing for a single series. */
 void svg_legend(page *out, const svg_chart *chart);

@@ -40,7 +40,7 @@ static int text_width(const char *text)
     return width;
 }
 
-/* ---- The line that moves ------------------------------------------------------------------------------------------- */
+/* ---- The line that moves ----------------------------------------------------------------------------------------- */
 
 static _Thread_local cli_bar *shown; /* there is one line at the bottom; of ranks that are threads, rank 0 has it */
 
@@ -97,7 +97,7 @@ void cli_bar_make_way(void)
     if (shown != NULL) cli_bar_clear(shown);
 }
 
-/* ---- Tables -------------------------------------------------------------------------------------------------------- */
+/* ---- Tables ------------------------------------------------------------------------------------------------------ */
 
 struct cli_table {
     int columns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The centers in a random order, cut into blocks, and the inverse of K(Z_b, Z_b) of each: what block methods work on. */
+/* The centers in a random order, cut into blocks, and the inverse of K(Z_b, Z_b) of each: what block methods work
+   on. */
 #ifndef MRC_ALGO_BLOCKS_H
 #define MRC_ALGO_BLOCKS_H
 
@@ -30,7 +31,8 @@ int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 /* The points of a block: a view where there is one shard, else collected in room (size, d), ids (size). */
 mercer_status mrc_blocks_points(mrc_blocks *blocks, int64_t block, int64_t *ids, const mercer_matrix *room,
                                 mercer_matrix *out);
-/* X (rows of the block, c) real = K(Z_b,Z_b)^-1 B, fit to be rounded: with a shift where that is needed. wide (size, c) f64. */
+/* X (rows of the block, c) real = K(Z_b,Z_b)^-1 B, fit to be rounded: with a shift where that is needed. wide (size, c)
+   f64. */
 mercer_status mrc_blocks_solve(mrc_blocks *blocks, int64_t block, const mercer_matrix *points, const mercer_matrix *b,
                                const mercer_matrix *wide, const mercer_matrix *x);
 

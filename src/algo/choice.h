@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Choosing centers from the rows of X: by chance, balanced over classes, by k-means, by randomly pivoted Cholesky. All of
- * it is a function of the rows and the seed; points lie in host memory.
+ * Choosing centers from the rows of X: by chance, balanced over classes, by k-means, by randomly pivoted Cholesky. All
+ * of it is a function of the rows and the seed; points lie in host memory.
  */
 #ifndef MRC_ALGO_CHOICE_H
 #define MRC_ALGO_CHOICE_H
@@ -47,8 +47,8 @@ int64_t mrc_draw_row(const double *sums, int64_t n, double share);
 
 /* ---- Distances (median.c) ------------------------------------------------------------------------------------- */
 
-/* Squared distances between rows of d values up to `top` are numbers, in double at least; *wide: in double only. (Kernels do
-   without this check: they are 0 where a distance overflows.) */
+/* Squared distances between rows of d values up to `top` are numbers, in double at least; *wide: in double only.
+   (Kernels do without this check: they are 0 where a distance overflows.) */
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide);
 /* out (m, p) f64: the distances between the rows of X and Z, in double. */
 mercer_status mrc_distances(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z,

@@ -3,11 +3,12 @@
  * Numbers of rows: by chance, balanced over classes, in proportion to weights.
  *
  *   random      the first p of a random permutation of 0 .. n - 1
- *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c, with the
- *               largest L for which that is no more than p; the few that are missing follow by chance from the rest
+ *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c, with
+ *               the largest L for which that is no more than p; the few that are missing follow by chance from the rest
  *   weighted    row i with probability w_i / sum w: the first i with w_0 + ... + w_i > u sum w, u uniform in [0, 1)
  *
- * Cost: a few dozen operations for each p (random) or n (balanced); n additions for a set of weights and log n for a draw.
+ * Cost: a few dozen operations for each p (random) or n (balanced); n additions for a set of weights and log n for a
+ * draw.
  */
 #include "algo/choice.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of fields, or of the centers, that live on other ranks: collected by their numbers, or as a range; and rows that every
- * rank has, added where they belong.
+ * Rows of fields, or of the centers, that live on other ranks: collected by their numbers, or as a range; and rows that
+ * every rank has, added where they belong.
  *
- * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements a rank. They go
- * from where they lie to where they are wanted without the host where the ranks' GPUs exchange directly.
+ * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements a rank.
+ * They go from where they lie to where they are wanted without the host where the ranks' GPUs exchange directly.
  */
 #include "algo/centers.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An approximate square root of (K (K + tau I))^-1, K = K(Z,Z), without a factor of K: a coarse space and a polynomial. */
+/* An approximate square root of (K (K + tau I))^-1, K = K(Z,Z), without a factor of K: a coarse space and a
+   polynomial. */
 #ifndef MRC_ALGO_DEFLATED_H
 #define MRC_ALGO_DEFLATED_H
 

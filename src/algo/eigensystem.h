@@ -15,8 +15,8 @@ typedef struct mrc_eigensystem {
     double residual;       /* largest |K v - lambda v| / lambda_1 found by the check */
 } mrc_eigensystem;
 
-/* sample (s, d) is copied. 0 <= q < s (q + 1 eigenvalues are needed); a q that is too large is cut down to s - 1. seed starts the
-   block method. */
+/* sample (s, d) is copied. 0 <= q < s (q + 1 eigenvalues are needed); a q that is too large is cut down to s - 1. seed
+   starts the block method. */
 mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample, int64_t q,
                                      uint64_t seed);
 void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend);

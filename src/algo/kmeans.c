@@ -8,24 +8,27 @@
  *   round     N_j <- f N_j,  z_j <- (N_j z_j + sum of the rows assigned to j) / (N_j + how many),  N_j += how many
  *             then the rows are assigned anew: one search for nearest rows on the backend's fused tiles
  *
- *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by less than 1e-4 of itself, or no more.
- *   mini-batch   a fresh random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3: a row
- *                counts in proportion to the cube of how many were seen before it, so that what was assigned to poor early
- *                centers is forgotten, while much of the rest is averaged. E is that of a batch not used yet.
+ *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by less than 1e-4 of itself, or no
+ *                more.
+ *   mini-batch   a fresh random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3: a
+ *                row counts in proportion to the cube of how many were seen before it, so that what was assigned to
+ *                poor early centers is forgotten, while much of the rest is averaged. E is that of a batch not used
+ *                yet.
  *
  * A center without rows (N_j < 1/64) takes the row that is farthest from its own center, the next one the row that is
  * farthest then: E falls. If all distances are 0 it stays where it is.
  *
- * Sums run in double over the rows of a cluster in their order, one cluster at a time: the bits do not depend on threads.
- * If X is bytes, rows are compared with the centers rounded to bytes as long as that is harmless: rounding moves a center by
- * d/12 (squared, on average), which must be below 1/1000 of E. Distances are then exact integers and several times as fast.
+ * Sums run in double over the rows of a cluster in their order, one cluster at a time: the bits do not depend on
+ * threads. If X is bytes, rows are compared with the centers rounded to bytes as long as that is harmless: rounding
+ * moves a center by d/12 (squared, on average), which must be below 1/1000 of E. Distances are then exact integers and
+ * several times as fast.
  *
- * Chosen unless asked for: Lloyd up to 65,536 rows or 32 for each center, with n / (12 p) rounds, between 3 and 20, since the
- * fewer rows a center has, the sooner it settles; beyond, 30 batches of 16 rows for each center, which come as far as many
- * more rows in the rounds of Lloyd.
+ * Chosen unless asked for: Lloyd up to 65,536 rows or 32 for each center, with n / (12 p) rounds, between 3 and 20,
+ * since the fewer rows a center has, the sooner it settles; beyond, 30 batches of 16 rows for each center, which come
+ * as far as many more rows in the rounds of Lloyd.
  *
- * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d for the
- * rows of a mini-batch.
+ * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d
+ * for the rows of a mini-batch.
  */
 #include "algo/kmeans.h"
 
@@ -262,8 +265,8 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
     memset(starts, 0, (size_t)(p + 1) * sizeof *starts);
     for (int64_t i = 0; i < self->x.rows; i++) counts[self->nearest[i]]++;
     reseed_empty(self, counts);
-    /* A stable counting sort: counts become places, one further with every row, and the ends of one are the starts of the
-       next. */
+    /* A stable counting sort: counts become places, one further with every row, and the ends of one are the starts of
+       the next. */
     int64_t sum = 0;
     for (int64_t j = 0; j < p; j++) {
         int64_t count = counts[j];

@@ -40,8 +40,8 @@ mercer_status mrc_kmeans_seed(mrc_kmeans_state *self);
 /* Bytes that takes, beyond the state's own. */
 int64_t mrc_kmeans_seed_bytes(const mrc_choice *choice);
 
-/* Centers become means of the rows assigned to them; the past counts `keep` times what it did. Those without rows get the
-   farthest ones. */
+/* Centers become means of the rows assigned to them; the past counts `keep` times what it did. Those without rows get
+   the farthest ones. */
 void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
 
 /* The nearest row of search->z for each row of search->x; ranks share the rows of x and tell each other. */

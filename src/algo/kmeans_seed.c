@@ -2,16 +2,18 @@
 /*
  * k-means++ seeding (Arthur and Vassilvitskii, 2007), many centers at a time, with the same law as one at a time.
  *
- *   first seed: a row by chance; each further one: row i with probability D_i / sum D,  D_i = min over seeds s |x_i - s|^2
+ *   first seed: a row by chance; each further one: row i with probability D_i / sum D,  D_i = min over seeds s |x_i -
+ *   s|^2
  *
- * A pass over the rows for each seed would spend its time reading them. Instead b candidates are drawn from the same D and
- * looked at in turn: candidate i, whose distance to the seeds, those of this round included, is D'_i <= D_i, is accepted
- * with probability D'_i / D_i. Its law is then that of D', as if D had been brought up to date after every seed. One search
- * against the accepted ones brings D up to date for the next round. b grows with the number of seeds: few seeds change D
- * much, and many candidates would be refused.
+ * A pass over the rows for each seed would spend its time reading them. Instead b candidates are drawn from the same D
+ * and looked at in turn: candidate i, whose distance to the seeds, those of this round included, is D'_i <= D_i, is
+ * accepted with probability D'_i / D_i. Its law is then that of D', as if D had been brought up to date after every
+ * seed. One search against the accepted ones brings D up to date for the next round. b grows with the number of seeds:
+ * few seeds change D much, and many candidates would be refused.
  *
- * X (m, d), p seeds. Cost: 2 m p d flops for the searches, about p b d for the distances among candidates, 2 p / b passes
- * over D. Memory: b (d + b). If D is 0 everywhere, the rest are random rows: X then has fewer than p different ones.
+ * X (m, d), p seeds. Cost: 2 m p d flops for the searches, about p b d for the distances among candidates, 2 p / b
+ * passes over D. Memory: b (d + b). If D is 0 everywhere, the rest are random rows: X then has fewer than p different
+ * ones.
  */
 #include "algo/kmeans.h"
 

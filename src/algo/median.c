@@ -4,11 +4,11 @@
  *
  *   median of { |x_i - x_j| : i < j, |x_i - x_j| > 0 }      over min(n, 2000) random rows of X (n, d), in double
  *
- * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two in
- * the middle is taken. Cost: 2000^2 d flops at most; memory 8 * 2000^2 bytes.
+ * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two
+ * in the middle is taken. Cost: 2000^2 d flops at most; memory 8 * 2000^2 bytes.
  *
- * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found bit by bit, with one
- * count for each: 64 passes over the distances, which stay as they are.
+ * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found bit by bit, with
+ * one count for each: 64 passes over the distances, which stay as they are.
  */
 #include "algo/choice.h"
 

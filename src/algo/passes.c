@@ -2,12 +2,13 @@
 /*
  * Products of a batch with K(X_m, Z), and what is kept of the kernel matrix.
  *
- *   forward    F = K W        evaluated (2 m p (d + c) flops) and kept as far as there is room, or read from the cache (2 m p c)
+ *   forward    F = K W        evaluated (2 m p (d + c) flops) and kept as far as there is room, or read from the cache
+ *                             (2 m p c)
  *   transpose  H = K' G       from what was kept (2 m p c), the rest evaluated again
  *
- * Cache: K(X, Z_s) (n, rows_s) for each shard, filled as batches come by and multiplied as it lies: m p reads instead of
- * m p d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then move by at most
- * 2^-12 (2^-11 of themselves).
+ * Cache: K(X, Z_s) (n, rows_s) for each shard, filled as batches come by and multiplied as it lies: m p reads instead
+ * of m p d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then move by at
+ * most 2^-12 (2^-11 of themselves).
  */
 #include "algo/passes.h"
 
@@ -173,8 +174,8 @@ static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_
 mercer_status mrc_passes_forward_with(mrc_passes *passes, const mercer_batch *batch, const mercer_matrix *w,
                                       const mrc_temporary *temporary, const mercer_matrix *f)
 {
-    /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was seen
-       before, since a training that goes on from a checkpoint begins with an empty one. */
+    /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was
+       seen before, since a training that goes on from a checkpoint begins with an empty one. */
     MRC_TRY(mrc_passes_load(passes, batch));
     predict_job job = {passes, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(passes->centers, f, forward_part, &job));

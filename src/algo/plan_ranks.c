@@ -2,9 +2,11 @@
 /*
  * What a plan costs on several ranks: bytes on the wire, seconds, memory of a rank, a checkpoint.
  *
- * Letters as in plan.c; R ranks, S shards, e bytes of a weight, x bytes of a feature. Bytes that a rank sends, the mean over ranks:
+ * Letters as in plan.c; R ranks, S shards, e bytes of a weight, x bytes of a feature. Bytes that a rank sends, the mean
+ * over ranks:
  *
- *   sum of N elements    (nodes + 1) N e (R - 1) / R        nodes: what is left of a rank's shards in the tree, about one;
+ *   sum of N elements    (nodes + 1) N e (R - 1) / R        nodes: what is left of a rank's shards in the tree, about
+ *                        one;
  *                        nodes N e (R - 1) if N e <= 8192   in one round
  *   rows by their owners N e (R - 1) / R
  *
@@ -13,13 +15,13 @@
  *               bgs: a pass p d x/e rows and, for each block, sums of b c and q c;   ep2: p (c + q + d x/e) rows
  *   epoch       n / m batches, their projections, and the validation's sum
  *
- *   cg          an epoch is a step: n / m batches, and in place of projections once M^-1 r, 7 column sums, and with a ridge two
- *               products with K(Z,Z). M^-1 deflated: 2 k products, p c rows each, and 2 (k + 2) sums of q c, k: the
- *               polynomial's degree, for which its typical one stands; or with a factor: 8 p c rows. (Now and then alpha
- *               rides along and doubles a batch's sum: not counted.)
+ *   cg          an epoch is a step: n / m batches, and in place of projections once M^-1 r, 7 column sums, and with a
+ *               ridge two products with K(Z,Z). M^-1 deflated: 2 k products, p c rows each, and 2 (k + 2) sums of q c,
+ *               k: the polynomial's degree, for which its typical one stands; or with a factor: 8 p c rows. (Now and
+ *               then alpha rides along and doubles a batch's sum: not counted.)
  *
- * Seconds on the wire: bytes / bandwidth + rounds x latency. What all ranks compute alike (products with the preconditioner's
- * sample, eigensystems) does not get faster with R; everything that has a row for each center does.
+ * Seconds on the wire: bytes / bandwidth + rounds x latency. What all ranks compute alike (products with the
+ * preconditioner's sample, eigensystems) does not get faster with R; everything that has a row for each center does.
  */
 #include "algo/plan_ranks.h"
 
@@ -167,7 +169,8 @@ static void count_memory(mercer_rank_plan *out, const mercer_plan *plan, const m
     double set_up = 1.3 * 8 * fmax(s * s, pow((double)plan->projector_nystrom, 2));
     out->shared_bytes = shared / out->ranks;
     out->replicated_bytes = fmax(whole, set_up);
-    /* The model, and what steps change: weights, good, sum, carried, average; temporary centers; the sample's weights. */
+    /* The model, and what steps change: weights, good, sum, carried, average; temporary centers; the sample's
+       weights. */
     out->checkpoint_bytes = p * (d * x + c * e * (5 + plan->carry)) + temporary + s * c * e;
 }
 

@@ -3,8 +3,8 @@
  * Pairs of points for the fused products, and the packed forms of points that many products meet.
  *
  * A packed form is found by address: a view whose rows lie inside a packed matrix uses it. That keeps it out of every
- * signature between here and the loop that knows which points come again; the price is that this loop must say when they
- * change. Cost: one pass over the points for each packing; the backend's form takes 1 or 2 bytes for a coordinate.
+ * signature between here and the loop that knows which points come again; the price is that this loop must say when
+ * they change. Cost: one pass over the points for each packing; the backend's form takes 1 or 2 bytes for a coordinate.
  */
 #include "algo/centers.h"
 

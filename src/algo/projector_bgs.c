@@ -13,9 +13,9 @@
  *
  * The block step solves for the short waves, the coarse step for the long ones that no block sees. Row i meets block b
  * in the forward product of i's block if b comes before, in the transposed product of b if not: no entry of K(Z,Z) is
- * evaluated twice, and after the last block h - KU y is the residual, up to rounding. What the room for the kept block does not
- * hold is evaluated again for the transposed product: without any room a pass costs p^2 d as for one that stores nothing.
- * (KU)' t is followed by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
+ * evaluated twice, and after the last block h - KU y is the residual, up to rounding. What the room for the kept block
+ * does not hold is evaluated again for the transposed product: without any room a pass costs p^2 d as for one that
+ * stores nothing. (KU)' t is followed by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
  *
  * t_b is rounded to type real before it is used, so that r belongs to the theta that is stored.
  *
@@ -213,7 +213,8 @@ static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t wi
     centers->flops += 2.0 * (double)m * (double)p * (double)width;
 }
 
-/* A shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Keeps K(Z_b, Z_<=b): t_b is 0. */
+/* A shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Keeps K(Z_b, Z_<=b): t_b is
+   0. */
 static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
 {
     work *w = argument;

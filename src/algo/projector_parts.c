@@ -2,9 +2,9 @@
 /*
  * The parts that projectors share.
  *
- *   times   Y = K(Z,Z) V           p^2 (d + k) multiply-adds, or p^2 k on a kept K(Z,Z). With several shards Z and V are
- *                                  collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that
- *                                  memory stays O(4096 (d + k)).
+ *   times   Y = K(Z,Z) V           p^2 (d + k) multiply-adds, or p^2 k on a kept K(Z,Z). With several shards Z and V
+ *                                  are collected in blocks of as many centers as a shard has, 256 to 4096 of them, so
+ *                                  that memory stays O(4096 (d + k)).
  *   factor  L L' = K(B,B) + mu I   in double, b^3/3 (spd.c). mu = 0 unless the factor fails.
  *
  * When is a solution fit to be stored? x = (K + mu I)^-1 b is found in double and rounded to type real (unit roundoff

@@ -3,7 +3,8 @@
  * How much of a center the others do not tell: what decides whether small eigenvalues of K(Z,Z) matter and how small
  * they are.
  *
- *   roughness = mean over centers z of  (K(z,z) - K(z,S) K(S,S)^-1 K(S,z)) / K(z,z),   S: 500 random centers, z: 500 others
+ *   roughness = mean over centers z of  (K(z,z) - K(z,S) K(S,S)^-1 K(S,z)) / K(z,z),
+ *   S: 500 random centers, z: 500 others
  *
  * It is the share of the trace that is left to the eigenvalues behind the first few hundred. MNIST, centers at random:
  * Laplace of bandwidth 5, 10, 30: 0.73, 0.46, 0.18; Gaussian of bandwidth 3, 5, 7, 10: 0.89, 0.51, 0.24, 0.09;

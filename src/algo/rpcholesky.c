@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber, 2022), a block of pivots at a time with the law of one at a time
- * (Epperly, Tropp, Webber, 2024): rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to K(X,X).
+ * Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber, 2022), a block of pivots at a time with the law of one at a
+ * time (Epperly, Tropp, Webber, 2024): rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to K(X,X).
  *
  *   left_i = K(x_i,x_i) - |F_i|^2       what F F' misses of the diagonal    (n) double
  *   draw candidates S with probability left_i / sum left                    b of them
@@ -10,11 +10,11 @@
  *   eliminated from the rest of H: a column of the Cholesky factor L of H over the accepted T
  *   F <- [F, (K(X,T) - F F_T') L^-T]    new columns of F                    (n, p) working precision
  *
- * Symbols: X (n, d), F (n, k) after k pivots. Cost: n p kernel values, n p^2 flops, p b^2 for H. Memory: n p numbers. If
- * they do not fit, a random part of the rows takes the place of X: as many as fit, at least p.
+ * Symbols: X (n, d), F (n, k) after k pivots. Cost: n p kernel values, n p^2 flops, p b^2 for H. Memory: n p numbers.
+ * If they do not fit, a random part of the rows takes the place of X: as many as fit, at least p.
  *
- * A share of the diagonal below the rounding of F (1e-5 in float, 1e-12 in double) counts as 0. If nothing is left, K(X,X)
- * has lower rank than p in this precision, and the rest are random rows.
+ * A share of the diagonal below the rounding of F (1e-5 in float, 1e-12 in double) counts as 0. If nothing is left,
+ * K(X,X) has lower rank than p in this precision, and the rest are random rows.
  */
 #include "algo/choice.h"
 

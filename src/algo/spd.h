@@ -31,8 +31,8 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
  * The penalty that stands for rounding the weights, and the kernel values they meet, to float:
  *
  *   rho |alpha|^2,   rho = w (4 u k)^2,   u = 2^-24, k = mean K(z,z), w = sum of the sample weights
- *                    rho = w (2^-12 k)^2  where kernel values are kept in half precision, off by about 2^-12 of themselves;
- *                                         k is then the root of the mean of K(z,z')^2
+ *                    rho = w (2^-12 k)^2  where kernel values are kept in half precision, off by about 2^-12 of
+ *                                         themselves; k is then the root of the mean of K(z,z')^2
  *
  * f(x) = sum_j alpha_j K(x, z_j) then carries an error of variance (about 4 u k)^2 |alpha|^2, so J + rho |alpha|^2 is
  * what can be expected of J after rounding. Without it, weights of smooth kernels grow until rounding is all that is

@@ -4,8 +4,8 @@
  *
  *   F_s += K(X, X_s) w_s        for each shard s here, X (m, d), X_s (t_s, d), w_s (t_s, c), t_s about t / S
  *
- * Every shard has room for its share of all that a period can bring, so that nothing moves when a batch comes. Cost of a
- * product: 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
+ * Every shard has room for its share of all that a period can bring, so that nothing moves when a batch comes. Cost of
+ * a product: 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
  */
 #include "algo/temporary.h"
 
@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-/* Backends find the packed form of rows that begin at a multiple of this; large shares begin where those of the centers do. */
+/* Backends find the packed form of rows that begin at a multiple of this; large shares begin where those of the centers
+   do. */
 enum { ROWS_TOGETHER = 4 };
 
 /* Rows of a shard: where its room begins in this rank's matrices, and how many of `count` are its. */

@@ -3,9 +3,9 @@
  * Temporary centers: points and weights of the batches since the last projection, shared out over the shards as the
  * centers are, K(., X_tmp) w_tmp = sum_s K(., X_s) w_s.
  *
- * Of t temporary centers shard number s has part s of mrc_share(t, S): a function of t alone, so that it is the same for
- * any number of ranks and known when training goes on from a checkpoint. A batch that takes t to t + m gives every shard
- * what it then lacks, rows of the batch that lie together.
+ * Of t temporary centers shard number s has part s of mrc_share(t, S): a function of t alone, so that it is the same
+ * for any number of ranks and known when training goes on from a checkpoint. A batch that takes t to t + m gives every
+ * shard what it then lacks, rows of the batch that lie together.
  */
 #ifndef MRC_ALGO_TEMPORARY_H
 #define MRC_ALGO_TEMPORARY_H

@@ -5,12 +5,12 @@
  * registry.c.
  *
  * Contract of every operation:
- *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data finite.
- *     A backend fails only for lack of memory, for lack of support, on numerical breakdown or when a user callback fails;
- *     it then records a message and leaves outputs that it promises to keep as they were.
+ *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data
+ *     finite. A backend fails only for lack of memory, for lack of support, on numerical breakdown or when a user
+ *     callback fails; it then records a message and leaves outputs that it promises to keep as they were.
  *   - Any size may be 0. Any leading dimension is allowed.
- *   - Matrices lie where their views say: in host memory, or in memory that alloc gave. A backend whose memory is not the
- *     host's takes both, in any mixture. What it writes to the host is there when the operation returns.
+ *   - Matrices lie where their views say: in host memory, or in memory that alloc gave. A backend whose memory is not
+ *     the host's takes both, in any mixture. What it writes to the host is there when the operation returns.
  *   - Results do not depend on the number of threads. Reductions are local; src/comm makes them global.
  *
  * Letters: m rows of X, p rows of Z (centers), d features, c outputs. Matrices are row-major.
@@ -126,8 +126,8 @@ struct mrc_backend_ops {
        callback that fails midway. */
     mercer_status (*kernel_matmul)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
-    /* F = K(X, Z) W, and then H = K(Z, X) G with the tile block kept in between as far as kept has room. W, F, G and H have one
-       dtype. */
+    /* F = K(X, Z) W, and then H = K(Z, X) G with the tile block kept in between as far as kept has room. W, F, G and H
+       have one dtype. */
     mercer_status (*kernel_forward)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_kept *kept);
     mercer_status (*kernel_transpose)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
@@ -145,10 +145,11 @@ struct mrc_backend_ops {
                                  const double *origin, const mercer_matrix *like);
     mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
     void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
-    /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts tiles. */
+    /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts
+       tiles. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
-    /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy, made
-       while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
+    /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy,
+       made while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
        turn: start what uses *out before the next call of stage, since the call after that overwrites it. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
     /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
@@ -160,13 +161,14 @@ struct mrc_backend_ops {
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
 
-    /* For each row of X the nearest row of Z, the first of equals, and its squared distance; both (m). Distances are those
-       a kernel function of the distance gets: exact integers for bytes, else with the rounding of float or double. */
+    /* For each row of X the nearest row of Z, the first of equals, and its squared distance; both (m). Distances are
+       those a kernel function of the distance gets: exact integers for bytes, else with the rounding of float or
+       double. */
     mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                   double *sqdistances);
 
-    /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64, each of
-       length 1 with its largest entry (the first of equals) positive. */
+    /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64,
+       each of length 1 with its largest entry (the first of equals) positive. */
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
     /* A (n, n) f64 symmetric positive definite becomes its lower Cholesky factor; the upper triangle is set to 0.
@@ -176,8 +178,8 @@ struct mrc_backend_ops {
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);
 
-    /* to_i = from_{rows[i]}, to_{rows[i]} = from_i; both convert as copy does. And to_{rows[i]} += factor * from_i, f32 or
-       f64. Rows that are written are distinct. */
+    /* to_i = from_{rows[i]}, to_{rows[i]} = from_i; both convert as copy does. And to_{rows[i]} += factor * from_i, f32
+       or f64. Rows that are written are distinct. */
     mercer_status (*gather_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                  const int64_t *rows);
     mercer_status (*scatter_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,

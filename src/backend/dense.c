@@ -2,8 +2,8 @@
 /*
  * Textbook dense linear algebra in double.
  *
- *   eigen_top         cyclic Jacobi: rotations J with A <- J' A J, V <- V J until off(A) <= eps |A|. Cost about 10 n^3 a sweep,
- *                     6 to 10 sweeps; small eigenvalues come out to high relative accuracy.
+ *   eigen_top         cyclic Jacobi: rotations J with A <- J' A J, V <- V J until off(A) <= eps |A|. Cost about 10 n^3
+ *                     a sweep, 6 to 10 sweeps; small eigenvalues come out to high relative accuracy.
  *   cholesky          A = L L', row by row. Cost n^3 / 3.
  *   triangular_solve  forward or backward substitution. Cost n^2 c.
  *   gemm              three loops, inner products in double. Cost 2 m n k.

@@ -5,12 +5,12 @@
  *   sum over S shards       sigma(k, i) = sigma(k - 1, 2 i) + sigma(k - 1, 2 i + 1),  sigma(0, i) = part of shard i
  *
  * Node (k, i) of the tree stands for shards i 2^k .. (i + 1) 2^k - 1, those beyond S left out. A rank adds up what lies
- * wholly within its own shards: at most 2 log2 S nodes are left, one where S / R is a power of two. Then, of N elements,
- * rank r gets the nodes of all ranks for elements N r / R .. N (r + 1) / R, finishes the tree for them and hands the
- * result to all. The tree is the same for any R, and so is the sum, to the bit.
+ * wholly within its own shards: at most 2 log2 S nodes are left, one where S / R is a power of two. Then, of N
+ * elements, rank r gets the nodes of all ranks for elements N r / R .. N (r + 1) / R, finishes the tree for them and
+ * hands the result to all. The tree is the same for any R, and so is the sum, to the bit.
  *
- * Cost of a rank: it sends and receives (nodes + 1) N (R - 1) / R elements, 2 N for one node: as much as the best ring. A
- * sum of few elements goes in one round, in which everybody sends its nodes to everybody.
+ * Cost of a rank: it sends and receives (nodes + 1) N (R - 1) / R elements, 2 N for one node: as much as the best ring.
+ * A sum of few elements goes in one round, in which everybody sends its nodes to everybody.
  */
 #include "comm/comm.h"
 
@@ -37,8 +37,8 @@ static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_pi
     mercer_status status =
         memory == MERCER_HOST ? comm->ops->exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
     if (status == MERCER_OK) return MERCER_OK;
-    /* At once: messages that are still on their way point into memory that the caller is about to release. When the others
-       have been told, nothing looks for messages any more. */
+    /* At once: messages that are still on their way point into memory that the caller is about to release. When the
+       others have been told, nothing looks for messages any more. */
     char text[MRC_ERROR_CHARS];
     snprintf(text, sizeof text, "%s", mrc_error_text(comm->context));
     mrc_comm_leave(comm, comm->left_code, text);

@@ -2,10 +2,10 @@
 /*
  * Communicators: ranks (processes, or threads of one) that share out the centers, and what they may ask of each other.
  *
- * The centers are cut into S shards, consecutive and as even as possible, and the shards are dealt to R <= S ranks in the
- * same way. S does not depend on R: whatever is summed over centers is summed within shards first and then over shards in
- * one fixed tree, so that any number of ranks gives the same bits. `self` is one rank with one shard, `virtual` one rank
- * with S of them.
+ * The centers are cut into S shards, consecutive and as even as possible, and the shards are dealt to R <= S ranks in
+ * the same way. S does not depend on R: whatever is summed over centers is summed within shards first and then over
+ * shards in one fixed tree, so that any number of ranks gives the same bits. `self` is one rank with one shard,
+ * `virtual` one rank with S of them.
  *
  * A communicator has one operation, exchange; the collectives below are made of it.
  */
@@ -71,8 +71,8 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
 
 /* ---- Device memory (comm_link.c) ------------------------------------------------------------------------------ */
 
-/* Settles, once, whether the ranks' GPUs exchange directly. device: the number of this rank's; -1: it has none. Every rank
-   calls it at the same time. Failures of a link that nobody insisted on are none. */
+/* Settles, once, whether the ranks' GPUs exchange directly. device: the number of this rank's; -1: it has none. Every
+   rank calls it at the same time. Failures of a link that nobody insisted on are none. */
 mercer_status mrc_comm_link(mrc_comm *comm, int device);
 /* exchange with pieces in device memory, of which the work is done. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
@@ -84,7 +84,8 @@ typedef struct mrc_rank_place {
     char host[MRC_HOST_CHARS];
     int64_t process;
 } mrc_rank_place;
-/* The outcome of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not known. */
+/* The outcome of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not
+   known. */
 mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_place *places,
                              const mrc_outcome *outcome);
 
@@ -94,12 +95,13 @@ mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_pl
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
 /* Shards of so many rows or more begin at multiples of so many. A sum of so many bytes or less goes in one round. */
 enum { MRC_LARGE_SHARD = 512, MRC_ALIGNED_ROWS = 64, MRC_ONE_ROUND_BYTES = 8192 };
-/* The rows of shard number `index` of p centers: as even as possible but, unless shards are small, beginning at a multiple of
-   64. From there a device can take them out of a packed form of all; and a shard's part of a field begins at the same
-   place of 256 bytes whatever rank it is on, which the choice of an algorithm by the device's library may depend on. */
+/* The rows of shard number `index` of p centers: as even as possible but, unless shards are small, beginning at a
+   multiple of 64. From there a device can take them out of a packed form of all; and a shard's part of a field begins
+   at the same place of 256 bytes whatever rank it is on, which the choice of an algorithm by the device's library may
+   depend on. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows);
-/* S for p centers: the communicator's own, or a power of two between 8 and 1024, with 4,096 centers or more each beyond 8:
-   products with few leave a GPU idle. */
+/* S for p centers: the communicator's own, or a power of two between 8 and 1024, with 4,096 centers or more each beyond
+   8: products with few leave a GPU idle. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p);
 /* How many nodes of the tree of a sum are left of shards first .. end - 1 of `all`, when they have been added up. */
 int mrc_comm_node_count(int all, int first, int end);
@@ -124,15 +126,15 @@ typedef struct mrc_worker {
 } mrc_worker;
 
 /*
- * parts[i] (local) is the contribution of local shard i: f32 or f64, rows without gaps, all of one shape. parts[0] becomes the sum
- * over all shards, the others are spoiled. The order of additions is that of a binary tree over the shards. worker: of the
- * memory that parts lie in; NULL: the host's.
+ * parts[i] (local) is the contribution of local shard i: f32 or f64, rows without gaps, all of one shape. parts[0]
+ * becomes the sum over all shards, the others are spoiled. The order of additions is that of a binary tree over the
+ * shards. worker: of the memory that parts lie in; NULL: the host's.
  */
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
 /* Where messages about matrices in `memory` are to lie: there if the ranks have a link, else in host memory. */
 mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory);
-/* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host memory, or
-   in device memory if mrc_comm_memory said so and all work on it is done. */
+/* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host
+   memory, or in device memory if mrc_comm_memory said so and all work on it is done. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all);
 /* A small record of every rank, in rank order; released by the caller. */
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);

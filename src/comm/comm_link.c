@@ -3,8 +3,8 @@
  * Exchanges of device memory, from GPU to GPU, by a link (comm/module.h: mercer_nccl.so).
  *
  * A communicator comes first: by it the ranks find out whether every one of them has a GPU of its own and the module,
- * hand on what they need to join the link, and hear of each other while they wait for it. A link neither waits nor names
- * anybody; when nothing has come for the deadline, the communicator calls the roll.
+ * hand on what they need to join the link, and hear of each other while they wait for it. A link neither waits nor
+ * names anybody; when nothing has come for the deadline, the communicator calls the roll.
  */
 #define _GNU_SOURCE /* gethostname */
 
@@ -36,8 +36,8 @@ static mercer_status failed(mrc_comm *comm, const char *why)
     return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s", comm->link->module->name, why);
 }
 
-/* Polls until what the link has begun is done. *lost: it failed, or nothing came within the deadline; why says which, and
-   nothing is recorded. A status: a rank has left. */
+/* Polls until what the link has begun is done. *lost: it failed, or nothing came within the deadline; why says which,
+   and nothing is recorded. A status: a rank has left. */
 static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
 {
     mrc_link *link = comm->link;

@@ -2,9 +2,10 @@
 /*
  * Ranks that are threads of one process.
  *
- * An exchange: every rank shows what it sends and waits until all have; copies what it receives out of the senders' memory;
- * and waits until all have done that, so that nobody changes or frees what another one still reads. Only the first wait
- * has a deadline: who has shown something and gave up is never read from, because the round is then over for all.
+ * An exchange: every rank shows what it sends and waits until all have; copies what it receives out of the senders'
+ * memory; and waits until all have done that, so that nobody changes or frees what another one still reads. Only the
+ * first wait has a deadline: who has shown something and gave up is never read from, because the round is then over for
+ * all.
  */
 #include "comm/comm.h"
 

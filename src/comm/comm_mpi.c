@@ -2,9 +2,9 @@
 /*
  * The module mercer_mpi.so: exchanges by non-blocking sends and receives of MPI, polled against a deadline.
  *
- * Polling spins for a moment, then sleeps between looks: ranks may share processors. Three kinds of messages: DATA; ALIVE, which
- * a rank that has waited for half the deadline sends to all, so that those who merely wait are told from those who are
- * gone; and LEFT, a rank's last words. Nothing is used that MPI-2 has not, so any implementation serves.
+ * Polling spins for a moment, then sleeps between looks: ranks may share processors. Three kinds of messages: DATA;
+ * ALIVE, which a rank that has waited for half the deadline sends to all, so that those who merely wait are told from
+ * those who are gone; and LEFT, a rank's last words. Nothing is used that MPI-2 has not, so any implementation serves.
  */
 #define _GNU_SOURCE
 
@@ -81,8 +81,8 @@ static int start(mpi_state *self)
     int initialised = 0, provided = 0, code;
     MPI_Initialized(&initialised);
     if (!initialised) {
-        /* Open MPI would give the processor away at every look for messages where ranks share processors, and get it back
-           late on a busy machine. Our own sleeps are for that. */
+        /* Open MPI would give the processor away at every look for messages where ranks share processors, and get it
+           back late on a busy machine. Our own sleeps are for that. */
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
         code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (code != MPI_SUCCESS) return code;

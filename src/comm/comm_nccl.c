@@ -2,9 +2,9 @@
 /*
  * The module mercer_nccl.so: a link between GPUs by NCCL, one rank for each GPU.
  *
- * Everything is non-blocking: NCCL is asked how it is getting on until it says that it is done, and so is the stream that
- * its sends and receives go to. Whoever polls has the deadline; a link that is given up is aborted, which ends kernels
- * that wait for a rank that is gone.
+ * Everything is non-blocking: NCCL is asked how it is getting on until it says that it is done, and so is the stream
+ * that its sends and receives go to. Whoever polls has the deadline; a link that is given up is aborted, which ends
+ * kernels that wait for a rank that is gone.
  */
 #define _GNU_SOURCE
 

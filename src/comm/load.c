@@ -2,9 +2,9 @@
 /*
  * Finding and loading modules (comm/module.h).
  *
- * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part of,
- * in the folder "mercer" beside it and in ../lib/mercer, and where it was to be installed. It stays loaded: the libraries
- * behind it leave things behind that would not survive.
+ * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part
+ * of, in the folder "mercer" beside it and in ../lib/mercer, and where it was to be installed. It stays loaded: the
+ * libraries behind it leave things behind that would not survive.
  */
 #define _GNU_SOURCE /* dladdr */
 

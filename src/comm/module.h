@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of a communicator module: a shared object that is loaded when ranks are asked for, so that the library itself
- * depends on no message-passing library. A module knows nothing of Mercer but this file; it allocates its own small books,
- * prints nothing and never ends the process.
+ * The table of a communicator module: a shared object that is loaded when ranks are asked for, so that the library
+ * itself depends on no message-passing library. A module knows nothing of Mercer but this file; it allocates its own
+ * small books, prints nothing and never ends the process.
  *
  * One exchange is all it must be able to do: every rank sends something to every other one and receives something from
  * it. Sums, broadcasts and the like are made of that in comm/collective.c, in an order that does not depend on the
@@ -48,11 +48,11 @@ typedef struct mrc_module {
        agree. Returns when all is done, or `deadline` seconds have passed without any news. */
     void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                      mrc_outcome *outcome);
-    /* While something else than an exchange is waited for: looks whether a rank has left (MRC_OUTCOME_LEFT). alive: says
-       that this one waits. */
+    /* While something else than an exchange is waited for: looks whether a rank has left (MRC_OUTCOME_LEFT). alive:
+       says that this one waits. */
     void (*listen)(void *state, int alive, mrc_outcome *outcome);
-    /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. outcome->kind is
-       MRC_OUTCOME_LEFT if rank 0 has left as well. Nothing but close may follow. */
+    /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. outcome->kind
+       is MRC_OUTCOME_LEFT if rank 0 has left as well. Nothing but close may follow. */
     void (*leave)(void *state, int code, const char *text, double patience, mrc_outcome *outcome);
     /* orderly: all ranks close, after their last exchange; otherwise just forget about the others. */
     void (*close)(void *state, int orderly);
@@ -60,7 +60,8 @@ typedef struct mrc_module {
 
 /*
  * A link carries exchanges of device memory from one GPU to another, for ranks that have found each other by a
- * communicator and stay in touch by it: nothing here waits, names who is missing or says who left. A GPU serves one rank.
+ * communicator and stay in touch by it: nothing here waits, names who is missing or says who left. A GPU serves one
+ * rank.
  */
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Instruction-set detection. This file is built without any ISA flag, so that it runs everywhere. The compiler's
- * builtin asks cpuid and xgetbv both, as have_amx does: a level counts only if the operating system saves its registers.
+ * builtin asks cpuid and xgetbv both, as have_amx does: a level counts only if the operating system saves its
+ * registers.
  */
 #define _GNU_SOURCE
 #include "core/cpuinfo.h"
@@ -51,9 +52,9 @@ static bool have_f16c(void)
 
 #if defined(MERCER_AMX)
 /*
- * Needs tiles and their byte products (bits 24 and 25 of leaf 7), an operating system that saves tile state (bits 17 and
- * 18 of XCR0), and its permission for this process. If it refuses (an old kernel, a small alternative signal stack), the
- * level below is taken.
+ * Needs tiles and their byte products (bits 24 and 25 of leaf 7), an operating system that saves tile state (bits 17
+ * and 18 of XCR0), and its permission for this process. If it refuses (an old kernel, a small alternative signal
+ * stack), the level below is taken.
  */
 static bool have_amx(void)
 {

@@ -18,13 +18,14 @@ mercer_status mrc_map_file(mercer_context *context, mrc_mapping *out, const char
 void mrc_unmap(mrc_mapping *mapping);
 /* Hint for the pages that lie wholly or partly in a range: they will be needed soon. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
-/* The same and those around them, which the system may have mapped along with them, up to 2 MiB each side: they will not
-   be needed soon. Whoever does need them finds them again, unless they were written to: then the file's bytes are back. */
+/* The same and those around them, which the system may have mapped along with them, up to 2 MiB each side: they will
+   not be needed soon. Whoever does need them finds them again, unless they were written to: then the file's bytes are
+   back. */
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*
- * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp, with digits that no other writer has,
- * whatever process, container or machine it is in. `commit` makes it durable and gives it its name;
+ * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp, with digits that no other writer
+ * has, whatever process, container or machine it is in. `commit` makes it durable and gives it its name;
  * until then the old file, if any, stays as it is. A path that names a device or a pipe is written directly.
  * Use: open, write ..., then commit or cancel; cancel after a failed commit is allowed and does nothing.
  */
@@ -38,9 +39,9 @@ typedef struct mrc_writer {
 
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path);
 mercer_status mrc_writer_write(mrc_writer *writer, const void *data, int64_t bytes);
-/* For a file that several processes write: the one that opened it sets its size and tells the others its temporary name;
-   they join, write to their places and commit, which only makes their bytes durable; then the first one commits. Not for
-   devices and pipes. */
+/* For a file that several processes write: the one that opened it sets its size and tells the others its temporary
+   name; they join, write to their places and commit, which only makes their bytes durable; then the first one commits.
+   Not for devices and pipes. */
 mercer_status mrc_writer_resize(mrc_writer *writer, int64_t bytes);
 mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary);
 mercer_status mrc_writer_write_at(mrc_writer *writer, const void *data, int64_t bytes, int64_t offset);

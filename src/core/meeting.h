@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where threads of one process wait for each other: nobody goes on before all have come. One that will not come any more
- * says so; one that waits too long gives up. Either ends the meeting for all of them.
+ * Where threads of one process wait for each other: nobody goes on before all have come. One that will not come any
+ * more says so; one that waits too long gives up. Either ends the meeting for all of them.
  *
  * What a party wrote before it came is seen by all others when they go on.
  */
@@ -29,8 +29,8 @@ typedef struct mrc_last_words {
 
 /* NULL: no memory. */
 mrc_meeting *mrc_meeting_create(int parties);
-/* Comes and waits until all have, or for `patience` seconds after somebody last came (0: for ever). missing (parties) and words
-   are filled in where the answer says so. */
+/* Comes and waits until all have, or for `patience` seconds after somebody last came (0: for ever). missing (parties)
+   and words are filled in where the answer says so. */
 mrc_met mrc_meeting_wait(mrc_meeting *meeting, int party, double patience, unsigned char *missing,
                          mrc_last_words *words);
 /* This party comes no more: those who wait, and those who come later, are told. The first one's words count. */

@@ -6,8 +6,8 @@
  *
  * T[i] is the mean of a normal number between its quantiles i/N and (i+1)/N,
  *     T[i] = N (phi(q_i) - phi(q_{i+1})),   Phi(q_i) = i/N,
- * scaled to variance 1 and rounded to a multiple of 2^-12. Each T alone is a normal law in 4096 steps; the weighted sum of
- * two is one in 16 million steps, whose distribution function is within 2e-5 of the normal one everywhere and whose
+ * scaled to variance 1 and rounded to a multiple of 2^-12. Each T alone is a normal law in 4096 steps; the weighted sum
+ * of two is one in 16 million steps, whose distribution function is within 2e-5 of the normal one everywhere and whose
  * variance is 1 to 1e-4. The largest number is about 5.2. No branch, two loads: integer arithmetic up to the last
  * multiplication, so numbers are the same on every machine.
  *
@@ -23,7 +23,8 @@ enum { LANES = 8, ROUNDS = 10 };
 
 /* ---- The table ------------------------------------------------------------------------------------------------- */
 
-/* The x > 0 with Q(x) = erfc(x / sqrt 2) / 2 = tail, by Newton's method from the left, where Q is convex: it cannot overshoot. */
+/* The x > 0 with Q(x) = erfc(x / sqrt 2) / 2 = tail, by Newton's method from the left, where Q is convex: it cannot
+   overshoot. */
 static double upper_quantile(double tail, double start)
 {
     const double root_half = 0.7071067811865476, density_0 = 0.3989422804014327;

@@ -14,7 +14,8 @@ typedef struct mrc_normal_table {
 
 void mrc_normal_table_init(mrc_normal_table *table);
 
-/* 32-bit words first .. first + count - 1 of a stream; first is a multiple of 4. Word k is word k mod 4 of block k / 4. */
+/* 32-bit words first .. first + count - 1 of a stream; first is a multiple of 4. Word k is word k mod 4 of block k /
+   4. */
 void mrc_random_words(mrc_stream stream, uint64_t first, int64_t count, uint32_t *out);
 
 /* mean 0, variance 1; draw k is made of word k. first is a multiple of 4. The law is in core/normal.c. */

@@ -4,12 +4,12 @@
  *
  * A loop lies on its caller's stack. While it has seats free it is in the list of open loops; a thread of the pool that
  * finds it there takes a seat, and with it a worker number, and then pieces, one at a time, until none is left. The
- * caller is worker 0 and returns when nobody sits at its loop any more. It never needs the pool: whatever nobody takes it
- * does itself, so loops of several callers, and threads that cannot be started, are no special cases.
+ * caller is worker 0 and returns when nobody sits at its loop any more. It never needs the pool: whatever nobody takes
+ * it does itself, so loops of several callers, and threads that cannot be started, are no special cases.
  *
- * Threads are started when a loop first has use for them and stay. One without work looks for some for SPIN_SECONDS, since
- * loops follow each other closely, and then sleeps; where there are more threads than processors it sleeps at once, because
- * it would wait for somebody whose processor it occupies.
+ * Threads are started when a loop first has use for them and stay. One without work looks for some for SPIN_SECONDS,
+ * since loops follow each other closely, and then sleeps; where there are more threads than processors it sleeps at
+ * once, because it would wait for somebody whose processor it occupies.
  *
  * A child of fork() has only the thread that called it: its pool begins empty. (fork() inside a piece is not for loops
  * that go on in the child.) At the end of the program, or when the library is unloaded, the threads are joined.

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* `open` is called if nobody was inside. again: the last who were left by a fork, and nobody called `close` for them. */
+/* `open` is called if nobody was inside. again: the last who were left by a fork, and nobody called `close` for
+   them. */
 void mrc_section_enter(void (*open)(bool again));
 
 /* `close` is called if nobody is inside any more. As often as mrc_section_enter, by the same thread. */

@@ -2,8 +2,9 @@
 /*
  * Dense linear algebra on CBLAS and LAPACKE, cut into pieces of fixed size that run in parallel, each single-threaded.
  *
- *   gemm       C = alpha op(A) op(B) + beta C in pieces of 256 rows, or columns if C is wider than tall     2 m n k flops
- *   eigen_top  dsyevr: tridiagonal reduction, then the q largest by MRRR                                    4/3 n^3 + O(n^2 q)
+ *   gemm       C = alpha op(A) op(B) + beta C in pieces of 256 rows, or columns if C is wider than tall     2 m n k
+ *              flops
+ *   eigen_top  dsyevr: tridiagonal reduction, then the q largest by MRRR                             4/3 n^3 + O(n^2 q)
  *
  * A row-major matrix is the transpose of a column-major one; symmetric matrices need no conversion.
  */

@@ -4,8 +4,8 @@
  * call; the blocks of a step run in parallel. The order of operations on each block is fixed, so the bits do not
  * depend on the number of threads.
  *
- *   A = L L':  for k:  L_kk = chol(A_kk);   L_ik = A_ik L_kk^-T  (i > k);   A_ij -= L_ik L_jk'  (k < j <= i)      n^3/3 flops
- *   L X = B:   for k:  X_k = L_kk^-1 B_k;   B_i -= L_ik X_k      (i > k)                                          n^2 c flops
+ *   A = L L':  for k:  L_kk = chol(A_kk);  L_ik = A_ik L_kk^-T  (i > k);  A_ij -= L_ik L_jk'  (k < j <= i)  n^3/3 flops
+ *   L X = B:   for k:  X_k = L_kk^-1 B_k;   B_i -= L_ik X_k      (i > k)                                    n^2 c flops
  *   L'X = B:   for k descending:  X_k = L_kk^-T B_k;   B_i -= L_ki' X_k  (i < k)
  */
 #include "core/matrix.h"

@@ -3,8 +3,8 @@
  * Packing of bytes for exact integer products, and exact evaluation of single pairs.
  *
  *   group 2: int16 values, both sides                        norms_r = sum_k x_rk^2  (int32, exact)
- *   group 4: bytes; the Z side is shifted by -128 to become signed, and start_r = 128 sum_k x_rk on the X side undoes it:
- *            sum x (z - 128) + 128 sum x = sum x z
+ *   group 4: bytes; the Z side is shifted by -128 to become signed, and start_r = 128 sum_k x_rk on the X side undoes
+ *            it: sum x (z - 128) + 128 sum x = sum x z
  *   group 64: bytes as they are; the Z side has 64 features of a row together, the X side 4
  */
 #include "cpu/tile.h"

@@ -11,8 +11,9 @@
  *
  * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept.
  *
- * When X has few rows, centers are read where they lie (tile.h). When X is a single block, tiles are the parallel pieces; their sums are added in order, which is the same sum. Cost:
- * 2 m p (d + c) flops, m p kernel values, p d m / 512 packed elements. Memory: a few MB for each worker.
+ * When X has few rows, centers are read where they lie (tile.h). When X is a single block, tiles are the parallel
+ * pieces; their sums are added in order, which is the same sum. Cost: 2 m p (d + c) flops, m p kernel values, p d m /
+ * 512 packed elements. Memory: a few MB for each worker.
  */
 #include "cpu/tile.h"
 
@@ -101,8 +102,8 @@ static void pack_block(const mrc_product *product, mrc_space *space, int64_t fir
                    (char *)space->x_norms + done * norm_bytes(product), space->x_start + done);
 }
 
-/* Centers of a tile that are packed and multiplied: all 240, since the sums run over all; a search needs only those there
-   are. */
+/* Centers of a tile that are packed and multiplied: all 240, since the sums run over all; a search needs only those
+   there are. */
 static int64_t packed_centers(const mrc_product *product, int64_t count)
 {
     return product->nearest ? mrc_round_up(count, product->mr) : MRC_TILE_CENTERS;
@@ -278,9 +279,9 @@ static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
 /*
- * The origin in the arithmetic of the product: given, or the column mean of Z, from an even part of its rows if they are many. Any point amid
- * the data serves, as long as it depends on Z alone, so that a batch may be split anywhere; and a pass over all of Z would cost few rows
- * of X as much as their products.
+ * The origin in the arithmetic of the product: given, or the column mean of Z, from an even part of its rows if they
+ * are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may be split anywhere;
+ * and a pass over all of Z would cost few rows of X as much as their products.
  */
 static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, void *rounded)
 {

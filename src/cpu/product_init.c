@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is decided of a fused product before its loops: arithmetic, sizes of panels, form of the kernel function, and whether X has so few
- * rows that centers are read where they lie instead of being packed (tile.h).
+ * What is decided of a fused product before its loops: arithmetic, sizes of panels, form of the kernel function, and
+ * whether X has so few rows that centers are read where they lie instead of being packed (tile.h).
  */
 #include "cpu/tile.h"
 

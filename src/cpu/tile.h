@@ -8,8 +8,9 @@
  *   values (240, nr) and weights (240, c)                            -> sums (c, nr), added up in double
  *   or distances (240, nr)                                           -> the nearest of the 240, a running minimum
  *
- * When X has few rows, packing a tile would cost more than all that is done with it. Its rows are then read where they lie, `lanes` at a
- * time, and the tile is (m, stride), x-major, with stride the number of its centers rounded up to lanes: the same chains in another place.
+ * When X has few rows, packing a tile would cost more than all that is done with it. Its rows are then read where they
+ * lie, `lanes` at a time, and the tile is (m, stride), x-major, with stride the number of its centers rounded up to
+ * lanes: the same chains in another place.
  *
  * The numbers are fixed, so the order of every sum is fixed: it depends on the centers alone, not on batch, threads or
  * ISA.

@@ -147,7 +147,8 @@ static bool TYPED(nearly_parallel)(const mrc_product *product, double dot, doubl
     return product->angular && !product->bytes && !(dot * dot <= (1 - (double)NEAR) * (xx * zz));
 }
 
-/* The scalar double formula for one pair, (i, j) of the tile; of an inner product, from accurate ones where they have to be. */
+/* The scalar double formula for one pair, (i, j) of the tile; of an inner product, from accurate ones where they have
+   to be. */
 static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, const mrc_place *place, int64_t i,
                            int64_t j, double argument)
 {

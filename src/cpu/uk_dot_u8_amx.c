@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exact byte products, AMX-INT8: tdpbuud, unsigned times unsigned, needs no shift. Math: uk_dot_u8_tiles_body.h. Tiles are set up in every
- * call, some tens of cycles of several hundred, so that no thread is left with tile state between calls. Not yet run on a processor
- * that has AMX: tests/unit/test_tiles.c runs the same body on tiles emulated in C.
+ * Exact byte products, AMX-INT8: tdpbuud, unsigned times unsigned, needs no shift. Math: uk_dot_u8_tiles_body.h. Tiles
+ * are set up in every call, some tens of cycles of several hundred, so that no thread is left with tile state between
+ * calls. Not yet run on a processor that has AMX: tests/unit/test_tiles.c runs the same body on tiles emulated in C.
  */
 #include "cpu/ukernels.h"
 

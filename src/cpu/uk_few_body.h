@@ -5,13 +5,14 @@
  *   UK_NAME              the function                        UK_REAL        float or double
  *   UK_LANES             centers, one in each lane           UK_VECTOR      a vector of UK_REAL
  *   UK_MOST              rows of X at a time                 UK_TRANSPOSE(v)  of UK_LANES vectors, in place
- *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar), UK_SUB(a, b), UK_FMA(a, b, c) = a * b + c in one rounding
+ *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar), UK_SUB(a, b), UK_FMA(a, b, c) = a * b + c in
+ *   one rounding
  *
  *   z_jk = row_jk - o_k;   dots_ij = sum_k z_jk x_ki;   norms_j = sum_k z_jk^2;   each one chain of FMAs over k
  *
- * Rows of Z are read where they lie, UK_LANES features of UK_LANES rows at a time, and transposed in registers: a center is then a lane,
- * and its chain runs over features as everywhere. Cost: 2 (width + 1) flops and about 4 shuffled elements for each element of Z, which is
- * read from memory once.
+ * Rows of Z are read where they lie, UK_LANES features of UK_LANES rows at a time, and transposed in registers: a
+ * center is then a lane, and its chain runs over features as everywhere. Cost: 2 (width + 1) flops and about 4 shuffled
+ * elements for each element of Z, which is read from memory once.
  */
 #include <string.h>
 

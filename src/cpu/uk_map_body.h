@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel functions of tiles, included by uk_panel_body.h: squared distances or inner products become kernel values in place. Formulas:
- * kernels/formulas.c; exp, log and acos: uk_math_body.h. In float what needs exp and roots alone; in double everything, and there also the
- * float values of kernels that would lose accuracy (powers, angles).
+ * Kernel functions of tiles, included by uk_panel_body.h: squared distances or inner products become kernel values in
+ * place. Formulas: kernels/formulas.c; exp, log and acos: uk_math_body.h. In float what needs exp and roots alone; in
+ * double everything, and there also the float values of kernels that would lose accuracy (powers, angles).
  */
 #include "cpu/uk_math_body.h"
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elementary functions of the elementwise micro-kernels (uk_panel_body.h): plain C without branches or tables, which the compiler
- * vectorises, every rounding written out, so that all instruction sets give the same bits. u is 2^-53.
+ * Elementary functions of the elementwise micro-kernels (uk_panel_body.h): plain C without branches or tables, which
+ * the compiler vectorises, every rounding written out, so that all instruction sets give the same bits. u is 2^-53.
  *
- *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps of which only the last
- *           may round, so that subnormal results round once
- *           float: x <= 0, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats; exp(-inf) = 0
- *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18): half an ulp of the last sum, and before it, in units of u for
- *           results in [0.7, 1): 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at most 1.2 ulp
- *   log     x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1 exact, s = f / (2 + f), z = s^2:  log m = f - s (f - 2 z Q(z)) with
- *           atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first is exact). s (f - ..) is at
- *           most a fifth of log m, so its three roundings count 0.6 u beside the last sums: at most 1.6 ulp. log(+0) is far below any
- *           other value, not -infinity
+ *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps of
+ *           which only the last may round, so that subnormal results round once
+ *           float: x <= 0, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats;
+ *           exp(-inf) = 0
+ *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18): half an ulp of the last sum, and before
+ *           it, in units of u for results in [0.7, 1): 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at most 1.2 ulp
+ *   log     x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1 exact, s = f / (2 + f), z = s^2:  log m = f - s (f - 2 z
+ *           Q(z)) with atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first
+ *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings count 0.6 u beside the last sums:
+ *           at most 1.6 ulp. log(+0) is far below any other value, not -infinity
  *   log1p   x >= 0, w = 1 + x:  log w + (x - (w - 1)) / w
- *   acos    asin(s) = s (1 + z P(z)), z = s^2 <= 1/4, P of degree 12 (error 2^-57);  |x| < 1/2: pi/2 - asin x;  else with
- *           s = sqrt((1 - |x|) / 2): 2 asin(s), or pi minus it. Roundings of s, z, the product and the sum: at most 2.5 ulp of the result
+ *   acos    asin(s) = s (1 + z P(z)), z = s^2 <= 1/4, P of degree 12 (error 2^-57);  |x| < 1/2: pi/2 - asin x;  else
+ *           with s = sqrt((1 - |x|) / 2): 2 asin(s), or pi minus it. Roundings of s, z, the product and the sum: at
+ *           most 2.5 ulp of the result
  */
 #include <math.h>
 #include <stdint.h>

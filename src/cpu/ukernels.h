@@ -26,9 +26,9 @@ typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b,
 /*
  * The same for bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
  * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes,
- * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. group 64:
- * unsigned bytes on both sides, a in groups of 64 and b in groups of 4, features padded with zeros to a multiple of 64.
- * start is 0 for groups 2 and 64. `groups` counts the 32-bit words of a packed row: 16 in a group of 64, else 1.
+ * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. group
+ * 64: unsigned bytes on both sides, a in groups of 64 and b in groups of 4, features padded with zeros to a multiple of
+ * 64. start is 0 for groups 2 and 64. `groups` counts the 32-bit words of a packed row: 16 in a group of 64, else 1.
  */
 typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 
@@ -44,8 +44,8 @@ typedef void (*mrc_few_f64_fn)(int64_t depth, int64_t count, const double *z, in
 
 /*
  * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
- *   dots   sums[r * stride + 16 j + l] += sum over k = l (mod 16), k < count, of row_r[k] v_j[k]; count a multiple of 16,
- *          v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
+ *   dots   sums[r * stride + 16 j + l] += sum over k = l (mod 16), k < count, of row_r[k] v_j[k]; count a multiple of
+ *          16, v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
  *   sums   out[j * strip + k] = sum_i row_i[first + k] g[i * n + j], k < strip, one chain over the rows
  */
 typedef void (*mrc_rows_dots_fn)(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v,
@@ -74,8 +74,8 @@ typedef struct mrc_map {
     float a, b; /* laplace: a = -1/b; gaussian: -1/(2b^2); matern: sqrt(3 or 5)/b; cauchy: 1/b^2; polynomial: a t + b */
 } mrc_map;
 
-/* The same in double. exppower: a = 1/b^2, b = gamma/2; rational-quadratic: a = 1/(2 alpha b^2), b = -alpha; angular: degree = depth,
-   a = bias^2, b = 1 for ntk and 0 for nngp. */
+/* The same in double. exppower: a = 1/b^2, b = gamma/2; rational-quadratic: a = 1/(2 alpha b^2), b = -alpha; angular:
+   degree = depth, a = bias^2, b = 1 for ntk and 0 for nngp. */
 typedef struct mrc_wide_map {
     mrc_map_kind kind;
     int degree;
@@ -93,14 +93,14 @@ typedef struct mrc_panel_ops {
     /* norms[r] = sum_k panel[k * width + r]^2; width <= 32 */
     void (*sqnorms_f32)(int64_t depth, int64_t width, const float *panel, float *norms);
     void (*sqnorms_f64)(int64_t depth, int64_t width, const double *panel, double *norms);
-    /* tile (rows, width) of products becomes squared distances, clamped at 0; true if some pair is closer than the products can
-       tell: distance^2 <= near * (x + z), or not a number. */
+    /* tile (rows, width) of products becomes squared distances, clamped at 0; true if some pair is closer than the
+       products can tell: distance^2 <= near * (x + z), or not a number. */
     bool (*sqdist_f32)(int64_t rows, int64_t width, float *tile, const float *x_norms, const float *z_norms,
                        float near);
     bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms,
                        double near);
-    /* One row of d bytes into a panel of bytes: row r of width, groups of 2 int16, 4 or 64 bytes; flip is added to every byte (group 4). The sum
-       and the sum of squares come back. The panel's groups beyond d are left alone. */
+    /* One row of d bytes into a panel of bytes: row r of width, groups of 2 int16, 4 or 64 bytes; flip is added to
+       every byte (group 4). The sum and the sum of squares come back. The panel's groups beyond d are left alone. */
     void (*pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip, const uint8_t *row, void *panel,
                     int32_t *sum, int32_t *squares);
     /* sum_k x_k z_k of bytes, exactly */
@@ -125,7 +125,8 @@ typedef struct mrc_panel_ops {
                        int32_t *best, int32_t *at);
     /* squared distances or products to kernel values, in place; kind is not NONE */
     void (*map_f32)(const mrc_map *map, int64_t count, float *values);
-    /* the same evaluated in double; values are finite, and not negative for a function of the distance; kind is not ANGULAR */
+    /* the same evaluated in double; values are finite, and not negative for a function of the distance; kind is not
+       ANGULAR */
     void (*map_f64)(const mrc_wide_map *map, int64_t count, double *values);
     void (*map_wide_f32)(const mrc_wide_map *map, int64_t count, float *values);
     /* no value is infinite or not a number */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Row and element operations in typed loops: the same results as the defaults in src/backend (which convert every
- * element), several times faster; copies in parallel. Arithmetic is in double and rounded once to the type of the result.
+ * element), several times faster; copies in parallel. Arithmetic is in double and rounded once to the type of the
+ * result.
  */
 #include "core/matrix.h"
 #include "core/parallel.h"

@@ -61,8 +61,8 @@ static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
     return backend->state;
 }
 
-/* The calling thread's work goes to the backend's device from here on: which one is current is a thread's own affair, and
-   threads may work on different ones. A failure shows in the work that follows. */
+/* The calling thread's work goes to the backend's device from here on: which one is current is a thread's own affair,
+   and threads may work on different ones. A failure shows in the work that follows. */
 static inline void mrc_cuda_select(const mrc_backend *backend)
 {
     cudaSetDevice(mrc_cuda_of(backend)->device);

@@ -73,7 +73,8 @@ mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
     return mrc_cuda_end(backend, mark, gemm(backend, job));
 }
 
-/* dots = high high' + high low' + low high', the small parts first: three products in half precision with float sums. */
+/* dots = high high' + high low' + low high', the small parts first: three products in half precision with float
+   sums. */
 static mercer_status split_dots(mrc_backend *backend, int64_t rows, int64_t cols, int64_t width, const void *a,
                                 const void *b, void *dots, int64_t ld)
 {

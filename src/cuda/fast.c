@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products in half precision, where arithmetic "fast" allows it: functions of the distance, float or half points (rounded
- * to half once, centred, in units of the bandwidth) or bytes (exact distances), float weights.
+ * Products in half precision, where arithmetic "fast" allows it: functions of the distance, float or half points
+ * (rounded to half once, centred, in units of the bandwidth) or bytes (exact distances), float weights.
  *
  *   Y = K(X, Z) W     for each block of up to 65,536 rows of X, for each 16 columns of W: one fused kernel (fused.h);
  *                     with more than 64 columns, or without its instructions, by tiles (fast_tiles.c)
@@ -224,7 +224,8 @@ mercer_status mrc_cuda_fast_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
-/* H (columns, c) = K' G, K (m, ld) the halves that forward kept: one skinny product of tensor cores, at the speed of memory. */
+/* H (columns, c) = K' G, K (m, ld) the halves that forward kept: one skinny product of tensor cores, at the speed of
+   memory. */
 static mercer_status transpose(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h, const void *kept,
                                int64_t ld)
 {

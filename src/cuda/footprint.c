@@ -3,7 +3,7 @@
  * What operations hold on the device beyond their operands, for plans: an upper bound, in bytes.
  *
  *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        product.c
- *   fast products       both sides as halves or bytes, weights, partial sums; or tiles for wide W      fast.c, fast_tiles.c
+ *   fast products       both sides as halves or bytes, weights, partial sums; or tiles for wide W  fast.c, fast_tiles.c
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             dense.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
  *   batches             two slots, each on the device and page-locked on the host, and a batch         stage.c

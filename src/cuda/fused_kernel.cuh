@@ -183,8 +183,8 @@ static __device__ __forceinline__ uint4 gather_piece(uint32_t v0, uint32_t v1, u
     return high ? make_uint4(a, b, v2, v3) : make_uint4(v0, v1, a, b);
 }
 
-/* Y += profile(S) W for one tile. KEEP: the values also go to keep0 and keep1, where this thread's pieces of its two rows
-   begin (NULL behind the last row): a piece is 8 values, the four of a quad are 64 bytes in a row. */
+/* Y += profile(S) W for one tile. KEEP: the values also go to keep0 and keep1, where this thread's pieces of its two
+   rows begin (NULL behind the last row): a piece is 8 values, the four of a quad are 64 bytes in a row. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void weigh(const Rows &rows, typename Rows::dot (&dots)[128],
                                              float (&sums)[COLUMNS / 2], const char *norms, uint32_t weights,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hopper's matrix and copy instructions as functions: one line of PTX each, no policy. Registers of the accumulators are
- * listed one by one because the instructions want them so.
+ * Hopper's matrix and copy instructions as functions: one line of PTX each, no policy. Registers of the accumulators
+ * are listed one by one because the instructions want them so.
  */
 #ifndef MRC_CUDA_HOPPER_CUH
 #define MRC_CUDA_HOPPER_CUH

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the host side of the CUDA backend may launch: one function for each kernel, callable from C. Every view lies in
- * device memory, every size is > 0 unless said otherwise, work is queued on the stream and the launch error is returned.
+ * device memory, every size is > 0 unless said otherwise, work is queued on the stream and the launch error is
+ * returned.
  */
 #ifndef MRC_CUDA_LAUNCH_H
 #define MRC_CUDA_LAUNCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLAS and cuSOLVER, loaded when the first CUDA backend is made: a library built with CUDA then loads on machines that
- * have neither them nor a driver. The list below is everything that is used of them.
+ * cuBLAS and cuSOLVER, loaded when the first CUDA backend is made: a library built with CUDA then loads on machines
+ * that have neither them nor a driver. The list below is everything that is used of them.
  */
 #ifndef MRC_CUDA_LIBRARIES_H
 #define MRC_CUDA_LIBRARIES_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Normal numbers on the device, the bits of core/normal.c: Philox blocks of four words, each word two atoms of the table,
- * z = (4 T[a] + 3 T[b]) / 5. Whole numbers up to the last multiplication, so there is nothing to round otherwise.
+ * Normal numbers on the device, the bits of core/normal.c: Philox blocks of four words, each word two atoms of the
+ * table, z = (4 T[a] + 3 T[b]) / 5. Whole numbers up to the last multiplication, so there is nothing to round
+ * otherwise.
  */
 #include "cuda/elements.cuh"
 #include "cuda/launch.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products in half precision by tiles: what is launched beside cuBLAS. Rows and norms are those of mrc_fused_pack_half. */
+/* Products in half precision by tiles: what is launched beside cuBLAS. Rows and norms are those of
+   mrc_fused_pack_half. */
 #ifndef MRC_CUDA_TILES_H
 #define MRC_CUDA_TILES_H
 

@@ -56,13 +56,13 @@ double mrc_array_number(const mrc_array *array, int64_t k);
 /* A text element as UTF-8, zero-terminated, cut to fit; false if it is not valid text. */
 bool mrc_array_text(const mrc_array *array, int64_t k, char *out, int64_t size);
 
-/* The type that rows first .. first + rows - 1 have as a matrix: their own; bool as u8; other integers as f32 if that is exact
-   for all, else f64. With `real` it is f32 or f64. */
+/* The type that rows first .. first + rows - 1 have as a matrix: their own; bool as u8; other integers as f32 if that
+   is exact for all, else f64. With `real` it is f32 or f64. */
 mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows, bool real,
                               mercer_dtype *dtype);
-/* These rows as a matrix of that type, or f64 for f32; the other dimensions flattened in C order. If the stored bytes serve as
-   they are, *out is a view of them and *memory NULL; otherwise they are converted into *memory, which the caller
-   releases. */
+/* These rows as a matrix of that type, or f64 for f32; the other dimensions flattened in C order. If the stored bytes
+   serve as they are, *out is a view of them and *memory NULL; otherwise they are converted into *memory, which the
+   caller releases. */
 mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_array *array, const mrc_input *input,
                                int64_t first, int64_t rows, mercer_dtype dtype);
 

@@ -49,8 +49,8 @@ const char *mrc_format_name(mrc_format format);
    nothing but targets. */
 mercer_status mrc_find_format(mrc_format *out, const mrc_input *input, const char *name, bool targets);
 
-/* The format of several files of one dataset, which must be the same; `name` and `targets` as above. Files without a byte
-   have any that needs no header. */
+/* The format of several files of one dataset, which must be the same; `name` and `targets` as above. Files without a
+   byte have any that needs no header. */
 mercer_status mrc_find_common_format(mrc_format *out, const mrc_input *inputs, int64_t count, const char *name,
                                      bool targets);
 

@@ -79,7 +79,8 @@ static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
         snprintf(out, size, "%lld, %lld, %lld, %lld", n, h, w, c);
 }
 
-/* How the targets of a dataset are stored: values; or the names of classes, as integers where all are, else as texts. */
+/* How the targets of a dataset are stored: values; or the names of classes, as integers where all are, else as
+   texts. */
 typedef struct target_form {
     const char *descr;
     char text_descr[32];

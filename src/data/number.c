@@ -9,8 +9,8 @@
  *   otherwise                              the same with integers of as many bits as it takes
  *
  * The last two leave the first 64 bits of the result, whether anything is left behind them, and a power of two;
- * `assemble` rounds that once. Of very long texts the first 800 digits count, and whether a later one is not 0: a double
- * and a point half-way between two have at most 768 digits, so no later digit can decide more than that.
+ * `assemble` rounds that once. Of very long texts the first 800 digits count, and whether a later one is not 0: a
+ * double and a point half-way between two have at most 768 digits, so no later digit can decide more than that.
  */
 #include "data/number.h"
 

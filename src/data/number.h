@@ -10,8 +10,8 @@ typedef enum mrc_number {
     MRC_NUMBER_TEXT      /* something else */
 } mrc_number;
 
-/* Reads text .. end, of which spaces and tabs at both ends do not count: the double nearest to the decimal number, ties to
-   even. *value is set for MRC_NUMBER only. */
+/* Reads text .. end, of which spaces and tabs at both ends do not count: the double nearest to the decimal number, ties
+   to even. *value is set for MRC_NUMBER only. */
 mrc_number mrc_read_number(const char *text, const char *end, double *value);
 
 #endif

@@ -32,13 +32,14 @@ void mrc_files_close(mrc_files *files);
 mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files);
 /* Files of arrays: reads what their headers say, checks that they agree; the number of rows in all. */
 mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total);
-/* Rows of file i that belong to the slice: from *first on, counted in the file; *rows may be 0. `before`: rows of the files
-   before it. */
+/* Rows of file i that belong to the slice: from *first on, counted in the file; *rows may be 0. `before`: rows of the
+   files before it. */
 void mrc_files_overlap(const mrc_files *files, const mrc_slice *slice, int64_t i, int64_t before, int64_t *first,
                        int64_t *rows);
 /* The rows of the slice, where they lie if possible: parts, which take over what they lie in. `real`: as f32 or f64. */
 mercer_status mrc_files_parts(mrc_files *files, const mrc_slice *slice, bool real, mrc_parts *parts);
-/* A single part becomes the matrix and what that lies in; several stay, and the matrix gets their shape without data. */
+/* A single part becomes the matrix and what that lies in; several stay, and the matrix gets their shape without
+   data. */
 void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map,
                       void **memory);
 

@@ -23,9 +23,10 @@ typedef struct mrc_order {
 void mrc_order_init(mrc_order *order, const mercer_dataset *data, int64_t block, uint64_t seed);
 /* A pass begins; what the last one has in memory is given back. */
 void mrc_order_restart(mrc_order *order, int64_t pass);
-/* The rows of samples first, first + 1, ...: at least one and at most `count`, which are read from the same window; tells how many.
-   Samples beyond the number of rows are further passes over them, each with its own order. Tells the system which parts
-   of a mapped file are needed soon, and which no more. Any one thread; never fails, never allocates. */
+/* The rows of samples first, first + 1, ...: at least one and at most `count`, which are read from the same window;
+   tells how many. Samples beyond the number of rows are further passes over them, each with its own order. Tells the
+   system which parts of a mapped file are needed soon, and which no more. Any one thread; never fails, never
+   allocates. */
 int64_t mrc_order_rows(mrc_order *order, int64_t first, int64_t count, int64_t *rows);
 
 #endif

@@ -6,8 +6,8 @@
  *   standardise, minmax   y_j = (x_j - shift_j) factor_j
  *   unit                  y_j = x_j / |x|,   |x|^2 = sum_j x_j^2
  *
- * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of y, a
- * chain for each element: a row's bits depend on that row alone. Cost: O(n d).
+ * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
+ * y, a chain for each element: a row's bits depend on that row alone. Cost: O(n d).
  *
  * Caveat: |x|^2 of values beyond 1e154 overflows, below 1e-154 it loses bits; such rows are divided by their largest
  * magnitude first.

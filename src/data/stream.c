@@ -4,16 +4,16 @@
  *
  *   row numbers (order.c)  ->  fetch  ->  augment  ->  preprocess  ->  a chunk of samples  ->  batches
  *
- * Sample k of pass e is a function of (seed, e, k), so it does not matter who makes it, when, and in which pieces. Only mixup
- * looks at other samples: those of the same chunk, and chunks begin at multiples of a number of rows that depends on the
- * size of a row alone.
+ * Sample k of pass e is a function of (seed, e, k), so it does not matter who makes it, when, and in which pieces. Only
+ * mixup looks at other samples: those of the same chunk, and chunks begin at multiples of a number of rows that depends
+ * on the size of a row alone.
  *
  * With a thread that reads ahead, chunk i is made in buffer i mod RING while the caller computes with earlier ones, and
- * next() copies from the chunks into the batch. Without one, next() makes samples right where the batch is; or, if samples
- * are mixed, chunk by chunk in one buffer.
+ * next() copies from the chunks into the batch. Without one, next() makes samples right where the batch is; or, if
+ * samples are mixed, chunk by chunk in one buffer.
  *
- * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger chunks,
- * of CHUNK_LEAST rows.
+ * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
+ * chunks, of CHUNK_LEAST rows.
  */
 #include "data/stream.h"
 

@@ -17,8 +17,8 @@ typedef struct mrc_data_stream_options {
     int threads; /* that make samples; 0: one. More where the processors have nothing else to do */
 } mrc_data_stream_options;
 
-/* What the dataset's views and the options point to is borrowed; the struct itself is copied. Its targets are y, labels or
-   computed. Arguments have been checked, except the text of the augmentation. */
+/* What the dataset's views and the options point to is borrowed; the struct itself is copied. Its targets are y, labels
+   or computed. Arguments have been checked, except the text of the augmentation. */
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options);
 

@@ -54,7 +54,8 @@ static mercer_status prepare_spirals(mercer_dataset *dataset, mrc_synth *self)
 
 /* clang-format off */
 static const mrc_synth_kind kinds[] = {
-    {{"digits", "digits:noise=0.1", {NOISE(0.1)}}, MERCER_TASK_CLASSIFICATION, MERCER_U8, mrc_synth_prepare_digits, mrc_synth_digit},
+    {{"digits", "digits:noise=0.1", {NOISE(0.1)}},
+     MERCER_TASK_CLASSIFICATION, MERCER_U8, mrc_synth_prepare_digits, mrc_synth_digit},
     {{"spirals", "spirals:classes=3,noise=0.05",
       {{"classes", AT(classes), MRC_WHOLE, false, true, 1, 1000, 2}, NOISE(0.05)}},
      MERCER_TASK_CLASSIFICATION, MERCER_F32, prepare_spirals, sample_spirals},

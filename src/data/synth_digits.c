@@ -8,7 +8,8 @@
  *   3. a linear map: size in both directions, slant, rotation, and a shift:  q = R(phi) S(slant) diag(sx, sy) p + t;
  *   4. the pen: radius r and softness, and the brightness of the ink;
  *   5. now and then a stray stroke that belongs to no digit;
- *   6. pixels:  ink * clamp((r - distance to the nearest piece) / softness + 1/2)  + noise, rounded and clamped to 0 .. 255.
+ *   6. pixels:  ink * clamp((r - distance to the nearest piece) / softness + 1/2)  + noise, rounded and clamped to 0 ..
+ *               255.
  *
  * Cost: pieces are looked at only from the pixels near them, some 2,000 distances a digit, and 784 normal numbers.
  */

@@ -28,8 +28,8 @@ struct mrc_synth {
 };
 
 /*
- * `prepare` fills in the dataset's sizes and what the samples need. `sample` computes sample number `index`: its features,
- * and either returns its class or writes its values into row `row` of y (NULL: not wanted) and returns 0.
+ * `prepare` fills in the dataset's sizes and what the samples need. `sample` computes sample number `index`: its
+ * features, and either returns its class or writes its values into row `row` of y (NULL: not wanted) and returns 0.
  */
 typedef struct mrc_synth_kind {
     mrc_spec_form form;

@@ -4,8 +4,9 @@
  *
  *   y = K(x, Z*) alpha* + noise N(0, 1),   x ~ N(0, I)
  *
- * x (d); Z* (P, d), of the law of x; alpha* (P, c), independent normal, scaled so that outputs have mean square 1 over x;
- * K with bandwidth sqrt(d) if none is given, of the order of distances between samples. Outputs are regression targets.
+ * x (d); Z* (P, d), of the law of x; alpha* (P, c), independent normal, scaled so that outputs have mean square 1 over
+ * x; K with bandwidth sqrt(d) if none is given, of the order of distances between samples. Outputs are regression
+ * targets.
  *
  * Cost: O(P d) a sample. Distances are sums of float squares in LANES partial sums, kernel values double.
  */
@@ -112,8 +113,8 @@ static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
     return mrc_kernel_check(context, &self->kernel);
 }
 
-/* 1 / sqrt(P E[K(x, z)^2]): with weights of that size, outputs have mean square 1. The mean is over PROBES samples; `x` has
-   room for one. */
+/* 1 / sqrt(P E[K(x, z)^2]): with weights of that size, outputs have mean square 1. The mean is over PROBES samples; `x`
+   has room for one. */
 static double weight_size(const mrc_synth *self, float *x)
 {
     const mrc_synth_parameters *given = &self->parameters;

@@ -15,8 +15,9 @@
  *
  *   linear  t        polynomial  (scale t + offset)^degree
  *
- *   nngp, ntk of a fully connected ReLU network with L = depth hidden layers, weight variance 2 (norm-preserving) and bias
- *   variance v^2 (bias = v). With k0(c) = 1 - acos(c)/pi,  k1(c) = c k0(c) + sqrt(1 - c^2)/pi  (Cho & Saul 2009) and
+ *   nngp, ntk of a fully connected ReLU network with L = depth hidden layers, weight variance 2 (norm-preserving) and
+ *   bias variance v^2 (bias = v). With k0(c) = 1 - acos(c)/pi,  k1(c) = c k0(c) + sqrt(1 - c^2)/pi  (Cho & Saul 2009)
+ *   and
  *
  *       S_0 = t + v^2,   N_l(x) = |x|^2 + (l + 1) v^2       (N_l(x) is S_l(x, x), because k1(1) = 1)
  *       c_l = S_{l-1} / sqrt(N_{l-1}(x) N_{l-1}(z)),        clamped to [-1, 1]
@@ -133,7 +134,8 @@ static double relu_nngp(const mercer_kernel *kernel, double dot, double x_sqnorm
 
 /* Steepness: laplace |K'| = 1/b at 0; gaussian e^-1/2 at r = b; matern32 3u e^-u / (b sqrt 3) at u = 1; ... */
 const mrc_kernel_entry mrc_kernel_table[] = {
-    {{"laplace", "laplace:bandwidth=10", {BANDWIDTH}}, MERCER_KERNEL_LAPLACE, MRC_ON_DISTANCE, false, laplace, NULL, 1.0},
+    {{"laplace", "laplace:bandwidth=10", {BANDWIDTH}}, MERCER_KERNEL_LAPLACE, MRC_ON_DISTANCE, false, laplace, NULL,
+     1.0},
     {{"gaussian", "gaussian:bandwidth=5", {BANDWIDTH}}, MERCER_KERNEL_GAUSSIAN, MRC_ON_DISTANCE, false, gaussian, NULL,
      0.6065306597126334},
     {{"matern32", "matern32:bandwidth=8", {BANDWIDTH}}, MERCER_KERNEL_MATERN32, MRC_ON_DISTANCE, false, matern32, NULL,

@@ -7,7 +7,8 @@
  *   the rest     the tensors, row-major, little-endian, one after the other without gaps
  *
  * Header:  {"__metadata__": {"xxh3.header": H, key: text, ..., "xxh3.NAME": H, ...},
- *           NAME: {"dtype": "F64" | "F32" | "F16" | "U8", "shape": [rows, cols] or [cols], "data_offsets": [begin, end]}}
+ *           NAME: {"dtype": "F64" | "F32" | "F16" | "U8", "shape": [rows, cols] or [cols], "data_offsets": [begin,
+ *           end]}}
  *
  * H is 16 hexadecimal digits of XXH3-64: of a tensor's bytes, or of the header with the digits of its own entry, which
  * stands first, replaced by zeros. So a changed byte anywhere is noticed. Tensors are ordered by the size of their
@@ -52,8 +53,8 @@ bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t co
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries);
 
-/* The same file, byte for byte, written by all ranks, each its own rows (and rank 0 what all have): nobody needs to hold
-   a whole tensor. All ranks call it, with a path on a file system that they share. */
+/* The same file, byte for byte, written by all ranks, each its own rows (and rank 0 what all have): nobody needs to
+   hold a whole tensor. All ranks call it, with a path on a file system that they share. */
 mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,
                                            const mrc_metadata *metadata, int64_t entries);
 

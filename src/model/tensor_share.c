@@ -2,9 +2,9 @@
 /*
  * Tensor files written by several ranks.
  *
- * Rank 0 makes the temporary file in its full size, every rank writes its rows to their places and makes them durable. Then
- * tensor i is read back and summed by rank i mod R, piece by piece, and rank 0 writes the header, which holds the checksums, and
- * gives the file its name. A rank that is lost at any moment leaves the old file as it was.
+ * Rank 0 makes the temporary file in its full size, every rank writes its rows to their places and makes them durable.
+ * Then tensor i is read back and summed by rank i mod R, piece by piece, and rank 0 writes the header, which holds the
+ * checksums, and gives the file its name. A rank that is lost at any moment leaves the old file as it was.
  */
 #include "core/memory.h"
 #include "model/tensor_writer.h"
