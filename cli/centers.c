@@ -173,7 +173,7 @@ int cli_job_centers(cli_job *job, cli_bar *bar)
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
 
-/* ---- mercer centers ------------------------------------------------------------------------------------------------ */
+/* ---- mercer centers ---------------------------------------------------------------------------------------------- */
 
 static int write_centers(cli_job *job)
 {

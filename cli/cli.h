@@ -78,7 +78,8 @@ int cli_fail(mercer_context *context, mercer_status status);
 /* Talk on stderr, for people; nothing with --quiet. */
 void cli_say(const cli_values *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A file that may not grow (ulimit -f) is a write that fails, with an error that names it, not the end of the program. */
+/* A file that may not grow (ulimit -f) is a write that fails, with an error that names it, not the end of the
+   program. */
 void cli_outgrow_limits(void); /* signals.c */
 
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
@@ -86,7 +87,7 @@ void cli_outgrow_limits(void); /* signals.c */
 /* A context as --threads and --device say; prints the error. Returns an exit code. */
 int cli_context(const cli_values *v, mercer_context **out);
 
-/* ---- Memory and texts (text.c): these end the program when memory runs out ---------------------------------------- */
+/* ---- Memory and texts (text.c): these end the program when memory runs out --------------------------------------- */
 
 void *cli_allocate(int64_t count, size_t size); /* zeroed; released with free */
 char *cli_copy(const char *text);
@@ -99,7 +100,7 @@ const char *cli_seconds_text(char text[CLI_SHORT], double seconds); /* 0.42 s, 1
 int cli_ends_with(const char *text, const char *ending);
 double cli_now(void); /* seconds of a clock that only goes forward */
 
-/* ---- Output files (output.c): appear under their name when complete, or not at all --------------------------------- */
+/* ---- Output files (output.c): appear under their name when complete, or not at all ------------------------------- */
 
 /* 0, or prints why `path` could not be written (CLI_IO, CLI_MISSING). To be called before long work. */
 int cli_check_output(const char *path);
@@ -116,7 +117,7 @@ void cli_output_drop(cli_output *output); /* removes what was written; NULL is f
 int cli_print_json(json_t *object);
 json_t *cli_json_real(double value); /* null if it is NaN or infinite */
 
-/* ---- The run log (log.c): one JSON object a line ------------------------------------------------------------------- */
+/* ---- The run log (log.c): one JSON object a line ----------------------------------------------------------------- */
 
 typedef struct cli_log cli_log;
 /* path NULL: a log that drops everything. append: after what is there. Exit code. */
@@ -125,7 +126,7 @@ int cli_log_open(cli_log **out, const char *path, int append);
 void cli_log_event(cli_log *log, const char *name, json_t *object);
 int cli_log_close(cli_log *log); /* NULL is fine; exit code, with the error printed */
 
-/* ---- Terminal (terminal.c) ------------------------------------------------------------------------------------------ */
+/* ---- Terminal (terminal.c) --------------------------------------------------------------------------------------- */
 
 int cli_is_terminal(FILE *file);                  /* a terminal that can move its cursor */
 int cli_width(FILE *file);                        /* columns */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Names --------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 const char *cli_dtype_name(mercer_dtype dtype)
 {
@@ -89,7 +89,7 @@ int64_t cli_memory(const cli_values *v)
     return pages > 0 && size > 0 ? pages * size / 4 : (int64_t)1 << 30;
 }
 
-/* ---- What may stand together --------------------------------------------------------------------------------------- */
+/* ---- What may stand together ------------------------------------------------------------------------------------- */
 
 /* The value of an option that not every command has. */
 static const char *optional_text(const cli_values *v, const char *name)
@@ -131,7 +131,7 @@ int cli_check_data(const cli_values *v)
     return cli_has(v, "validation-fraction") ? check_validation(v) : CLI_OK;
 }
 
-/* ---- Opening ------------------------------------------------------------------------------------------------------- */
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
 /* DIR/train-images-idx3-ubyte or one of its other names; NULL if there is none. Released with free. */
 static char *find_idx(const char *folder, const char *part, const char *what, int dimensions)
@@ -245,7 +245,7 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
     return cli_text(v, "data") != NULL ? open_folder(v, context, 0, &options, out) : CLI_OK;
 }
 
-/* ---- Holding back a part ------------------------------------------------------------------------------------------- */
+/* ---- Holding back a part ----------------------------------------------------------------------------------------- */
 
 /* A random number that is a function of seed and index (SplitMix64). */
 static uint64_t random_word(uint64_t seed, uint64_t index)

@@ -20,7 +20,8 @@ typedef struct cli_request {
 int cli_check_data(const cli_values *v);
 /* Opens it. The error is printed. Exit code. */
 int cli_open_data(const cli_values *v, mercer_context *context, const cli_request *request, mercer_dataset **out);
-/* --x-val and --y-val, or the test part of --data; *out stays NULL if there is neither. `like` tells task and labels. */
+/* --x-val and --y-val, or the test part of --data; *out stays NULL if there is neither. `like` tells task and
+   labels. */
 int cli_open_validation(const cli_values *v, mercer_context *context, const mercer_dataset_info *like,
                         mercer_dataset **out);
 /* --validation-fraction: takes *train apart into training and validation part. */

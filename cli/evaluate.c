@@ -234,7 +234,7 @@ void cli_print_confusion(const cli_metrics *metrics, const char *const *labels, 
     free(alignment);
 }
 
-/* ---- mercer eval --------------------------------------------------------------------------------------------------- */
+/* ---- mercer eval ------------------------------------------------------------------------------------------------- */
 
 static int show_metrics(const cli_values *v, const cli_metrics *m, const char *const *labels)
 {

@@ -102,7 +102,7 @@ int cli_job_validation(cli_job *job)
     return job->validation != NULL ? read_validation(job) : CLI_OK;
 }
 
-/* ---- Options of training ------------------------------------------------------------------------------------------- */
+/* ---- Options of training ----------------------------------------------------------------------------------------- */
 
 static const char *unless_auto(const char *text)
 {
@@ -134,7 +134,7 @@ void cli_train_options(const cli_values *v, mercer_train_options *options)
     options->seed = (uint64_t)cli_integer(v, "seed");
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 int cli_job_on_device(const cli_job *job)
 {
@@ -170,8 +170,8 @@ static mercer_status plan_within(const cli_job *job, int64_t p, int64_t memory, 
     return mercer_shape_plan(job->context, plan, &shape, &options);
 }
 
-/* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared out.
-   direct, and polishing, are taken to hold everything everywhere. */
+/* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared
+   out. direct, and polishing, are taken to hold everything everywhere. */
 static double held_by_a_rank(const cli_job *job, int64_t p, const mercer_plan *plan)
 {
     mercer_rank_plan ranks = {.struct_size = sizeof ranks};
@@ -186,8 +186,8 @@ static double held_by_a_rank(const cli_job *job, int64_t p, const mercer_plan *p
 }
 
 /*
- * The memory of several devices is not that of one: what every rank holds must fit each. *memory is the most for which the
- * plan does; as it is given, if it is. MERCER_ERROR_MEMORY if there is none.
+ * The memory of several devices is not that of one: what every rank holds must fit each. *memory is the most for which
+ * the plan does; as it is given, if it is. MERCER_ERROR_MEMORY if there is none.
  */
 static mercer_status plan_on_devices(const cli_job *job, int64_t p, mercer_plan *plan, int64_t *memory)
 {

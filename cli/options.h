@@ -103,7 +103,7 @@ int cli_read_duration(const char *text, double *out);
 /* True if `word` is one of "a|b|c". */
 int cli_has_word(const char *words, const char *word);
 
-/* ---- The command line (parse.c) and configuration files (config.c) -------------------------------------------------- */
+/* ---- The command line (parse.c) and configuration files (config.c) ----------------------------------------------- */
 
 /* Reads arguments behind the command's name into v. *help is set if --help is among them. Exit code. */
 int cli_parse(cli_values *v, int count, char **arguments, int *help);
@@ -120,7 +120,7 @@ int cli_print_config(const cli_values *v);
 /* A text as JSON: a string, or {"hex": ...} if it is not UTF-8, as names of files may be. */
 json_t *cli_json_text(const char *text);
 
-/* ---- Texts made from the tables (help.c, man.c, completions.c) ------------------------------------------------------ */
+/* ---- Texts made from the tables (help.c, man.c, completions.c) --------------------------------------------------- */
 
 void cli_print_overview(FILE *file);
 void cli_print_help(FILE *file, const cli_command *command);

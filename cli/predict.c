@@ -25,7 +25,7 @@ typedef struct writer {
     mercer_dtype real;
 } writer;
 
-/* ---- Names of classes ---------------------------------------------------------------------------------------------- */
+/* ---- Names of classes -------------------------------------------------------------------------------------------- */
 
 static int64_t *names_as_numbers(const char *const *names, int64_t count)
 {
@@ -73,7 +73,7 @@ static void names_as_letters(writer *w)
     }
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------- */
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* Version 1.0 of the format: magic, length of the header, a Python dictionary padded to a multiple of 64. */
 static void put_npy_header(const writer *w, int64_t rows)
@@ -160,7 +160,7 @@ static void put_rows(const writer *w, const mercer_matrix *F)
     }
 }
 
-/* ---- The command --------------------------------------------------------------------------------------------------- */
+/* ---- The command ------------------------------------------------------------------------------------------------- */
 
 static int choose_form(const char *path, form *out)
 {

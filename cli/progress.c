@@ -109,7 +109,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     return cli_signal() != 0;
 }
 
-/* ---- Events and objects -------------------------------------------------------------------------------------------- */
+/* ---- Events and objects ------------------------------------------------------------------------------------------ */
 
 json_t *cli_plan_json(const mercer_plan *p)
 {
@@ -207,7 +207,7 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
     return object;
 }
 
-/* ---- For people ---------------------------------------------------------------------------------------------------- */
+/* ---- For people -------------------------------------------------------------------------------------------------- */
 
 static void row(cli_table *table, const char *name, char *text)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What can be judged without data ------------------------------------------------------------------------------- */
+/* ---- What can be judged without data ----------------------------------------------------------------------------- */
 
 /* The kernel's text with a bandwidth in it: its own, or `bandwidth`. NULL if it has none and takes none, or has one. */
 static char *with_bandwidth(const char *spec, double bandwidth)
@@ -45,7 +45,7 @@ int cli_check_job(const cli_values *v)
     return check_kernel(v);
 }
 
-/* ---- Data ---------------------------------------------------------------------------------------------------------- */
+/* ---- Data -------------------------------------------------------------------------------------------------------- */
 
 /* All ranks read the same samples. */
 static int agree_on_data(const cli_job *job)
@@ -95,7 +95,7 @@ int cli_job_open(cli_job *job, const cli_values *v)
     return CLI_OK;
 }
 
-/* ---- Preprocessing and kernel -------------------------------------------------------------------------------------- */
+/* ---- Preprocessing and kernel ------------------------------------------------------------------------------------ */
 
 const char *cli_job_preprocess(const cli_job *job)
 {

@@ -44,7 +44,7 @@ static int check_signals(const run *r)
     return code == CLI_OK && stop ? interrupted(r, 0) : code;
 }
 
-/* ---- Data that must not change ------------------------------------------------------------------------------------- */
+/* ---- Data that must not change ----------------------------------------------------------------------------------- */
 
 static int check_fingerprints(run *r)
 {
@@ -68,7 +68,7 @@ static int check_fingerprints(run *r)
     return r->resumed || r->folder->replaces ? CLI_OK : cli_folder_begin(r->folder, r->v);
 }
 
-/* ---- From options to a model --------------------------------------------------------------------------------------- */
+/* ---- From options to a model ------------------------------------------------------------------------------------- */
 
 static int build_model(run *r)
 {
@@ -138,7 +138,7 @@ static int fit(run *r)
     return status == MERCER_OK ? CLI_OK : cli_fail_on(r->job.context, status, r->job.train, cli_data_name(r->v));
 }
 
-/* ---- The end ------------------------------------------------------------------------------------------------------- */
+/* ---- The end ----------------------------------------------------------------------------------------------------- */
 
 /* A summary for the model file. It holds nothing that differs between two runs with the same result. */
 static char *training_note(const run *r)
@@ -220,7 +220,7 @@ static int finish(run *r)
     return cli_print_json(object);
 }
 
-/* ---- The commands -------------------------------------------------------------------------------------------------- */
+/* ---- The commands ------------------------------------------------------------------------------------------------ */
 
 static int run_steps(run *r)
 {
@@ -282,8 +282,8 @@ int cli_train(const cli_values *v)
 {
     int code = check_training(v);
     if (code != CLI_OK) return code;
-    /* What is free now may differ when the run is resumed; the plan must not. (On a device the checkpoint keeps its budget,
-       which is not the host's.) */
+    /* What is free now may differ when the run is resumed; the plan must not. (On a device the checkpoint keeps its
+       budget, which is not the host's.) */
     cli_values *fixed = cli_values_copy(v);
     if (!cli_names_gpu(v)) {
         char *memory = cli_format("%" PRId64, cli_memory(v));

@@ -57,7 +57,7 @@ const cli_command *cli_values_command(const cli_values *v)
     return v->command;
 }
 
-/* ---- Reading numbers ---------------------------------------------------------------------------------------------- */
+/* ---- Reading numbers --------------------------------------------------------------------------------------------- */
 
 /* A finite decimal number at the beginning of text; *rest is what follows. strtod alone would take "nan" and hex. */
 static int read_decimal(const char *text, double *out, const char **rest)
@@ -175,7 +175,7 @@ int cli_has_word(const char *words, const char *word)
     return 0;
 }
 
-/* ---- Setting and getting ------------------------------------------------------------------------------------------ */
+/* ---- Setting and getting ----------------------------------------------------------------------------------------- */
 
 static int refuse(const cli_option *option, const char *value, const char *where, const char *wanted)
 {

@@ -2,18 +2,19 @@
 /*
  * Blocks of centers and their inverses.
  *
- *   Z = [Z_1; Z_2; ...]       a random order of the p centers, cut into blocks of b; each shard's own rows in that order
+ *   Z = [Z_1; Z_2; ...]       a random order of the p centers, cut into blocks of b; each shard's own rows in that
+ *                             order
  *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, kept
  *                             in type real: 7/3 b^3 once, then 2 b^2 c a solve, which a GPU does in one product
  *
- * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b. On R ranks each has its
- * part of the sorted copy and every R-th inverse, and whoever has that of a block sends X (b, c) to the others. All of them
- * make all inverses: the shift that one block needs is the least of the next.
+ * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b. On R ranks each has
+ * its part of the sorted copy and every R-th inverse, and whoever has that of a block sends X (b, c) to the others. All
+ * of them make all inverses: the shift that one block needs is the least of the next.
  *
  * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
- * 10 u b on the diagonal prevents it (projector_parts.c). A factor is judged by each x. A kept inverse, which is rounded
- * itself, is judged by its norm: u |K^-1| trace K <= 1/10, the norm estimated by power iteration (from below, by a few
- * per cent: the rule has more room than that).
+ * 10 u b on the diagonal prevents it (projector_parts.c). A factor is judged by each x. A kept inverse, which is
+ * rounded itself, is judged by its norm: u |K^-1| trace K <= 1/10, the norm estimated by power iteration (from below,
+ * by a few per cent: the rule has more room than that).
  */
 #include "algo/blocks.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the products with K(., Z) that
- * algorithms use.
+ * The centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the products with K(., Z)
+ * that algorithms use.
  *
  * A "field" is a matrix with one row for each center that this rank holds, (rows, k), in the order of the centers. A
- * shard's part of it is a range of its rows. What treats elements alone (axpby, copy, ...) is done on the whole field at
- * once; products and sums go shard by shard, the same pieces whatever the number of ranks, so that results have the same bits:
+ * shard's part of it is a range of its rows. What treats elements alone (axpby, copy, ...) is done on the whole field
+ * at once; products and sums go shard by shard, the same pieces whatever the number of ranks, so that results have the
+ * same bits:
  *
  *   predict    F = K(X, Z) W = sum_s K(X, Z_s) W_s           one sum of (m, c) over shards
  *   transpose  H_s = K(Z_s, X) G                             local
@@ -107,7 +108,8 @@ mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, dou
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out);
 /* out (count, k), without gaps between its rows = rows first .. first + count - 1 (global) of a field or of the centers
-   (NULL): where they come from and where they go to is one range for each rank, so that nothing is packed (collect.c). */
+   (NULL): where they come from and where they go to is one range for each rank, so that nothing is packed
+   (collect.c). */
 mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
                                 const mercer_matrix *out);
 /*
@@ -120,9 +122,9 @@ mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix 
                                       int64_t count, const mercer_matrix *from, double factor);
 
 /*
- * Points of which products are formed again and again can be packed once: every product here finds by their address that
- * they are. Rows first .. first + count - 1 of `whole` are packed as they now are; whoever changes them must do so again,
- * and forget them before they go. Where the backend has no packed form nothing happens.
+ * Points of which products are formed again and again can be packed once: every product here finds by their address
+ * that they are. Rows first .. first + count - 1 of `whole` are packed as they now are; whoever changes them must do so
+ * again, and forget them before they go. Where the backend has no packed form nothing happens.
  */
 mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count);
 void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole);
@@ -135,7 +137,8 @@ mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, co
 /* K(A, B) stored, K f32 or f64. */
 mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                               const mercer_matrix *k);
-/* The same into rows of a stored matrix, whose room is for backends that need it; and Y = K(A, B) W unless w is NULL. */
+/* The same into rows of a stored matrix, whose room is for backends that need it; and Y = K(A, B) W unless w is
+   NULL. */
 mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to);
 /* C = alpha op(A) op(B) + beta C, counted. */

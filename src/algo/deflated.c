@@ -18,9 +18,9 @@
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
  * application: K is stored, p^2 values, in half precision where the caller says so. Memory: p^2 values and 2 p q.
  *
- * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are made strip by strip, STRIP centers and their rows of U at a time,
- * which every rank has for that moment; the strips, and so the bits, do not depend on the ranks. A product K V needs all
- * of V, (p, c): 4 c bytes of it stand against 2 p / R of a row of K. All else is a share of every rank.
+ * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are made strip by strip, STRIP centers and their rows of U at a
+ * time, which every rank has for that moment; the strips, and so the bits, do not depend on the ranks. A product K V
+ * needs all of V, (p, c): 4 c bytes of it stand against 2 p / R of a row of K. All else is a share of every rank.
  */
 #include "algo/deflated.h"
 

@@ -4,7 +4,7 @@
  * (s, s).
  *
  *   Q_0 (s, b) random, orthonormal, b = r + extra                                              start
- *   repeat:  for j = 1 .. BLOCKS-1:  W = A Q_{j-1} - Q (Q' A Q_{j-1}), twice;  Q_j = W orthonormalised    grow the basis Q
+ *   repeat:  for j = 1 .. BLOCKS-1:  W = A Q_{j-1} - Q (Q' A Q_{j-1}), twice;  Q_j = W orthonormalised  (grow Q)
  *            T = Q' A Q = Y Theta Y'                                                           (4b, 4b)
  *            V = Q Y_b, A V = A Q Y_b                                                          Ritz vectors (s, b)
  *            until |A v_i - theta_i v_i| <= TOLERANCE theta_1 for i <= r; else Q_0 <- V        restart

@@ -12,11 +12,12 @@
  *   PROJECT:      sum -= eta h;   append X_m to X_tmp with weights -eta g;   w_s += eta E D u
  *                 every T steps: solve K(Z,Z) theta = sum (+ left), alpha += theta, drop the temporary part
  *   COORDINATES:  alpha at the batch's rows -= eta g;  alpha at the sample's rows += eta E D u      (Z = X: EigenPro 2)
- *   PLAIN:        alpha -= eta h                                                                    (gradient descent in R^p)
+ *   PLAIN:        alpha -= eta h                                                              (gradient descent in R^p)
  *
- * T = 1 never uses the temporary part. Ridge lambda adds lambda/n m K(Z,Z) alpha to h in PLAIN; elsewhere it adds rho P f, rho = eta m lambda / n, to the gradient: every
- * weight shrinks by 1 - rho, and the preconditioner's correction of it is rho K(., X_s) E D E' f(X_s), where E' f(X_s)
- * = D^-1 C' alpha + v and v (q, c) follows the temporary part: v += -eta u + eta s Lambda D u.
+ * T = 1 never uses the temporary part. Ridge lambda adds lambda/n m K(Z,Z) alpha to h in PLAIN; elsewhere it adds rho P
+ * f, rho = eta m lambda / n, to the gradient: every weight shrinks by 1 - rho, and the preconditioner's correction of
+ * it is rho K(., X_s) E D E' f(X_s), where E' f(X_s) = D^-1 C' alpha + v and v (q, c) follows the temporary part: v +=
+ * -eta u + eta s Lambda D u.
  *
  * Cost of a step: 2 m p (d + 2c) + 2 m (T m / 2) (d + c) + 2 m s (d + 2c) + 2 p q c flops, and a projection every T
  * steps.

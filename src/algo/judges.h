@@ -5,8 +5,8 @@
  *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
  *
  *   direct  the dense normal equations in the RKHS metric, in double
- *   cg      conjugate gradients on the normal equations, preconditioned by a Cholesky factor of K(Z,Z) (the Falkon idea), or by
- *           a coarse space and a polynomial (deflated.c)
+ *   cg      conjugate gradients on the normal equations, preconditioned by a Cholesky factor of K(Z,Z) (the Falkon
+ *           idea), or by a coarse space and a polynomial (deflated.c)
  */
 #ifndef MRC_ALGO_JUDGES_H
 #define MRC_ALGO_JUDGES_H
@@ -51,7 +51,8 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha);
 /*
  * Bytes they hold at the peak, beyond passes and the backend's own scratch, for `batch` = passes->most_rows; for the
  * planner. Vectors count as double. That is for one process: of several ranks each has its share of what has a row for
- * each center, and on top, as the factors, what products need of all of them (plan_ranks.c), and what the communicator takes.
+ * each center, and on top, as the factors, what products need of all of them (plan_ranks.c), and what the communicator
+ * takes.
  */
 int64_t mrc_judge_direct_bytes(int64_t p, int64_t c, int64_t batch);
 typedef struct mrc_cg_size {

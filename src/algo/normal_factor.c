@@ -4,8 +4,8 @@
  * without one of size p (deflated.c), as the judge says. And products with K(Z,Z), from what the preconditioner has of
  * it. The factors are the same on every rank, for p that fit one; of the other everybody has a share.
  *
- *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r                    p^3/3 once, 4 p^2 c, 8 p^2 bytes; in double
- *   deflated   M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2                p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
+ *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 8 p^2 bytes; in double
+ *   deflated   M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
  *
  * The second wants a spectrum that falls slowly behind its first q values, as those of Laplace kernels do: MNIST, p =
  * 10,000, random centers, test accuracy (%) after 1 .. 5 steps: exact 96.1 97.2 97.6 97.7 97.8; deflated with s = 666,

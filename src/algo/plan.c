@@ -5,9 +5,11 @@
  *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
  *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
  *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
- *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers' labels alone
+ *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers'
+ *           labels alone
  *   solver  auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
- *   projector  exact while its factor fits half the budget and p^3/3 pays against the epochs; pcg on a stored K(Z,Z) while that fits;
+ *   projector  exact while its factor fits half the budget and p^3/3 pays against the epochs; pcg on a stored K(Z,Z)
+ *              while that fits;
  *           bgs with carry beyond
  *   cache   K(X, Z) if it fits what is left and samples are seen more than once; in half precision if only that fits
  *

@@ -59,8 +59,8 @@ typedef struct mrc_plan {
     int64_t budget;
 } mrc_plan;
 
-/* Of so many free bytes, what a plan may use that was not told: half of a machine's that does other things too. A device's
-   memory is for this: all but a margin, because it comes in pages and other programs may need a little. */
+/* Of so many free bytes, what a plan may use that was not told: half of a machine's that does other things too. A
+   device's memory is for this: all but a margin, because it comes in pages and other programs may need a little. */
 int64_t mrc_plan_share(bool device, int64_t available);
 
 /* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the

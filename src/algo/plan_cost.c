@@ -5,8 +5,9 @@
  *
  *   iteration  fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
  *   direct     3 p^2 doubles;  2 n p d + 3 n p^2 + 2/3 p^3 flops
- *   cg         1 or 2 p^2 doubles, cache n p;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops; or, deflated,
- *              p^2 halves or floats and 2 p q (all of it shared out among ranks);  2 n p d + 2 p (p + s) (d + q) + steps (4 n p c + 4 k p^2 c) flops
+ *   cg         1 or 2 p^2 doubles, cache n p;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops; or,
+ *              deflated, p^2 halves or floats and 2 p q (all of it shared out among ranks);  2 n p d + 2 p (p + s) (d +
+ *              q) + steps (4 n p c + 4 k p^2 c) flops
  */
 #include "algo/plan_parts.h"
 
@@ -30,8 +31,8 @@ static mrc_iteration_options iteration_options(const mrc_planner *self)
 }
 
 /*
- * On a device: its copy of the centers, what its operations hold, and the copies that the host makes of weights (to look
- * at them, to save them).
+ * On a device: its copy of the centers, what its operations hold, and the copies that the host makes of weights (to
+ * look at them, to save them).
  */
 static int64_t device_bytes(const mrc_planner *self)
 {
@@ -205,8 +206,8 @@ static double deflation_seconds(const mrc_planner *self, const mrc_deflation *de
 }
 
 /* How conjugate gradients are preconditioned: by the exact factor while it fits and is not much slower, and unless the
-   centers are in shards for ranks, each of which would need the whole of it (that alone decides: the number of ranks must
-   not). Half precision where nothing but the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
+   centers are in shards for ranks, each of which would need the whole of it (that alone decides: the number of ranks
+   must not). Half precision where nothing but the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
 static void choose_preconditioner(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;

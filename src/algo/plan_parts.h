@@ -24,7 +24,8 @@ enum {
     TILE_BYTES = 6 << 20          /* scratch of a worker in the fused products, a generous share */
 };
 
-/* Roughness from which on half precision and a polynomial serve conjugate gradients as well as float and a factor do. */
+/* Roughness from which on half precision and a polynomial serve conjugate gradients as well as float and a factor
+   do. */
 #define ROUGH 0.25
 /* The exact preconditioner takes fewer steps, if not many. */
 #define PREFER_EXACT 1.5

@@ -4,8 +4,9 @@
  *
  *   average    running mean of alpha over the projections of the later half of the steps
  *   decay      the step falls linearly from 1 to DECAY_END over the later half
- *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the last good
- *              weights, halves the step and says so; after MOST_HALVINGS training gives up with MERCER_ERROR_NUMERIC
+ *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the
+ *              last good weights, halves the step and says so; after MOST_HALVINGS training gives up with
+ *              MERCER_ERROR_NUMERIC
  *
  * With labels that p centers cannot fit, the iterates of a constant step keep jumping around the optimum; the mean of
  * the later ones does not. The average is what the model gets, the last iterate is where training goes on.

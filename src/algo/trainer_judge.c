@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise, and
-   the share of the objective that is still to be gained. Whoever names a number of steps wants them, and polishing is exact
-   work: then the first alone counts. */
+/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise,
+   and the share of the objective that is still to be gained. Whoever names a number of steps wants them, and polishing
+   is exact work: then the first alone counts. */
 #define CG_TOLERANCE 1e-4
 #define CG_SLACK     1e-4
 

@@ -151,8 +151,8 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
 
 /* ---- Saving -------------------------------------------------------------------------------------------------- */
 
-/* A checkpoint at the end of every epoch, as long as epochs last a second and writing takes less than a fifth of one. Shorter
-   ones are left out so that writing takes a twentieth of the time. */
+/* A checkpoint at the end of every epoch, as long as epochs last a second and writing takes less than a fifth of one.
+   Shorter ones are left out so that writing takes a twentieth of the time. */
 static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
 {
     double most = self->options.checkpoint_seconds > 0 ? self->options.checkpoint_seconds : KEEP_SECONDS;

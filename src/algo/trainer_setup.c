@@ -85,7 +85,8 @@ static mercer_status check_centers_are_samples(mrc_trainer *self, const mercer_m
     return mrc_comm_together(self->comm, status, "centers");
 }
 
-/* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the sample. */
+/* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the
+   sample. */
 static mercer_status find_plain_top(mrc_trainer *self, const mercer_matrix *sample, double ridge, double *top)
 {
     mrc_centers *centers = &self->centers;
@@ -163,8 +164,8 @@ static mercer_status raise_to(mrc_trainer *self, const mercer_matrix *diagonal, 
 }
 
 /*
- * Where K(x,x) is not the same everywhere, the rows seen so far say too little of its largest value: one pass over the data finds it, and
- * beta grows in proportion.
+ * Where K(x,x) is not the same everywhere, the rows seen so far say too little of its largest value: one pass over the
+ * data finds it, and beta grows in proportion.
  */
 static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
 {

@@ -278,8 +278,8 @@ static mercer_status choose_few(mercer_dataset *dataset, const mercer_preprocess
 }
 
 /*
- * How many rows kmeans and rpcholesky get to see: as many as fit half of the memory; for rpcholesky, with p numbers each in
- * the other half; for kmeans, no more than its mini-batches would ever take.
+ * How many rows kmeans and rpcholesky get to see: as many as fit half of the memory; for rpcholesky, with p numbers
+ * each in the other half; for kmeans, no more than its mini-batches would ever take.
  */
 static int64_t count_part(const mercer_dataset *dataset, const mercer_preprocess *preprocess, int64_t p, method chosen,
                           int64_t memory)
@@ -314,7 +314,8 @@ static mercer_status choose_from_part(mercer_dataset *dataset, const mercer_prep
     return status;
 }
 
-/* kmeans and rpcholesky on all rows as they are stored. They want one matrix: rows in several files are brought together. */
+/* kmeans and rpcholesky on all rows as they are stored. They want one matrix: rows in several files are brought
+   together. */
 static mercer_status choose_from_all(mercer_dataset *dataset, const mercer_matrix *centers, wanted which, method chosen,
                                      mercer_center_options *options, mercer_center_report *report)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks ask for large pages: a cache of gigabytes is otherwise a million page faults, and misses of the TLB for as
-   long as it is read. */
+/* Large blocks ask for large pages: a cache of gigabytes is otherwise a million page faults, and misses of the TLB for
+   as long as it is read. */
 enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
 static void *default_allocate(void *user, size_t bytes, size_t alignment)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texts of the form "name:parameter=value,...": one reader for kernels, preprocessings, synthetic data and augmentations. */
+/* Texts of the form "name:parameter=value,...": one reader for kernels, preprocessings, synthetic data and
+   augmentations. */
 #ifndef MRC_CORE_SPEC_H
 #define MRC_CORE_SPEC_H
 
@@ -12,7 +13,8 @@ enum { MRC_SPEC_PARAMETERS = 6, MRC_SPEC_WORD = 64 };
 /* What a parameter's field is: a double, an int32_t, or a char[MRC_SPEC_WORD]. */
 typedef enum mrc_parameter_kind { MRC_REAL, MRC_WHOLE, MRC_WORD } mrc_parameter_kind;
 
-/* One parameter: where its field lies in the object, and which values are valid: low < value (or <=) and value <= high. */
+/* One parameter: where its field lies in the object, and which values are valid: low < value (or <=) and value <=
+   high. */
 typedef struct mrc_parameter {
     const char *name;
     size_t offset;

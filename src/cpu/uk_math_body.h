@@ -8,7 +8,8 @@
  *           float: x <= 0, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats;
  *           exp(-inf) = 0
  *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18): half an ulp of the last sum, and before
- *           it, in units of u for results in [0.7, 1): 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at most 1.2 ulp
+ *           it, in units of u for results in [0.7, 1): 0.25 each from r and from r + r^2 q, 0.1 from r^2 q: at most 1.2
+ *           ulp
  *   log     x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1 exact, s = f / (2 + f), z = s^2:  log m = f - s (f - 2 z
  *           Q(z)) with atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first
  *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings count 0.6 u beside the last sums:

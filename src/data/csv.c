@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CSV and TSV: a first walk over the text counts its records, so that all memory is taken (or refused) before a number is
- * read; a second walk reads them. A table may go on in further files.
+ * CSV and TSV: a first walk over the text counts its records, so that all memory is taken (or refused) before a number
+ * is read; a second walk reads them. A table may go on in further files.
  */
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -50,8 +50,8 @@ struct mercer_dataset {
     int64_t synth_first; /* number of the first sample in the endless sequence */
 };
 
-/* Samples rows[i], or first + i if rows is NULL, i < x->rows: into x, of the dataset's dtype; their targets into y (f32 or
-   f64; one-hot for classes) unless NULL; class numbers into labels unless NULL. Row numbers are in range. */
+/* Samples rows[i], or first + i if rows is NULL, i < x->rows: into x, of the dataset's dtype; their targets into y (f32
+   or f64; one-hot for classes) unless NULL; class numbers into labels unless NULL. Row numbers are in range. */
 void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64_t first, const mercer_matrix *x,
                        const mercer_matrix *y, int32_t *labels);
 /* The target of one stored sample, into row i of y. */

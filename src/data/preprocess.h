@@ -39,7 +39,8 @@ mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *con
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
 void mrc_preprocess_free(mercer_preprocess *preprocess);
 
-/* The same from a text such as "standardise", fitted to data where it needs them; data may be NULL where it does not. */
+/* The same from a text such as "standardise", fitted to data where it needs them; data may be NULL where it does
+   not. */
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                  const mercer_dataset *data);
 mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
@@ -49,7 +50,8 @@ mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context 
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
 /* The type that samples of type `dtype` have afterwards. */
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
-/* out = the preprocessed rows of x; of that type, or f32 or f64. Shapes have been checked. Any thread; never fails, never allocates. */
+/* out = the preprocessed rows of x; of that type, or f32 or f64. Shapes have been checked. Any thread; never fails,
+   never allocates. */
 void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
 
 #endif

@@ -26,14 +26,14 @@ struct mercer_model {
     char *note; /* owned; NULL: none */
 };
 
-/* Arguments have been checked. comm may be NULL; if not, centers are this rank's share of `total`. origin is left for the
-   caller to fill. */
+/* Arguments have been checked. comm may be NULL; if not, centers are this rank's share of `total`. origin is left for
+   the caller to fill. */
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights);
 void mrc_model_free(mercer_model *model);
 
-/* Copies; the model keeps what it had if they fail. How many labels there may be is checked here: as many as outputs, two
-   for a single output, or none. */
+/* Copies; the model keeps what it had if they fail. How many labels there may be is checked here: as many as outputs,
+   two for a single output, or none. */
 mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
 mercer_status mrc_model_set_note(mercer_model *model, const char *note);
 
