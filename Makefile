@@ -40,7 +40,7 @@ demo: setup ## build, then train on computed digits: a table and build/demo/repo
 # NumPy, scikit-learn and PyTorch: from tools/setup compare if it was run, else what is here.
 COMPARE_PYTHON = $(firstword $(wildcard build/compare-venv/bin/python) python3)
 
-COMPARISONS = composed eigenpro sklearn_models
+COMPARISONS = composed eigenpro sklearn_models tables
 
 bench: setup ## run every benchmark, beside NumPy, scikit-learn and PyTorch where they are
 	@$(MAKE) build
