@@ -72,6 +72,41 @@ char *cli_data_text(const mercer_dataset_info *info)
                       cli_dtype_name(info->dtype), outputs, info->format);
 }
 
+static char *number_list(const double *values, int64_t count)
+{
+    enum { SHOWN = 5 };
+    char *list = cli_copy("");
+    for (int64_t i = 0; i < count && i < SHOWN; i++) {
+        char *longer = cli_format("%s%s%.6g", list, i > 0 ? ", " : "", values[i]);
+        free(list);
+        list = longer;
+    }
+    if (count <= SHOWN) return list;
+    char *whole = cli_format("%s, ...", list);
+    free(list);
+    return whole;
+}
+
+char *cli_targets_text(const mercer_model *model)
+{
+    const double *offset = mercer_model_target_offset(model), *scale = mercer_model_target_scale(model);
+    int64_t outputs = mercer_model_weights(model).cols;
+    int scaled = 0;
+    if (offset == NULL) return NULL;
+    for (int64_t i = 0; i < outputs; i++) scaled = scaled || scale[i] != 1;
+    char *offsets = number_list(offset, outputs), *scales = number_list(scale, outputs);
+    char *text = scaled ? cli_format("offset %s, scale %s", offsets, scales) : cli_format("offset %s", offsets);
+    free(offsets);
+    free(scales);
+    return text;
+}
+
+mercer_dtype cli_result_type(const mercer_model *model)
+{
+    int values = mercer_model_labels(model, NULL) == NULL;
+    return mercer_model_target_offset(model) != NULL && values ? MERCER_F64 : mercer_model_weights(model).dtype;
+}
+
 int64_t cli_memory(const cli_values *v)
 {
     int64_t bytes = cli_integer(v, "memory");

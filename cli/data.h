@@ -32,6 +32,10 @@ const char *cli_data_name(const cli_values *v);
 mercer_dataset_info cli_data_info(const mercer_dataset *dataset);
 json_t *cli_data_json(const mercer_dataset_info *info); /* rows, features, outputs, dtype, task, format */
 char *cli_data_text(const mercer_dataset_info *info);   /* "60,000 x 784 u8, 10 classes (idx)" */
+/* "offset 199.98, scale 1.22", of at most five outputs; NULL if the model has no units of its targets. */
+char *cli_targets_text(const mercer_model *model);
+/* The type of predictions: that of the weights; f64 for values with an offset, whose digits float might not have. */
+mercer_dtype cli_result_type(const mercer_model *model);
 /* cli_fail for a call that read this dataset: names the element that is NaN or infinite, if that was it. */
 int cli_fail_on(mercer_context *context, mercer_status status, const mercer_dataset *dataset, const char *name);
 const char *cli_dtype_name(mercer_dtype dtype);

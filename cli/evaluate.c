@@ -77,7 +77,7 @@ static mercer_status add_blocks(mercer_model *model, const mercer_dataset *datas
                                 sums *s)
 {
     mercer_dataset_info info = cli_data_info(dataset);
-    mercer_dtype real = mercer_model_weights(model).dtype;
+    mercer_dtype real = cli_result_type(model);
     int64_t most = cli_block_rows(info.features, info.outputs), n = info.rows;
     void *x = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
     void *f = cli_allocate(most * info.outputs, (size_t)cli_dtype_size(real));

@@ -16,6 +16,8 @@ typedef struct contents {
     mercer_matrix centers, weights;
     char kernel[TEXT], folded[TEXT]; /* as the user gave it; as the file has it, if they differ */
     const char *preprocess;
+    char *targets; /* owned; NULL: as they are */
+    const double *offset, *scale;
     const char *const *labels;
     int64_t label_count;
     const char *note;
@@ -44,9 +46,19 @@ static void collect(mercer_context *context, const mercer_model *model, contents
     mercer_kernel_print(context, mercer_model_kernel(model), given != NULL ? c->folded : c->kernel, TEXT, NULL);
     if (given != NULL) mercer_kernel_print(context, given, c->kernel, TEXT, NULL);
     c->preprocess = preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none";
+    c->targets = cli_targets_text(model);
+    c->offset = mercer_model_target_offset(model);
+    c->scale = mercer_model_target_scale(model);
     c->labels = mercer_model_labels(model, &c->label_count);
     c->note = mercer_model_note(model);
     c->header = read_header(context, c->path);
+}
+
+static json_t *number_array(const double *values, int64_t count)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++) json_array_append_new(array, json_real(values[i]));
+    return array;
 }
 
 static json_t *to_json(const contents *c)
@@ -62,6 +74,10 @@ static json_t *to_json(const contents *c)
                   "weights_dtype", cli_dtype_name(c->weights.dtype), "kernel", c->kernel, "preprocess", c->preprocess,
                   "labels", labels, "training", note, "checksums", "ok", "header", json_incref(c->header));
     if (c->folded[0] != '\0') json_object_set_new(object, "kernel_in_units_of_data", json_string(c->folded));
+    if (c->offset != NULL)
+        json_object_set_new(object, "targets",
+                            json_pack("{so so}", "offset", number_array(c->offset, c->weights.cols), "scale",
+                                      number_array(c->scale, c->weights.cols)));
     return object;
 }
 
@@ -115,6 +131,10 @@ static void print_table(const contents *c)
     }
     cli_table_cell(table, "preprocess");
     cli_table_cell(table, "%s", c->preprocess);
+    if (c->targets != NULL) {
+        cli_table_cell(table, "targets");
+        cli_table_cell(table, "%s", c->targets);
+    }
     cli_table_cell(table, "centers");
     cli_table_cell(table, "%s x %s %s", cli_count_text(count, c->centers.rows), cli_count_text(more, c->centers.cols),
                    cli_dtype_name(c->centers.dtype));
@@ -147,6 +167,7 @@ int cli_inspect(const cli_values *v)
         else
             print_table(&c);
         json_decref(c.header);
+        free(c.targets);
     }
     mercer_model_free(model);
     mercer_context_free(context);

@@ -8,6 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The units of the targets that --target-transform asks for. All ranks compute them of the same data. */
+static mercer_status set_targets(cli_job *job)
+{
+    const char *how = cli_text(job->v, "target-transform");
+    int classes = job->info.task == MERCER_TASK_CLASSIFICATION;
+    if (strcmp(how, "auto") == 0) how = classes ? "center" : "standardise";
+    if (strcmp(how, "none") == 0) return MERCER_OK;
+    double *mean = cli_allocate(2 * job->info.outputs, sizeof *mean), *deviation = mean + job->info.outputs;
+    mercer_status status = mercer_dataset_target_moments(job->train, mean, deviation);
+    if (status == MERCER_OK)
+        status = mercer_model_set_targets(job->model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
+    free(mean);
+    return status;
+}
+
 int cli_job_model(cli_job *job)
 {
     mercer_dtype precision = cli_dtype(cli_text(job->v, "precision"));
@@ -21,6 +36,7 @@ int cli_job_model(cli_job *job)
     if (status == MERCER_OK) status = mercer_model_set_preprocess(job->model, job->preprocess);
     if (status == MERCER_OK && job->info.labels != NULL)
         status = mercer_model_set_labels(job->model, job->info.labels, job->info.outputs);
+    if (status == MERCER_OK) status = set_targets(job);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
 
@@ -47,13 +63,19 @@ static mercer_dtype real_type(const cli_job *job)
     return is_double ? MERCER_F64 : MERCER_F32;
 }
 
+/* Targets keep all their digits until training has taken their mean away; those of classes are 0 and 1. */
+static mercer_dtype target_type(const cli_job *job)
+{
+    return job->info.task == MERCER_TASK_CLASSIFICATION ? real_type(job) : MERCER_F64;
+}
+
 /* Of a validation set that would take more than a quarter of the memory, rows spread evenly are watched. */
 static int64_t validation_rows(const cli_job *job)
 {
     if (job->validation == NULL) return 0;
     mercer_dataset_info info = cli_data_info(job->validation);
     mercer_dtype dtype = mercer_preprocess_dtype(job->applied, info.dtype);
-    int64_t row = info.features * cli_dtype_size(dtype) + info.outputs * cli_dtype_size(real_type(job));
+    int64_t row = info.features * cli_dtype_size(dtype) + info.outputs * cli_dtype_size(target_type(job));
     int64_t most = job->memory / 4 / row + 1;
     return info.rows < most ? info.rows : most;
 }
@@ -62,7 +84,7 @@ static int64_t validation_rows(const cli_job *job)
 static int read_validation(cli_job *job)
 {
     mercer_dataset_info info = cli_data_info(job->validation);
-    mercer_dtype real = real_type(job), dtype = mercer_preprocess_dtype(job->applied, info.dtype);
+    mercer_dtype real = target_type(job), dtype = mercer_preprocess_dtype(job->applied, info.dtype);
     int64_t m = validation_rows(job);
     int64_t *rows = cli_allocate(m, sizeof *rows);
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)info.rows / (double)m);
@@ -216,7 +238,9 @@ int64_t cli_job_memory_left(const cli_job *job, int64_t p)
     const mercer_dataset_info *info = &job->info;
     double row = (double)info->features * (double)cli_dtype_size(job->dtype) +
                  (double)info->outputs * (double)cli_dtype_size(real_type(job));
-    double bytes = row * (double)p + row * (double)validation_rows(job);
+    double watched = (double)info->features * (double)cli_dtype_size(job->dtype) +
+                     (double)info->outputs * (double)cli_dtype_size(target_type(job));
+    double bytes = row * (double)p + watched * (double)validation_rows(job);
     double stream = 4 * row * (double)info->rows;
     bytes += stream < STREAM ? stream : STREAM;
     if (!info->mapped && strcmp(info->format, "synthetic") != 0) bytes += (double)info->bytes;

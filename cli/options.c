@@ -99,6 +99,11 @@ const cli_option cli_options[] = {
     {"precision", NULL, 0, CLI_CHOICE, "TYPE", "auto|f32|f64", "auto", "MERCER_PRECISION", FITS, 0, "Model",
      "type of the weights and of training; auto: f64 for f64 data, else f32"},
 
+    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise", "auto", NULL, CLI_TRAIN, 0,
+     "Model",
+     "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
+     "the mean, and they are divided by their standard deviation; auto: standardise for values, center for classes"},
+
     {"solver", NULL, 0, CLI_CHOICE, "NAME", SOLVERS, "auto", NULL, FITS, 0, "Training", "how the weights are found"},
     {"projector", NULL, 0, CLI_CHOICE, "NAME", "auto|exact|ep2|pcg|bgs", "auto", NULL, FITS, 0, "Training",
      "how the solver projects onto the centers"},

@@ -218,7 +218,7 @@ static int predict_to(const cli_values *v, mercer_context *context, mercer_model
     cli_bar bar;
     writer w = {.form = chosen};
     w.outputs = mercer_model_weights(model).cols;
-    w.real = mercer_model_weights(model).dtype;
+    w.real = cli_result_type(model);
     w.names = mercer_model_labels(model, &count);
     w.labelled = w.names != NULL && count == w.outputs && !cli_flag(v, "scores");
     if (w.labelled) w.numbers = names_as_numbers(w.names, w.outputs);

@@ -251,6 +251,8 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, merce
             cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
                        cli_count_text(count, job->source.rows)));
     row(table, "preprocess", preprocess_text(job));
+    char *targets = job->model != NULL ? cli_targets_text(job->model) : NULL;
+    if (targets != NULL) row(table, "targets", targets);
     row(table, "kernel", cli_copy(job->kernel_text));
     if (job->bandwidth_note[0] != '\0') row(table, "", cli_copy(job->bandwidth_note));
     row(table, "centers",

@@ -307,8 +307,8 @@ MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context 
 MERCER_API void mercer_model_free(mercer_model *model);
 
 /* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
-   preprocessing (section 10), X is given as it was before it. Fails where kernel values or predictions overflow: a
-   prediction is finite. */
+   preprocessing (section 10), X is given as it was before it; if it has units of its targets (below), F is in the units
+   of the targets as they were given. Fails where kernel values or predictions overflow: a prediction is finite. */
 MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 
 /* labels[i] = the output with the largest value at row i of X (the first of equals). */
@@ -318,6 +318,24 @@ MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *lab
 MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
+
+/*
+ * The units of the targets. A model with an offset and a scale (> 0) for each output is
+ *     f_k(x) = offset_k + scale_k sum_j alpha_jk K(x, z_j)
+ * and training fits the sum to (y - offset) / scale, computed in double: with mean and standard deviation as offset
+ * and scale a target may lie anywhere, and be in any unit. Losses are reported in the units of y. A model begins
+ * without: 0 and 1. Set them before training: they change what the weights mean, not the weights. NULL: 0, or 1.
+ * Copied; model files keep them.
+ */
+MERCER_API mercer_status mercer_model_set_targets(mercer_model *model, const double *offset, const double *scale);
+/* Borrowed (c), until the next call that sets them; both NULL if the model has none. */
+MERCER_API const double *mercer_model_target_offset(const mercer_model *model);
+MERCER_API const double *mercer_model_target_scale(const mercer_model *model);
+
+/* Mean and standard deviation (c each) of targets Y (n, c) f32 or f64, n > 0, with sample weights (n) or NULL: an
+   offset and a scale for them. The deviation of a constant target is given as 1. */
+MERCER_API mercer_status mercer_target_moments(mercer_context *context, const mercer_matrix *Y, const double *weights,
+                                               double *mean, double *deviation);
 
 /* ---- 8. Sources of samples ----------------------------------------------------------------------------------- */
 
@@ -538,6 +556,9 @@ MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
 MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
                                              const int64_t *rows, int64_t first, const mercer_matrix *X,
                                              const mercer_matrix *Y, int32_t *labels);
+/* Mean and standard deviation (outputs each) of all targets, one-hot for classes (the mean is then the share of each
+   class), as mercer_target_moments tells them; for synthetic samples, of the first 4096. */
+MERCER_API mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 /* A number that changes when shape, type or (very probably) contents change: hashes up to 64 blocks spread over the
    samples, and all targets. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);

@@ -14,7 +14,7 @@ from . import _library, centers
 from ._context import Context
 from ._dataset import Dataset
 from ._kernels import Kernel, kernel_matmul, kernel_matrix, median_distance
-from ._model import Model, file_header
+from ._model import Model, file_header, target_moments
 from ._training import Trainer, plan
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "kernel_matrix",
     "median_distance",
     "plan",
+    "target_moments",
 ]
 
 

@@ -19,7 +19,7 @@ from ._arrays import Array
 from ._calibration import WITHOUT_DATA
 from ._context import seed_from
 from ._kernels import Kernel, median_distance
-from ._model import Model
+from ._model import Model, target_moments
 from ._progress import Bar
 from ._samples import GROUPED, Samples, distinct_rows, drop_weightless, merge_repeated, split, weighted_rows
 from ._show import ShowMixin
@@ -29,6 +29,7 @@ SMALL = GROUPED  # samples up to which repetitions are merged and double stays d
 PATIENCE = 5  # epochs without a better result before training stops early
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 SAMPLES_ARE_CENTERS = ("ep1", "ep2", "richardson", "pegasos")
+TRANSFORMS = ("auto", "none", "center", "standardise")
 NEED_STEPS = ("auto", "direct", "cg", *SAMPLES_ARE_CENTERS)  # solvers that a stream replaces by ep4
 
 
@@ -61,6 +62,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         epochs: int | None = None,
         batch_size: int | None = None,
         ridge: float = 0.0,
+        target_transform: str = "auto",
         average: bool | None = None,
         tol: float | None = None,
         validation_fraction: float = 0.1,
@@ -82,6 +84,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self.epochs = epochs
         self.batch_size = batch_size
         self.ridge = ridge
+        self.target_transform = target_transform
         self.average = average
         self.tol = tol
         self.validation_fraction = validation_fraction
@@ -124,6 +127,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError("early_stopping needs a validation_fraction above 0")
         if self.center_method == "balanced" and not task.classification:
             raise ValueError("center_method 'balanced' is for classification")
+        if not isinstance(self.target_transform, str) or self.target_transform not in TRANSFORMS:
+            raise ValueError(f"target_transform is {self.target_transform!r}; valid: {', '.join(TRANSFORMS)}")
         if self.tol is not None and not (isinstance(self.tol, numbers.Real) and self.tol >= 0):
             raise ValueError(f"tol is {self.tol!r}; it must be a number >= 0, or None")
 
@@ -202,7 +207,24 @@ class KernelEstimator(ShowMixin, BaseEstimator):
                 model.labels = [str(name) for name in task.classes]
             except ValueError:
                 pass  # names that a file cannot hold; the estimator has its own list
+        self._set_targets(model, samples, task)
         return model
+
+    def _set_targets(self, model: Model, samples: Samples, task: Task) -> None:
+        """The units that targets are learned in: those of classes begin at their shares, values are standardised."""
+        how = self.target_transform
+        if how == "auto":
+            how = "center" if task.classification else "standardise"
+        if how == "none":
+            return
+        if task.classification:
+            counts = np.bincount(samples.y, samples.weights, task.outputs).astype(np.float64)
+            mean = counts / counts.sum()
+            deviation = np.sqrt(mean * (1 - mean))
+            deviation[deviation == 0] = 1
+        else:
+            mean, deviation = target_moments(samples.y, samples.weights)
+        model.targets = mean, deviation if how == "standardise" else np.ones_like(mean)
 
     # ---- Training ----
 
@@ -323,6 +345,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         model = Model(
             whole.kernel, Z, outputs, precision=whole.weights.dtype.name, n_jobs=self.n_jobs, device=self.device
         )
+        self._set_targets(model, samples, self._task)
         options = self._options(self._task, 0)
         Trainer(model, **options).fit(samples.X, sample_weight=samples.weights, labels=samples.y, classes=outputs)
         return model

@@ -95,6 +95,24 @@ class Model:
         return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
 
     @property
+    def targets(self) -> tuple[Array, Array] | None:
+        """Offset and scale of the targets, (c,) each: f(x) = offset + scale K(x, Z) weights. None: 0 and 1.
+
+        Training fits the product to (y - offset) / scale. They are set before it; :func:`target_moments` finds them.
+        """
+        offset, scale = L.lib.mercer_model_target_offset(self.handle), L.lib.mercer_model_target_scale(self.handle)
+        if not offset:
+            return None
+        outputs = L.lib.mercer_model_weights(self.handle).cols
+        return np.array(offset[:outputs]), np.array(scale[:outputs])
+
+    @targets.setter
+    def targets(self, pair: tuple[Any, Any] | None) -> None:
+        outputs = L.lib.mercer_model_weights(self.handle).cols
+        both = [np.ascontiguousarray(np.broadcast_to(values, outputs), dtype=np.float64) for values in pair or (0, 1)]
+        self.context.call("mercer_model_set_targets", self.handle, A.doubles(both[0]), A.doubles(both[1]))
+
+    @property
     def labels(self) -> list[str] | None:
         """The names of the classes, or None."""
         count = C.c_int64()
@@ -145,9 +163,13 @@ class Model:
             yield rows, A.points(x[rows], "X", dtype)
 
     def predict(self, X: Any) -> Array:
-        """f(X), of shape (m, c), in the type of the weights. A row's result does not depend on the other rows."""
+        """f(X), of shape (m, c). A row's result does not depend on the other rows.
+
+        The type is that of the weights; double for values with an offset, whose digits float might not have.
+        """
         weights, rows = L.lib.mercer_model_weights(self.handle), A.take(X, "X").shape[:1]
-        result = np.empty((rows[0] if rows else 0, weights.cols), A.NUMPY[weights.dtype])
+        wide = self.targets is not None and not self.labels
+        result = np.empty((rows[0] if rows else 0, weights.cols), np.float64 if wide else A.NUMPY[weights.dtype])
         for part, block in self._blocks(X):
             self._guarded("mercer_model_predict", C.byref(A.view(result[part])), C.byref(A.view(block)))
         return result
@@ -226,6 +248,25 @@ class Model:
 def _restore(data: bytes, n_jobs: int | None, device: str | None) -> Model:
     """What a pickle calls."""
     return Model.from_bytes(data, n_jobs=n_jobs, device=device)
+
+
+def target_moments(Y: Any, sample_weight: Any = None) -> tuple[Array, Array]:
+    """Mean and standard deviation of the columns of Y: an offset and a scale for :attr:`Model.targets`.
+
+    The deviation of a constant column is given as 1.
+    """
+    y, context = A.columns(Y, "Y", np.dtype(np.float64)), shared_context()
+    weights = A.weights(sample_weight, y.shape[0])
+    mean, deviation = np.empty(y.shape[1]), np.empty(y.shape[1])
+    context.call(
+        "mercer_target_moments",
+        context.handle,
+        C.byref(A.view(y)),
+        A.doubles(weights),
+        A.doubles(mean),
+        A.doubles(deviation),
+    )
+    return mean, deviation
 
 
 def file_header(path: str | os.PathLike[str]) -> dict[str, Any]:

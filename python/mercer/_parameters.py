@@ -23,6 +23,10 @@ PARAMETERS = """Parameters
         Samples in a step.
     ridge : float, default=0
         lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2.
+    target_transform : {"auto", "none", "center", "standardise"}
+        What is taken away from targets before they are learned, and put back by predictions: the mean ("center"), and
+        they are divided by their standard deviation ("standardise"). "auto": "standardise" for values, "center" for
+        classes, which then begin at their shares. A stream has the numbers of its first batch.
     average : bool or None
         Whether to return the average of the later iterates.
     tol : float or None

@@ -207,7 +207,9 @@ class Trainer:
         weights = A.NUMPY[L.lib.mercer_model_weights(self.model.handle).dtype]
         x = A.take(X, "X")
         single = weights == np.float32 and x.dtype == np.float64
-        return A.points(x, "X", np.dtype(np.float32) if single else None), A.columns(Y, "Y", weights)
+        # Targets keep all their digits until the library has taken their offset away.
+        wide = np.dtype(np.float64) if self.model.targets is not None else weights
+        return A.points(x, "X", np.dtype(np.float32) if single else None), A.columns(Y, "Y", wide)
 
     def _call(self, name: str, *arguments: Any) -> None:
         """A call that may run callbacks: what they raised comes first."""

@@ -45,10 +45,11 @@ def test_digits():
 
 def test_ridge_is_that_of_the_objective(waves):
     X, y = waves
-    model = KernelRegressor("gaussian", bandwidth=1.0, ridge=0.7).fit(X, y)
     K = Kernel("gaussian", bandwidth=1.0)(X)
-    wanted = K @ np.linalg.solve(K + 0.7 * np.eye(500), y)
-    np.testing.assert_allclose(model.predict(X), wanted, rtol=1e-4, atol=1e-5)
+    for transform, offset in (("none", 0), ("auto", y.mean())):  # the offset is not penalised
+        model = KernelRegressor("gaussian", bandwidth=1.0, ridge=0.7, target_transform=transform).fit(X, y)
+        wanted = offset + K @ np.linalg.solve(K + 0.7 * np.eye(500), y - offset)
+        np.testing.assert_allclose(model.predict(X), wanted, rtol=1e-4, atol=1e-5)
 
 
 # ---- Weights ----
@@ -125,6 +126,7 @@ def test_large_samples_are_not_copied_for_calibration(monkeypatch, blobs):
     # They count nothing: the model is that of the other rows.
     rows, others = _base.split(_base.Samples(X, y, None), 60, np.random.RandomState(0), True)
     plain = Model(model.model_.kernel, X[:100], outputs=3)
+    plain.targets = np.bincount(y[rows]) / len(rows), 1
     Trainer(plain, ridge=1.0, solver="direct").fit(X[rows], labels=y[rows])
     assert len(others) == 60
     np.testing.assert_allclose(plain.predict(X), model.decision_function(X), atol=1e-3)
@@ -161,8 +163,10 @@ def test_default_number_of_centers_has_a_limit(monkeypatch, waves):
 def test_precision_and_types(waves, monkeypatch):
     X, y = waves
     assert KernelRegressor().fit(X, y).predict(X).dtype == np.float64
-    assert KernelRegressor(precision="float32").fit(X, y).predict(X).dtype == np.float32
-    assert KernelRegressor().fit(X.astype("f"), y).predict(X).dtype == np.float32
+    for single in (KernelRegressor(precision="float32").fit(X, y), KernelRegressor().fit(X.astype("f"), y)):
+        assert single.model_.weights.dtype == np.float32
+        assert single.predict(X).dtype == np.float64  # an offset may have digits that float has not
+    assert KernelRegressor(precision="float32", target_transform="none").fit(X, y).predict(X).dtype == np.float32
     assert KernelRegressor().fit(X.astype(np.float16), y).model_.centers.dtype == np.float16
     bytes_ = KernelRegressor().fit((X * 30 + 100).astype(np.uint8), y)
     assert bytes_.model_.centers.dtype == np.uint8

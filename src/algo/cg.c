@@ -283,13 +283,24 @@ static mercer_status publish(cg_state *self)
     return self->backend->ops->copy(self->backend, self->out, &self->alpha);
 }
 
+/* The fit without penalties, in the units of the targets as they were given: squares of output j count scale_j^2. */
+static double shown_loss(const cg_state *self)
+{
+    const mrc_units *units = self->judge->units;
+    double loss = 0;
+    if (!mrc_units_given(units)) return total(self, self->loss) - total(self, self->ridge);
+    for (int64_t j = 0; j < self->judge->c; j++)
+        loss += units->scale[j] * units->scale[j] * (self->loss[j] - self->ridge[j]);
+    return loss;
+}
+
 /* Shows alpha to the monitor; true in *stop if it has seen enough. z is overwritten. */
 static mercer_status report(cg_state *self, bool *stop)
 {
     mrc_judge *judge = self->judge;
     if (!judge->monitor) return MERCER_OK;
     MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
-    double loss = total(self, self->loss) - total(self, self->ridge);
+    double loss = shown_loss(self);
     MRC_TRY(publish(self));
     if (judge->monitor(judge->monitor_user, judge->steps_done, judge->relative_gradient,
                        fmax(loss, 0) / (double)judge->n))

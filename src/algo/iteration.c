@@ -199,7 +199,7 @@ mercer_status mrc_iteration_look(mrc_iteration *self, const mercer_batch *batch,
     mercer_batch local = local_batch(self, batch);
     MRC_TRY(forward(self, &local, &f));
     *result = (mrc_loss){0};
-    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &batch->Y));
+    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &batch->Y, self->units));
     self->forward_seconds += mrc_seconds() - start;
     return MERCER_OK;
 }

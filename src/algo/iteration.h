@@ -35,6 +35,7 @@ typedef struct mrc_iteration {
     mrc_passes *passes;
     const mrc_eigensystem *system; /* q may be 0 */
     const int64_t *sample_rows;    /* (s) which samples the system was drawn from; only for COORDINATES */
+    const mrc_units *units;        /* of the targets, which batches have been brought to: for losses; NULL: none */
     mrc_projector *projector;      /* NULL unless PROJECT */
     double beta;
     double heaviest; /* largest sample weight: steps are divided by it */

@@ -24,6 +24,7 @@ typedef struct mrc_judge {
     mrc_sample_stream *stream;
     mrc_passes *passes; /* its rows per batch are used for reading */
     int64_t n, c;
+    const mrc_units *units; /* of the targets that the stream hands out: for the loss that is shown; NULL: none */
     double lambda;
     int64_t steps;    /* cg: most steps */
     double tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below, in every column */

@@ -5,15 +5,18 @@
 
 #include "core/matrix.h"
 
-static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y)
+static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y, const mrc_units *units)
 {
+    bool given = mrc_units_given(units);
     for (int64_t i = 0; i < y->rows; i++) {
         int64_t guess = 0, truth = 0;
         double top = 0, top_target = 0;
         for (int64_t j = 0; j < y->cols; j++) {
             double value = mrc_load(f, i, j), target = mrc_load(y, i, j);
+            if (given) value *= units->scale[j], target *= units->scale[j];
             loss->squared_error += (value - target) * (value - target);
             loss->squared_target += target * target;
+            if (given) value += units->offset[j], target += units->offset[j];
             if (j == 0 || value > top) top = value, guess = j;
             if (j == 0 || target > top_target) top_target = target, truth = j;
         }
@@ -22,12 +25,13 @@ static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y)
     loss->rows += y->rows;
 }
 
-mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y)
+mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
+                           const mrc_units *units)
 {
     mercer_matrix host = {0}, targets = {0};
     mercer_status status = mrc_host_open(backend, f, &host);
     if (status == MERCER_OK) status = mrc_host_open(backend, y, &targets);
-    if (status == MERCER_OK) add(loss, &host, &targets);
+    if (status == MERCER_OK) add(loss, &host, &targets, units);
     status = mrc_host_close(backend, y, &targets, false, status);
     return mrc_host_close(backend, f, &host, false, status);
 }

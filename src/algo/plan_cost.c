@@ -59,8 +59,9 @@ static int64_t workspace_bytes(const mrc_planner *self)
     const mrc_plan_request *request = self->request;
     int64_t tile = TILE_BYTES + 512 * (request->d * mrc_max(self->real_size, 4) + 16 * request->c * 2) +
                    300 * request->d * mrc_max(self->real_size, 4);
-    /* one batch as the source hands it out, and the shards' parts of predictions */
+    /* one batch as the source hands it out, its targets in their units, and the shards' parts of predictions */
     return (self->device ? device_bytes(self) : request->threads * tile) +
+           self->shown->batch * request->c * (int64_t)sizeof(double) +
            self->shown->batch * (request->d * self->point_size + 3 * request->c * self->real_size) +
            (request->shards > 1 ? request->shards * self->shown->batch * request->c * self->real_size : 0);
 }
@@ -83,7 +84,7 @@ static int64_t polish_bytes(const mrc_planner *self)
 {
     if (self->options->polish == 0) return 0;
     mrc_cg_size size = cg_size(self, mrc_min(MRC_READ_ROWS, self->request->n));
-    return mrc_judge_cg_bytes(&size);
+    return mrc_judge_cg_bytes(&size) + size.batch * size.c * (int64_t)sizeof(double); /* and a batch of targets */
 }
 
 mercer_status mrc_plan_iteration_memory(mrc_planner *self)

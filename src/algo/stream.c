@@ -2,6 +2,7 @@
 /* Batches from a source, checked before anything is computed with them. */
 #include "algo/stream.h"
 
+#include "backend/backend.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -28,6 +29,12 @@ mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, c
         return mrc_fail(context, MERCER_ERROR_SHAPE, "source: samples have %lld outputs, the model has %lld",
                         (long long)source->outputs, (long long)c);
     return MERCER_OK;
+}
+
+void mrc_stream_close(mrc_sample_stream *stream)
+{
+    if (stream->context) mrc_free(stream->context, stream->entered.data);
+    stream->entered = (mercer_matrix){0};
 }
 
 static mercer_status fail_source(mrc_sample_stream *stream, const char *what)
@@ -78,7 +85,7 @@ static mercer_status check_points(mrc_sample_stream *stream, const mercer_matrix
     return mrc_check_finite(stream->context, "source: X", x, NULL);
 }
 
-mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
+mercer_status mrc_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     const mercer_source *source = stream->source;
     *batch = (mercer_batch){0};
@@ -113,6 +120,38 @@ mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_ba
     return check_rows(stream, batch);
 }
 
+static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *like)
+{
+    mercer_matrix *room = &stream->entered;
+    if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
+    mrc_stream_close(stream);
+    void *memory;
+    MRC_TRY(mrc_alloc(stream->context, &memory, like->rows * like->cols, mrc_dtype_size(like->dtype),
+                      "targets in their units"));
+    *room = mrc_view(memory, like->rows, like->cols, like->dtype);
+    return MERCER_OK;
+}
+
+mercer_status mrc_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
+{
+    mrc_backend *backend = stream->context->backend;
+    mercer_matrix host = {0};
+    if (!mrc_units_given(stream->units)) return MERCER_OK;
+    MRC_TRY(make_room(stream, y));
+    mercer_matrix to = mrc_rows(&stream->entered, 0, y->rows);
+    mercer_status status = mrc_host_open(backend, y, &host);
+    if (status == MERCER_OK) mrc_units_enter(stream->units, &to, &host);
+    status = mrc_host_close(backend, y, &host, false, status);
+    if (status == MERCER_OK) *y = to;
+    return status;
+}
+
+mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
+{
+    MRC_TRY(mrc_stream_points(stream, most, batch));
+    return batch->X.rows > 0 ? mrc_stream_enter(stream, &batch->Y) : MERCER_OK;
+}
+
 mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows)
 {
     const mercer_source *source = stream->source;
@@ -124,7 +163,7 @@ mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows)
     }
     for (int64_t done = 0; done < rows;) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_next(stream, mrc_min(rows - done, SKIP_ROWS), &batch));
+        MRC_TRY(mrc_stream_points(stream, mrc_min(rows - done, SKIP_ROWS), &batch));
         if (batch.X.rows == 0)
             return mrc_fail(stream->context, MERCER_ERROR_MISMATCH,
                             "source: the pass has fewer than the %lld samples to skip", (long long)rows);

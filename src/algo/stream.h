@@ -3,6 +3,7 @@
 #ifndef MRC_ALGO_STREAM_H
 #define MRC_ALGO_STREAM_H
 
+#include "core/units.h"
 #include "kernels/kernel.h"
 
 #include <stdbool.h>
@@ -20,18 +21,26 @@ typedef struct mrc_sample_stream {
     mercer_status (*poll)(void *user, bool *stop);
     void *poll_user;
     bool stopped;
-    bool trusted; /* values were checked before, and batches may lie on the device */
+    bool trusted;           /* values were checked before, and batches may lie on the device */
+    const mrc_units *units; /* that targets are brought to; NULL: as they are */
+    mercer_matrix entered;  /* (rows, c) room for targets that were brought to them */
 } mrc_sample_stream;
 
 /* Checks the source itself against the model's d and c. */
 mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
                               int64_t c);
+void mrc_stream_close(mrc_sample_stream *stream);
 /* Begins a pass. Passes with the same number have the same order. */
 mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch);
 /* Passes over the next `rows` samples. */
 mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows);
-/* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0). 0 rows at the end of the
-   pass. */
+/* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0), targets in the stream's
+   units. 0 rows at the end of the pass. */
 mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
+/* The same for whoever does not look at targets: they stay as they are. */
+mercer_status mrc_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
+/* Targets (m, c) of whatever origin in the stream's units: *y becomes a view of the stream's own room, until the next
+   call. */
+mercer_status mrc_stream_enter(mrc_sample_stream *stream, mercer_matrix *y);
 
 #endif

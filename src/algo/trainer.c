@@ -311,6 +311,7 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
     MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
     self->stream.trusted = self->trusted_source;
     self->stream.kernel = self->target.kernel, self->stream.real = mrc_trainer_arithmetic(self);
+    self->stream.units = self->target.units;
     if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
     MRC_TRY(agree_on_plan(self));
@@ -331,7 +332,7 @@ static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batc
     if (preset && (preset->judge || preset->update == MRC_UPDATE_COORDINATES))
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "solver %s cannot train on a stream of single batches; use ep4 or ep3", self->solver);
-    self->stream = (mrc_sample_stream){.context = self->context, .heaviest = 1};
+    self->stream = (mrc_sample_stream){.context = self->context, .heaviest = 1, .units = self->target.units};
     return mrc_trainer_set_up(self, &batch->X, NULL, batch->X.rows);
 }
 
@@ -350,6 +351,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
                              .Y = mrc_rows(&batch->Y, first, rows),
                              .weights = batch->weights ? batch->weights + first : NULL};
         mrc_loss totals = {0};
+        MRC_TRY(mrc_stream_enter(&self->stream, &part.Y));
         MRC_TRY(take_step(self, &part, &totals));
         self->report.train_loss = totals.squared_error / (double)(rows * batch->Y.cols);
     }

@@ -14,6 +14,7 @@ typedef struct mrc_target {
     int64_t p;                    /* of all ranks */
     const mercer_matrix *weights; /* (rows, c) f32 or f64: start and result */
     const double *origin;         /* (d) */
+    const mrc_units *units;       /* of the targets; NULL: as they are */
 } mrc_target;
 
 /* Notices NaN and growing losses. Losses are averaged over batches with weight, so that a single hard batch is no

@@ -64,6 +64,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
                        .passes = passes,
                        .n = self->n,
                        .c = alpha->cols,
+                       .units = self->target.units,
                        .lambda = self->options.lambda,
                        .steps = steps,
                        .tolerance = CG_TOLERANCE,

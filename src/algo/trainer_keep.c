@@ -38,6 +38,10 @@ void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
              plan->projector_nystrom, plan->projector_eigenpairs, plan->projector_passes, plan->projector_block,
              plan->carry, plan->average, plan->decay, plan->cache_data, plan->cache_centers, plan->step_factor,
              plan->lambda, options->polish, options->patience, options->seed);
+    size_t used = strlen(text);
+    if (mrc_units_given(self->target.units))
+        snprintf(text + used, size - used, " targets %016" PRIx64,
+                 mrc_units_print(self->target.units, self->target.weights->cols));
 }
 
 static void list_trainer(mrc_trainer *self, mrc_state *state)

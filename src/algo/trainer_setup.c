@@ -220,6 +220,7 @@ static mercer_status create_parts(mrc_trainer *self, const mercer_matrix *sample
     MRC_TRY(mrc_iteration_create(&self->iteration, &self->centers, &self->passes, &self->system, self->projector,
                                  self->report.beta, self->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;
+    self->iteration.units = self->target.units;
     const mercer_matrix *start = self->target.weights;
     MRC_TRY(self->backend->ops->copy(self->backend, &self->iteration.alpha, start));
     MRC_TRY(mrc_field_create(&self->centers, &self->good, start->cols, self->centers.real, "weights to go back to"));
@@ -285,6 +286,7 @@ mercer_status mrc_trainer_set_up(mrc_trainer *self, const mercer_matrix *sample,
 
 void mrc_trainer_tear_down(mrc_trainer *self)
 {
+    mrc_stream_close(&self->stream);
     if (!self->ready) return;
     mrc_matrix_destroy(self->backend, &self->best);
     mrc_matrix_destroy(self->backend, &self->good);
@@ -312,7 +314,7 @@ static mercer_status read_sample(mrc_trainer *self, sample_room *room)
     MRC_TRY(mrc_stream_restart(&self->stream, -1));
     while (room->filled < room->points.rows) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_next(&self->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
+        MRC_TRY(mrc_stream_points(&self->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
         if (batch.X.rows == 0) break;
         mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
         MRC_TRY(self->backend->ops->copy(self->backend, &to, &batch.X));

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public: prediction, F = K(P(X), Z) W with P the model's preprocessing.
+ * Public: prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
+ * its targets (0 and 1 if it has none).
  *
  * X (m, d) is preprocessed block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
  * blocks change no bit of it. P may overflow the range of float: X is gone through once before, so that nothing is
  * written if it does; that costs O(m d) beside the O(m p d) of the product.
+ *
+ * Units are for the digits that float does not have: an F in double does not make the product double where the model
+ * is in float, but keeps what offset and scale add to it.
  */
 #include "algo/centers.h"
 #include "core/matrix.h"
@@ -26,19 +30,36 @@ typedef struct input_block {
     mercer_dtype dtype;
     int64_t rows;
     void *memory;
-    mrc_centers *centers; /* of a model that ranks share; NULL: it is here alone */
+    mercer_matrix product; /* (rows, c) K(P(X), Z) W where it has another type than F; otherwise no data */
+    mrc_centers *centers;  /* of a model that ranks share; NULL: it is here alone */
     mrc_centers shared;
 } input_block;
 
 static void close_block(mercer_model *model, input_block *block)
 {
     mrc_free(model->context, block->memory);
+    mrc_free(model->context, block->product.data);
     if (block->centers) mrc_centers_destroy(block->centers);
 }
 
-static mercer_status open_block(mercer_model *model, const mercer_matrix *X, input_block *out)
+static mercer_status make_room(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
 {
-    int64_t d = X->cols;
+    int64_t d = X->cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
+    mercer_matrix x = mrc_view(NULL, X->rows, d, out->dtype);
+    mercer_dtype own = mrc_value_dtype(&x, &model->centers, &model->weights, NULL);
+    bool identity = mrc_preprocess_is_identity(model->preprocess);
+    if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
+    if (!identity) MRC_TRY(mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples"));
+    if (!mrc_units_given(&model->units) || own == result || own == MERCER_F64) return MERCER_OK;
+    mercer_matrix product = mrc_view(NULL, out->rows, c, own);
+    MRC_TRY(mrc_alloc(model->context, &product.data, out->rows * c, mrc_dtype_size(own), "predictions"));
+    out->product = product;
+    return MERCER_OK;
+}
+
+/* result: the type of the predictions. */
+static mercer_status open_block(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
+{
     *out = (input_block){.dtype = mrc_preprocess_dtype(model->preprocess, X->dtype)};
     int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
     out->rows = mrc_max(1, mrc_min(rows, X->rows));
@@ -47,10 +68,7 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, inp
                                    model->total, model->origin, model->weights.dtype));
         out->centers = &out->shared;
     }
-    if (mrc_preprocess_is_identity(model->preprocess)) return MERCER_OK;
-    int64_t size = mrc_dtype_size(out->dtype);
-    out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
-    mercer_status status = mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples");
+    mercer_status status = make_room(model, X, result, out);
     if (status != MERCER_OK) close_block(model, out);
     return status;
 }
@@ -82,7 +100,8 @@ static mercer_matrix preprocessed(const mercer_model *model, const input_block *
 
 static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
 {
-    mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, F);
+    bool apart = mrc_units_given(&model->units); /* the product has a type of its own */
+    mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, apart ? NULL : F);
     return mrc_kernel_check_range(model->context, &model->kernel, name, x, real);
 }
 
@@ -166,8 +185,8 @@ static mercer_status place(mercer_model *model, placed_model *out)
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
-static mercer_status predict_block(mercer_model *model, const placed_model *placed, const input_block *block,
-                                   const mercer_matrix *F, const mercer_matrix *X)
+static mercer_status multiply(mercer_model *model, const placed_model *placed, const input_block *block,
+                              const mercer_matrix *F, const mercer_matrix *X)
 {
     mrc_backend *backend = model->context->backend;
     mercer_matrix x = preprocessed(model, block, X);
@@ -177,10 +196,19 @@ static mercer_status predict_block(mercer_model *model, const placed_model *plac
     return backend->ops->kernel_matmul(backend, &pair, &placed->w, F, false);
 }
 
+static mercer_status predict_block(mercer_model *model, const placed_model *placed, const input_block *block,
+                                   const mercer_matrix *F, const mercer_matrix *X)
+{
+    mercer_matrix product = block->product.data ? mrc_rows(&block->product, 0, F->rows) : *F;
+    MRC_TRY(multiply(model, placed, block, &product, X));
+    if (mrc_units_given(&model->units)) mrc_units_leave(&model->units, F, &product);
+    return MERCER_OK;
+}
+
 static mercer_status predict(mercer_model *model, const placed_model *placed, const input_block *block,
                              const mercer_matrix *F, const mercer_matrix *X)
 {
-    if (!block->memory) return predict_block(model, placed, block, F, X);
+    if (!block->memory && !block->product.data) return predict_block(model, placed, block, F, X);
     for (int64_t first = 0; first < X->rows; first += block->rows) {
         int64_t some = mrc_min(block->rows, X->rows - first);
         mercer_matrix x = mrc_rows(X, first, some), f = mrc_rows(F, first, some);
@@ -198,7 +226,7 @@ mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, 
     MRC_TRY(check_input(model, X, F));
     MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
     MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
-    MRC_TRY(open_block(model, X, &block));
+    MRC_TRY(open_block(model, X, F->dtype, &block));
     mercer_status status = check_preprocessed(model, &block, X, F);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
@@ -244,7 +272,7 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     input_block block;
     MRC_TRY(check_input(model, X, NULL));
     if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
-    MRC_TRY(open_block(model, X, &block));
+    MRC_TRY(open_block(model, X, model->weights.dtype, &block));
     mercer_status status = check_preprocessed(model, &block, X, NULL);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);

@@ -183,7 +183,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     request.options = &names;
     MRC_TRY(mrc_make_plan(&plan, &request));
     MRC_TRY(find_comm(model, &comm));
-    mrc_target target = {&model->kernel, &model->centers, model->total, &model->weights, model->origin};
+    mrc_target target = {&model->kernel, &model->centers, model->total, &model->weights, model->origin, &model->units};
     mrc_checkpoint *checkpoint;
     MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
     mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);

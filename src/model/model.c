@@ -61,6 +61,7 @@ void mrc_model_free(mercer_model *model)
         mrc_free(context, model->weights.data);
         mrc_free(context, model->centers.data);
     }
+    mrc_units_clear(&model->units, context);
     mrc_preprocess_free(model->preprocess);
     mrc_free(context, (void *)model->labels);
     mrc_free(context, model->note);

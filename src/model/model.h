@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "core/context.h"
 #include "core/file.h"
+#include "core/units.h"
 #include "data/preprocess.h"
 
 struct mercer_model {
@@ -14,6 +15,7 @@ struct mercer_model {
     mercer_kernel kernel;
     mercer_matrix centers; /* (rows, d) owned, or in map */
     mercer_matrix weights; /* (rows, c) owned, or in map; f32 or f64 */
+    mrc_units units;       /* of the targets: f = offset + scale K(x, Z) alpha */
     mrc_comm *comm;        /* borrowed: the ranks that share the model; NULL: it is here alone */
     int64_t total, first;  /* p, of all ranks; the first row here. rows = p, first = 0 if it is here alone. */
     double

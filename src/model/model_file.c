@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 5 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 7 };
 
 /* What a model file consists of; texts that were made for it. */
 typedef struct contents {
@@ -90,6 +90,10 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
     out->tensors[out->count++] = (mrc_tensor){
         .name = "weights", .value = model->weights, .stored = options->weights, .total = total, .first = first};
     add_vector(out, "origin", model->origin, model->centers.cols);
+    if (mrc_units_given(&model->units)) {
+        add_vector(out, "targets.offset", model->units.offset, model->weights.cols);
+        add_vector(out, "targets.scale", model->units.scale, model->weights.cols);
+    }
     if (preprocess && preprocess->features > 0) {
         add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
         add_vector(out, "preprocess.factor", preprocess->factor, preprocess->features);
@@ -102,7 +106,7 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
     bool folded = preprocess && preprocess->folded;
     const mrc_metadata metadata[] = {
         {"format", MRC_MODEL_FORMAT},
-        {"format_version", MRC_MODEL_FORMAT_VERSION},
+        {"format_version", mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN},
         {"mercer_version", mercer_version()},
         {"kernel", of->kernel},
         {"preprocess", preprocess ? preprocess->spec : NULL},

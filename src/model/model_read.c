@@ -40,18 +40,24 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
+static bool is_version(const model_reader *self, const char *version)
+{
+    const char *found = mrc_tensor_file_metadata(self->file, "format_version");
+    return found && strcmp(found, version) == 0;
+}
+
 static mercer_status check_format(const model_reader *self)
 {
     const char *format = mrc_tensor_file_metadata(self->file, "format");
     const char *version = mrc_tensor_file_metadata(self->file, "format_version");
     if (!format || strcmp(format, MRC_MODEL_FORMAT) != 0)
         return wrong(self, "its metadata do not say \"format\": \"" MRC_MODEL_FORMAT "\", it is no model");
-    if (version && strcmp(version, MRC_MODEL_FORMAT_VERSION) == 0) return MERCER_OK;
+    if (is_version(self, MRC_MODEL_FORMAT_PLAIN) || is_version(self, MRC_MODEL_FORMAT_UNITS)) return MERCER_OK;
     if (!version || strlen(version) > 9 || strspn(version, "0123456789") != strlen(version) || atol(version) < 1)
         return wrong(self, "its metadata have no valid format_version");
     return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                     "%s: written by a newer Mercer (model format %s, version %s reads %s); update Mercer", self->path,
-                    version, mercer_version(), MRC_MODEL_FORMAT_VERSION);
+                    version, mercer_version(), MRC_MODEL_FORMAT_UNITS);
 }
 
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
@@ -85,6 +91,22 @@ static mercer_status read_tensors(const model_reader *self)
     MRC_TRY(read_tensor(self, "origin", 1, model->centers.cols, MRC_ACCEPT_F64, &origin));
     model->origin = origin.data;
     return MERCER_OK;
+}
+
+/* A reader of version 1 would pass over them and predict in other units: there they are a lie. */
+static mercer_status read_units(const model_reader *self)
+{
+    mercer_model *model = self->model;
+    int64_t c = model->weights.cols;
+    mercer_matrix offset, scale;
+    bool have = mrc_tensor_file_find(self->file, "targets.offset", &offset) ||
+                mrc_tensor_file_find(self->file, "targets.scale", &scale);
+    if (!have) return MERCER_OK;
+    if (!is_version(self, MRC_MODEL_FORMAT_UNITS))
+        return wrong(self, "it has units of targets, which its format_version does not know");
+    MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
+    MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
+    return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
 }
 
 /* Those whose numbers are tensors are made of them, the others of their text. */
@@ -155,6 +177,7 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(check_format(self));
     MRC_TRY(read_kernel(self, "kernel", &self->model->kernel));
     MRC_TRY(read_tensors(self));
+    MRC_TRY(read_units(self));
     MRC_TRY(read_preprocess(self));
     MRC_TRY(read_labels(self));
     return note ? mrc_model_set_note(self->model, note) : MERCER_OK;

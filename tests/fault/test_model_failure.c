@@ -38,6 +38,30 @@ static mercer_status call_note(fixture *self)
     return mercer_model_set_note(self->model, "a note");
 }
 
+static mercer_status call_targets(fixture *self)
+{
+    return mercer_model_set_targets(self->model, (const double[C]){200, 0, -3}, NULL);
+}
+
+static mercer_status call_moments(fixture *self)
+{
+    double mean[C], deviation[C];
+    mercer_matrix y = make_samples(MERCER_F64); /* any numbers */
+    y.cols = C;
+    mercer_status status = mercer_target_moments(self->context, &y, NULL, mean, deviation);
+    free(y.data);
+    return status;
+}
+
+/* An F in double of a model in float. */
+static mercer_status call_predict_wide(fixture *self)
+{
+    mercer_matrix f = data_matrix(M, C, 0, MERCER_F64);
+    mercer_status status = mercer_model_predict(self->model, &f, &self->x);
+    free(f.data);
+    return status;
+}
+
 static mercer_status call_preprocess(fixture *self)
 {
     return mercer_model_set_preprocess(self->model, self->preprocess);
@@ -73,9 +97,12 @@ static mercer_status call_header(fixture *self)
 static const struct {
     const char *name;
     call run;
-} calls[] = {{"set_labels", call_labels}, {"set_note", call_note},     {"set_preprocess", call_preprocess},
-             {"predict", call_predict},   {"classify", call_classify}, {"save", call_save},
-             {"load", call_load},         {"file_header", call_header}};
+} calls[] = {{"set_labels", call_labels},   {"set_note", call_note},          {"set_preprocess", call_preprocess},
+             {"set_targets", call_targets}, {"predict", call_predict},        {"predict in double", call_predict_wide},
+             {"classify", call_classify},   {"target_moments", call_moments}, {"save", call_save},
+             {"load", call_load},           {"file_header", call_header}};
+
+enum { SETTERS = 4 };
 
 /* ---- The JSON library's memory ------------------------------------------------------------------------------- */
 
@@ -108,7 +135,7 @@ static void open_fixture(fixture *self)
     self->model = make_model("laplace:bandwidth=3", MERCER_F32, MERCER_F32);
     assert_succeeds(context, mercer_preprocess_fit_matrix(&self->preprocess, context, "standardise", &self->x));
     free(rich_file(in_folder("stored")).data);
-    for (int i = 0; i < 3; i++) assert_succeeds(context, calls[i].run(self)); /* all that a model can have */
+    for (int i = 0; i < SETTERS; i++) assert_succeeds(context, calls[i].run(self)); /* all that a model can have */
 }
 
 static void close_fixture(fixture *self)
@@ -174,7 +201,7 @@ static void fail_each(bool json)
             n++;
             assert_that(n < MOST_ALLOCATIONS, "%s never succeeds", calls[c].name);
         }
-        assert_that(json || n > 1 || c == 7, "%s allocates nothing", calls[c].name);
+        assert_that(json || n > 1 || calls[c].run == call_header, "%s allocates nothing", calls[c].name);
     }
 }
 

@@ -83,16 +83,19 @@ def preprocess(metadata, tensors, x):
 
 def check(folder, case):
     metadata, tensors = read(os.path.join(folder, case["file"]))
-    assert metadata["format"] == "mercer-model" and metadata["format_version"] == "1"
+    assert metadata["format"] == "mercer-model"
+    assert metadata["format_version"] == ("2" if "targets.scale" in tensors else "1")
     assert json.loads(metadata["labels"]) == ["größer", '"kleiner"'] and metadata["note"] == "a note\nof two lines"
-    worst = 0.0
+    outputs, worst = len(case["f"][0]), 0.0
+    offset, scale = tensors.get("targets.offset", [0] * outputs), tensors.get("targets.scale", [1] * outputs)
     for sample, expected in zip(case["x"], case["f"]):
         x = preprocess(metadata, tensors, sample)
         values = [kernel(metadata["kernel"], x, z) for z in tensors["centers"]]
         for j, wanted in enumerate(expected):
             column = [row[j] for row in tensors["weights"]]
-            got = math.fsum(a * k for a, k in zip(column, values))
-            bound = 4000 * 2.0**-53 * max(1.0, max(map(abs, values))) * math.fsum(map(abs, column))
+            got = offset[j] + scale[j] * math.fsum(a * k for a, k in zip(column, values))
+            bound = 4000 * 2.0**-53 * max(1.0, max(map(abs, values))) * math.fsum(map(abs, column)) * scale[j]
+            bound += 4 * 2.0**-53 * abs(offset[j])  # the last rounding
             assert abs(got - wanted) <= bound, (case["file"], metadata["kernel"], got, wanted, bound)
             worst = max(worst, abs(got - wanted) / bound)
     return metadata["kernel"], worst

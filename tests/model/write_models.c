@@ -15,19 +15,19 @@ enum { P = 11, D = 6, C = 2, M = 5 };
 typedef struct model_case {
     const char *kernel, *preprocess;
     mercer_dtype centers;
-    int fold;
+    int fold, units;
 } model_case;
 
 static const model_case cases[] = {
-    {"laplace:bandwidth=2.3", NULL, MERCER_F64, 0},
-    {"gaussian:bandwidth=1.7", "standardise", MERCER_F32, 0},
-    {"matern32:bandwidth=3", "minmax", MERCER_F16, 0},
-    {"matern52:bandwidth=3", "unit", MERCER_F32, 0},
-    {"exppower:bandwidth=2.5,gamma=1.4", "scale:factor=0.7", MERCER_F32, 0},
-    {"cauchy:bandwidth=2", "scale:factor=0.3", MERCER_F32, 1},
-    {"rational-quadratic:bandwidth=2,alpha=1.5", "none", MERCER_U8, 0},
-    {"polynomial:degree=3,scale=0.5,offset=1.25", NULL, MERCER_U8, 0},
-    {"linear", NULL, MERCER_F16, 0},
+    {"laplace:bandwidth=2.3", NULL, MERCER_F64, 0, 0},
+    {"gaussian:bandwidth=1.7", "standardise", MERCER_F32, 0, 1},
+    {"matern32:bandwidth=3", "minmax", MERCER_F16, 0, 0},
+    {"matern52:bandwidth=3", "unit", MERCER_F32, 0, 0},
+    {"exppower:bandwidth=2.5,gamma=1.4", "scale:factor=0.7", MERCER_F32, 0, 0},
+    {"cauchy:bandwidth=2", "scale:factor=0.3", MERCER_F32, 1, 1},
+    {"rational-quadratic:bandwidth=2,alpha=1.5", "none", MERCER_U8, 0, 0},
+    {"polynomial:degree=3,scale=0.5,offset=1.25", NULL, MERCER_U8, 0, 0},
+    {"linear", NULL, MERCER_F16, 0, 0},
 };
 
 /* Tests of other programs: a failure ends this one, with the reason. */
@@ -66,6 +66,7 @@ static mercer_model *make_model(mercer_context *context, const model_case *of, c
     mercer_matrix weights = mercer_model_weights(model);
     data_fill_normal(&weights, (mrc_stream){41, 2}, 0, 1);
     need(context, mercer_model_set_preprocess(model, preprocess));
+    if (of->units) need(context, mercer_model_set_targets(model, (double[C]){200, -0.5}, (double[C]){3, 0.25}));
     need(context, mercer_model_set_labels(model, labels, C));
     need(context, mercer_model_set_note(model, "a note\nof two lines"));
     mercer_preprocess_free(preprocess);

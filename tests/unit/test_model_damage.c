@@ -60,14 +60,16 @@ typedef struct forgery {
 static void check_forgery(const forgery *lie, mercer_status expected)
 {
     float centers[2 * 3] = {1, 2, 3, 4, 5, 6}, weights[2 * 1] = {1, -1};
-    double origin[3] = {0}, shift[3] = {0}, factor[3] = {1, 1, 1};
+    double origin[3] = {0}, shift[3] = {0}, factor[3] = {1, 1, 1}, offset = 200, scale = 3;
     mrc_tensor tensors[] = {{.name = "centers", .value = mrc_view(centers, 2, 3, MERCER_F32)},
                             {.name = "weights", .value = mrc_view(weights, 2, 1, MERCER_F32)},
                             {.name = "origin", .value = mrc_view(origin, 1, 3, MERCER_F64), .vector = true},
+                            {.name = "targets.offset", .value = mrc_view(&offset, 1, 1, MERCER_F64), .vector = true},
+                            {.name = "targets.scale", .value = mrc_view(&scale, 1, 1, MERCER_F64), .vector = true},
                             {.name = "preprocess.shift", .value = mrc_view(shift, 1, 3, MERCER_F64), .vector = true},
                             {.name = "preprocess.factor", .value = mrc_view(factor, 1, 3, MERCER_F64), .vector = true}};
     mrc_metadata texts[] = {{"format", "mercer-model"},
-                            {"format_version", "1"},
+                            {"format_version", "2"},
                             {"kernel", "laplace:bandwidth=2"},
                             {"labels", "[\"a\"]"},
                             {"preprocess", "standardise"},
@@ -100,6 +102,7 @@ static void test_no_model(void **state)
     (void)state;
     static double many[64];
     static double column[2] = {1, NAN}, nans[3] = {0, 0, NAN};
+    static double units[5] = {0, -1, INFINITY, NAN, 5};
 #define VIEW(rows, cols, dtype) mrc_view(many, rows, cols, dtype)
     const forgery texts[] = {
         {"format", "pt", {0}, "it is no model"},
@@ -109,7 +112,8 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "2", {0}, "written by a newer Mercer"},
+        {"format_version", "3", {0}, "written by a newer Mercer"},
+        {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
         {"kernel", "la\nplace\x1b[1m", {0}, "la?place?[1m"},
@@ -135,6 +139,22 @@ static void test_no_model(void **state)
         {NULL, NULL, {.name = "origin"}, "\"origin\""},
         {NULL, NULL, {.name = "preprocess.shift"}, "\"preprocess.shift\""},
         {NULL, NULL, {.name = "preprocess.factor"}, "\"preprocess.factor\""},
+        {NULL, NULL, {.name = "targets.offset"}, "\"targets.offset\""},
+        {NULL, NULL, {.name = "targets.scale"}, "\"targets.scale\""},
+        {NULL, NULL, {.name = "targets.offset", .value = VIEW(1, 2, MERCER_F64)}, "does not fit"},
+        {NULL, NULL, {.name = "targets.offset", .value = VIEW(1, 1, MERCER_F32)}, "does not fit"},
+        {NULL, NULL, {.name = "targets.offset", .value = mrc_view(&units[2], 1, 1, MERCER_F64)}, "targets.offset"},
+        {NULL, NULL, {.name = "targets.offset", .value = mrc_view(&units[3], 1, 1, MERCER_F64)}, "targets.offset"},
+        {NULL,
+         NULL,
+         {.name = "targets.scale", .value = mrc_view(&units[0], 1, 1, MERCER_F64)},
+         "scale 0 (from 0) is 0"},
+        {NULL,
+         NULL,
+         {.name = "targets.scale", .value = mrc_view(&units[1], 1, 1, MERCER_F64)},
+         "scale 0 (from 0) is -1"},
+        {NULL, NULL, {.name = "targets.scale", .value = mrc_view(&units[2], 1, 1, MERCER_F64)}, "targets.scale"},
+        {NULL, NULL, {.name = "targets.scale", .value = mrc_view(&units[3], 1, 1, MERCER_F64)}, "targets.scale"},
         {NULL, NULL, {.name = "centers", .value = VIEW(0, 3, MERCER_F32)}, "does not fit"},
         {NULL, NULL, {.name = "centers", .value = VIEW(3, 3, MERCER_F32)}, "does not fit"},
         {NULL, NULL, {.name = "centers", .value = VIEW(2, 4, MERCER_F32)}, "does not fit"},
@@ -152,6 +172,8 @@ static void test_no_model(void **state)
     check_forgery(&(forgery){0}, MERCER_OK);
     check_forgery(&(forgery){.key = "labels", .value = "[\"a\",\"b\"]"}, MERCER_OK);
     check_forgery(&(forgery){.key = "preprocess_folded"}, MERCER_OK);
+    check_forgery(&(forgery){.tensor = {.name = "targets.scale", .value = mrc_view(&units[4], 1, 1, MERCER_F64)}},
+                  MERCER_OK);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_forgery(&texts[i], MERCER_ERROR_FORMAT);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) check_forgery(&tensors[i], MERCER_ERROR_FORMAT);
 }
