@@ -144,6 +144,7 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
                        .y_label = accuracy ? "accuracy" : "mean squared error",
                        .percent = accuracy,
                        .log_y = !accuracy && wants_log(series, 2),
+                       .x_whole = ends_only && x->offset == offsetof(report_point, epoch),
                        .x_from_zero = true,
                        .y_from_zero = !accuracy,
                        .series = series,

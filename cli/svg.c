@@ -89,11 +89,12 @@ static bool find_range(const svg_chart *chart, bool of_y, axis *out)
     return out->low <= out->high;
 }
 
-static void linear_ticks(axis *self, int wanted)
+static void linear_ticks(axis *self, int wanted, bool whole)
 {
     double rough = (self->high - self->low) / wanted;
     double power = pow(10, floor(log10(rough)));
     double step = rough <= power ? power : rough <= 2 * power ? 2 * power : rough <= 5 * power ? 5 * power : 10 * power;
+    if (whole && step < 1) step = 1;
     self->step = step;
     self->count = 0;
     double first = ceil(self->low / step - 1e-9);
@@ -116,7 +117,7 @@ static void log_ticks(axis *self)
 }
 
 /* Widens the range so that lines do not touch the frame and there are ticks to read, then places the ticks. */
-static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares)
+static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares, bool whole)
 {
     if (self->log) {
         double wanting = of_y ? 0.5 - (self->high - self->low) : 0.3 - (self->high - self->low);
@@ -137,7 +138,7 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares)
         self->high += room;
         if (shares && top <= 1) self->high = fmin(self->high, 1); /* no accuracy is above 100 % */
     }
-    linear_ticks(self, of_y ? 5 : 6);
+    linear_ticks(self, of_y ? 5 : 6, whole);
 }
 
 /* ---- Labels -------------------------------------------------------------------------------------------------- */
@@ -349,8 +350,8 @@ void svg_line_chart(page *out, const svg_chart *chart)
     if (!find_range(chart, false, &x) || !find_range(chart, true, &y)) return;
     if (chart->zero) y.low = fmin(y.low, 0), y.high = fmax(y.high, 0);
     if (chart->diagonal) x.low = y.low = fmin(x.low, y.low), x.high = y.high = fmax(x.high, y.high);
-    finish_axis(&x, chart->dots, chart->x_from_zero, false);
-    finish_axis(&y, true, chart->y_from_zero, chart->percent);
+    finish_axis(&x, chart->dots, chart->x_from_zero, false, chart->x_whole);
+    finish_axis(&y, true, chart->y_from_zero, chart->percent, false);
     open_svg(out, chart->title, WIDTH, height);
     page_add(out, "<desc>");
     describe(out, chart);

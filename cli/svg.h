@@ -26,6 +26,7 @@ typedef struct svg_chart {
     bool log_x, log_y;             /* a log axis without a positive value shows an empty chart */
     bool percent;                  /* y are shares: ticks in percent */
     bool x_from_zero, y_from_zero; /* a linear axis of positive values begins at 0 */
+    bool x_whole;                  /* x are whole numbers: ticks of a linear axis too */
     bool dots;                     /* points, not lines */
     bool diagonal;                 /* both axes have one range, and the line y = x is drawn */
     bool zero;                     /* the line y = 0 is drawn, and in the range */

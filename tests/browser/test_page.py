@@ -177,6 +177,15 @@ class Reports(unittest.TestCase):
         chart["series"].append({"name": "r", "x": [1, 2], "y": [3, 4]})
         self.assertEqual(self.good([chart]).counts["circle"] >= 1, True)
 
+    def test_epochs_are_whole(self):
+        """An axis of three epochs has no half ones."""
+        events = [dict(event, projection_residual=None) for event in fixture.epoch_events(3, 10)]
+        charts = [chart for chart in self.report([fixture.start_event()] + events).split("<figure>")
+                  if "over epochs" in chart]
+        self.assertEqual(len(charts), 2)
+        for chart in charts:
+            self.assertEqual(re.findall(r'text-anchor="middle">([\d.]+)</text>', chart), ["0", "1", "2", "3"])
+
     def test_many_lines_are_thinned_out(self):
         for epochs, inside in [(2, 5000), (10000, 1)]:
             text = self.report([fixture.start_event()] + fixture.epoch_events(epochs, inside))
