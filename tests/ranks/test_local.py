@@ -93,6 +93,21 @@ class SameBytes(Local):
         self.assertEqual(events.count("start"), 1, "one rank writes the log")
         self.assertEqual(events.count("summary"), 1)
 
+    def test_values_far_from_zero(self):
+        """Every rank finds the same units of the targets, and predicts in them."""
+        rng = random.Random(1)
+        rows = [[rng.gauss(0, 1) for _ in range(3)] for _ in range(300)]
+        lines = ["a,b,c,y"] + ["%.6f,%.6f,%.6f,%.9f" % (*row, 2e4 + 0.01 * (row[0] + row[1] ** 2)) for row in rows]
+        self.write("data.csv", "\n".join(lines) + "\n")
+        data = ["--x", "data.csv", "--target", "y", *COMMON]
+        for solver in ("direct", "cg", "ep4"):
+            training = ["--task", "regression", "--centers", "60", "--solver", solver, "--validation-fraction", "0.1"]
+            self.good("train", *data, *training, *ALONE, "-o", "alone.safetensors")
+            for ranks in (2, 4):
+                self.good("train", *data, *training, *on(ranks), "-o", "m.safetensors")
+                self.assertEqual(self.read("m.safetensors"), self.read("alone.safetensors"), (solver, ranks))
+                self.assertGreater(self.answer("eval", *data, *on(ranks), "-m", "m.safetensors")["r2"], 0.8, solver)
+
     def test_prediction_evaluation_centers(self):
         self.good("train", *DIGITS, *TRAININGS["ep4 pcg"], *ALONE, "-o", "m.safetensors")
         data = ["--synth", "digits", "--rows", "300", "--first", "5000", "--model", "m.safetensors"]
