@@ -705,7 +705,8 @@ typedef struct mercer_train_options {
     double progress_seconds;   /* > 0: called between steps too, when so many seconds have passed (validation is NaN) */
     const char *checkpoint;    /* file to write the state of training to, atomically; NULL: none */
     double checkpoint_seconds; /* at least so long between two; 0: 600. One is written at the start, too. */
-    const char *checkpoint_note; /* a text that the checkpoint carries; its model's note */
+    const char *checkpoint_note;      /* a text that the checkpoint carries; its model's note */
+    const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
 } mercer_train_options;
 
 /* All zero but struct_size. (A macro that lists all fields would be no help: initialise with {0} and set
@@ -770,7 +771,7 @@ typedef struct mercer_report {
     size_t struct_size;
     mercer_plan plan; /* with all numbers as they were used */
     int64_t epochs, samples, steps, projections;
-    double train_loss, train_accuracy;
+    double train_loss, train_accuracy;           /* means that count the sample weights; below, validation_weights */
     double validation_loss, validation_accuracy; /* of the returned weights; NaN without a validation set */
     double projection_residual_mean, projection_residual_last;
     double tail, beta; /* t = lambda_{q+1} and beta of the step rule */

@@ -294,9 +294,10 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         watch: list[Callback] = [*([bar] if bar else []), *(callbacks or [])]
         if self.tol is not None:
             watch.append(_Tolerance(float(self.tol), self.early_stopping))
-        validation = None
+        validation: tuple[Any, ...] | None = None
         if self.early_stopping and aside is not None:
-            validation = (aside.X, np.eye(task.outputs)[aside.y] if task.classification else aside.y)
+            counted = aside.weights if aside.weights is not None and np.any(aside.weights > 0) else None
+            validation = (aside.X, np.eye(task.outputs)[aside.y] if task.classification else aside.y, counted)
         trainer = Trainer(
             model,
             validation=validation,

@@ -348,6 +348,7 @@ class mercer_train_options(C.Structure):
         ("checkpoint", _text),
         ("checkpoint_seconds", _double),
         ("checkpoint_note", _text),
+        ("validation_weights", C.POINTER(_double)),
     ]
 
 

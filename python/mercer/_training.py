@@ -144,7 +144,7 @@ class Trainer:
     ----------
     model : Model
         Weights other than 0 are where training begins.
-    validation : tuple of arrays (X, Y), optional
+    validation : tuple of arrays (X, Y) or (X, Y, sample_weight), optional
         Watched at the end of every epoch.
     callbacks : callables, optional
         Each gets a dict of the progress at the end of every epoch, and every ``progress_seconds`` in between;
@@ -178,7 +178,7 @@ class Trainer:
         self,
         model: Model,
         *,
-        validation: tuple[Any, Any] | None = None,
+        validation: tuple[Any, ...] | None = None,
         callbacks: Iterable[Callback] = (),
         **options: Any,
     ) -> None:
@@ -189,10 +189,13 @@ class Trainer:
         struct = train_options(options)
         self._kept: list[Any] = []
         if validation is not None:
-            x, y = self._pair(*validation)
+            x, y = self._pair(*validation[:2])
             views = A.view(x), A.view(y)
             struct.validation_X, struct.validation_Y = C.pointer(views[0]), C.pointer(views[1])
-            self._kept += [x, y, views]
+            weights = A.weights(validation[2] if len(validation) > 2 else None, x.shape[0])
+            if weights is not None:
+                struct.validation_weights = A.doubles(weights)
+            self._kept += [x, y, views, weights]
         # The library holds the callback as long as the trainer; the callback must not hold the trainer.
         me = weakref.ref(self)
         progress = L.mercer_progress_callback(lambda _user, progress: _on_progress(me(), progress))

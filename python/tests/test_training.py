@@ -51,6 +51,19 @@ def test_iteration_history_and_spectrum(problem):
     assert len(spectrum) == report["plan"]["eigenpairs"] + 1 and (np.diff(spectrum) <= 0).all()
 
 
+def test_validation_weights(problem):
+    """Rows without weight do not count, wherever validation is looked at."""
+    X, Y = problem
+    weights = np.r_[np.zeros(30), np.full(20, 3.0)]
+    losses = []
+    for validation in ((X[:50], Y[:50], weights), (X[30:50], Y[30:50]), (X[:50], Y[:50])):
+        trainer = Trainer(Model("laplace:bandwidth=3", X[:40], outputs=2), solver="ep4", epochs=3, validation=validation)
+        losses.append(trainer.fit(X, Y)["validation_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6) and losses[0] != pytest.approx(losses[2], rel=1e-3)
+    with pytest.raises(ValueError, match="sample_weight has the shape"):
+        Trainer(Model("laplace:bandwidth=3", X[:40], outputs=2), validation=(X[:50], Y[:50], weights[:3]))
+
+
 def test_the_same_seed_gives_the_same_bits(problem):
     X, Y = problem
     results = []

@@ -303,7 +303,7 @@ static mercer_status report(cg_state *self, bool *stop)
     double loss = shown_loss(self);
     MRC_TRY(publish(self));
     if (judge->monitor(judge->monitor_user, judge->steps_done, judge->relative_gradient,
-                       fmax(loss, 0) / (double)judge->n))
+                       self->normal.mass > 0 ? fmax(loss, 0) / self->normal.mass : 0))
         *stop = true;
     return MERCER_OK;
 }

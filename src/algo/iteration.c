@@ -199,7 +199,7 @@ mercer_status mrc_iteration_look(mrc_iteration *self, const mercer_batch *batch,
     mercer_batch local = local_batch(self, batch);
     MRC_TRY(forward(self, &local, &f));
     *result = (mrc_loss){0};
-    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &batch->Y, self->units));
+    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &batch->Y, batch->weights, self->units));
     self->forward_seconds += mrc_seconds() - start;
     return MERCER_OK;
 }
@@ -319,10 +319,12 @@ static mercer_status update_average(mrc_iteration *self)
 static double step_size(const mrc_iteration *self, int64_t m)
 {
     const mrc_iteration_options *options = &self->options;
-    double base = options->update == MRC_UPDATE_PLAIN
-                      ? mrc_step_over_batch(options->plain_beta, options->plain_top, m, options->gamma, 0)
-                      : mrc_step_over_batch(self->beta, self->system->tail, m, options->gamma, options->ridge);
-    return base * self->halving * self->decay / self->heaviest;
+    bool plain = options->update == MRC_UPDATE_PLAIN;
+    double heaviest = plain && options->ridge > 0 ? fmax(self->heaviest, 1) : self->heaviest;
+    double beta = plain ? options->plain_beta : self->beta, tail = plain ? options->plain_top : self->system->tail;
+    double ridge = plain ? 0 : options->ridge; /* which the weights do not touch; plain_top has it */
+    return mrc_step_over_batch(heaviest * beta, heaviest * tail, m, options->gamma, ridge) * self->halving *
+           self->decay;
 }
 
 mercer_status mrc_iteration_apply(mrc_iteration *self, const mercer_batch *looked_at)

@@ -38,7 +38,7 @@ typedef struct mrc_iteration {
     const mrc_units *units;        /* of the targets, which batches have been brought to: for losses; NULL: none */
     mrc_projector *projector;      /* NULL unless PROJECT */
     double beta;
-    double heaviest; /* largest sample weight: steps are divided by it */
+    double heaviest; /* largest sample weight: no weighted batch operator is larger than so many times the plain one */
     double halving;  /* factor on the step, lowered by the watchdog */
     double decay;    /* factor on the step, lowered by the schedule */
 

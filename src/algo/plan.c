@@ -106,14 +106,9 @@ static void choose_sample(mrc_planner *self)
     shown->eigenpairs = mrc_max(0, mrc_min(q, s - 1));
     say(self, "s = %lld samples for the preconditioner, q = %lld eigenpairs\n", (long long)s,
         (long long)shown->eigenpairs);
-    if (shown->eigenpairs > request->p / 10 && preset->update == MRC_UPDATE_PROJECT) {
+    if (shown->eigenpairs > request->p / 10 && preset->update == MRC_UPDATE_PROJECT)
         say(self, "warning: q is above p/10 = %lld: the fixed point moves away from least squares\n",
             (long long)request->p / 10);
-        if (!request->trial)
-            mrc_log(request->context, MERCER_LOG_WARNING,
-                    "q = %lld is above p/10: the result is biased; finish with polish or lower q",
-                    (long long)shown->eigenpairs);
-    }
 }
 
 static void choose_batch(mrc_planner *self)
@@ -230,7 +225,10 @@ static mercer_status plan_iteration(mrc_planner *self)
     MRC_TRY(choose_projector(self));
     choose_projector_sizes(self);
     shown->step_factor = self->options->step_factor > 0 ? self->options->step_factor : preset->gamma;
-    mercer_switch average = self->options->average == MERCER_AUTO ? preset->average : self->options->average;
+    /* Batches that are draws of the data leave noise in the iterates wherever the labels cannot be met. */
+    mercer_switch sampled = shown->batch < self->request->n ? MERCER_ON : MERCER_OFF;
+    mercer_switch average = preset->average == MERCER_AUTO ? sampled : preset->average;
+    if (self->options->average != MERCER_AUTO) average = self->options->average;
     mercer_switch decay = self->options->decay == MERCER_AUTO ? preset->average : self->options->decay;
     shown->average = average == MERCER_ON;
     shown->decay = decay == MERCER_ON;

@@ -15,7 +15,7 @@ enum { SKIP_ROWS = 2048 };
 mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
                               int64_t c)
 {
-    *out = (mrc_sample_stream){.context = context, .source = source, .rows_known = true, .heaviest = 1};
+    *out = (mrc_sample_stream){.context = context, .source = source, .rows_known = true};
     if (!source) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source is NULL");
     if (source->struct_size < offsetof(mercer_source, skip))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source: set struct_size to sizeof(mercer_source)");
@@ -53,15 +53,17 @@ mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch)
     return stream->source->restart(stream->source->user, epoch) ? fail_source(stream, "restart") : MERCER_OK;
 }
 
-static mercer_status check_weights(mrc_sample_stream *stream, const mercer_batch *batch)
+mercer_status mrc_stream_weigh(mrc_sample_stream *stream, const mercer_batch *batch)
 {
-    for (int64_t i = 0; i < batch->X.rows && batch->weights; i++) {
-        double weight = batch->weights[i];
+    for (int64_t i = 0; i < batch->X.rows; i++) {
+        double weight = batch->weights ? batch->weights[i] : 1;
         if (!(weight >= 0) || isinf(weight))
             return mrc_fail(stream->context, MERCER_ERROR_DATA,
                             "source: sample weight %lld of a batch is %g, it must be >= 0", (long long)i, weight);
         stream->heaviest = fmax(stream->heaviest, weight);
+        stream->weight += weight;
     }
+    stream->weighed += batch->X.rows;
     return MERCER_OK;
 }
 
@@ -116,7 +118,7 @@ mercer_status mrc_stream_points(mrc_sample_stream *stream, int64_t most, mercer_
     if (stream->in_pass > source->rows)
         return mrc_fail(stream->context, MERCER_ERROR_DATA,
                         "source: a pass has more than the %lld samples it announced", (long long)source->rows);
-    MRC_TRY(check_weights(stream, batch));
+    MRC_TRY(mrc_stream_weigh(stream, batch));
     return check_rows(stream, batch);
 }
 

@@ -14,7 +14,9 @@ typedef struct mrc_sample_stream {
     const mercer_kernel *kernel; /* unless NULL: values of it at the samples must fit type real */
     mercer_dtype real;
     bool rows_known; /* every batch so far said which samples it holds */
-    double heaviest; /* largest sample weight seen; 1 if none are given */
+    double heaviest; /* largest sample weight seen; a sample that has none counts 1 */
+    double weight;   /* sum of the weights seen, */
+    int64_t weighed; /* of so many samples */
     int64_t passes;  /* passes begun */
     int64_t in_pass; /* samples of this pass so far */
     /* Asked before each batch, unless NULL; true makes reading fail with MERCER_ERROR_CALLBACK and sets stopped. */
@@ -32,6 +34,8 @@ mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, c
 void mrc_stream_close(mrc_sample_stream *stream);
 /* Begins a pass. Passes with the same number have the same order. */
 mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch);
+/* Checks the sample weights of a batch and takes them into the stream's. */
+mercer_status mrc_stream_weigh(mrc_sample_stream *stream, const mercer_batch *batch);
 /* Passes over the next `rows` samples. */
 mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows);
 /* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0), targets in the stream's

@@ -24,7 +24,8 @@
 
 enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000 };
 
-#define DECAY_END 0.25
+#define DECAY_END      0.25
+#define UNEVEN_WEIGHTS 100 /* heaviest over mean weight, beyond which the user is told */
 
 /* ---- Making -------------------------------------------------------------------------------------------------- */
 
@@ -108,7 +109,8 @@ static mercer_status roll_back(mrc_trainer *self)
     memset(&self->watchdog, 0, sizeof self->watchdog);
     MRC_TRY(self->backend->ops->copy(self->backend, &iteration->alpha, &self->good));
     MRC_TRY(mrc_iteration_forget(iteration));
-    mrc_log(self->context, MERCER_LOG_WARNING,
+    /* One warning; the report counts them all. */
+    mrc_log(self->context, self->report.halvings == 1 ? MERCER_LOG_WARNING : MERCER_LOG_INFO,
             "training diverged at step %lld: back to the last good weights, step halved to %.3g of the rule",
             (long long)iteration->steps, iteration->halving);
     if (self->report.halvings <= MOST_HALVINGS) return MERCER_OK;
@@ -134,7 +136,7 @@ static mercer_status take_step(mrc_trainer *self, const mercer_batch *batch, mrc
 {
     mrc_iteration *iteration = &self->iteration;
     mrc_loss result;
-    iteration->heaviest = self->stream.heaviest;
+    if (self->stream.heaviest > 0) iteration->heaviest = self->stream.heaviest;
     MRC_TRY(mrc_iteration_look(iteration, batch, &result));
     if (alarmed(&self->watchdog, &result, batch->X.rows)) return roll_back(self);
     /* The loss just seen vouches for the weights of the last projection. */
@@ -142,9 +144,7 @@ static mercer_status take_step(mrc_trainer *self, const mercer_batch *batch, mrc
     mercer_status status = mrc_iteration_apply(iteration, batch);
     if (status == MERCER_ERROR_NUMERIC) return roll_back(self); /* a projection of what is not finite */
     MRC_TRY(status);
-    totals->squared_error += result.squared_error;
-    totals->right += result.right;
-    totals->rows += result.rows;
+    mrc_loss_join(totals, &result);
     self->samples += batch->X.rows;
     return MERCER_OK;
 }
@@ -177,16 +177,29 @@ static mercer_status run_epoch(mrc_trainer *self, int *stop)
     return status == MERCER_ERROR_NUMERIC ? roll_back(self) : status;
 }
 
+/* A row that counts for many bounds the steps of all. */
+static void warn_of_weights(mrc_trainer *self)
+{
+    const mrc_sample_stream *stream = &self->stream;
+    double mean = stream->weight / (double)mrc_max(stream->weighed, 1);
+    if (self->epoch != 1 || !(stream->heaviest > UNEVEN_WEIGHTS * mean)) return;
+    mrc_log(
+        self->context, MERCER_LOG_WARNING,
+        "the heaviest sample weighs %.3g times their mean, and steps are that much shorter: solver %s may end far from "
+        "the minimum; use direct or cg, or finish with polish",
+        stream->heaviest / mean, self->plan.shown.solver);
+}
+
 /* The books of a whole pass, validation and progress. */
 static mercer_status close_epoch(mrc_trainer *self, int *stop)
 {
-    double rows = (double)mrc_max(self->pass_rows, 1);
     self->report.epochs = ++self->epoch;
-    self->report.train_loss = self->totals.squared_error / (rows * (double)self->target.weights->cols);
+    self->report.train_loss = mrc_loss_mean(&self->totals, self->target.weights->cols);
     self->report.train_accuracy =
-        self->options.classification == MERCER_ON ? (double)self->totals.right / rows : (double)NAN;
+        self->options.classification == MERCER_ON ? mrc_loss_accuracy(&self->totals) : (double)NAN;
     self->totals = (mrc_loss){0};
     self->pass_rows = 0;
+    warn_of_weights(self);
     mercer_progress progress = {.epoch = self->epoch,
                                 .epochs = self->plan.shown.epochs,
                                 .train_loss = self->report.train_loss,
@@ -332,7 +345,7 @@ static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batc
     if (preset && (preset->judge || preset->update == MRC_UPDATE_COORDINATES))
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "solver %s cannot train on a stream of single batches; use ep4 or ep3", self->solver);
-    self->stream = (mrc_sample_stream){.context = self->context, .heaviest = 1, .units = self->target.units};
+    self->stream = (mrc_sample_stream){.context = self->context, .units = self->target.units};
     return mrc_trainer_set_up(self, &batch->X, NULL, batch->X.rows);
 }
 
@@ -340,8 +353,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
 {
     if (!self->ready) MRC_TRY(begin_streaming(self, batch));
     int64_t most = self->plan.shown.batch, before = self->iteration.projections;
-    for (int64_t i = 0; i < batch->X.rows && batch->weights; i++)
-        self->stream.heaviest = fmax(self->stream.heaviest, batch->weights[i]);
+    MRC_TRY(mrc_stream_weigh(&self->stream, batch));
     self->iteration.options.ridge = self->options.lambda / (double)mrc_max(self->n, self->samples + batch->X.rows);
     /* No end is planned in a stream: averaging begins with the first projection, the step does not fall. */
     self->iteration.averaging = self->plan.shown.average && self->iteration.projections > 0;
@@ -353,7 +365,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
         mrc_loss totals = {0};
         MRC_TRY(mrc_stream_enter(&self->stream, &part.Y));
         MRC_TRY(take_step(self, &part, &totals));
-        self->report.train_loss = totals.squared_error / (double)(rows * batch->Y.cols);
+        self->report.train_loss = mrc_loss_mean(&totals, batch->Y.cols);
     }
     return self->iteration.projections > before ? mrc_trainer_publish(self, mrc_trainer_candidate(self)) : MERCER_OK;
 }

@@ -47,13 +47,16 @@ void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
 static void list_trainer(mrc_trainer *self, mrc_state *state)
 {
     mercer_report *report = &self->report;
-    int64_t *const whole[] = {&self->epoch,       &self->pass_rows,    &self->samples,    &self->since_best,
-                              &self->totals.rows, &self->totals.right, &report->halvings, &report->epochs};
-    double *const real[] = {
-        &self->kept_seconds,         &self->best_score,    &self->watchdog.loss,        &self->watchdog.target,
-        &self->watchdog.best,        &self->watchdog.seen, &self->totals.squared_error, &self->totals.squared_target,
-        &self->stream.heaviest,      &report->train_loss,  &report->train_accuracy,     &report->validation_loss,
-        &report->validation_accuracy};
+    int64_t *const whole[] = {&self->epoch,       &self->pass_rows,  &self->samples, &self->since_best,
+                              &self->totals.rows, &report->halvings, &report->epochs};
+    double *const real[] = {&self->kept_seconds,          &self->best_score,
+                            &self->watchdog.loss,         &self->watchdog.target,
+                            &self->watchdog.best,         &self->watchdog.seen,
+                            &self->totals.squared_error,  &self->totals.squared_target,
+                            &self->totals.weighted_error, &self->totals.right,
+                            &self->totals.weight,         &self->stream.heaviest,
+                            &report->train_loss,          &report->train_accuracy,
+                            &report->validation_loss,     &report->validation_accuracy};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
     mrc_state_add_flag(state, &self->have_best);
@@ -273,25 +276,23 @@ static bool show_progress(mrc_trainer *self)
     double now = mrc_seconds();
     if (now - self->last_shown < options->progress_seconds) return false;
     bool iterating = self->totals.rows > 0;
-    mercer_progress progress = {.struct_size = sizeof progress,
-                                .epoch = self->epoch,
-                                .epochs = self->plan.shown.epochs,
-                                .samples = self->samples,
-                                .seconds = self->earlier_seconds + now - self->start,
-                                .train_loss = iterating ? self->totals.squared_error /
-                                                              (double)(self->totals.rows * self->target.weights->cols)
-                                                        : self->report.train_loss,
-                                .train_accuracy = iterating && options->classification == MERCER_ON
-                                                      ? (double)self->totals.right / (double)self->totals.rows
-                                                      : (double)NAN,
-                                .validation_loss = NAN,
-                                .validation_accuracy = NAN,
-                                .projection_residual = self->iteration.projection.residual,
-                                .step = self->iteration.last_step,
-                                .pass_samples = self->stream.in_pass,
-                                .pass_total = self->n,
-                                .steps = self->iteration.steps,
-                                .projections = self->iteration.projections};
+    mercer_progress progress = {
+        .struct_size = sizeof progress,
+        .epoch = self->epoch,
+        .epochs = self->plan.shown.epochs,
+        .samples = self->samples,
+        .seconds = self->earlier_seconds + now - self->start,
+        .train_loss = iterating ? mrc_loss_mean(&self->totals, self->target.weights->cols) : self->report.train_loss,
+        .train_accuracy =
+            iterating && options->classification == MERCER_ON ? mrc_loss_accuracy(&self->totals) : (double)NAN,
+        .validation_loss = NAN,
+        .validation_accuracy = NAN,
+        .projection_residual = self->iteration.projection.residual,
+        .step = self->iteration.last_step,
+        .pass_samples = self->stream.in_pass,
+        .pass_total = self->n,
+        .steps = self->iteration.steps,
+        .projections = self->iteration.projections};
     self->last_shown = now;
     return options->progress(options->progress_user, &progress) != 0;
 }

@@ -267,6 +267,12 @@ static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const
     int64_t critical = mrc_critical_batch(self->report.beta, self->system.tail, n);
     MRC_TRY(mrc_trainer_make_plan(self, n, critical, rows != NULL, sample->dtype));
     self->plan.shown.eigenpairs = self->system.q; /* directions lost in rounding are left out */
+    /* Here and not by the planner, which is asked several times. */
+    if (self->system.q > self->target.p / 10 && self->plan.preset->update == MRC_UPDATE_PROJECT)
+        mrc_log(self->context, MERCER_LOG_WARNING,
+                "q = %lld eigenpairs are more than a tenth of the %lld centers: the result is biased away from least "
+                "squares; lower q, or finish with polish",
+                (long long)self->system.q, (long long)self->target.p);
     MRC_TRY(remember_spectrum(self));
     return create_parts(self, sample, n);
 }

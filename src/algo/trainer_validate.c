@@ -13,6 +13,7 @@ enum { VALIDATION_ROWS = 2048 };
 mercer_status mrc_trainer_validate(mrc_trainer *self, const mercer_matrix *alpha, double *loss, double *accuracy)
 {
     const mercer_matrix *x = self->options.validation_X, *y = self->options.validation_Y;
+    const double *weights = self->options.validation_weights;
     *loss = *accuracy = NAN;
     if (!x || x->rows == 0) return MERCER_OK;
     double start = mrc_seconds();
@@ -27,12 +28,14 @@ mercer_status mrc_trainer_validate(mrc_trainer *self, const mercer_matrix *alpha
                       part_f = mrc_rows(&f, 0, rows);
         status = mrc_centers_predict(&self->centers, &part_x, alpha, &part_f, NULL);
         if (status == MERCER_OK) status = mrc_stream_enter(&self->stream, &part_y);
-        if (status == MERCER_OK) status = mrc_loss_add(&sums, self->backend, &part_f, &part_y, self->target.units);
+        if (status == MERCER_OK)
+            status = mrc_loss_add(&sums, self->backend, &part_f, &part_y, weights ? weights + first : NULL,
+                                  self->target.units);
     }
     mrc_matrix_destroy(self->backend, &f);
     if (status != MERCER_OK) return status;
-    *loss = sums.squared_error / (double)(x->rows * y->cols);
-    if (self->options.classification == MERCER_ON) *accuracy = (double)sums.right / (double)x->rows;
+    *loss = mrc_loss_mean(&sums, y->cols);
+    if (self->options.classification == MERCER_ON) *accuracy = mrc_loss_accuracy(&sums);
     self->report.validation_seconds += mrc_seconds() - start;
     return MERCER_OK;
 }

@@ -27,11 +27,27 @@ static mercer_status check_switch(mercer_context *context, const char *name, mer
                     (int)value);
 }
 
+static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; weights && i < n; i++) {
+        if (!(weights[i] >= 0) || isinf(weights[i]))
+            return mrc_fail(context, MERCER_ERROR_DATA,
+                            "validation_weights: element %lld (from 0) is %g, it must be >= 0", (long long)i,
+                            weights[i]);
+        sum += weights[i];
+    }
+    if (!weights || (sum > 0 && isfinite(sum))) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: their sum is %g, it must be above 0", sum);
+}
+
 static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
 {
     mercer_context *context = model->context;
     const mercer_matrix *X = options->validation_X, *Y = options->validation_Y;
     if (!X && !Y) {
+        if (options->validation_weights)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: validation_weights needs validation_X");
         if (options->patience > 0)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation_X and validation_Y");
         return MERCER_OK;
@@ -45,7 +61,8 @@ static mercer_status check_validation(mercer_model *model, const mercer_train_op
     MRC_TRY(mrc_check_size(context, "validation_Y", Y, X->rows, model->weights.cols));
     MRC_TRY(mrc_kernel_check_range(context, &model->kernel, "validation_X", X,
                                    mrc_value_dtype(X, &model->centers, &model->weights, NULL)));
-    return mrc_check_finite(context, "validation_Y", Y, NULL);
+    MRC_TRY(mrc_check_finite(context, "validation_Y", Y, NULL));
+    return check_validation_weights(context, options->validation_weights, X->rows);
 }
 
 static mercer_status read_options(mercer_context *context, mercer_train_options *ours,

@@ -238,9 +238,10 @@ static void step_both(bench *self, int64_t first)
     mrc_loss loss;
     iteration->heaviest = self->is->weighted ? 2 : 1;
     iteration->halving = 0.5, iteration->decay = 0.8;
-    double bottom = 0.9 + (double)(m - 1) * self->system.tail + (double)m * self->is->ridge;
-    if (self->is->update == MRC_UPDATE_PLAIN) bottom = (double)m * 5;
-    double eta = 0.7 * 2 / bottom * 0.5 * 0.8 / iteration->heaviest;
+    double bound = 0.9 + (double)(m - 1) * self->system.tail; /* of the batch's operator, which the weights scale */
+    double bottom = iteration->heaviest * bound + (double)m * self->is->ridge;
+    if (self->is->update == MRC_UPDATE_PLAIN) bottom = iteration->heaviest * (double)m * 5;
+    double eta = 0.7 * 2 / bottom * 0.5 * 0.8;
     assert_succeeds(context, mrc_iteration_look(iteration, &batch, &loss));
     assert_succeeds(context, mrc_iteration_apply(iteration, &batch));
     assert_that(fabs(iteration->last_step - eta) <= 8 * U * eta, "step %g, rule %g", iteration->last_step, eta);
