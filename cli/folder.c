@@ -4,19 +4,25 @@
 #include "options.h"
 #include "ranks.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define CHECKPOINT "checkpoint.safetensors"
 
 cli_folder *cli_folder_new(const char *path)
 {
     cli_folder *folder = cli_allocate(1, sizeof *folder);
     folder->path = cli_copy(path);
     folder->config = cli_format("%s/config.json", path);
-    folder->checkpoint = cli_format("%s/checkpoint.safetensors", path);
+    folder->checkpoint = cli_format("%s/" CHECKPOINT, path);
+    folder->lock = -1;
     return folder;
 }
 
@@ -24,6 +30,7 @@ void cli_folder_free(cli_folder *folder)
 {
     if (folder == NULL) return;
     json_decref(folder->options);
+    if (folder->lock >= 0) close(folder->lock);
     free(folder->path);
     free(folder->config);
     free(folder->checkpoint);
@@ -35,11 +42,43 @@ int cli_folder_has_checkpoint(const cli_folder *folder)
     return access(folder->checkpoint, F_OK) == 0;
 }
 
+/* Checkpoints that were being written when their run was killed: .checkpoint.safetensors.DIGITS.tmp, nobody's any more. */
+static void remove_remains(const cli_folder *folder)
+{
+    static const char begin[] = "." CHECKPOINT ".";
+    DIR *list = opendir(folder->path);
+    if (list == NULL) return;
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        if (strncmp(entry->d_name, begin, sizeof begin - 1) == 0 && cli_ends_with(entry->d_name, ".tmp"))
+            unlinkat(dirfd(list), entry->d_name, 0);
+    }
+    closedir(list);
+}
+
+int cli_folder_take(cli_folder *folder)
+{
+    if (cli_rank() > 0) return CLI_OK;
+    folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->lock < 0) return CLI_OK; /* what is wrong with it will be said when it is used */
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) {
+        remove_remains(folder);
+        return CLI_OK;
+    }
+    int busy = errno == EWOULDBLOCK;
+    close(folder->lock);
+    folder->lock = -1;
+    if (!busy) return CLI_OK;
+    return cli_error(CLI_USAGE, "%s: another mercer train or resume is at work in this folder: wait for it, or stop it",
+                     folder->path);
+}
+
 int cli_folder_create(cli_folder *folder, int force)
 {
     if (cli_rank() > 0) return CLI_OK;
     if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
         return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
+    int taken = cli_folder_take(folder);
+    if (taken != CLI_OK) return taken;
     int held = access(folder->config, F_OK) == 0;
     if (held && !force) {
         cli_folder *old = cli_folder_new(folder->path);

@@ -335,7 +335,7 @@ int cli_resume(const cli_values *v)
         if (cli_flag(v, "json"))
             code = cli_print_json(
                 json_pack("{ss so}", "stopped", "finished", "output", cli_json_text(cli_text(train, "output"))));
-    } else if (code == CLI_OK) {
+    } else if (code == CLI_OK && (code = cli_folder_take(folder)) == CLI_OK) {
         folder->finished = 0;
         code = run_training(train, folder, 1, cli_flag(v, "force"));
     }

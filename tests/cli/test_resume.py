@@ -208,6 +208,26 @@ class Folder(Case):
         self.bad(2, r"run: holds a run that is not finished: mercer resume run continues it, --force discards it", *arguments)
         self.assertEqual(self.read("run/checkpoint.safetensors"), before)
 
+    def test_one_run_at_a_time(self):
+        """A folder belongs to one run; what a killed one left half-written goes when the next one has it."""
+        arguments = self.interrupted()
+        before = self.read("run/config.json")
+        process = subprocess.Popen([PROGRAM, "resume", "run", "-q"], cwd=self.folder, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        first = os.stat(self.path("run/checkpoint.safetensors")).st_ino
+        while os.stat(self.path("run/checkpoint.safetensors")).st_ino == first and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for other in (["resume", "run", "-q"], [*arguments, "--force"]):
+            self.bad(2, r"run: another mercer train or resume is at work in this folder", *other)
+        self.assertEqual(self.read("run/config.json"), before)
+        process.kill()
+        process.communicate()
+        remains = [".checkpoint.safetensors.0123456789abcdef.tmp", ".checkpoint.safetensors.77.tmp"]
+        for name in [*remains, ".other.tmp"]:
+            self.write("run/" + name, b"half")
+        self.good(*arguments[:-1], "--epochs", "2", "--force")
+        self.assertEqual(sorted(os.listdir(self.path("run"))), [".other.tmp", "checkpoint.safetensors", "config.json"])
+
     def test_force_discards_nothing_before_it_is_sure(self):
         arguments = self.interrupted()
         before = self.read("run/checkpoint.safetensors"), self.read("run/config.json")
