@@ -66,7 +66,7 @@ void demo_log_start(demo *self)
 int demo_log_progress(void *user, const mercer_progress *progress)
 {
     demo *self = user;
-    cli_log_progress(self->log, progress, progress->pass_samples == 0);
+    if (progress->phase == NULL) cli_log_progress(self->log, progress, progress->pass_samples == 0);
     return 0;
 }
 

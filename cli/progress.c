@@ -71,6 +71,18 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
     cli_bar_draw(&watch->bar, share, text, ended);
 }
 
+/* Before the first step: rates and the time that is left count from the end of this. */
+static void draw_setup(cli_watch *watch, const mercer_progress *p)
+{
+    char text[256], seconds[CLI_SHORT];
+    watch->begun = 1;
+    watch->first_samples = p->samples;
+    watch->first_seconds = p->seconds;
+    watch->first_passes = passes_done(p);
+    snprintf(text, sizeof text, "setting up: %s, %s", p->phase, cli_seconds_text(seconds, p->seconds));
+    cli_bar_draw(&watch->bar, p->phase_share, text, 1);
+}
+
 /* One line for each epoch, where no line can move. */
 static void print_epoch(cli_watch *watch, const mercer_progress *p)
 {
@@ -90,6 +102,10 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
 int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
+    if (p->phase != NULL) {
+        draw_setup(watch, p);
+        return cli_signal() != 0;
+    }
     /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {

@@ -666,6 +666,9 @@ typedef struct mercer_progress {
     int64_t pass_samples;       /* samples of the pass under way; 0 at the end of an epoch */
     int64_t pass_total;         /* samples in a pass */
     int64_t steps, projections; /* so far */
+    const char *phase;          /* what set-up does now, "eigensystem" or such; NULL while samples are used. Only with
+                                   progress_seconds > 0; losses are NaN then */
+    double phase_share;         /* of that phase, done; negative: not known. The last one of set-up is "ready", 1 */
 } mercer_progress;
 
 /* Non-zero stops cleanly: the model keeps the best weights so far, a checkpoint is written if one is asked for, and fit
@@ -702,9 +705,11 @@ typedef struct mercer_train_options {
     int64_t patience; /* stop after so many epochs without a better validation result; 0: never */
     mercer_progress_callback progress;
     void *progress_user;
-    double progress_seconds;   /* > 0: called between steps too, when so many seconds have passed (validation is NaN) */
-    const char *checkpoint;    /* file to write the state of training to, atomically; NULL: none */
-    double checkpoint_seconds; /* at least so long between two; 0: 600. One is written at the start, too. */
+    double progress_seconds; /* > 0: called between steps too, when so many seconds have passed (validation is NaN), and
+                                  while training is set up */
+    const char *checkpoint;  /* file to write the state of training to, atomically; NULL: none */
+    double checkpoint_seconds; /* within an epoch, after so long; 0: 600. Others: at the start, before an early end, and
+                                  at the end of every epoch (step of cg), or of some, should they be shorter than a second */
     const char *checkpoint_note;      /* a text that the checkpoint carries; its model's note */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
 } mercer_train_options;

@@ -308,6 +308,8 @@ class mercer_progress(C.Structure):
         ("pass_total", _i64),
         ("steps", _i64),
         ("projections", _i64),
+        ("phase", _text),
+        ("phase_share", _double),
     ]
 
 

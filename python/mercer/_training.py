@@ -148,7 +148,8 @@ class Trainer:
         Watched at the end of every epoch.
     callbacks : callables, optional
         Each gets a dict of the progress at the end of every epoch, and every ``progress_seconds`` in between;
-        something true stops cleanly. ``pass_samples`` is 0 at the end of an epoch.
+        something true stops cleanly. ``pass_samples`` is 0 at the end of an epoch. With ``progress_seconds`` it is
+        called during set-up, too: ``phase`` then says what is done, and is None otherwise.
     **options
         ``solver, projector, epochs, batch_size, nystrom, eigenpairs, period, ridge, average, decay, polish,
         patience, step_factor, memory, cache, classification, random_state, progress_seconds, checkpoint,
@@ -362,7 +363,9 @@ def _on_progress(trainer: Trainer | None, pointer: Any) -> int:
         return 1
     try:
         progress = {name: getattr(pointer.contents, name) for name in _PROGRESS}
-        if progress["pass_samples"] == 0:
+        phase = progress["phase"]
+        progress["phase"] = None if phase is None else phase.decode()
+        if phase is None and progress["pass_samples"] == 0:
             trainer.history.append(progress)
         stop = [bool(callback(dict(progress))) for callback in trainer.callbacks]
         return 1 if any(stop) or trainer.model.context.interrupted else 0
@@ -373,6 +376,7 @@ def _on_progress(trainer: Trainer | None, pointer: Any) -> int:
 
 def history_arrays(history: list[dict[str, Any]]) -> dict[str, Array]:
     """The history as arrays, one for each field that says something."""
-    names = [name for name in _PROGRESS if name not in ("pass_samples", "pass_total", "epochs")]
+    left_out = ("pass_samples", "pass_total", "epochs", "phase", "phase_share")
+    names = [name for name in _PROGRESS if name not in left_out]
     arrays = {name: np.array([record[name] for record in history]) for name in names}
     return {name: values for name, values in arrays.items() if not all(math.isnan(v) for v in values)}

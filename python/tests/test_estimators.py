@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The estimators beyond scikit-learn's own checks: what their parameters do, and what people do with them."""
 
+import io
+import math
 import multiprocessing
 import os
 import pickle
@@ -23,6 +25,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from mercer import Kernel, KernelClassifier, KernelRegressor, Model, Trainer, _base, _estimators  # noqa: E402
+from mercer._progress import Bar  # noqa: E402
 
 
 @pytest.fixture
@@ -411,6 +414,27 @@ def test_progress_line_on_a_terminal(waves, monkeypatch, capsys):
     KernelRegressor(solver="ep4", epochs=3, verbose=1).fit(*waves)
     err = capsys.readouterr().err
     assert err.count("\r") >= 3 and err.count("\n") == 1
+
+
+def test_time_left_is_that_of_epochs(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    bar = Bar(stream)
+    empty = dict.fromkeys(("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"), math.nan)
+    at = {**empty, "epochs": 4, "pass_samples": 0, "pass_total": 100, "phase_share": -1.0}
+    bar({**at, "epoch": 0, "samples": 0, "seconds": 8.0, "phase": "eigensystem"})
+    assert stream.getvalue().startswith("\rsetting up: eigensystem, 8.0 s")
+    bar({**at, "epoch": 0, "samples": 0, "seconds": 10.0, "phase": "ready"})
+    bar({**at, "epoch": 1, "samples": 100, "seconds": 12.0, "phase": None})
+    assert "50 rows/s, 12.0 s, 6 s left" in stream.getvalue()
+
+
+def test_set_up_reaches_callbacks(waves):
+    seen = []
+    model = KernelRegressor(solver="ep4", epochs=2).fit(*waves, callbacks=[seen.append])
+    phases = [progress["phase"] for progress in seen]
+    assert "eigensystem" in phases and phases[-1] is None and "ready" in phases
+    assert len(model.history_["train_loss"]) == 2
 
 
 def test_plots(waves):

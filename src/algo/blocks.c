@@ -224,6 +224,7 @@ static mercer_status keep_inverses(mrc_blocks *self)
                                    centers->z.dtype, "a block of centers");
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block++) {
         int64_t rows = mrc_blocks_rows(self, block);
+        mrc_centers_tell(centers, "inverses of blocks", (double)block / (double)self->count);
         mercer_matrix *to = keeper_of(self, block) == centers->comm->rank ? &self->inverses[block] : &other;
         if (to->rows != rows) {
             mrc_matrix_destroy(backend, to); /* the last block may be smaller */

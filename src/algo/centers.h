@@ -34,6 +34,10 @@ typedef struct mrc_packed_points {
 
 enum { MRC_MOST_PACKED = 6 };
 
+/* Told what set-up does: share of it done, or negative where that is not known. */
+typedef void (*mrc_notice)(void *user, const char *what, double share);
+#define MRC_READY "ready" /* the last thing told: from here on samples are used */
+
 typedef struct mrc_centers {
     mercer_context *context;
     mrc_backend *backend;
@@ -51,7 +55,15 @@ typedef struct mrc_centers {
     mrc_shard *shard;     /* (shards) */
     double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
     mrc_packed_points packed[MRC_MOST_PACKED]; /* points of which the backend has a packed form */
+    mrc_notice notice;                         /* NULL: nobody listens */
+    void *notice_user;
 } mrc_centers;
+
+/* For what may take seconds before a first step, by whoever does it: it has the centers at hand. */
+static inline void mrc_centers_tell(const mrc_centers *centers, const char *what, double share)
+{
+    if (centers->notice) centers->notice(centers->notice_user, what, share);
+}
 
 /* z: this rank's share (mrc_comm_rows) of the p centers. origin (d) is borrowed. */
 mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,

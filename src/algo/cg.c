@@ -360,6 +360,7 @@ static mercer_status iterate(cg_state *self)
 {
     mrc_judge *judge = self->judge;
     mercer_status status = begin_or_resume(self);
+    if (status == MERCER_OK) mrc_centers_tell(judge->centers, MRC_READY, 1);
     bool stop = !any_active(self);
     for (; self->turns < judge->steps && !stop && status == MERCER_OK;) {
         int64_t before = judge->steps_done;

@@ -163,6 +163,7 @@ static mercer_status grow_basis(block_method *self)
 {
     while (self->columns + self->b <= self->all) {
         mercer_matrix last = mrc_columns(&self->aq, self->columns - self->b, self->b);
+        mrc_centers_tell(self->centers, "eigensystem", -1); /* rounds are as many as are needed */
         MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &last));
         MRC_TRY(append(self));
     }

@@ -58,7 +58,9 @@ static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const
     double first = 16 * DBL_EPSILON * (double)l->rows;
     *mean = 0;
     for (double rho = *relative;;) {
+        if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
         MRC_TRY(form(centers, job, l, ones, rho, mean));
+        mrc_centers_tell(centers, "factorisation", -1);
         mercer_status status = backend->ops->cholesky(backend, l);
         centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
         bool sound = false;

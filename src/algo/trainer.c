@@ -232,6 +232,7 @@ static mercer_status fit_iteration(mrc_trainer *self)
     MRC_TRY(mrc_trainer_set_up_from_stream(self));
     MRC_TRY(self->resuming ? mrc_trainer_recall(self, NULL)
                            : mrc_trainer_keep(self, NULL, mrc_trainer_candidate(self), MRC_KEEP_NOW));
+    mrc_trainer_tell(self, MRC_READY, 1);
     int stop = 0;
     while (self->epoch < self->plan.shown.epochs && !stop) {
         MRC_TRY(run_epoch(self, &stop));
@@ -304,7 +305,8 @@ static mercer_status begin(mrc_trainer *self)
     self->samples = self->since_best = self->epoch = self->pass_rows = 0;
     self->totals = (mrc_loss){0};
     self->earlier_seconds = self->keep_cost = 0;
-    self->keep_failed = false;
+    self->keep_failed = self->setting_up = self->stop_asked = false;
+    self->phase[0] = 0;
     self->planned_threads = self->context->threads;
     self->planned_budget = 0;
     memset(&self->watchdog, 0, sizeof self->watchdog);
@@ -328,10 +330,11 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
     if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
     MRC_TRY(agree_on_plan(self));
+    self->setting_up = true;
     mercer_status status = self->plan.preset->judge ? mrc_trainer_fit_judge(self) : fit_iteration(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);
-    self->resuming = false;
+    self->resuming = self->setting_up = false;
     return status;
 }
 

@@ -63,6 +63,9 @@ typedef struct mercer_trainer {
     double roughness;        /* of K(Z,Z), once it was needed */
     bool have_roughness;
     int64_t planned_budget;
+    bool setting_up;              /* what is done now is told to the progress callback */
+    bool stop_asked;              /* which answered that it is enough */
+    char phase[32];               /* what it was told last */
     double last_keep, last_shown; /* when a state was saved, when progress was shown */
     double keep_cost;             /* seconds that the last one took */
     bool keep_failed;             /* it could not be written, and that was said */
@@ -118,6 +121,8 @@ mercer_status mrc_trainer_recall(mrc_trainer *trainer, mrc_state *own);
 void mrc_trainer_describe(const mrc_trainer *trainer, char *text, size_t size);
 /* trainer_keep.c: shows progress between steps if it is time; *stop: if a rank's callback says so. */
 mercer_status mrc_trainer_poll(mrc_trainer *trainer, bool *stop);
+/* trainer_keep.c: an mrc_notice: shows what set-up does, if it is something else than before or if it is time. */
+void mrc_trainer_tell(void *trainer, const char *what, double share);
 
 /* trainer_judge.c: direct, cg, and polishing at the end. */
 mercer_status mrc_trainer_fit_judge(mrc_trainer *trainer);

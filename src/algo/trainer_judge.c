@@ -117,6 +117,7 @@ mercer_status mrc_trainer_fit_judge(mrc_trainer *self)
     MRC_TRY(mrc_centers_create(&self->centers, self->backend, self->comm, self->target.kernel, self->target.z,
                                self->target.p, self->target.origin, self->target.weights->dtype));
     self->ready = true;
+    self->centers.notice = mrc_trainer_tell, self->centers.notice_user = self;
     mercer_matrix alpha;
     mercer_status status =
         mrc_field_create(&self->centers, &alpha, self->target.weights->cols, self->centers.real, "weights");
@@ -136,6 +137,7 @@ mercer_status mrc_trainer_polish(mrc_trainer *self, const mercer_matrix *alpha)
     mrc_passes_destroy(&self->passes);
     MRC_TRY(mrc_passes_create(&passes, &self->centers, rows, keep, self->plan.shown.cache_data ? self->n : 0,
                               self->centers.real));
+    self->setting_up = true; /* once more: the preconditioner */
     mercer_status status = run(self, &passes, alpha, false, self->options.polish, true);
     mrc_passes_destroy(&passes);
     return status;

@@ -301,5 +301,36 @@ mercer_status mrc_trainer_poll(mrc_trainer *self, bool *stop)
 {
     *stop = false;
     if (!self->options.progress || !(self->options.progress_seconds > 0)) return MERCER_OK;
-    return mrc_comm_any(self->comm, show_progress(self), stop);
+    bool enough = show_progress(self) || self->stop_asked;
+    return mrc_comm_any(self->comm, enough, stop);
+}
+
+/* Set-up is not broken off: a callback that wants to stop is heeded at the first step. */
+void mrc_trainer_tell(void *user, const char *what, double share)
+{
+    mrc_trainer *self = user;
+    const mercer_train_options *options = &self->options;
+    double now = mrc_seconds();
+    bool ready = strcmp(what, MRC_READY) == 0, same = strcmp(what, self->phase) == 0;
+    if (!self->setting_up || !options->progress || !(options->progress_seconds > 0)) return;
+    self->setting_up = !ready;
+    if (same && now - self->last_shown < options->progress_seconds) return;
+    mercer_progress progress = {.struct_size = sizeof progress,
+                                .epoch = self->epoch,
+                                .epochs = self->plan.shown.epochs,
+                                .samples = self->samples,
+                                .seconds = self->earlier_seconds + now - self->start,
+                                .train_loss = NAN,
+                                .train_accuracy = NAN,
+                                .validation_loss = NAN,
+                                .validation_accuracy = NAN,
+                                .pass_samples = self->pass_rows,
+                                .pass_total = self->stream.source->rows,
+                                .steps = self->iteration.steps,
+                                .projections = self->iteration.projections,
+                                .phase = what,
+                                .phase_share = share};
+    snprintf(self->phase, sizeof self->phase, "%s", what);
+    self->last_shown = now;
+    if (options->progress(options->progress_user, &progress) != 0) self->stop_asked = true;
 }

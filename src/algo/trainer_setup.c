@@ -179,6 +179,7 @@ static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
     if (status == MERCER_OK) status = raise_to(self, &diagonal, fresh->rows, &seen);
     if (status == MERCER_OK) status = mrc_stream_restart(&self->stream, -1);
     for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
+        mrc_trainer_tell(self, "step size", (double)self->stream.in_pass / (double)mrc_max(self->n, 1));
         status = mrc_stream_next(&self->stream, MRC_READ_ROWS, &batch);
         if (status == MERCER_OK)
             status = backend->ops->kernel_diagonal(backend, self->target.kernel, &batch.X, &diagonal);
@@ -213,6 +214,7 @@ static mercer_status create_parts(mrc_trainer *self, const mercer_matrix *sample
     MRC_TRY(mrc_passes_create(&self->passes, &self->centers, plan->batch, self->plan.keep_bytes,
                               plan->cache_data ? n : 0,
                               plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : self->centers.real));
+    if (self->plan.projector) mrc_trainer_tell(self, "projector", -1);
     if (self->plan.projector)
         MRC_TRY(mrc_projector_create(&self->projector, self->plan.projector, &self->centers,
                                      &self->plan.projector_options));
@@ -261,6 +263,7 @@ static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const
     MRC_TRY(copy_rows(self, rows, s));
     MRC_TRY(
         mrc_eigensystem_create(&self->system, &self->centers, &first, self->plan.shown.eigenpairs, self->options.seed));
+    mrc_trainer_tell(self, "step size", -1);
     MRC_TRY(mrc_eigensystem_beta(&self->system, &self->centers, &fresh, &self->report.beta));
     MRC_TRY(raise_beta(self, &fresh));
     self->report.tail = self->system.tail;
@@ -283,6 +286,7 @@ mercer_status mrc_trainer_set_up(mrc_trainer *self, const mercer_matrix *sample,
     self->n = n;
     MRC_TRY(mrc_centers_create(&self->centers, self->backend, self->comm, self->target.kernel, self->target.z,
                                self->target.p, self->target.origin, self->target.weights->dtype));
+    self->centers.notice = mrc_trainer_tell, self->centers.notice_user = self;
     mercer_status status = build(self, sample, rows, n);
     self->ready = true;
     if (status != MERCER_OK) mrc_trainer_tear_down(self);
@@ -320,6 +324,7 @@ static mercer_status read_sample(mrc_trainer *self, sample_room *room)
     MRC_TRY(mrc_stream_restart(&self->stream, -1));
     while (room->filled < room->points.rows) {
         mercer_batch batch;
+        mrc_trainer_tell(self, "reading a sample", (double)room->filled / (double)room->points.rows);
         MRC_TRY(mrc_stream_points(&self->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
         if (batch.X.rows == 0) break;
         mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);

@@ -74,7 +74,7 @@ mercer_status mrc_trainer_end_epoch(mrc_trainer *self, const mercer_matrix *cand
     progress->pass_total = self->n;
     progress->samples = self->samples;
     if (!self->options.progress) return MERCER_OK;
-    bool enough = self->options.progress(self->options.progress_user, progress) != 0;
+    bool enough = self->options.progress(self->options.progress_user, progress) != 0 || self->stop_asked;
     MRC_TRY(mrc_comm_any(self->comm, enough, &enough));
     if (enough) *stop = 2;
     return MERCER_OK;

@@ -64,6 +64,13 @@ class Terminal(Case):
         self.assertRegex(text, r"(?m)^solved: validation loss [\d.]+, validation accuracy [\d.]+ %, [\d.]+ ")
         self.assertNotIn("epoch", text)
 
+    def test_set_up_is_shown(self):
+        text = self.see("--eigenpairs", "20")
+        shown = re.findall(r"setting up: ([a-z ]+), [\d.]+ m?s", re.sub(r"\033\[[0-9;]*[mK]", "", text))
+        self.assertIn("eigensystem", shown)
+        self.assertEqual(shown[-1], "ready")
+        self.assertLess(text.rindex("setting up"), text.index("epoch 1/8"))
+
     def test_narrow(self):
         states = self.lines(self.see(columns=40))
         self.assertLess(max(len(state) for state in states), 40)

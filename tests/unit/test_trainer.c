@@ -80,6 +80,75 @@ static void test_progress(void **state)
     }
 }
 
+typedef struct phase_log {
+    char all[1024];  /* the phases in their order, each once where it is told several times in a row */
+    char latest[64]; /* of them */
+    const char *stop_in;
+    int calls, late;
+    bool reads_between; /* cg and direct read the samples before they are set up */
+    double ready;
+} phase_log;
+
+static int write_phases(void *user, const mercer_progress *progress)
+{
+    phase_log *self = user;
+    self->calls++;
+    if (!progress->phase) {
+        self->late = 1;
+        return 0;
+    }
+    assert_true(isnan(progress->train_loss) && progress->phase_share <= 1);
+    assert_true(!self->late || self->reads_between);
+    if (strcmp(progress->phase, "ready") == 0) self->ready = progress->phase_share;
+    size_t used = strlen(self->all);
+    if (strcmp(self->latest, progress->phase) != 0)
+        snprintf(self->all + used, sizeof self->all - used, "%s;", progress->phase);
+    snprintf(self->latest, sizeof self->latest, "%s", progress->phase);
+    return self->stop_in && strcmp(progress->phase, self->stop_in) == 0;
+}
+
+/* What takes long before the first step is told, and a wish to stop that comes then is heeded; without progress between steps
+   nobody hears of it. */
+static void test_setup_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *solver, *projector, *phases[3];
+    } cases[] = {{"ep4", "bgs", {"reading a sample;", "eigensystem;", "projector;"}},
+                 {"ep4", "exact", {"eigensystem;", "projector;", "factorisation;"}},
+                 {"cg", NULL, {"kernel matrix of centers;", "factorisation;", ""}},
+                 {"direct", NULL, {"kernel matrix of centers;", "factorisation;", ""}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        task t = usual_task();
+        mercer_train_options options = usual_options();
+        mercer_report report;
+        bool judge = cases[i].projector == NULL;
+        phase_log log = {.reads_between = judge};
+        bool direct = strcmp(cases[i].solver, "direct") == 0;
+        options.solver = cases[i].solver, options.projector = cases[i].projector;
+        options.progress = write_phases, options.progress_user = &log;
+        options.progress_seconds = direct ? 1e9 : 1e-9; /* what is new is told at once */
+        dense told = train(&t, &options, &report);
+        for (int k = 0; k < 3; k++)
+            assert_that(strstr(log.all, cases[i].phases[k]) != NULL, "%s: no %s in %s", cases[i].solver,
+                        cases[i].phases[k], log.all);
+        assert_true(log.ready == (direct ? 0 : 1));
+        log = (phase_log){0};
+        options.progress_seconds = 0;
+        dense silent = train(&t, &options, &report);
+        assert_string_equal(log.all, "");
+        assert_true(log.calls == report.epochs && dense_distance(told, silent) == 0);
+        log = (phase_log){.reads_between = judge,
+                          .stop_in = cases[i].phases[1][0] == 'f' ? "factorisation" : "eigensystem"};
+        options.progress_seconds = 1e-9;
+        dense stopped = train(&t, &options, &report);
+        assert_int_equal(report.stopped, 2);
+        assert_true(report.epochs <= 1);
+        free(told.a), free(silent.a), free(stopped.a);
+        task_close(&t);
+    }
+}
+
 /* Validation labels of 0, and full batches with a step of less than 1 / mu: every eigencomponent of f grows from 0
    towards its limit, so every epoch is worse than the first, which is what is returned. */
 static void test_patience(void **state)
@@ -345,9 +414,11 @@ static void test_context_peak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_progress),    cmocka_unit_test(test_patience),     cmocka_unit_test(test_watchdog),
-        cmocka_unit_test(test_huge_labels), cmocka_unit_test(test_streaming),    cmocka_unit_test(test_classification),
-        cmocka_unit_test(test_report),      cmocka_unit_test(test_context_peak),
+        cmocka_unit_test(test_progress),       cmocka_unit_test(test_setup_is_told),
+        cmocka_unit_test(test_patience),       cmocka_unit_test(test_watchdog),
+        cmocka_unit_test(test_huge_labels),    cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_classification), cmocka_unit_test(test_report),
+        cmocka_unit_test(test_context_peak),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
