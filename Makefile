@@ -9,10 +9,10 @@ BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
 # so that warnings become errors in a tree made without that.
 ifdef CI
 CONFIGURE_FLAGS += -DMERCER_WERROR=ON
-.PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt
+.PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
 endif
 
-.PHONY: build bench-results test test-sanitize demo bench check format install setup clean help
+.PHONY: build bench-results test test-sanitize test-threads demo bench check format install setup clean help
 
 build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
 	@$(call BUILD_TREE,build)
@@ -24,14 +24,29 @@ build/CMakeCache.txt: CMakePresets.json
 build-asan-ubsan/CMakeCache.txt: CMakePresets.json
 	@cmake --preset asan-ubsan $(CONFIGURE_FLAGS)
 
+build-tsan/CMakeCache.txt: CMakePresets.json
+	@cmake --preset tsan $(CONFIGURE_FLAGS)
+
 test: setup ## build and run all tests
 	@$(MAKE) build
 	@tools/run-tests build
 
-test-sanitize: setup ## the same tests under the address and undefined-behaviour sanitizers
+test-sanitize: setup ## the same tests under the address and undefined-behaviour sanitizers; their line coverage
 	@$(MAKE) build-asan-ubsan/CMakeCache.txt
 	@$(call BUILD_TREE,build-asan-ubsan)
+	@find build-asan-ubsan -name '*.gcda' -delete
 	@tools/run-tests build-asan-ubsan
+	@tools/coverage build-asan-ubsan
+
+# The tests in which threads meet: the pool, work ahead, streams, training on several threads, ranks that are threads.
+THREAD_TESTS = parallel background stream_threads comm_local train_invariance trainer iteration
+empty :=
+space := $(empty) $(empty)
+
+test-threads: setup ## the tests of threads, local ranks and training under the thread sanitizer
+	@$(MAKE) build-tsan/CMakeCache.txt
+	@$(call BUILD_TREE,build-tsan) --target mercer_program $(addprefix unit_,$(THREAD_TESTS))
+	@tools/run-tests build-tsan -R '^(ranks_local|unit_($(subst $(space),|,$(THREAD_TESTS))))$$'
 
 demo: setup ## build, then train on computed digits: a table and build/demo/report.html
 	@mkdir -p build/demo && $(MAKE) build >build/make.log 2>&1 || { cat build/make.log; exit 1; }

@@ -15,7 +15,6 @@ from support import PROGRAM, Case, main  # noqa: E402
 
 LONG = bool(os.environ.get("MERCER_TEST_LONG"))
 SLOW = float(os.environ.get("MERCER_TEST_SLOW", "1"))  # sanitizers
-FEW = SLOW > 1  # then not everything is run on every number of ranks
 FLAGS = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
 SHARED_MEMORY = ["--mca", "btl", "self,vader"]
 TCP = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
