@@ -97,6 +97,8 @@ enum { CLI_SHORT = 32 };
 const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes);    /* 3.9 GB */
 const char *cli_count_text(char text[CLI_SHORT], int64_t count);    /* 60,000 */
 const char *cli_seconds_text(char text[CLI_SHORT], double seconds); /* 0.42 s, 1 min 20 s, 3 h 05 min */
+/* The fewest digits that read back as the same number: a float if `single`, else a double. */
+const char *cli_number_text(char text[CLI_SHORT], double value, int single);
 int cli_ends_with(const char *text, const char *ending);
 double cli_now(void); /* seconds of a clock that only goes forward */
 
@@ -120,8 +122,10 @@ json_t *cli_json_real(double value); /* null if it is NaN or infinite */
 /* ---- The run log (log.c): one JSON object a line ----------------------------------------------------------------- */
 
 typedef struct cli_log cli_log;
-/* path NULL: a log that drops everything. append: after what is there. Exit code. */
-int cli_log_open(cli_log **out, const char *path, int append);
+/* Whether a log could be written there: a new one, or behind one that is there. Opens nothing. Exit code. */
+int cli_check_log(const char *path);
+/* path NULL: a log that drops everything. A log that is there is continued. Exit code. */
+int cli_log_open(cli_log **out, const char *path);
 /* Writes {"event": name, ...}; steals the object. Failures are kept until cli_log_close. */
 void cli_log_event(cli_log *log, const char *name, json_t *object);
 int cli_log_close(cli_log *log); /* NULL is fine; exit code, with the error printed */

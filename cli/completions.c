@@ -41,7 +41,7 @@ static void put_bash_command(FILE *file, const cli_command *command)
         const char *words = option_words(option);
         fprintf(file, "        --%s", option->name);
         if (option->letter != '\0') fprintf(file, "|-%c", option->letter);
-        if (option->type == CLI_PATH) {
+        if (cli_is_path(option)) {
             fprintf(file, ") files=1 ;;\n");
         } else if (words != NULL) {
             fputs(") words='", file);
@@ -99,7 +99,7 @@ static void put_zsh_option(FILE *file, const cli_option *option)
     fputc(']', file);
     if (option->type != CLI_FLAG) {
         fputs(":value:", file);
-        if (option->type == CLI_PATH) {
+        if (cli_is_path(option)) {
             fputs("_files", file);
         } else if (words != NULL) {
             fputc('(', file);
@@ -163,9 +163,9 @@ static void put_fish(FILE *file)
             if ((option->commands & command->bit) == 0) continue;
             fprintf(file, "complete -c mercer -n '__fish_seen_subcommand_from %s' -l %s", command->name, option->name);
             if (option->letter != '\0') fprintf(file, " -s %c", option->letter);
-            if (option->type == CLI_PATH) fputs(" -rF", file);
-            if (option->type != CLI_PATH && option->type != CLI_FLAG) fputs(" -x", file);
-            if (option->type != CLI_PATH && words != NULL) {
+            if (cli_is_path(option)) fputs(" -rF", file);
+            if (!cli_is_path(option) && option->type != CLI_FLAG) fputs(" -x", file);
+            if (!cli_is_path(option) && words != NULL) {
                 fputs(" -a '", file);
                 put_words(file, words, " ");
                 fputs("'", file);

@@ -41,12 +41,29 @@ static char *value_text(const json_t *value)
     return NULL;
 }
 
+/* ["a", "b"] as "a,b", for lists; NULL if an element cannot stand on a command line. */
+static char *list_text(const json_t *array)
+{
+    char *whole = NULL;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *element = json_array_get(array, i);
+        char *text = json_is_string(element) || json_is_integer(element) ? value_text(element) : NULL;
+        char *longer = text == NULL ? NULL : whole == NULL ? cli_copy(text) : cli_format("%s,%s", whole, text);
+        free(text);
+        free(whole);
+        whole = longer;
+        if (whole == NULL) return NULL;
+    }
+    return whole;
+}
+
 /* true and false serve for switches too. */
 static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *where,
                          cli_origin origin)
 {
     if (json_is_null(value)) return CLI_OK;
-    char *text = value_text(value);
+    int list = option->type == CLI_LIST && json_is_array(value);
+    char *text = list ? list_text(value) : value_text(value);
     if (text == NULL) return cli_error(CLI_USAGE, "%s: must be a string, a number, true or false", where);
     const char *used = text;
     if (json_is_boolean(value) && option->type == CLI_SWITCH) used = json_is_true(value) ? "on" : "off";

@@ -255,7 +255,8 @@ int cli_demo(const cli_values *v)
     FILE *out = cli_flag(v, "json") ? stderr : stdout;
     char *log = log_path(v, html);
     int code = cli_check_output(html);
-    if (code == CLI_OK) code = cli_log_open(&self.log, log, 0);
+    if (code == CLI_OK) code = cli_check_log(log);
+    if (code == CLI_OK) code = cli_log_open(&self.log, log);
     if (code == CLI_OK) {
         code = run(&self, out);
         int closed = cli_log_close(self.log);

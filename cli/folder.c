@@ -123,7 +123,7 @@ static json_t *portable_options(const cli_values *v)
             continue;
         const char *text = cli_values_get(v, option);
         int prefix = strcmp(option->name, "center-method") == 0 && strncmp(text, "file:", 5) == 0 ? 5 : 0;
-        if (option->type != CLI_PATH && prefix == 0) continue;
+        if (!cli_is_path(option) && prefix == 0) continue;
         char *path = absolute(text + prefix);
         char *whole = cli_format("%.*s%s", prefix, text, path);
         json_object_set_new(object, option->name, cli_json_text(whole));

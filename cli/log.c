@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct cli_log {
     char *path;
@@ -22,20 +24,41 @@ static void end_last_line(FILE *file)
     }
 }
 
-int cli_log_open(cli_log **out, const char *path, int append)
+/* Whether what is there can be continued: nothing, something that begins like a log, or no regular file. */
+static int looks_like_log(const char *path)
+{
+    struct stat state;
+    if (stat(path, &state) != 0 || !S_ISREG(state.st_mode) || state.st_size == 0) return 1;
+    FILE *file = fopen(path, "rb");
+    int first = file != NULL ? fgetc(file) : '{'; /* one that cannot be read will tell when it is opened */
+    if (file != NULL) fclose(file);
+    return first == '{';
+}
+
+int cli_check_log(const char *path)
+{
+    if (path == NULL || cli_rank() > 0) return CLI_OK;
+    if (!looks_like_log(path))
+        return cli_error(CLI_USAGE, "--log: %s is there and is no log: choose another name", path);
+    if (access(path, F_OK) != 0) return cli_check_output(path);
+    if (access(path, W_OK) == 0) return CLI_OK;
+    return cli_error(CLI_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
+}
+
+int cli_log_open(cli_log **out, const char *path)
 {
     cli_log *log = cli_allocate(1, sizeof *log);
     *out = log;
     if (path == NULL || cli_rank() > 0) return CLI_OK;
     log->path = cli_copy(path);
-    log->file = fopen(path, append ? "a+b" : "wb");
+    log->file = fopen(path, "a+b");
     if (log->file == NULL) {
         int code = cli_error(CLI_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
         cli_log_close(log);
         *out = NULL;
         return code;
     }
-    if (append) end_last_line(log->file);
+    end_last_line(log->file);
     return CLI_OK;
 }
 

@@ -30,8 +30,8 @@ static int run_command(const cli_command *command, int count, char **arguments)
         int print = cli_has(v, "print-config") && cli_flag(v, "print-config");
         if (print)
             code = cli_print_config(v);
-        else if ((code = cli_check_required(v)) == CLI_OK && (code = cli_ranks_open(v)) == CLI_OK &&
-                 (code = cli_local_start(v)) == CLI_OK)
+        else if ((code = cli_check_required(v)) == CLI_OK && (code = cli_check_files(v)) == CLI_OK &&
+                 (code = cli_ranks_open(v)) == CLI_OK && (code = cli_local_start(v)) == CLI_OK)
             code = command->run(v);
     }
     cli_values_free(v);

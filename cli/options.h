@@ -10,7 +10,9 @@
 
 typedef enum cli_type {
     CLI_TEXT,
-    CLI_PATH,
+    CLI_LIST,     /* texts with commas between them; given again, they are added */
+    CLI_INPUT,    /* a path that is read; no output may be the same file */
+    CLI_OUTPUT,   /* a path that is written */
     CLI_INTEGER,  /* 10000, 100k, 5M, 1G (powers of 1000); also one of the words in `words` */
     CLI_BYTES,    /* 8G, 16GiB, 500MB */
     CLI_NUMBER,   /* 0.5, 1e-3; also one of the words */
@@ -67,6 +69,12 @@ typedef struct cli_command {
     int hidden;        /* not listed in the overview */
 } cli_command;
 
+/* The value is the name of a file or folder. */
+static inline int cli_is_path(const cli_option *option)
+{
+    return option->type == CLI_INPUT || option->type == CLI_OUTPUT;
+}
+
 extern const cli_option cli_options[];
 extern const int cli_option_count;
 extern const cli_command cli_commands[];
@@ -114,6 +122,8 @@ int cli_read_config(cli_values *v, const char *path);
 int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_origin origin);
 /* Options that must be there and are not. Exit code. */
 int cli_check_required(const cli_values *v);
+/* No file is both read and written, or written twice, under whatever names: nothing has been opened yet. Exit code. */
+int cli_check_files(const cli_values *v);
 /* All values as an object that --config takes; those without a value are left out. */
 json_t *cli_config_object(const cli_values *v);
 int cli_print_config(const cli_values *v);

@@ -20,11 +20,25 @@ typedef struct reader {
     int count, at;
 } reader;
 
+/* An option that is given again would hide what was said first; only lists grow. */
+static int set_value(reader *r, const cli_option *option, const char *value, const char *where)
+{
+    int again = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
+    if (!again) return cli_values_set(r->v, option, value, CLI_FROM_COMMAND, where);
+    if (option->type != CLI_LIST)
+        return cli_error(CLI_USAGE, "%s: %s is given twice: give it once", r->command->name, where);
+    if (*value == '\0') return cli_error(CLI_USAGE, "%s: the value is empty", where);
+    char *both = cli_format("%s,%s", cli_values_get(r->v, option), value);
+    int code = cli_values_set(r->v, option, both, CLI_FROM_COMMAND, where);
+    free(both);
+    return code;
+}
+
 /* The value of an option: what stands behind '=' (or behind the letter), or the next argument. */
 static int take_value(reader *r, const cli_option *option, const char *attached, const char *where)
 {
     if (option->type == CLI_FLAG) {
-        return cli_values_set(r->v, option, attached != NULL ? attached : "true", CLI_FROM_COMMAND, where);
+        return set_value(r, option, attached != NULL ? attached : "true", where);
     }
     if (attached == NULL) {
         if (r->at >= r->count) {
@@ -34,7 +48,7 @@ static int take_value(reader *r, const cli_option *option, const char *attached,
         }
         attached = r->arguments[r->at++];
     }
-    return cli_values_set(r->v, option, attached, CLI_FROM_COMMAND, where);
+    return set_value(r, option, attached, where);
 }
 
 static int take_long(reader *r, const char *argument)

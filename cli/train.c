@@ -225,6 +225,9 @@ static int finish(run *r)
 static int run_steps(run *r)
 {
     int code = cli_job_open(&r->job, r->v);
+    /* Not before the data are there: a run that never begins leaves earlier logs alone. */
+    if (code == CLI_OK) code = cli_log_open(&r->log, cli_text(r->v, "log"));
+    r->watch.log = r->log;
     if (code == CLI_OK && r->folder != NULL) code = check_fingerprints(r);
     if (code == CLI_OK) code = check_signals(r);
     if (code == CLI_OK) code = build_model(r);
@@ -246,9 +249,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     r->watch.validation_accuracy = r->watch.validation_loss = (double)NAN;
     cli_catch_signals();
     cli_outlive_readers();
-    int code = cli_log_open(&r->log, cli_text(v, "log"), resumed);
-    r->watch.log = r->log;
-    if (code == CLI_OK) code = run_steps(r);
+    int code = run_steps(r);
     int logged = cli_log_close(r->log);
     cli_metrics_free(&r->metrics);
     mercer_trainer_free(r->trainer);
@@ -266,6 +267,7 @@ static int check_training(const cli_values *v)
     if (code == CLI_OK && cli_is(v, "output", "-"))
         code = cli_error(CLI_USAGE, "--output: a model is written to a file, not to stdout");
     if (code == CLI_OK) code = cli_check_output(cli_text(v, "output"));
+    if (code == CLI_OK) code = cli_check_log(cli_text(v, "log"));
     return code;
 }
 
@@ -320,6 +322,7 @@ static int resumed_values(const cli_values *v, const cli_folder *folder, cli_val
         else if (cli_given(v, changeable[i]))
             code = cli_values_set(train, option, cli_text(v, changeable[i]), CLI_FROM_COMMAND, changeable[i]);
     }
+    if (code == CLI_OK) code = cli_check_files(train); /* its own --log may be a file of the run */
     return code == CLI_OK ? check_training(train) : code;
 }
 

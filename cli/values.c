@@ -215,7 +215,9 @@ static int check_value(const cli_option *option, const char *value, const char *
             if (cli_has_word("true|false", value)) return CLI_OK;
             return cli_error(CLI_USAGE, "%s: takes no value, but '%s' was given", where, value);
         case CLI_TEXT:
-        case CLI_PATH:
+        case CLI_LIST:
+        case CLI_INPUT:
+        case CLI_OUTPUT:
             if (*value == '\0') return cli_error(CLI_USAGE, "%s: the value is empty", where);
             return CLI_OK;
     }

@@ -173,11 +173,11 @@ class Writing(Case):
         self.bad(74, r": is a folder: name a file", *train, "-o", self.folder)
         self.bad(74, r"/dev/full: is not a regular file", *train, "-o", "/dev/full")
         self.bad(2, r"not to stdout", *train, "-o", "-")
-        self.bad(74, r"no/run.jsonl: cannot be opened", *train, "-o", "m", "--log", "no/run.jsonl")
+        self.bad(74, r"no/run.jsonl: no file can be made", *train, "-o", "m", "--log", "no/run.jsonl")
         self.write("file", b"")
         self.bad(74, r"file", *train, "-o", "m", "--checkpoint", "file")
         self.bad(74, r"no/x.npy", "synth", "digits", "-n", "2", "-o", "no/x.npy")
-        self.bad(2, r"same file", "synth", "digits", "-n", "2", "-o", "x.npy", "--y-output", "x.npy")
+        self.bad(2, r"--y-output: x\.npy is written as --output", "synth", "digits", "-n", "2", "-o", "x.npy", "--y-output", "x.npy")
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_folder_without_permission(self):

@@ -10,9 +10,15 @@ import time
 
 from support import PROGRAM, Case, main, npy_bytes
 
-# About a second of work on two cores, with a checkpoint as often as one can be written.
-RUN = ["--synth", "digits", "--rows", "3000", "--validation-fraction", "0.05", "--centers", "500", "--center-method", "random"]
-RUN += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", "4", "--batch", "500", "--seed", "3", "--memory", "1G"]
+
+def lasting(epochs, rows=3000):
+    """A training that can be interrupted."""
+    run = ["--synth", "digits", "--rows", str(rows), "--validation-fraction", "0.05", "--centers", "500", "--center-method", "random"]
+    run += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", str(epochs), "--batch", "500", "--seed", "3"]
+    return [*run, "--memory", "1G"]
+
+
+RUN, LONG = lasting(4), lasting(400)  # about a second of work on two cores; a minute
 
 
 class Resume(Case):
@@ -27,8 +33,8 @@ class Resume(Case):
         self.good("train", *RUN, "-o", "whole.safetensors", "-q")
         return self.read("whole.safetensors"), time.monotonic() - began
 
-    def train(self, *more):
-        return ["train", *RUN, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-q", *more]
+    def train(self, *more, run=RUN):
+        return ["train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-q", *more]
 
     def test_checkpoints_change_nothing(self):
         whole, _ = self.whole()
@@ -93,16 +99,18 @@ class Resume(Case):
             self.assertEqual(self.read("m.safetensors"), whole)
             os.remove(self.path("m.safetensors"))
             events = [json.loads(line)["event"] for line in self.read("run.jsonl").decode().splitlines()]
+            os.remove(self.path("run.jsonl"))
             self.assertEqual(events.count("start"), 2)
             self.assertEqual(events[-1], "summary")
 
     def test_signal_without_checkpoint(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
-            process = self.start("train", *RUN, "--epochs", "400", "-o", "m.safetensors", "--log", "run.jsonl", "-q")
+            process = self.start("train", *LONG, "-o", "m.safetensors", "--log", "run.jsonl", "-q")
             self.wait_for(process, "run.jsonl")
             time.sleep(0.3)
             process.send_signal(number)
             _, errors = process.communicate(timeout=60)
+            os.remove(self.path("run.jsonl"))
             self.assertEqual(process.returncode, code, errors)
             self.assertRegex(errors.decode(), r"^mercer: interrupted; nothing was written")
             self.assertFalse(os.path.exists(self.path("m.safetensors")))
@@ -135,7 +143,7 @@ class Resume(Case):
 
     def test_killed_run_loses_no_epoch(self):
         """A checkpoint at the end of every epoch, however rare they are to be within one."""
-        run = [*RUN[: RUN.index("--rows") + 1], "12000", *RUN[RUN.index("--rows") + 2 :], "--epochs", "6"]
+        run = lasting(6, rows=12000)
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--log", "run.jsonl", "-q")
         deadline = time.monotonic() + 120
@@ -152,7 +160,7 @@ class Resume(Case):
 
     def test_failing_checkpoints_are_told(self):
         """Once when they begin to fail, once when they can be written again, whatever --quiet says."""
-        process = self.start(*self.train("--epochs", "100000"))
+        process = self.start(*self.train(run=lasting(100000)))
         self.wait_for(process, "run", "checkpoint.safetensors")
         os.rename(self.path("run"), self.path("away"))
         first = process.stderr.readline().decode()
@@ -167,7 +175,7 @@ class Resume(Case):
         self.assertRegex(rest.decode(), r"^mercer: interrupted; checkpoint written; [^\n]*\n$")
 
     def test_second_interrupt_ends_at_once(self):
-        process = self.start("train", *RUN, "--epochs", "400", "-o", "m.safetensors", "-q")
+        process = self.start("train", *LONG, "-o", "m.safetensors", "-q")
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)

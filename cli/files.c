@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * No output may be a file that is read, or another output: it would be lost. The table of options says which of them name
+ * inputs and which outputs; files are compared by device and inode, so that links and other spellings do not matter. Pipes
+ * and devices are not looked at.
+ */
+#include "options.h"
+
+#include <dirent.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A file that is there, or a name in a folder where none is yet. */
+typedef struct place {
+    dev_t device;
+    ino_t inode;
+    char *name; /* NULL if the file is there: device and inode are its own; otherwise they are its folder's */
+} place;
+
+typedef struct used {
+    char *option; /* "--x" */
+    char *path;
+    place at;
+    int written;
+} used;
+
+typedef struct list {
+    used *items;
+    int count, room;
+} list;
+
+static int find_place(const char *path, place *out)
+{
+    struct stat state;
+    *out = (place){.name = NULL};
+    if (stat(path, &state) == 0) {
+        *out = (place){.device = state.st_dev, .inode = state.st_ino};
+        return S_ISREG(state.st_mode) ? 0 : -1;
+    }
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    char *folder = slash == NULL ? cli_copy(".") : cli_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
+    int found = stat(folder, &state) == 0 && *name != '\0' ? 0 : -1;
+    free(folder);
+    if (found == 0) *out = (place){.device = state.st_dev, .inode = state.st_ino, .name = cli_copy(name)};
+    return found;
+}
+
+static int same_place(const place *a, const place *b)
+{
+    if (a->device != b->device || a->inode != b->inode || (a->name == NULL) != (b->name == NULL)) return 0;
+    return a->name == NULL || strcmp(a->name, b->name) == 0;
+}
+
+static void add_file(list *all, const char *option, const char *path, int written)
+{
+    place at;
+    if (find_place(path, &at) != 0) return;
+    if (at.name != NULL && !written) { /* an input that does not exist is somebody else's error */
+        free(at.name);
+        return;
+    }
+    if (all->count == all->room) {
+        int room = 2 * all->room + 8;
+        used *more = cli_allocate(room, sizeof *more);
+        if (all->count > 0) memcpy(more, all->items, (size_t)all->count * sizeof *more);
+        free(all->items);
+        all->items = more;
+        all->room = room;
+    }
+    all->items[all->count++] = (used){cli_copy(option), cli_copy(path), at, written};
+}
+
+/* What a folder is read for: the files of MNIST's names, or those of a run. */
+static void add_folder(list *all, const char *option, const char *path)
+{
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        const char *name = entry->d_name;
+        if (strstr(name, "-ubyte") == NULL && strcmp(name, "config.json") != 0 &&
+            strcmp(name, "checkpoint.safetensors") != 0)
+            continue;
+        char *file = cli_format("%s/%s", path, name);
+        add_file(all, option, file, 0);
+        free(file);
+    }
+    if (folder != NULL) closedir(folder);
+}
+
+/* A file, a folder, or a pattern of several files. */
+static void add_input(list *all, const char *option, const char *path)
+{
+    struct stat state;
+    glob_t found = {0};
+    if (stat(path, &state) == 0) {
+        if (S_ISDIR(state.st_mode))
+            add_folder(all, option, path);
+        else
+            add_file(all, option, path, 0);
+    } else if (glob(path, GLOB_NOSORT, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) add_file(all, option, found.gl_pathv[i], 0);
+    }
+    globfree(&found);
+}
+
+static void add_output(list *all, const char *option, const char *path)
+{
+    static const char *const kept[] = {"config.json", "checkpoint.safetensors"};
+    if (strcmp(path, "-") == 0) return;
+    if (strcmp(option, "--checkpoint") != 0) {
+        add_file(all, option, path, 1);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        char *file = cli_format("%s/%s", path, kept[i]);
+        add_file(all, option, file, 1);
+        free(file);
+    }
+}
+
+static void collect(list *all, const cli_values *v)
+{
+    const cli_command *command = cli_values_command(v);
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        const char *text = (option->commands & command->bit) != 0 ? cli_values_get(v, option) : NULL;
+        if (text == NULL) continue;
+        char *shown = cli_format("--%s", option->name);
+        if (option->type == CLI_INPUT)
+            add_input(all, shown, text);
+        else if (option->type == CLI_OUTPUT)
+            add_output(all, shown, text);
+        else if (strcmp(option->name, "center-method") == 0 && strncmp(text, "file:", 5) == 0)
+            add_input(all, shown, text + 5);
+        free(shown);
+    }
+    int named = command->words != NULL && (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);
+    if (named && cli_positional(v, 0) != NULL) add_input(all, command->positional, cli_positional(v, 0));
+}
+
+static int compare(const list *all)
+{
+    for (int i = 0; i < all->count; i++) {
+        for (int j = 0; j < all->count && all->items[i].written; j++) {
+            const used *out = &all->items[i], *other = &all->items[j];
+            if (i == j || (other->written && j > i) || !same_place(&out->at, &other->at)) continue;
+            return cli_error(CLI_USAGE, "%s: %s is %s as %s: it would be lost; choose another name", out->option,
+                             out->path, other->written ? "written" : "read", other->option);
+        }
+    }
+    return CLI_OK;
+}
+
+int cli_check_files(const cli_values *v)
+{
+    list all = {0};
+    collect(&all, v);
+    int code = compare(&all);
+    for (int i = 0; i < all.count; i++) {
+        free(all.items[i].option);
+        free(all.items[i].path);
+        free(all.items[i].at.name);
+    }
+    free(all.items);
+    return code;
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_files.py MERCER: what is read is never written, and a run that does not begin leaves every file as it was."""
+import json
+import os
+import unittest
+
+from support import Case, main
+
+
+class Clashes(Case):
+    """An output that is an input, under whatever name, is refused before anything is opened."""
+
+    def setUp(self):
+        super().setUp()
+        self.make_npy()
+        self.make_csv("d.csv")
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "-o", "m.safetensors", "--log", "run.jsonl", "-q")
+        os.symlink("x.npy", self.path("soft.npy"))
+        os.link(self.path("x.npy"), self.path("hard.npy"))
+        os.makedirs(self.path("sub"))
+
+    def tree(self):
+        return {name: self.read(name) for name in sorted(os.listdir(self.folder)) if os.path.isfile(self.path(name))}
+
+    def refused(self, pattern, *arguments):
+        before = self.tree()
+        self.bad(2, pattern, *arguments)
+        self.assertEqual(self.tree(), before, arguments)
+
+    def test_predict_and_eval(self):
+        for name in ("x.npy", "soft.npy", "hard.npy", "./x.npy", "sub/../x.npy", os.path.join(self.folder, "x.npy")):
+            self.refused(r"--output: .* is read as --x: it would be lost", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", name)
+        self.refused(r"is read as --x", "predict", "-m", "m.safetensors", "--x", "soft.npy", "-o", "x.npy")
+        self.refused(r"is read as --x", "predict", "-m", "m.safetensors", "--x", "[x].npy", "-o", "x.npy")
+        os.symlink("m.safetensors", self.path("m.npy"))
+        self.refused(r"is read as --model", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "m.npy")
+
+    def test_train(self):
+        train = ("train", "--x", "x.npy", "--y", "y.npy")
+        self.refused(r"--output: x\.npy is read as --x", *train, "-o", "x.npy")
+        self.refused(r"--output: y\.npy is read as --y", *train, "-o", "y.npy")
+        self.refused(r"--log: x\.npy is read as --x", *train, "-o", "m2", "--log", "x.npy")
+        self.refused(r"--log: d\.csv is read as --x", "train", "--x", "d.csv", "--target", "colour", "-o", "m2", "--log", "d.csv")
+        self.refused(r"--log: m2 is written as --output", *train, "-o", "m2", "--log", "m2")
+        self.refused(r"is written as --", *train, "-o", "m2", "--log", "sub/../m2")
+        self.write("c.json", json.dumps({"epochs": 1}))
+        self.refused(r"--output: c\.json is read as --config", *train, "--config", "c.json", "-o", "c.json")
+        self.refused(r"is read as --center-method", *train, "--center-method", "file:d.csv", "-o", "d.csv")
+        self.write("run/config.json", json.dumps({"x": self.path("x.npy"), "y": self.path("y.npy")}))
+        self.refused(r"--checkpoint: .* is read as --config", "train", "--config", "run/config.json", "--checkpoint", "run", "--force", "-o", "m2")
+        self.refused(r"--checkpoint: .* is written as --output|--output: .* is written as --checkpoint", *train, "--checkpoint", "sub", "-o", "sub/checkpoint.safetensors")
+
+    def test_others(self):
+        self.refused(r"--output: run\.jsonl is read as LOG", "report", "run.jsonl", "-o", "run.jsonl")
+        self.refused(r"--output: x\.npy is read as --x", "convert", "--x", "x.npy", "-o", "x.npy")
+        self.refused(r"--y-output: z\.npy is written as --output|--output: z\.npy is written as --y-output", "synth", "spirals", "-o", "z.npy", "--y-output", "z.npy")
+        self.refused(r"--output: x\.npy is read as --x", "centers", "--x", "x.npy", "--centers", "3", "-o", "x.npy")
+        self.make_folder("images", zipped=False)
+        self.refused(r"is read as --data", "convert", "--data", "images", "-o", "t.npy", "--y-output", "images/train-labels-idx1-ubyte")
+
+    def test_what_is_fine(self):
+        os.makedirs(self.path("r"))
+        self.good("train", "--x", "x.npy", "--y", "y.npy", "--checkpoint", "r", "-o", "r/m.safetensors", "--log", "r/log.jsonl", "-q")
+        self.good("resume", "r", "--log", "r/log.jsonl", "-q")
+        self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")
+        self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "p.npy", "-q")  # an earlier output
+
+
+class Logs(Case):
+    """A log that is there is continued, and only by a run that begins."""
+
+    def test_a_run_that_does_not_begin(self):
+        old = '{"event": "start"}\n'
+        self.write("old.jsonl", old)
+        self.make_npy()
+        self.bad(66, r"typo\.npy", "train", "--x", "typo.npy", "--y", "y.npy", "-o", "m", "--log", "old.jsonl")
+        self.assertEqual(self.read("old.jsonl").decode(), old)
+        self.bad(66, r"typo\.npy", "train", "--x", "typo.npy", "--y", "y.npy", "-o", "m", "--log", "new.jsonl")
+        self.assertFalse(os.path.exists(self.path("new.jsonl")))
+
+    def test_a_second_run_is_added(self):
+        self.make_npy()
+        train = ("train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "run.jsonl", "-q")
+        self.good(*train)
+        first = self.read("run.jsonl")
+        self.good(*train, "--solver", "direct")
+        both = self.read("run.jsonl")
+        self.assertTrue(both.startswith(first))
+        events = [json.loads(line)["event"] for line in both.decode().splitlines()]
+        self.assertEqual(events.count("start"), 2)
+        self.good("report", "run.jsonl", "-o", "page.html", "-q")
+
+    def test_no_log(self):
+        self.make_npy()
+        self.write("notes.txt", "dear diary\n")
+        self.bad(2, r"--log: notes\.txt is there and is no log", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "notes.txt")
+        self.assertEqual(self.read("notes.txt"), b"dear diary\n")
+
+
+if __name__ == "__main__":
+    main()
