@@ -69,6 +69,8 @@ static int read_centers(cli_job *job, const char *path)
     options.x = path;
     options.task = MERCER_TASK_UNLABELLED;
     options.memory = job->memory;
+    options.columns = job->info.features_named;
+    options.column_count = job->info.features_named != NULL ? job->info.features : 0;
     mercer_status status = mercer_dataset_open(&dataset, job->context, &options);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     mercer_dataset_info info = cli_data_info(dataset);
@@ -204,6 +206,8 @@ int cli_centers(const cli_values *v)
     int stop = 0, code = cli_check_data(v);
     if (code == CLI_OK) code = cli_check_job(v);
     if (code == CLI_OK) code = cli_check_centers(v);
+    if (code == CLI_OK && !cli_ends_with(cli_text(v, "output"), ".npy"))
+        code = cli_error(CLI_USAGE, "--output: %s: the name must end in .npy", cli_text(v, "output"));
     if (code == CLI_OK) code = cli_check_output(cli_text(v, "output"));
     if (code != CLI_OK) return code;
     cli_bar_init(&bar, v);

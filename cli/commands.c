@@ -7,9 +7,11 @@
 const cli_command cli_commands[] = {
     {"train", CLI_TRAIN, cli_train, 0, 0, "", "train a model and write it to a file",
      "Reads samples and targets, chooses centers, finds the weights of f(x) = sum_j alpha_j K(x, z_j), and writes one "
-     "model file that holds everything prediction needs: kernel function, preprocessing, names of the classes, centers "
-     "and weights. Every option has a default that is chosen from the data; the plan that is shown says what was "
-     "chosen and why. With --checkpoint a run that is interrupted or killed is continued by mercer resume, to the same "
+     "model file that holds everything prediction needs: kernel function, preprocessing, names of the columns and of "
+     "the "
+     "classes, centers and weights. Every option but the data and the output has a default; those that say auto are "
+     "chosen from the data, and the plan that is shown says what was chosen and why. With --checkpoint a run that is "
+     "interrupted or killed is continued by mercer resume, to the same "
      "bytes in the model file.",
      "mercer train --x train.csv --target price -o model.safetensors\n"
      "mercer train --data fashion-mnist --kernel laplace:bandwidth=10 --centers 5000 -o model.safetensors\n"
@@ -25,8 +27,10 @@ const cli_command cli_commands[] = {
     {"predict", CLI_PREDICT, cli_predict, 0, 0, "", "labels or values for new samples",
      "Writes one row for each sample: the label if the model is a classifier, the values if not. As .npy, labels that "
      "are whole numbers become int64 and other names become text; values are float32 or float64 with the shape (n, "
-     "outputs), or (n) for one output. As .csv, .tsv or .txt, or on stdout, a line is a sample. Files may be larger "
-     "than memory.",
+     "outputs), or (n) for one output. As .csv, .tsv or .txt, or on stdout, a line is a sample; .csv and .tsv begin "
+     "with the names of the targets, or of the classes for --scores, where the model knows them. Columns of a table "
+     "are found by the names they had in training, in any order; others are not used, a missing one is an error. "
+     "Without names, in the data or the model, they go by position. Files may be larger than memory.",
      "mercer predict -m model.safetensors --x new.npy -o labels.npy\n"
      "mercer predict -m model.safetensors --x new.csv --scores -o -",
      NULL, 0},
@@ -62,10 +66,10 @@ const cli_command cli_commands[] = {
      "mercer synth digits --rows 20k --seed 1 -o digits.npy --y-output labels.npy\n"
      "mercer synth teacher:d=20,c=1,centers=100,noise=0.1 -o x.npy --y-output y.npy",
      "digits|spirals|teacher", 0},
-    {"convert", CLI_CONVERT, cli_convert, 0, 0, "", "write data in any format that is read as NPY",
-     "Reads samples (and targets) and writes them as NPY files: samples in the type they have, classes as whole "
-     "numbers "
-     "if their names are, else as text, values as they are.",
+    {"convert", CLI_CONVERT, cli_convert, 0, 0, "", "write data in any format that is read as NPY or a table",
+     "Reads samples (and targets) and writes them in the format that the name of the file ends in. NPY: samples in the "
+     "type they have, classes as whole numbers if their names are, else as text, values as they are. CSV and TSV: a "
+     "line of names where there are any, numbers in the fewest digits that read back as they were, names of classes.",
      "mercer convert --x data.csv.gz --target label -o x.npy --y-output y.npy", NULL, 0},
     {"bench", CLI_BENCH, cli_bench, 0, 1, "[gpu]", "measure the speed of this machine",
      "Times fused kernel products at a few shapes and a small training on computed digits. With gpu: on a GPU, in "

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands convert and synth: data of any kind as NPY files. */
+/* The commands convert and synth: data of any kind as NPY files or tables. */
 #include "data.h"
 #include "options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A name says what is written. */
+static int check_ending(const char *option, const char *path)
+{
+    if (cli_ends_with(path, ".npy") || cli_ends_with(path, ".csv") || cli_ends_with(path, ".tsv")) return CLI_OK;
+    return cli_error(CLI_USAGE, "%s: %s: the name must end in .npy, .csv or .tsv", option, path);
+}
+
 static int check_outputs(const cli_values *v)
 {
     const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
     if (strcmp(x, "-") == 0 || (y != NULL && strcmp(y, "-") == 0))
-        return cli_error(CLI_USAGE, "--output: NPY files are not written to stdout: name a file");
-    if (y != NULL && strcmp(x, y) == 0) return cli_error(CLI_USAGE, "--output and --y-output are the same file: %s", x);
-    int code = cli_check_output(x);
+        return cli_error(CLI_USAGE, "--output: data are not written to stdout: name a file");
+    int code = check_ending("--output", x);
+    if (code == CLI_OK && y != NULL) code = check_ending("--y-output", y);
+    if (code == CLI_OK) code = cli_check_output(x);
     return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
 }
 
@@ -23,7 +31,7 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
     mercer_dataset_info info = cli_data_info(dataset);
     if (y != NULL && info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "--y-output: the data have no targets");
-    mercer_status status = mercer_dataset_write_npy(dataset, x, y);
+    mercer_status status = mercer_dataset_write(dataset, x, y);
     if (status != MERCER_OK) return cli_fail(context, status);
     char *text = cli_data_text(&info);
     cli_say(v, "%s: %s", x, text);

@@ -107,6 +107,34 @@ mercer_dtype cli_result_type(const mercer_model *model)
     return mercer_model_target_offset(model) != NULL && values ? MERCER_F64 : mercer_model_weights(model).dtype;
 }
 
+char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
+{
+    char found[CLI_SHORT], what[64];
+    int classes = info->task == MERCER_TASK_CLASSIFICATION;
+    int open = cli_has(v, "task") && cli_is(v, "task", "auto");
+    if (info->task == MERCER_TASK_UNLABELLED || strcmp(info->format, "synthetic") == 0) return NULL;
+    if (info->distinct > 0)
+        snprintf(what, sizeof what, "%s different whole numbers", cli_count_text(found, info->distinct));
+    else
+        snprintf(what, sizeof what, "%s%s", classes ? cli_count_text(found, info->outputs) : "",
+                 classes ? " names" : "numbers");
+    char *names = NULL;
+    for (int64_t i = 0; info->targets_named != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++) {
+        char *longer = names == NULL ? cli_copy(info->targets_named[i])
+                                     : cli_format("%s, %s%s", names, info->targets_named[i], i == 7 ? ", ..." : "");
+        free(names);
+        names = longer;
+    }
+    /* Whole numbers could be either; names and fractions could not. */
+    const char *change = !open || info->distinct == 0 || info->outputs == 0 ? ""
+                         : classes                                          ? " (--task regression to change)"
+                                                                            : " (--task classification to change)";
+    char *text = cli_format("%s%s%s: %s%s", names != NULL ? names : "", names != NULL ? ", " : "", what,
+                            task_name(info->task), change);
+    free(names);
+    return text;
+}
+
 int64_t cli_memory(const cli_values *v)
 {
     int64_t bytes = cli_integer(v, "memory");
@@ -182,10 +210,17 @@ static char *find_idx(const char *folder, const char *part, const char *what, in
     return NULL;
 }
 
-static int open_options(mercer_context *context, const mercer_dataset_options *options, mercer_dataset **out)
+static int open_options(const cli_values *v, mercer_context *context, const mercer_dataset_options *options,
+                        mercer_dataset **out)
 {
     mercer_status status = mercer_dataset_open(out, context, options);
-    return status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+    if (status != MERCER_OK) return cli_fail(context, status);
+    mercer_dataset_info info = cli_data_info(*out);
+    if (options->columns != NULL && info.unused > 0)
+        cli_say(v, "note: %s: %" PRId64 " column%s not used, the model does not know %s: '%s'%s", options->x,
+                info.unused, info.unused == 1 ? " is" : "s are", info.unused == 1 ? "it" : "them", info.unused_named[0],
+                info.unused > 1 ? ", ..." : "");
+    return CLI_OK;
 }
 
 static int open_folder(const cli_values *v, mercer_context *context, int training, mercer_dataset_options *options,
@@ -203,7 +238,7 @@ static int open_folder(const cli_values *v, mercer_context *context, int trainin
         options->x = images;
         options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
         options->format = options->y_format = "idx";
-        code = open_options(context, options, out);
+        code = open_options(v, context, options, out);
     }
     free(images);
     free(labels);
@@ -242,6 +277,8 @@ static void fill_options(const cli_values *v, const cli_request *request, mercer
     options->features = request->features > 0 ? request->features : cli_integer(v, "features");
     options->labels = request->labels;
     options->label_count = request->label_count;
+    options->columns = request->columns;
+    options->column_count = request->column_count;
     options->first = request->rows > 0 ? request->first : cli_integer(v, "first");
     options->rows = request->rows > 0 ? request->rows : cli_integer(v, "rows");
     options->memory = cli_has(v, "memory") ? cli_memory(v) : 0;
@@ -254,7 +291,7 @@ int cli_open_data(const cli_values *v, mercer_context *context, const cli_reques
     fill_options(v, request, &options);
     if (cli_text(v, "synth") != NULL)
         return open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
-    if (cli_text(v, "data") == NULL) return open_options(context, &options, out);
+    if (cli_text(v, "data") == NULL) return open_options(v, context, &options, out);
     int training = request->training;
     if (cli_has(v, "part") && cli_text(v, "part") != NULL) training = cli_is(v, "part", "train");
     return open_folder(v, context, training, &options, out);
@@ -267,6 +304,8 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
     cli_request request = {.regression = like->task == MERCER_TASK_REGRESSION,
                            .labels = like->labels,
                            .label_count = like->labels != NULL ? like->outputs : 0,
+                           .columns = like->features_named,
+                           .column_count = like->features_named != NULL ? like->features : 0,
                            .features = like->features};
     *out = NULL;
     if (cli_number(v, "validation-fraction") > 0) return CLI_OK;
@@ -275,7 +314,7 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
     if (cli_text(v, "x-val") != NULL) {
         options.x = cli_text(v, "x-val");
         options.y = cli_text(v, "y-val");
-        return open_options(context, &options, out);
+        return open_options(v, context, &options, out);
     }
     return cli_text(v, "data") != NULL ? open_folder(v, context, 0, &options, out) : CLI_OK;
 }

@@ -12,6 +12,8 @@ typedef struct cli_request {
     int regression;            /* targets are numbers, whatever --task says */
     const char *const *labels; /* classes that may occur; NULL: those found */
     int64_t label_count;
+    const char *const *columns; /* names of the features wanted, in their order; NULL: as they come */
+    int64_t column_count;
     int64_t features;    /* libsvm: 0 for --features */
     int64_t first, rows; /* 0, 0: as --first and --rows say */
 } cli_request;
@@ -36,6 +38,8 @@ char *cli_data_text(const mercer_dataset_info *info);   /* "60,000 x 784 u8, 10 
 char *cli_targets_text(const mercer_model *model);
 /* The type of predictions: that of the weights; f64 for values with an offset, whose digits float might not have. */
 mercer_dtype cli_result_type(const mercer_model *model);
+/* "age, 72 whole numbers: regression (--task classification to change)"; NULL if nothing was decided. */
+char *cli_target_text(const cli_values *v, const mercer_dataset_info *info);
 /* cli_fail for a call that read this dataset: names the element that is NaN or infinite, if that was it. */
 int cli_fail_on(mercer_context *context, mercer_status status, const mercer_dataset *dataset, const char *name);
 const char *cli_dtype_name(mercer_dtype dtype);

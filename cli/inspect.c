@@ -20,6 +20,8 @@ typedef struct contents {
     const double *offset, *scale;
     const char *const *labels;
     int64_t label_count;
+    const char *const *features, *const *target_names; /* names of the columns, or NULL */
+    int64_t feature_count, target_count;
     const char *note;
     json_t *header;
 } contents;
@@ -50,6 +52,8 @@ static void collect(mercer_context *context, const mercer_model *model, contents
     c->offset = mercer_model_target_offset(model);
     c->scale = mercer_model_target_scale(model);
     c->labels = mercer_model_labels(model, &c->label_count);
+    c->features = mercer_model_feature_names(model, &c->feature_count);
+    c->target_names = mercer_model_target_names(model, &c->target_count);
     c->note = mercer_model_note(model);
     c->header = read_header(context, c->path);
 }
@@ -61,10 +65,16 @@ static json_t *number_array(const double *values, int64_t count)
     return array;
 }
 
+static json_t *names_json(const char *const *names, int64_t count)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++) json_array_append_new(list, cli_json_text(names[i]));
+    return list;
+}
+
 static json_t *to_json(const contents *c)
 {
-    json_t *labels = json_array();
-    for (int64_t i = 0; i < c->label_count; i++) json_array_append_new(labels, cli_json_text(c->labels[i]));
+    json_t *labels = names_json(c->labels, c->label_count);
     json_t *note = json_loads(c->note, 0, NULL);
     if (note == NULL) note = cli_json_text(c->note);
     json_t *object =
@@ -73,6 +83,8 @@ static json_t *to_json(const contents *c)
                   "outputs", (json_int_t)c->weights.cols, "centers_dtype", cli_dtype_name(c->centers.dtype),
                   "weights_dtype", cli_dtype_name(c->weights.dtype), "kernel", c->kernel, "preprocess", c->preprocess,
                   "labels", labels, "training", note, "checksums", "ok", "header", json_incref(c->header));
+    json_object_set_new(object, "feature_names", names_json(c->features, c->feature_count));
+    json_object_set_new(object, "target_names", names_json(c->target_names, c->target_count));
     if (c->folded[0] != '\0') json_object_set_new(object, "kernel_in_units_of_data", json_string(c->folded));
     if (c->offset != NULL)
         json_object_set_new(object, "targets",
@@ -103,18 +115,21 @@ static void print_note(cli_table *table, const char *text)
     json_decref(note);
 }
 
-static char *label_list(const contents *c)
+/* A line with the first of the names; nothing if there are none. */
+static void print_names(cli_table *table, const char *what, const char *const *names, int64_t count)
 {
     enum { SHOWN = 20 };
     char *list = cli_copy("");
-    for (int64_t i = 0; i < c->label_count && i < SHOWN; i++) {
-        char *longer = cli_format("%s%s%s", list, i > 0 ? ", " : "", c->labels[i]);
+    for (int64_t i = 0; i < count && i < SHOWN; i++) {
+        char *longer = cli_format("%s%s%s", list, i > 0 ? ", " : "", names[i]);
         free(list);
         list = longer;
     }
-    char *whole = cli_format("%" PRId64 ": %s%s", c->label_count, list, c->label_count > SHOWN ? ", ..." : "");
+    if (count > 0) {
+        cli_table_cell(table, "%s", what);
+        cli_table_cell(table, "%" PRId64 ": %s%s", count, list, count > SHOWN ? ", ..." : "");
+    }
     free(list);
-    return whole;
 }
 
 static void print_table(const contents *c)
@@ -140,12 +155,9 @@ static void print_table(const contents *c)
                    cli_dtype_name(c->centers.dtype));
     cli_table_cell(table, "outputs");
     cli_table_cell(table, "%" PRId64 ", weights %s", c->weights.cols, cli_dtype_name(c->weights.dtype));
-    if (c->label_count > 0) {
-        char *list = label_list(c);
-        cli_table_cell(table, "classes");
-        cli_table_cell(table, "%s", list);
-        free(list);
-    }
+    print_names(table, "classes", c->labels, c->label_count);
+    print_names(table, "feature names", c->features, c->feature_count);
+    print_names(table, "target names", c->target_names, c->target_count);
     print_note(table, c->note);
     cli_table_print(table, stdout, "");
     cli_table_free(table);

@@ -37,6 +37,11 @@ int cli_job_model(cli_job *job)
     if (status == MERCER_OK && job->info.labels != NULL)
         status = mercer_model_set_labels(job->model, job->info.labels, job->info.outputs);
     if (status == MERCER_OK) status = set_targets(job);
+    if (status == MERCER_OK && job->info.features_named != NULL)
+        status = mercer_model_set_feature_names(job->model, job->info.features_named, job->info.features);
+    if (status == MERCER_OK && job->info.targets_named != NULL)
+        status = mercer_model_set_target_names(job->model, job->info.targets_named,
+                                               job->info.labels != NULL ? 1 : job->info.outputs);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
 

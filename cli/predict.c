@@ -16,8 +16,10 @@ typedef enum form { FORM_NPY, FORM_CSV, FORM_TSV, FORM_TEXT } form;
 typedef struct writer {
     FILE *file;
     form form;
-    int labelled;             /* classes, not scores */
-    const char *const *names; /* (outputs) */
+    int labelled;               /* classes, not scores */
+    const char *const *names;   /* (outputs) */
+    const char *const *columns; /* (column_count) names of the columns of text, or NULL */
+    int64_t column_count;
     int64_t outputs;
     int64_t *numbers;  /* (outputs) names as whole numbers; NULL if one of them is none */
     uint32_t *letters; /* (outputs, width) names as UCS-4 for NPY; NULL if they are numbers */
@@ -140,9 +142,25 @@ static void put_label(const writer *w, int64_t label)
     }
 }
 
+static char separator_of(const writer *w)
+{
+    return w->form == FORM_CSV ? ',' : (w->form == FORM_TSV ? '\t' : ' ');
+}
+
+/* Tables have names over their columns where the model knows them: those of the targets, or of the classes. */
+static void put_header(const writer *w)
+{
+    if (w->columns == NULL || (w->form != FORM_CSV && w->form != FORM_TSV)) return;
+    for (int64_t j = 0; j < w->column_count; j++) {
+        if (j > 0) fputc(separator_of(w), w->file);
+        put_name(w, w->columns[j]);
+    }
+    fputc('\n', w->file);
+}
+
 static void put_rows(const writer *w, const mercer_matrix *F)
 {
-    char separator = w->form == FORM_CSV ? ',' : (w->form == FORM_TSV ? '\t' : ' ');
+    char separator = separator_of(w);
     if (!w->labelled && w->form == FORM_NPY) {
         fwrite(F->data, (size_t)cli_dtype_size(F->dtype), (size_t)(F->rows * F->cols), w->file);
         return;
@@ -153,8 +171,9 @@ static void put_rows(const writer *w, const mercer_matrix *F)
             continue;
         }
         for (int64_t j = 0; j < F->cols; j++) {
+            char number[CLI_SHORT];
             if (j > 0) fputc(separator, w->file);
-            fprintf(w->file, F->dtype == MERCER_F64 ? "%.17g" : "%.9g", score(F, i, j));
+            fputs(cli_number_text(number, score(F, i, j), F->dtype == MERCER_F32), w->file);
         }
         fputc('\n', w->file);
     }
@@ -208,6 +227,16 @@ static mercer_status write_blocks(const writer *w, mercer_model *model, const me
     return status;
 }
 
+static void name_columns(writer *w, const mercer_model *model)
+{
+    int64_t classes = 0;
+    w->columns = mercer_model_target_names(model, &w->column_count);
+    mercer_model_labels(model, &classes);
+    if (w->labelled || w->column_count == w->outputs) return;
+    w->columns = classes == w->outputs ? w->names : NULL; /* scores of classes */
+    w->column_count = w->columns != NULL ? classes : 0;
+}
+
 static int predict_to(const cli_values *v, mercer_context *context, mercer_model *model, const mercer_dataset *dataset,
                       form chosen)
 {
@@ -223,11 +252,13 @@ static int predict_to(const cli_values *v, mercer_context *context, mercer_model
     w.labelled = w.names != NULL && count == w.outputs && !cli_flag(v, "scores");
     if (w.labelled) w.numbers = names_as_numbers(w.names, w.outputs);
     if (w.labelled && w.numbers == NULL) names_as_letters(&w);
+    name_columns(&w, model);
     cli_bar_init(&bar, v);
     int code = cli_output_open(&output, cli_text(v, "output"));
     if (code == CLI_OK) {
         w.file = cli_output_file(output);
         if (w.form == FORM_NPY) put_npy_header(&w, rows);
+        put_header(&w);
         mercer_status status = write_blocks(&w, model, dataset, &bar);
         if (status != MERCER_OK)
             code = cli_fail_on(context, status, dataset, cli_data_name(v));

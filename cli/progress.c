@@ -258,6 +258,8 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, merce
     char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
     row(table, "data", cli_data_text(&job->info));
+    char *target = cli_target_text(job->v, &job->info);
+    if (target != NULL) row(table, "target", target);
     if (job->validation != NULL) {
         mercer_dataset_info held = cli_data_info(job->validation);
         row(table, "validation", cli_format("%s rows", cli_count_text(count, held.rows)));

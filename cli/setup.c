@@ -186,6 +186,13 @@ int cli_job_load(cli_job *job, const char *checkpoint)
     if (centers.cols != job->info.features)
         return cli_error(CLI_DATA, "%s: belongs to other data: %" PRId64 " features, but the data have %" PRId64,
                          checkpoint, centers.cols, job->info.features);
+    int64_t named = 0;
+    const char *const *names = mercer_model_feature_names(job->model, &named);
+    for (int64_t j = 0; job->info.features_named != NULL && j < named; j++) {
+        if (strcmp(names[j], job->info.features_named[j]) == 0) continue;
+        return cli_error(CLI_DATA, "%s: belongs to other data: column '%s', but the data have '%s' there", checkpoint,
+                         names[j], job->info.features_named[j]);
+    }
     if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && p != cli_job_center_count(job))
         return cli_error(CLI_DATA, "%s: belongs to other options: %" PRId64 " centers, but --centers is %" PRId64,
                          checkpoint, p, cli_job_center_count(job));

@@ -2,6 +2,7 @@
 /* Memory and texts. A program that cannot get a few bytes has nothing better to do than to end. */
 #include "ranks.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -74,6 +75,17 @@ const char *cli_seconds_text(char text[CLI_SHORT], double seconds)
         snprintf(text, CLI_SHORT, "%d min %02d s", (int)lround(seconds) / 60, (int)lround(seconds) % 60);
     else
         snprintf(text, CLI_SHORT, "%ld h %02ld min", lround(seconds) / 3600, lround(seconds) % 3600 / 60);
+    return text;
+}
+
+const char *cli_number_text(char text[CLI_SHORT], double value, int single)
+{
+    /* %g leaves zeros at the end out: what fewer digits could say, this many say alike. */
+    int digits = single ? FLT_DIG : DBL_DIG, most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
+    for (; digits <= most; digits++) {
+        snprintf(text, CLI_SHORT, "%.*g", digits, value);
+        if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value) break;
+    }
     return text;
 }
 

@@ -418,6 +418,25 @@ MERCER_API mercer_status mercer_model_set_labels(mercer_model *model, const char
 /* Borrowed; NULL and *count = 0 if the model has none. count may be NULL. */
 MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);
 
+/*
+ * The names of the columns that samples had, in the order of the features; copied, kept in model files and checkpoints.
+ * count is 0 (columns go by position), or the model's number of features. Names may repeat.
+ */
+MERCER_API mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
+/* Borrowed; NULL and *count = 0 if the model has none. count may be NULL. */
+MERCER_API const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count);
+/* The names of the columns that targets had: one, or as many as outputs. */
+MERCER_API mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
+MERCER_API const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count);
+/*
+ * Which columns of a table are the model's features: columns[j] (d), counted from 0, is that of feature j among the `count`
+ * columns with these names. Columns that the model does not know are passed over; one that it needs and does not find is
+ * MERCER_ERROR_MISMATCH, and the message names it and the nearest there is. Without names, of the model or of the table
+ * (NULL), columns go by position and their number must be d.
+ */
+MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names,
+                                            int64_t count);
+
 /* A text of the caller's that the model file carries, for instance a summary of the training as JSON. Copied. */
 MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
 MERCER_API const char *mercer_model_note(const mercer_model *model); /* borrowed; "" if there is none */
@@ -471,7 +490,7 @@ MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *
 /* ---- 11. Datasets -------------------------------------------------------------------------------------------- */
 
 typedef enum mercer_task {
-    MERCER_TASK_AUTO = 0, /* names, integer types, few whole numbers in text (see below): classes; else values */
+    MERCER_TASK_AUTO = 0, /* names, and whole numbers of which at most 20 differ (see below): classes; else values */
     MERCER_TASK_CLASSIFICATION = 1, /* targets are classes */
     MERCER_TASK_REGRESSION = 2,     /* targets are numbers */
     MERCER_TASK_UNLABELLED = 3      /* there are no targets, or they are not to be read */
@@ -483,13 +502,13 @@ typedef enum mercer_task {
  *   npy            NumPy arrays: float64, float32, float16, uint8 mapped as they are; other integers, big-endian and
  *                  Fortran order converted in memory. X (n, d), or (n, ...) with the rest flattened; y (n) or (n, c)
  *   idx, idx.gz    MNIST's format: uint8 images (n, rows, cols), labels (n)
- *   csv, tsv       text, .gz too: numbers, and one target column, numbers or names
+ *   csv, tsv       text, .gz too: numbers, and target columns, numbers or (one column) names
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
  *
  * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz files
- * and text are read. Whole numbers in text are classes if at most 100 differ and they occur three times on average, or
- * if only two differ.
+ * and text are read. Names and the labels of idx files are classes; whole numbers are if at most 20 differ, in text only
+ * if they occur three times on average too, or only two differ; all other targets are values.
  * "part-*.npy" means all files that match (* ? [0-9], in the name, not the folder; a file of that very name is meant alone)
  * as one: their rows stand one after the other, numbers in names compared as numbers, and every result is that of a single
  * file. They must agree in format, columns and type; csv files name their columns in the first, or in each.
@@ -502,8 +521,9 @@ typedef struct mercer_dataset_options {
     const char *y_format; /* of y: npy, idx, csv, tsv, text (one target a line) */
     const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
     const char
-        *target; /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last;
-                             NULL: the one that is named target, label, class or y */
+        *target; /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last; or
+                             several with commas between them: values, that many outputs. NULL: the one that is named
+                             target, label, class or y; of y, all */
     mercer_switch header; /* csv: the first line names the columns; AUTO: if a text stands over a number in it */
     mercer_task task;
     int64_t features;          /* libsvm: d; 0: the largest index found */
@@ -511,6 +531,11 @@ typedef struct mercer_dataset_options {
     int64_t label_count;
     int64_t first, rows; /* only `rows` rows from `first` on; rows = 0: all of the rest */
     int64_t memory;      /* refuse to hold more bytes than this; 0: half of what is free */
+    const char *const
+        *columns; /* (column_count) names of the features wanted, such as mercer_model_feature_names gives: csv
+                                   columns come in this order, whatever theirs is, others are not read, and a missing one
+                                   is an error. Data without names go by position and must have as many. NULL: all */
+    int64_t column_count;
 } mercer_dataset_options;
 
 MERCER_API mercer_status mercer_dataset_options_init(mercer_dataset_options *options, size_t struct_size);
@@ -543,6 +568,11 @@ typedef struct mercer_dataset_info {
     int64_t height, width, channels;   /* of images; 0 if unknown */
     int mapped;                        /* samples are read from their files when needed */
     int64_t bytes;                     /* of all samples, as stored */
+    const char *const *targets_named;  /* borrowed: names of the columns of targets: one for classes, else (outputs);
+                                          NULL if unknown */
+    int64_t unused;                    /* columns of the file that `columns` did not ask for */
+    const char *const *unused_named;   /* borrowed: (unused) their names; NULL if there are none */
+    int64_t distinct; /* different targets, if they are whole numbers in one column; 0: other targets, or too many */
 } mercer_dataset_info;
 
 MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info);
@@ -565,6 +595,9 @@ MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *datase
 /* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size. */
 MERCER_API mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path,
                                                   const char *y_path);
+/* The same in the format that each name ends in: .npy; .csv and .tsv are text, with a line of names where there are any,
+   numbers in the fewest digits that read back as they were, and names of classes. Another ending is refused. */
+MERCER_API mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path);
 /* Writes a matrix as an NPY file, atomically. */
 MERCER_API mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix,
                                                  const char *path);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes as C
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, byte_count, release_with, seed_from
-from ._model import release
+from ._model import _Readable, release
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
 
 
-class Dataset:
+class Dataset(_Readable):
     """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM or raw. Large ones are mapped, not read.
 
     Parameters
@@ -29,7 +30,10 @@ class Dataset:
     y : path, optional
         Targets; a pattern too.
     format, y_format, raw, target : str, optional
-        As the options of ``mercer train``.
+        As the options of ``mercer train``; several targets with commas between them.
+    columns : sequence of str, optional
+        CSV: the columns that are wanted, in this order, such as ``model.feature_names``; others are not read, a missing one
+        is an error. Data without names go by position.
     header : bool, optional
         CSV: the first line names the columns.
     task : {"auto", "classification", "regression", "unlabelled"}
@@ -56,6 +60,7 @@ class Dataset:
         y_format: str | None = None,
         raw: str | None = None,
         target: str | int | None = None,
+        columns: Sequence[str] | None = None,
         header: bool | None = None,
         task: str = "auto",
         features: int = 0,
@@ -75,6 +80,9 @@ class Dataset:
         options.header = L.AUTO if header is None else L.ON if header else L.OFF
         options.task, options.features, options.first, options.rows = _TASKS[task], features, first, rows
         options.memory = byte_count(memory)
+        names = [L.text(str(name), "columns") for name in columns or []]
+        if names:
+            options.columns, options.column_count = (C.c_char_p * len(names))(*names), len(names)
         context, handle = Context(n_jobs), C.c_void_p()
         context.call("mercer_dataset_open", C.byref(handle), context.handle, C.byref(options))
         self._adopt(context, handle)
@@ -111,13 +119,16 @@ class Dataset:
         result["task"] = {number: name for name, number in _TASKS.items()}[info.task]
         result["format"] = info.format.decode()
         result["mapped"] = bool(info.mapped)
-        for name, count in (("labels", info.outputs), ("features_named", info.features)):
+        targets = 1 if result["task"] == "classification" else info.outputs
+        for name, count in (
+            ("labels", info.outputs),
+            ("features_named", info.features),
+            ("targets_named", targets),
+            ("unused_named", info.unused),
+        ):
             names = getattr(info, name)
             result[name] = [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
         return result
-
-    def __len__(self) -> int:
-        return int(self.info()["rows"])
 
     def __repr__(self) -> str:
         info = self.info()

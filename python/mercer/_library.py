@@ -215,6 +215,8 @@ class mercer_dataset_options(C.Structure):
         ("first", _i64),
         ("rows", _i64),
         ("memory", _i64),
+        ("columns", _texts),
+        ("column_count", _i64),
     ]
 
 
@@ -234,6 +236,10 @@ class mercer_dataset_info(C.Structure):
         ("channels", _i64),
         ("mapped", _int),
         ("bytes", _i64),
+        ("targets_named", _texts),
+        ("unused", _i64),
+        ("unused_named", _texts),
+        ("distinct", _i64),
     ]
 
 
@@ -544,6 +550,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_file_header": (_int, [_handle, _text, _any, _size, _sizes]),
     "mercer_model_set_labels": (_int, [_handle, _texts, _i64]),
     "mercer_model_labels": (_texts, [_handle, _i64s]),
+    "mercer_model_set_feature_names": (_int, [_handle, _texts, _i64]),
+    "mercer_model_feature_names": (_texts, [_handle, _i64s]),
+    "mercer_model_set_target_names": (_int, [_handle, _texts, _i64]),
+    "mercer_model_target_names": (_texts, [_handle, _i64s]),
+    "mercer_model_match": (_int, [_handle, _i64s, _texts, _i64]),
     "mercer_model_set_note": (_int, [_handle, _text]),
     "mercer_model_note": (_text, [_handle]),
     "mercer_preprocess_fit": (_int, [_out, _handle, _text, _handle]),
@@ -568,6 +579,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_dataset_target_moments": (_int, [_handle, _doubles, _doubles]),
     "mercer_dataset_fingerprint": (_int, [_handle, _u64s]),
     "mercer_dataset_write_npy": (_int, [_handle, _text, _text]),
+    "mercer_dataset_write": (_int, [_handle, _text, _text]),
     "mercer_matrix_write_npy": (_int, [_handle, _matrix, _text]),
     "mercer_stream_options_init": (_int, [_p(mercer_stream_options), _size]),
     "mercer_source_from_dataset": (_int, [_p(mercer_source), _handle, _p(mercer_stream_options)]),

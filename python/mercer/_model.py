@@ -26,6 +26,19 @@ def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
     getattr(L.lib, function)(handle)
 
 
+class _Readable:
+    """What :class:`Dataset` is made of, as far as models know."""
+
+    def info(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return int(self.info()["rows"])
+
+
 class Model:
     """A kernel function, p centers and their weights (p, c).
 
@@ -94,6 +107,15 @@ class Model:
         """The weights (p, c), a view: what is written there is what the model computes with."""
         return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
 
+    def _names(self, what: str) -> list[str] | None:
+        count = C.c_int64()
+        names = getattr(L.lib, "mercer_model_" + what)(self.handle, C.byref(count))
+        return [names[i].decode("utf-8", "replace") for i in range(count.value)] if names else None
+
+    def _set_names(self, what: str, names: Sequence[str] | None) -> None:
+        raw = _texts(names or [], what)
+        self.context.call("mercer_model_set_" + what, self.handle, raw, len(names or []))
+
     @property
     def targets(self) -> tuple[Array, Array] | None:
         """Offset and scale of the targets, (c,) each: f(x) = offset + scale K(x, Z) weights. None: 0 and 1.
@@ -115,15 +137,36 @@ class Model:
     @property
     def labels(self) -> list[str] | None:
         """The names of the classes, or None."""
-        count = C.c_int64()
-        names = L.lib.mercer_model_labels(self.handle, C.byref(count))
-        return [names[i].decode("utf-8", "replace") for i in range(count.value)] if names else None
+        return self._names("labels")
 
     @labels.setter
     def labels(self, names: Sequence[str] | None) -> None:
-        raw = [L.text(str(name), "labels") for name in names or []]
-        texts = (C.c_char_p * max(1, len(raw)))(*raw)
-        self.context.call("mercer_model_set_labels", self.handle, texts, len(raw))
+        self._set_names("labels", names)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns that samples had, or None: they go by position."""
+        return self._names("feature_names")
+
+    @feature_names.setter
+    def feature_names(self, names: Sequence[str] | None) -> None:
+        self._set_names("feature_names", names)
+
+    @property
+    def target_names(self) -> list[str] | None:
+        """The names of the columns that targets had, or None."""
+        return self._names("target_names")
+
+    @target_names.setter
+    def target_names(self, names: Sequence[str] | None) -> None:
+        self._set_names("target_names", names)
+
+    def match(self, names: Sequence[str]) -> Array:
+        """For each feature of the model, which of the columns with these names it is; one that is missing is an error."""
+        places = np.empty(L.lib.mercer_model_centers(self.handle).cols, np.int64)
+        pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
+        self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
+        return places
 
     @property
     def note(self) -> str:
@@ -148,6 +191,9 @@ class Model:
 
     def _blocks(self, X: Any) -> Any:
         """Pairs of (rows, block): X itself where it can be used as it is, else converted piece by piece."""
+        if isinstance(X, _Readable):
+            yield from self._read_blocks(X)
+            return
         x = A.take(X, "X")
         if x.ndim != 2:
             A.points(x, "X")
@@ -162,12 +208,23 @@ class Model:
             rows = slice(first, min(first + CONVERT_ROWS, x.shape[0]))
             yield rows, A.points(x[rows], "X", dtype)
 
+    def _read_blocks(self, data: _Readable) -> Any:
+        """The same for a dataset, whose columns go by their names where both have them."""
+        info = data.info()
+        order = self.match(info["features_named"]) if self.feature_names and info["features_named"] else None
+        for first in range(0, info["rows"], CONVERT_ROWS):
+            count = min(CONVERT_ROWS, info["rows"] - first)
+            x, _ = data.read(first, count)
+            for part, block in self._blocks(x if order is None else x[:, order]):
+                yield slice(first + part.start, first + part.stop), block
+
     def predict(self, X: Any) -> Array:
         """f(X), of shape (m, c). A row's result does not depend on the other rows.
 
-        The type is that of the weights; double for values with an offset, whose digits float might not have.
+        The type is that of the weights; double for values with an offset, whose digits float might not have. X may be
+        a :class:`Dataset`: its columns are then found by their names, where it and the model have any.
         """
-        weights, rows = L.lib.mercer_model_weights(self.handle), A.take(X, "X").shape[:1]
+        weights, rows = L.lib.mercer_model_weights(self.handle), _row_count(X)
         wide = self.targets is not None and not self.labels
         result = np.empty((rows[0] if rows else 0, weights.cols), np.float64 if wide else A.NUMPY[weights.dtype])
         for part, block in self._blocks(X):
@@ -176,7 +233,7 @@ class Model:
 
     def classify(self, X: Any) -> Array:
         """The number of the largest output, the first of equals, for every row of X."""
-        rows = A.take(X, "X").shape[:1]
+        rows = _row_count(X)
         result = np.empty(rows[0] if rows else 0, np.int32)
         for part, block in self._blocks(X):
             self._guarded("mercer_model_classify", A.integers(result[part]), C.byref(A.view(block)))
@@ -243,6 +300,16 @@ class Model:
         if self.kernel._function is not None:
             raise TypeError("a model whose kernel is a Python function cannot be pickled")
         return _restore, (self.to_bytes(), *self.context.made_with)
+
+
+def _texts(names: Sequence[str], what: str) -> Any:
+    """Names as the library takes them."""
+    raw = [L.text(str(name), what) for name in names]
+    return (C.c_char_p * max(1, len(raw)))(*raw)
+
+
+def _row_count(X: Any) -> tuple[int, ...]:
+    return (len(X),) if isinstance(X, _Readable) else A.take(X, "X").shape[:1]
 
 
 def _restore(data: bytes, n_jobs: int | None, device: str | None) -> Model:

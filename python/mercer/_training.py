@@ -269,6 +269,7 @@ class Trainer:
         has the best weights so far.
         """
         if isinstance(X, Dataset):
+            self._take_names(X)
             source, kept = X._source(random_state=random_state, **stream), [X]
         else:
             if stream:
@@ -284,6 +285,15 @@ class Trainer:
                 L.lib.mercer_source_release(C.byref(source))
                 del kept
         return _report_dict(report)
+
+    def _take_names(self, data: Dataset) -> None:
+        """A model learns the names of its columns from the first dataset that has any; later ones must agree."""
+        known, found = self.model.feature_names, data.info()["features_named"]
+        if known is None and found is not None and len(found) == self.model.centers.shape[1]:
+            self.model.feature_names = found
+        elif known is not None and found is not None and known != found:
+            self.model.match(found)  # says which is missing
+            raise ValueError("columns stand in another order than the model's; open it with columns=model.feature_names")
 
     def _source(self, X: Any, Y: Any, sample_weight: Any, labels: Any, classes: int | None, seed: int) -> Any:
         source, context = L.mercer_source(struct_size=C.sizeof(L.mercer_source)), self.model.context

@@ -30,6 +30,18 @@ static mercer_status check_labels(mercer_context *context, const mercer_dataset_
     return MERCER_OK;
 }
 
+static mercer_status check_columns(mercer_context *context, const mercer_dataset_options *options)
+{
+    if (options->column_count < 0 || (options->column_count == 0) != (options->columns == NULL))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: column_count is %lld, columns is %s; both are set, or neither",
+                        (long long)options->column_count, options->columns ? "set" : "NULL");
+    for (int64_t i = 0; i < options->column_count; i++)
+        if (!options->columns[i])
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: columns[%lld] is NULL", (long long)i);
+    return MERCER_OK;
+}
+
 static mercer_status check_options(mercer_context *context, const mercer_dataset_options *options)
 {
     if (!options->x || !options->x[0])
@@ -47,6 +59,7 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
                         "options: features, first, rows and memory must not be negative (%lld, %lld, %lld, %lld)",
                         (long long)options->features, (long long)options->first, (long long)options->rows,
                         (long long)options->memory);
+    MRC_TRY(check_columns(context, options));
     return check_labels(context, options);
 }
 
@@ -82,7 +95,11 @@ mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset
                                 .width = dataset->width,
                                 .channels = dataset->channels,
                                 .mapped = mrc_dataset_is_mapped(dataset),
-                                .bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype)};
+                                .bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype),
+                                .targets_named = dataset->target_names,
+                                .unused = dataset->unused,
+                                .unused_named = dataset->unused_names,
+                                .distinct = dataset->distinct};
     return mrc_write_struct(dataset->context, info, &ours, MRC_STRUCT(mercer_dataset_info), "info");
 }
 
@@ -190,7 +207,7 @@ mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+static mercer_status check_paths(const mercer_dataset *dataset, const char *x_path, const char *y_path)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!x_path) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path is NULL");
@@ -198,7 +215,23 @@ mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "y_path is set, the dataset has no targets");
     if (y_path && strcmp(x_path, y_path) == 0)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path and y_path name the same file, %s", x_path);
-    return mrc_dataset_write_npy(dataset, x_path, y_path);
+    return MERCER_OK;
+}
+
+mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+{
+    MRC_TRY(check_paths(dataset, x_path, y_path));
+    mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
+    return mrc_dataset_write(dataset, &files[0], y_path ? &files[1] : NULL);
+}
+
+mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+{
+    MRC_TRY(check_paths(dataset, x_path, y_path));
+    mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
+    for (int i = 0; i < 2; i++)
+        if (files[i].path) MRC_TRY(mrc_dataset_file_form(dataset->context, &files[i]));
+    return mrc_dataset_write(dataset, &files[0], y_path ? &files[1] : NULL);
 }
 
 mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path)

@@ -3,6 +3,7 @@
 #include "model/model_file.h"
 
 #include "api/options.h"
+#include "data/columns.h"
 
 #include <string.h>
 
@@ -58,6 +59,49 @@ const char *const *mercer_model_labels(const mercer_model *model, int64_t *count
 {
     if (count) *count = model ? model->label_count : 0;
     return model ? (const char *const *)model->labels : NULL;
+}
+
+mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_feature_names(model, names, count);
+}
+
+const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count)
+{
+    bool named = model && model->feature_names;
+    if (count) *count = named ? model->centers.cols : 0;
+    return named ? (const char *const *)model->feature_names : NULL;
+}
+
+mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_target_names(model, names, count);
+}
+
+const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count)
+{
+    if (count) *count = model ? model->target_count : 0;
+    return model ? (const char *const *)model->target_names : NULL;
+}
+
+mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    int64_t features = model->centers.cols;
+    if (!columns) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "columns is NULL");
+    if (count < 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "count is %lld", (long long)count);
+    for (int64_t i = 0; names && i < count; i++)
+        if (!names[i]) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "names[%lld] is NULL", (long long)i);
+    if (names && model->feature_names)
+        return mrc_columns_match(context, "names", names, count, model->feature_names, features, columns);
+    if (count != features)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%lld columns, but the model was trained on %lld",
+                        (long long)count, (long long)features);
+    for (int64_t j = 0; j < features; j++) columns[j] = j;
+    return MERCER_OK;
 }
 
 mercer_status mercer_model_set_note(mercer_model *model, const char *note)

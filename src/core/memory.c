@@ -45,6 +45,20 @@ void mrc_raw_free(const mercer_allocator *allocator, void *memory)
         allocator->release(allocator->user, memory);
 }
 
+mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count)
+{
+    int64_t bytes = count * (int64_t)sizeof(char *);
+    for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(texts[i]) + 1;
+    MRC_TRY(mrc_alloc(context, out, bytes, 1, "names"));
+    char **list = *out, *at = (char *)(list + count);
+    for (int64_t i = 0; i < count; i++) {
+        size_t size = strlen(texts[i]) + 1;
+        list[i] = memcpy(at, texts[i], size);
+        at += size;
+    }
+    return MERCER_OK;
+}
+
 void mrc_count_bytes(mercer_context *context, int64_t bytes)
 {
     context->bytes_now += bytes;

@@ -44,6 +44,9 @@ mercer_status mrc_alloc_zero(mercer_context *context, void **out, int64_t count,
 /* Releases what mrc_alloc gave; NULL is fine. */
 void mrc_free(mercer_context *context, void *memory);
 
+/* Texts as a list in one block of memory: pointers first, then the texts. */
+mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count);
+
 /* Counts bytes that somebody else holds for the context, on a device: taken if positive, given back if negative. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);
 

@@ -2,6 +2,7 @@
 /* Texts of the form "name:parameter=value,...": reading them, with errors that say what is valid. */
 #include "core/spec.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,15 +26,36 @@ bool mrc_parse_number(const char *word, double *value)
     return *end == 0 && isfinite(*value);
 }
 
+/* Digits before the point: with fewer, %g would write an exponent. */
+static int whole_digits(double value)
+{
+    return fabs(value) >= 1 && fabs(value) < 1e15 ? 1 + (int)log10(fabs(value)) : 1;
+}
+
+static void set_point(char *text)
+{
+    char *point = strchr(text, localeconv()->decimal_point[0]);
+    if (point) *point = '.';
+}
+
 void mrc_print_number(double value, char *text, size_t size)
 {
-    int fewest = fabs(value) >= 1 && fabs(value) < 1e15 ? 1 + (int)log10(fabs(value)) : 1;
-    for (int digits = fewest; digits <= 17; digits++) {
+    for (int digits = whole_digits(value); digits <= DBL_DECIMAL_DIG; digits++) {
         snprintf(text, size, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
-    char *point = strchr(text, localeconv()->decimal_point[0]);
-    if (point) *point = '.';
+    set_point(text);
+}
+
+void mrc_print_single(float value, char *text, size_t size)
+{
+    /* What fewer digits could say, FLT_DIG of them say alike: %g leaves zeros at the end out. */
+    int fewest = whole_digits((double)value);
+    for (int digits = fewest > FLT_DIG ? fewest : FLT_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
+        snprintf(text, size, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value) break;
+    }
+    set_point(text);
 }
 
 /* ---- Parameters ---------------------------------------------------------------------------------------------- */
@@ -117,8 +139,7 @@ static int edits(const char *a, const char *b)
     return row[length];
 }
 
-/* Keeps the name if it is nearer to the word than the best so far and not too far off to be meant. */
-static void consider(const char *word, const char *name, const char **best, int *fewest)
+void mrc_consider_name(const char *word, const char *name, const char **best, int *fewest)
 {
     int count = edits(word, name);
     if (count < *fewest && 2 * count <= (int)strlen(name)) {
@@ -142,7 +163,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
         const char *known = mrc_spec_form_at(grammar, i)->name;
         if (i > 0) append(names, sizeof names, ", ");
         append(names, sizeof names, known);
-        consider(name, known, &best, &fewest);
+        mrc_consider_name(name, known, &best, &fewest);
     }
     suggest(best, hint, sizeof hint);
     if (!name[0])
@@ -173,7 +194,7 @@ static mercer_status fail_parameter(mercer_context *context, const mrc_spec_gram
     const char *best = NULL;
     int fewest = WORD_CHARS;
     list_parameters(form, valid, sizeof valid);
-    for (int i = 0; has_parameter(form, i); i++) consider(word, form->parameters[i].name, &best, &fewest);
+    for (int i = 0; has_parameter(form, i); i++) mrc_consider_name(word, form->parameters[i].name, &best, &fewest);
     suggest(fewest > 0 ? best : NULL, hint, sizeof hint);
     return mrc_fail(context, grammar->status, "%s %s: %s '%s'%s; parameters of %s: %s (for example %s)", grammar->what,
                     form->name, what, word, hint, form->name, valid, form->example);

@@ -16,6 +16,7 @@ typedef struct tables {
     mrc_reading *reading;
     mrc_table *list; /* (reading->count) */
     mrc_table *lead; /* the first one that holds anything */
+    mrc_layout layout;
     int64_t records; /* of all */
 } tables;
 
@@ -41,16 +42,19 @@ static mercer_status open_tables(tables *self, mrc_reading *reading)
 
 static void close_tables(tables *self)
 {
+    mrc_layout_free(self->reading->input->context, &self->layout);
     mrc_free(self->reading->input->context, self->list);
 }
 
 /* What the first file shows holds for all that follow. */
-static mercer_status follow_lead(tables *self, bool features)
+static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 {
+    MRC_TRY(mrc_layout_find(&self->layout, self->lead, wish));
+    self->lead->layout = &self->layout;
     self->records = 0;
     for (int64_t i = 0; i < self->reading->count; i++) {
         mrc_table *table = &self->list[i];
-        if (table != self->lead) MRC_TRY(mrc_table_follow(table, self->lead, self->reading->options->header, features));
+        if (table != self->lead) MRC_TRY(mrc_table_follow(table, self->lead, self->reading->options->header));
         self->records += table->records;
     }
     return MERCER_OK;
@@ -65,11 +69,18 @@ static mercer_status read_target(mrc_targets *targets, const mrc_csv_field *fiel
     return mrc_targets_text(targets, text, mrc_csv_copy(field, text, sizeof text), field->line);
 }
 
+static const char *wrong_text(const mrc_table *self, int64_t column)
+{
+    return self->layout->roles[column] >= 0
+               ? "is not a number; features must be (is it the target?)"
+               : "is not a number; several targets must be (classes are one column: name it as the target)";
+}
+
 static mercer_status fail_cell(const mrc_table *self, const mrc_csv_field *field, int64_t column, mrc_number kind)
 {
     char name[MRC_COLUMN_CHARS], excerpt[MRC_EXCERPT_CHARS];
     const char *what = kind == MRC_NUMBER_MISSING ? "the value is missing; fill it in or leave the row out"
-                       : kind == MRC_NUMBER_TEXT  ? "is not a number; features must be (is it the target?)"
+                       : kind == MRC_NUMBER_TEXT  ? wrong_text(self, column)
                                                   : "is outside the range of f32";
     return mrc_fail(self->input->context, MERCER_ERROR_DATA, "%s: line %lld, column %s: '%s' %s", self->input->path,
                     (long long)field->line, mrc_column_text(self, column, name),
@@ -83,23 +94,39 @@ static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewe
                     (long long)line, fewer ? "fewer" : "more", (long long)self->columns);
 }
 
-/* One record: features into row (NULL: they are not wanted), the target to the targets (unless NULL). */
-static mercer_status read_record(const mrc_table *self, mrc_csv *csv, float *row, mrc_targets *targets)
+/* Where the parts of a record go. */
+typedef struct sink {
+    mercer_matrix x;      /* (rows, features) f32; data is NULL if they are not wanted */
+    mercer_matrix y;      /* (rows, targets) f64, if there are several */
+    mrc_targets *targets; /* if there is one */
+} sink;
+
+static mercer_status read_number(const mrc_table *self, const mrc_csv_field *field, int64_t column, bool single,
+                                 double *value)
+{
+    mrc_number kind = mrc_read_number(field->text, field->text + field->length, value);
+    if (kind == MRC_NUMBER && single && isinf((float)*value)) kind = MRC_NUMBER_INFINITE;
+    return kind == MRC_NUMBER ? MERCER_OK : fail_cell(self, field, column, kind);
+}
+
+/* One record, into row i. */
+static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const sink *to, int64_t i)
 {
     mrc_csv_field field;
     int64_t line = csv->line;
     for (int64_t column = 0; column < self->columns; column++) {
+        double value = 0;
+        int64_t role = self->layout->roles[column];
         mrc_csv_next(csv, &field); /* the first walk has seen that it is well-formed */
         if (field.last != (column == self->columns - 1)) return fail_columns(self, line, field.last);
-        if (column == self->target) {
-            if (targets) MRC_TRY(read_target(targets, &field));
-        } else if (row) {
-            double value = 0;
-            mrc_number kind = mrc_read_number(field.text, field.text + field.length, &value);
-            *row = (float)value;
-            if (kind == MRC_NUMBER && isinf(*row)) kind = MRC_NUMBER_INFINITE;
-            if (kind != MRC_NUMBER) return fail_cell(self, &field, column, kind);
-            row++;
+        if (role >= 0 && to->x.data) {
+            MRC_TRY(read_number(self, &field, column, true, &value));
+            ((float *)mrc_row(&to->x, i))[role] = (float)value;
+        } else if (role <= MRC_COLUMN_TARGET && to->targets) {
+            MRC_TRY(read_target(to->targets, &field));
+        } else if (role <= MRC_COLUMN_TARGET && to->y.data) {
+            MRC_TRY(read_number(self, &field, column, false, &value));
+            ((double *)mrc_row(&to->y, i))[MRC_COLUMN_TARGET - role] = value;
         }
     }
     return MERCER_OK;
@@ -114,8 +141,8 @@ static void skip_records(mrc_csv *csv, int64_t count)
     }
 }
 
-/* Reads the slice; x is (rows, features) f32 or NULL. */
-static mercer_status read_records(const tables *self, const mercer_matrix *x, mrc_targets *targets)
+/* Reads the slice. */
+static mercer_status read_records(const tables *self, const sink *to)
 {
     const mrc_slice *slice = &self->reading->slice;
     int64_t before = 0, end = slice->first + slice->rows;
@@ -124,55 +151,74 @@ static mercer_status read_records(const tables *self, const mercer_matrix *x, mr
         int64_t first = mrc_max(slice->first, before), last = mrc_min(end, before + table->records);
         if (first >= last) continue;
         mrc_csv csv = table->data;
-        if (targets) targets->path = table->input->path;
+        if (to->targets) to->targets->path = table->input->path;
         skip_records(&csv, first - before);
-        for (int64_t i = first - slice->first; i < last - slice->first; i++)
-            MRC_TRY(read_record(table, &csv, x ? (float *)mrc_row(x, i) : NULL, targets));
+        for (int64_t i = first - slice->first; i < last - slice->first; i++) MRC_TRY(read_record(table, &csv, to, i));
     }
-    if (targets) targets->path = self->reading->name;
+    if (to->targets) to->targets->path = self->reading->name;
     return MERCER_OK;
+}
+
+/* ---- Targets ------------------------------------------------------------------------------------------------- */
+
+/* Several columns are values; one may be a class, which is found out when all are there. */
+static mercer_status open_targets(tables *self, mercer_dataset *dataset, sink *to)
+{
+    mrc_reading *reading = self->reading;
+    mercer_context *context = reading->input->context;
+    int64_t rows = reading->slice.rows, count = self->layout.targets;
+    MRC_TRY(mrc_layout_names(&self->layout, context, MRC_COLUMN_TARGET, &dataset->target_text));
+    dataset->target_names = dataset->target_text;
+    if (count == 1) {
+        MRC_TRY(mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows));
+        reading->have_targets = true;
+        to->targets = &reading->targets;
+        return MERCER_OK;
+    }
+    if (reading->options->task == MERCER_TASK_CLASSIFICATION || reading->options->labels)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "%s: has %lld columns of targets; classes are one column of numbers or names", reading->name,
+                        (long long)count);
+    MRC_TRY(mrc_alloc(context, &dataset->y_memory, rows * count, sizeof(double), "targets"));
+    dataset->y = to->y = mrc_view(dataset->y_memory, rows, count, MERCER_F64);
+    dataset->task = MERCER_TASK_REGRESSION;
+    dataset->outputs = count;
+    return MERCER_OK;
+}
+
+/* Bytes for the targets of a row; INT64_MAX if they cannot be counted. */
+static int64_t target_bytes(const tables *self)
+{
+    int64_t count = self->layout.targets;
+    return count == 1 ? (int64_t)MRC_TARGET_BYTES : count * (int64_t)sizeof(double);
 }
 
 /* ---- Samples ------------------------------------------------------------------------------------------------- */
 
-static mercer_status keep_names(const mrc_table *self, mercer_dataset *dataset)
+static mercer_status keep_names(const mrc_layout *layout, mercer_dataset *dataset)
 {
-    mercer_context *context = dataset->context;
-    int64_t text = self->data.at - self->start.at + self->columns, cols = dataset->x.cols;
-    MRC_TRY(mrc_alloc(context, &dataset->feature_text, text + cols * (int64_t)sizeof(char *), 1, "names of columns"));
-    char **names = dataset->feature_text, *at = (char *)(names + cols);
-    mrc_csv csv = self->start;
-    for (int64_t column = 0, j = 0; column < self->columns; column++) {
-        mrc_csv_field field;
-        mrc_csv_next(&csv, &field);
-        if (column == self->target) continue;
-        mrc_copy_name(&field, at, field.length + 1);
-        names[j++] = at;
-        at += strlen(at) + 1;
-    }
+    MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_FEATURE, &dataset->feature_text));
+    MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_UNUSED, &dataset->unused_text));
     dataset->feature_names = dataset->feature_text;
+    dataset->unused_names = dataset->unused_text;
+    dataset->unused = layout->unused;
     return MERCER_OK;
 }
 
-static mercer_status make_room(tables *self, mercer_dataset *dataset)
+static mercer_status make_room(tables *self, mercer_dataset *dataset, sink *to)
 {
     mrc_reading *reading = self->reading;
-    const mrc_table *lead = self->lead;
-    const mrc_input *input = lead->input;
-    int64_t cols = lead->columns - (lead->target >= 0), rows = reading->slice.rows, count, bytes, each;
+    const mrc_input *input = self->lead->input;
+    int64_t cols = self->layout.features, rows = reading->slice.rows, count, bytes, more;
     if (cols == 0) return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has no columns of features", input->path);
-    each = reading->want_targets ? MRC_TARGET_BYTES : 0;
     if (!mrc_multiply(rows, cols, &count) || !mrc_multiply(count, sizeof(float), &bytes) ||
-        !mrc_add(bytes, rows * each, &bytes))
+        !mrc_multiply(rows, reading->want_targets ? target_bytes(self) : 0, &more) || !mrc_add(bytes, more, &bytes))
         bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(mrc_alloc(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
-    dataset->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
-    if (lead->header) MRC_TRY(keep_names(lead, dataset));
-    if (!reading->want_targets) return MERCER_OK;
-    MRC_TRY(mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows));
-    reading->have_targets = true;
-    return MERCER_OK;
+    dataset->x = to->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
+    MRC_TRY(keep_names(&self->layout, dataset));
+    return reading->want_targets ? open_targets(self, dataset, to) : MERCER_OK;
 }
 
 static mercer_status read_samples(tables *self, mercer_dataset *dataset)
@@ -182,13 +228,17 @@ static mercer_status read_samples(tables *self, mercer_dataset *dataset)
     bool shown = options->header == MERCER_AUTO && mrc_table_shows_header(self->lead, options->target);
     mrc_table_set_header(self->lead, shown || options->header == MERCER_ON);
     /* With a file of targets of its own, `target` names a column of that. */
-    MRC_TRY(mrc_table_find_target(self->lead,
-                                  options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
-                                  reading->want_targets));
-    MRC_TRY(follow_lead(self, true));
+    mrc_layout_wish wish = {
+        .target = options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
+        .needed = reading->want_targets,
+        .columns = options->columns,
+        .column_count = options->column_count,
+    };
+    sink to = {.targets = NULL};
+    MRC_TRY(follow_lead(self, &wish));
     MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
-    MRC_TRY(make_room(self, dataset));
-    return read_records(self, &dataset->x, reading->have_targets ? &reading->targets : NULL);
+    MRC_TRY(make_room(self, dataset, &to));
+    return read_records(self, &to);
 }
 
 mercer_status mrc_csv_samples(mrc_reading *reading, mercer_dataset *dataset)
@@ -211,7 +261,7 @@ static bool first_is_extra(const tables *self, int64_t expected)
            mrc_table_begins_with_text(self->lead);
 }
 
-static mercer_status read_targets(tables *self, int64_t expected)
+static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t expected)
 {
     mrc_reading *reading = self->reading;
     const mrc_input *input = reading->input;
@@ -220,24 +270,24 @@ static mercer_status read_targets(tables *self, int64_t expected)
     if (options->header == MERCER_AUTO)
         header = mrc_table_shows_header(self->lead, options->target) || first_is_extra(self, expected);
     mrc_table_set_header(self->lead, header);
-    if (self->lead->columns == 1)
-        self->lead->target = 0;
-    else
-        MRC_TRY(mrc_table_find_target(self->lead, options->target, true));
-    MRC_TRY(follow_lead(self, false));
+    /* A single column is meant, whatever it is called. */
+    mrc_layout_wish wish = {.target = self->lead->columns == 1 ? NULL : options->target, .alone = true};
+    sink to = {.targets = NULL};
+    int64_t bytes;
+    MRC_TRY(follow_lead(self, &wish));
     reading->slice.total = self->records;
     if (self->records != expected) return MERCER_OK; /* the caller, who knows both files, says so */
-    MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, reading->slice.rows * MRC_TARGET_BYTES));
-    MRC_TRY(mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, reading->slice.rows));
-    reading->have_targets = true;
-    return read_records(self, NULL, &reading->targets);
+    if (!mrc_multiply(reading->slice.rows, target_bytes(self), &bytes)) bytes = INT64_MAX;
+    MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
+    MRC_TRY(open_targets(self, dataset, &to));
+    return read_records(self, &to);
 }
 
-mercer_status mrc_csv_targets(mrc_reading *reading, int64_t expected)
+mercer_status mrc_csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)
 {
     tables self;
     MRC_TRY(open_tables(&self, reading));
-    mercer_status status = read_targets(&self, expected);
+    mercer_status status = read_targets(&self, dataset, expected);
     close_tables(&self);
     return status;
 }

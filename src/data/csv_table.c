@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of separated text: the first walk over it, header and target; further files of the same table. */
+/* Frames of separated text: the first walk over it, the header; further files of the same table. */
 #include "data/csv_table.h"
 
 #include "core/memory.h"
@@ -62,14 +62,14 @@ static mercer_status count_records(mrc_table *self)
 
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, mrc_format format)
 {
-    *out = (mrc_table){.input = input, .target = -1};
+    *out = (mrc_table){.input = input};
     MRC_TRY(begin(out, input, format));
     MRC_TRY(count_records(out));
     out->data = out->start;
     return MERCER_OK;
 }
 
-/* ---- Header and target --------------------------------------------------------------------------------------- */
+/* ---- Header --------------------------------------------------------------------------------------------------- */
 
 static mrc_number kind_of(const mrc_csv_field *field)
 {
@@ -94,6 +94,19 @@ static bool is_customary(const char *name)
     return false;
 }
 
+/* The name is one of those in `target`, which may be a list. */
+static bool is_asked(const char *name, const char *target)
+{
+    size_t length = strlen(name);
+    if (strcmp(name, target) == 0) return true;
+    for (const char *at = target; at && length > 0; at = strchr(at, ',')) {
+        at += *at == ',';
+        while (*at == ' ') at++;
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == 0)) return true;
+    }
+    return false;
+}
+
 bool mrc_table_shows_header(const mrc_table *self, const char *target)
 {
     mrc_csv first = self->start, second = self->start;
@@ -109,7 +122,7 @@ bool mrc_table_shows_header(const mrc_table *self, const char *target)
         bool text = kind_of(&above) == MRC_NUMBER_TEXT;
         any_text = any_text || text;
         bool named = is_customary(name) && name[1]; /* "y" alone may as well mean yes */
-        if (text && (named || (target && strcmp(name, target) == 0))) return true;
+        if (text && (named || (target && is_asked(name, target)))) return true;
         if (below.last) continue;
         mrc_csv_next(&second, &below);
         if (text && kind_of(&below) == MRC_NUMBER) return true;
@@ -126,8 +139,7 @@ void mrc_table_set_header(mrc_table *self, bool header)
     if (header) self->records--;
 }
 
-/* The column whose name `matches` (a customary one if wanted is NULL); -1: none, -2: several. */
-static int64_t find_column(const mrc_table *self, const char *wanted)
+int64_t mrc_table_find(const mrc_table *self, const char *wanted)
 {
     mrc_csv csv = self->start;
     mrc_csv_field field = {.last = !self->header};
@@ -155,55 +167,6 @@ const char *mrc_column_text(const mrc_table *self, int64_t column, char out[MRC_
     else
         snprintf(out, MRC_COLUMN_CHARS, "%lld (from 0)", (long long)column);
     return out;
-}
-
-static bool parse_index(const char *text, int64_t *index)
-{
-    double value;
-    if (mrc_read_number(text, text + strlen(text), &value) != MRC_NUMBER) return false;
-    *index = (int64_t)value;
-    return fabs(value) < 1e9 && value == floor(value);
-}
-
-static mercer_status find_asked_target(mrc_table *self, const char *target)
-{
-    const mrc_input *input = self->input;
-    int64_t column = find_column(self, target), index;
-    if (column == -2)
-        return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: several columns are named '%s'; give the index of the target, from 0", input->path,
-                        target);
-    if (column < 0 && parse_index(target, &index)) {
-        column = index < 0 ? self->columns + index : index;
-        if (column < 0 || column >= self->columns)
-            return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                            "%s: target column %lld does not exist; there are %lld columns, counted from 0",
-                            input->path, (long long)index, (long long)self->columns);
-    }
-    if (column < 0) {
-        char first[MRC_COLUMN_CHARS], last[MRC_COLUMN_CHARS];
-        return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: no column is named '%s'; there are %lld columns, from %s to %s%s", input->path, target,
-                        (long long)self->columns, mrc_column_text(self, 0, first),
-                        mrc_column_text(self, self->columns - 1, last),
-                        self->header ? "" : ", without names (no header was found)");
-    }
-    self->target = column;
-    return MERCER_OK;
-}
-
-mercer_status mrc_table_find_target(mrc_table *self, const char *asked, bool needed)
-{
-    if (asked) return find_asked_target(self, asked);
-    if (!needed) return MERCER_OK;
-    self->target = find_column(self, NULL);
-    if (self->target >= 0) return MERCER_OK;
-    return mrc_fail(self->input->context, MERCER_ERROR_MISMATCH,
-                    "%s: %s its %lld columns is the target: give its name, or its index from 0 (target), or a file of "
-                    "targets (y)",
-                    self->input->path,
-                    self->target == -2 ? "several columns could be it; say which of" : "it does not show which of",
-                    (long long)self->columns);
 }
 
 bool mrc_table_begins_with_text(const mrc_table *self)
@@ -247,7 +210,7 @@ static bool names_features(const mrc_table *self)
     mrc_csv_field field = {.last = false};
     for (int64_t column = 0; !field.last; column++) {
         mrc_csv_next(&csv, &field);
-        if (column != self->target && kind_of(&field) == MRC_NUMBER_TEXT) return true;
+        if (self->layout->roles[column] >= 0 && kind_of(&field) == MRC_NUMBER_TEXT) return true;
     }
     return false;
 }
@@ -264,13 +227,13 @@ static mercer_status fail_names(const mrc_table *self, const mrc_table *lead)
                     mrc_column_text(lead, column, wanted), lead->input->path);
 }
 
-mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header, bool features)
+mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header)
 {
-    self->target = lead->target;
+    self->layout = lead->layout;
     if (self->records == 0) return MERCER_OK;
     MRC_TRY(check_columns(self, lead));
     bool repeated = lead->header && first_difference(self, lead) < 0;
-    bool named = header == MERCER_ON || (lead->header && features && names_features(self));
+    bool named = header == MERCER_ON || (lead->header && names_features(self));
     if (named && !repeated) return fail_names(self, lead);
     mrc_table_set_header(self, repeated);
     return MERCER_OK;

@@ -33,6 +33,8 @@ void mrc_dataset_free(mercer_dataset *dataset)
     mrc_free(context, dataset->label_memory);
     mrc_free(context, dataset->label_text);
     mrc_free(context, dataset->feature_text);
+    mrc_free(context, dataset->target_text);
+    mrc_free(context, dataset->unused_text);
     mrc_synth_free(context, dataset->synth);
     mrc_free(context, dataset);
 }

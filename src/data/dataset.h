@@ -39,12 +39,16 @@ struct mercer_dataset {
     int32_t *labels;                  /* (rows) class numbers; NULL unless classification with stored labels */
     const char *const *label_names;   /* (outputs), or NULL */
     const char *const *feature_names; /* (features), or NULL */
+    const char *const *target_names;  /* of the columns of targets: 1 for classes, else (outputs); or NULL */
+    const char *const *unused_names;  /* (unused), or NULL */
+    int64_t unused;                   /* columns of the file that are neither features nor targets */
+    int64_t distinct;                 /* different targets, if they are whole numbers in one column; else 0 */
     int64_t height, width, channels;  /* of images, or 0 */
 
     /* What the views above lie in; released by mrc_dataset_free. */
     mrc_mapping x_map, y_map;
     mrc_parts x_parts, y_parts;
-    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text;
+    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text;
 
     mrc_synth *synth;    /* owned; NULL if stored */
     int64_t synth_first; /* number of the first sample in the endless sequence */
@@ -75,8 +79,17 @@ mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, co
 mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);
 mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 
-/* NPY files, written atomically. targets: NULL, or the name of a file for them. */
-mercer_status mrc_dataset_write_npy(const mercer_dataset *dataset, const char *samples, const char *targets);
+/* What a file is written as. */
+typedef enum mrc_write_form { MRC_WRITE_NPY, MRC_WRITE_CSV, MRC_WRITE_TSV } mrc_write_form;
+typedef struct mrc_dataset_file {
+    const char *path;
+    mrc_write_form form;
+} mrc_dataset_file;
+/* The form that the path ends in; a failure if it is none. */
+mercer_status mrc_dataset_file_form(mercer_context *context, mrc_dataset_file *file);
+/* Writes samples and, unless NULL, targets, atomically: both files appear, or neither does. */
+mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset_file *samples,
+                                const mrc_dataset_file *targets);
 mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path);
 
 #endif

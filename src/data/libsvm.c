@@ -162,6 +162,7 @@ mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset)
     MRC_TRY(walk(&self, NULL, 0, NULL));
     MRC_TRY(mrc_slice_settle(&reading->slice, input->context, reading->name, self.records));
     int64_t base = self.least == 0 ? 0 : 1, features = reading->options->features;
+    if (features == 0) features = reading->options->column_count;
     int64_t found = self.largest - base + 1;
     if (self.largest < 0 && features == 0)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,

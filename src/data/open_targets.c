@@ -40,8 +40,10 @@ static mercer_status collect_files(mrc_targets *targets, const mrc_files *files,
 static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
 {
     mrc_element element = files->arrays[0].element;
-    bool discrete = mrc_element_is_integer(element) || mrc_element_is_text(element);
-    mrc_target_origin origin = discrete ? MRC_TARGETS_INTEGER : MRC_TARGETS_REAL;
+    bool labels = files->format == MRC_FORMAT_IDX || mrc_element_is_text(element);
+    mrc_target_origin origin = labels                            ? MRC_TARGETS_LABELS
+                               : mrc_element_is_integer(element) ? MRC_TARGETS_INTEGER
+                                                                 : MRC_TARGETS_REAL;
     mrc_targets targets;
     MRC_TRY(mrc_budget_take(self->context, &self->budget, files->name, self->slice.rows * MRC_TARGET_BYTES));
     MRC_TRY(mrc_targets_open(&targets, self->context, files->name, origin, self->slice.rows));
@@ -98,10 +100,11 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     mrc_reading reading = mrc_opening_reading(self, files);
-    mercer_status status = mrc_csv_targets(&reading, self->slice.total);
+    mercer_status status = mrc_csv_targets(&reading, self->dataset, self->slice.total);
     if (status == MERCER_OK) status = check_rows(self, reading.slice.total);
     mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
-    if (status == MERCER_OK) status = mrc_targets_settle(&reading.targets, &wish, self->dataset);
+    if (status == MERCER_OK && reading.have_targets)
+        status = mrc_targets_settle(&reading.targets, &wish, self->dataset);
     if (reading.have_targets) mrc_targets_close(&reading.targets);
     return status;
 }

@@ -28,8 +28,9 @@ typedef struct mrc_reading {
 } mrc_reading;
 
 mercer_status mrc_csv_samples(mrc_reading *reading, mercer_dataset *dataset);
-/* A file of targets alone for `expected` samples: one column, or the one named by the options. */
-mercer_status mrc_csv_targets(mrc_reading *reading, int64_t expected);
+/* A file of targets alone for `expected` samples: all columns, or those named by the options. Several are the dataset's
+   values at once; a single one is left in reading->targets, to be settled. */
+mercer_status mrc_csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset);
 
 #endif

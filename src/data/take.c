@@ -6,17 +6,22 @@
 #include "core/memory.h"
 #include "data/targets.h"
 
+static mercer_status copy_list(const char *const *from, int64_t count, mercer_dataset *to, void **memory,
+                               const char *const **names)
+{
+    if (!from) return MERCER_OK;
+    MRC_TRY(mrc_copy_texts(to->context, memory, from, count));
+    *names = *memory;
+    return MERCER_OK;
+}
+
 static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
 {
-    if (from->label_names) {
-        MRC_TRY(mrc_copy_texts(to->context, &to->label_text, from->label_names, from->outputs));
-        to->label_names = to->label_text;
-    }
-    if (from->feature_names) {
-        MRC_TRY(mrc_copy_texts(to->context, &to->feature_text, from->feature_names, from->features));
-        to->feature_names = to->feature_text;
-    }
-    return MERCER_OK;
+    int64_t targets = from->task == MERCER_TASK_CLASSIFICATION ? 1 : from->outputs;
+    MRC_TRY(copy_list(from->label_names, from->outputs, to, &to->label_text, &to->label_names));
+    MRC_TRY(copy_list(from->feature_names, from->features, to, &to->feature_text, &to->feature_names));
+    MRC_TRY(copy_list(from->target_names, targets, to, &to->target_text, &to->target_names));
+    return copy_list(from->unused_names, from->unused, to, &to->unused_text, &to->unused_names);
 }
 
 static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, const int64_t *rows)
@@ -54,7 +59,9 @@ mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from,
                            .dtype = from->dtype,
                            .height = from->height,
                            .width = from->width,
-                           .channels = from->channels};
+                           .channels = from->channels,
+                           .unused = from->unused,
+                           .distinct = from->distinct};
     mercer_status status = copy_names(from, to);
     if (status == MERCER_OK) status = copy_rows(from, to, rows);
     if (status == MERCER_OK)

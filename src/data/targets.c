@@ -15,7 +15,7 @@
 #include <strings.h>
 #include <xxhash.h>
 
-enum { SLOTS = 1 << 15, AUTO_CLASSES = 100, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
+enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
 
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
 
@@ -177,20 +177,6 @@ static void print_number(char out[NUMBER_CHARS], double value)
 
 /* ---- Settling ------------------------------------------------------------------------------------------------ */
 
-mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count)
-{
-    int64_t bytes = count * (int64_t)sizeof(char *);
-    for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(texts[i]) + 1;
-    MRC_TRY(mrc_alloc(context, out, bytes, 1, "names"));
-    char **list = *out, *at = (char *)(list + count);
-    for (int64_t i = 0; i < count; i++) {
-        size_t size = strlen(texts[i]) + 1;
-        list[i] = memcpy(at, texts[i], size);
-        at += size;
-    }
-    return MERCER_OK;
-}
-
 static int compare_values(const void *a, const void *b)
 {
     double x = (*(const mrc_target_class *const *)a)->value, y = (*(const mrc_target_class *const *)b)->value;
@@ -322,14 +308,26 @@ static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
+/* What they are if nobody says. Few whole numbers in text may still be measurements: classes occur again and again. */
+static bool look_like_classes(const mrc_targets *self)
+{
+    bool few = self->whole && !self->too_many && self->count <= MRC_AUTO_CLASSES;
+    if (self->text_place >= 0) return true;
+    switch (self->origin) {
+        case MRC_TARGETS_LABELS: return true;
+        case MRC_TARGETS_INTEGER: return few;
+        case MRC_TARGETS_TEXT: return few && self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
+        case MRC_TARGETS_REAL: return false;
+    }
+    return false;
+}
+
 mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     bool classes = wish->task == MERCER_TASK_CLASSIFICATION || wish->labels;
+    dataset->distinct = self->whole && !self->too_many && self->text_place < 0 ? self->count : 0;
     if (wish->task == MERCER_TASK_AUTO && !wish->labels) {
-        bool few = self->whole && !self->too_many && self->count <= AUTO_CLASSES &&
-                   self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
-        classes =
-            self->text_place >= 0 || self->origin == MRC_TARGETS_INTEGER || (self->origin == MRC_TARGETS_TEXT && few);
+        classes = look_like_classes(self);
         mrc_log(self->context, MERCER_LOG_INFO, "%s: the targets are taken for %s", self->path,
                 classes ? "classes" : "values");
     }

@@ -2,8 +2,8 @@
 /*
  * Targets as they come from files, one after the other, numbers or names, turned into classes or values.
  *
- * What they are, if the caller leaves it open: classes, if one is a name, if they are of an integer type, or if they are
- * text with at most 100 different whole numbers that occur three times on average (or 2 different ones); values
+ * What they are, if the caller leaves it open: classes, if one is a name, if they are the labels of an IDX file, or if they
+ * are whole numbers of which at most 20 differ (in text also: each occurs three times on average, or only 2 differ); values
  * otherwise. Numbers that are equal are the same class, however they are written; names of classes that are all numbers
  * are sorted by value, others by their bytes.
  */
@@ -14,11 +14,12 @@
 
 #include <stdbool.h>
 
-enum { MRC_MOST_CLASSES = 10000, MRC_LABEL_CHARS = 256 };
+enum { MRC_MOST_CLASSES = 10000, MRC_AUTO_CLASSES = 20, MRC_LABEL_CHARS = 256 };
 
 typedef enum mrc_target_origin {
-    MRC_TARGETS_TEXT,    /* whole numbers may be classes */
-    MRC_TARGETS_INTEGER, /* are classes */
+    MRC_TARGETS_TEXT,    /* few whole numbers that occur often are classes */
+    MRC_TARGETS_INTEGER, /* few of them are classes */
+    MRC_TARGETS_LABELS,  /* are classes */
     MRC_TARGETS_REAL     /* are values */
 } mrc_target_origin;
 
@@ -67,8 +68,5 @@ mercer_status mrc_targets_settle(mrc_targets *targets, const mrc_target_wish *wi
 
 /* Bytes that targets take for each row, for the limit on memory. */
 enum { MRC_TARGET_BYTES = sizeof(double) + sizeof(int32_t) };
-
-/* Texts as a list in one block of memory: pointers first, then the texts. */
-mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count);
 
 #endif

@@ -64,47 +64,70 @@ void mrc_model_free(mercer_model *model)
     mrc_units_clear(&model->units, context);
     mrc_preprocess_free(model->preprocess);
     mrc_free(context, (void *)model->labels);
+    mrc_free(context, (void *)model->feature_names);
+    mrc_free(context, (void *)model->target_names);
     mrc_free(context, model->note);
     mrc_free(context, model);
 }
 
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
 
-static mercer_status check_labels(const mercer_model *model, const char *const *labels, int64_t count)
+/* `what` names one of them in messages. */
+static mercer_status check_names(const mercer_model *model, const char *const *names, int64_t count, const char *what)
 {
     mercer_context *context = model->context;
-    int64_t outputs = model->weights.cols;
-    if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
-                        (long long)count, (long long)outputs, outputs == 1 ? " (1 or 2 labels)" : "");
-    if (count > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    if (count > 0 && !names) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%ss is NULL", what);
     for (int64_t i = 0; i < count; i++) {
         char name[40];
-        snprintf(name, sizeof name, "label %lld (from 0)", (long long)i);
-        if (!labels[i]) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
-        MRC_TRY(mrc_check_text(context, name, labels[i]));
+        snprintf(name, sizeof name, "%s %lld (from 0)", what, (long long)i);
+        if (!names[i]) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
+        MRC_TRY(mrc_check_text(context, name, names[i]));
     }
+    return MERCER_OK;
+}
+
+/* Replaces a list of names by a copy of another; nothing changes if that fails. */
+static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count)
+{
+    void *memory = NULL;
+    if (count > 0) MRC_TRY(mrc_copy_texts(model->context, &memory, names, count));
+    mrc_free(model->context, (void *)*list);
+    *list = memory;
     return MERCER_OK;
 }
 
 mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
 {
-    void *memory = NULL;
-    MRC_TRY(check_labels(model, labels, count));
-    if (count > 0) {
-        int64_t bytes = count * (int64_t)sizeof(char *);
-        for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(labels[i]) + 1;
-        MRC_TRY(mrc_alloc(model->context, &memory, bytes, 1, "the labels"));
-        char *text = (char *)memory + count * (int64_t)sizeof(char *);
-        for (int64_t i = 0; i < count; i++) {
-            size_t size = strlen(labels[i]) + 1;
-            ((const char **)memory)[i] = memcpy(text, labels[i], size);
-            text += size;
-        }
-    }
-    mrc_free(model->context, (void *)model->labels);
-    model->labels = memory;
+    int64_t outputs = model->weights.cols;
+    if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
+                        (long long)count, (long long)outputs, outputs == 1 ? " (1 or 2 labels)" : "");
+    MRC_TRY(check_names(model, labels, count, "label"));
+    MRC_TRY(replace_names(model, &model->labels, labels, count));
     model->label_count = count;
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    int64_t features = model->centers.cols;
+    if (count != 0 && count != features)
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "names: there are %lld, the model has %lld features",
+                        (long long)count, (long long)features);
+    MRC_TRY(check_names(model, names, count, "name"));
+    return replace_names(model, &model->feature_names, names, count);
+}
+
+mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    int64_t outputs = model->weights.cols;
+    if (count != 0 && count != outputs && count != 1)
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE,
+                        "names: there are %lld, the model has %lld outputs (1 name, or as many)", (long long)count,
+                        (long long)outputs);
+    MRC_TRY(check_names(model, names, count, "name"));
+    MRC_TRY(replace_names(model, &model->target_names, names, count));
+    model->target_count = count;
     return MERCER_OK;
 }
 

@@ -25,6 +25,9 @@ struct mercer_model {
     mercer_preprocess *preprocess; /* owned; NULL: none */
     const char **labels;           /* (label_count) names of the outputs, with their texts in one block; NULL: none */
     int64_t label_count;
+    const char **feature_names; /* (d) names of the columns of samples, as labels; NULL: they go by position */
+    const char **target_names;  /* (target_count) names of the columns of targets; NULL: unknown */
+    int64_t target_count;
     char *note; /* owned; NULL: none */
 };
 
@@ -38,5 +41,8 @@ void mrc_model_free(mercer_model *model);
    two for a single output, or none. */
 mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
 mercer_status mrc_model_set_note(mercer_model *model, const char *note);
+/* Names of the columns: as many as features, or as outputs (one for classes), or none. */
+mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
+mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
 
 #endif

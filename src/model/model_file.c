@@ -16,7 +16,7 @@ typedef struct contents {
     mrc_tensor *tensors; /* (OWN_TENSORS + extras) */
     int64_t count;
     char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
-    char *labels; /* JSON, or NULL */
+    char *labels, *features, *targets; /* JSON, or NULL */
 } contents;
 
 static mercer_status check_model(const mercer_model *model, const mercer_save_options *options)
@@ -43,24 +43,24 @@ static mercer_status print_json(mercer_context *context, const json_t *value, ch
 {
     void *memory;
     size_t length = json_dumpb(value, NULL, 0, JSON_COMPACT);
-    if (length == 0) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the labels");
-    MRC_TRY(mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the labels"));
+    if (length == 0) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
+    MRC_TRY(mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the names"));
     *out = memory;
     if (json_dumpb(value, *out, length, JSON_COMPACT) != length)
-        return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
     (*out)[length] = 0;
     return MERCER_OK;
 }
 
-/* ["cat","dog"], zero-terminated. */
-static mercer_status print_labels(const mercer_model *model, contents *out)
+/* ["cat","dog"], zero-terminated; NULL if there are none. */
+static mercer_status print_names(mercer_context *context, const char *const *names, int64_t count, char **out)
 {
+    if (!names || count == 0) return MERCER_OK;
     json_t *array = json_array();
     bool fine = array != NULL;
-    for (int64_t i = 0; i < model->label_count && fine; i++)
-        fine = json_array_append_new(array, json_string(model->labels[i])) == 0;
-    mercer_status status = fine ? print_json(model->context, array, &out->labels)
-                                : mrc_fail(model->context, MERCER_ERROR_MEMORY, "out of memory for the labels");
+    for (int64_t i = 0; i < count && fine; i++) fine = json_array_append_new(array, json_string(names[i])) == 0;
+    mercer_status status =
+        fine ? print_json(context, array, out) : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
     json_decref(array);
     return status;
 }
@@ -71,7 +71,9 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
     MRC_TRY(mrc_kernel_print(model->context, &model->kernel, out->kernel, KERNEL_CHARS, NULL));
     if (preprocess && preprocess->folded)
         MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, out->kernel_before, KERNEL_CHARS, NULL));
-    return model->label_count > 0 ? print_labels(model, out) : MERCER_OK;
+    MRC_TRY(print_names(model->context, model->labels, model->label_count, &out->labels));
+    MRC_TRY(print_names(model->context, model->feature_names, model->centers.cols, &out->features));
+    return print_names(model->context, model->target_names, model->target_count, &out->targets);
 }
 
 static void add_vector(contents *out, const char *name, double *values, int64_t count)
@@ -113,6 +115,8 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
         {"preprocess_folded", preprocess ? (folded ? "true" : "false") : NULL},
         {"kernel_before_preprocess", folded ? of->kernel_before : NULL},
         {"labels", of->labels},
+        {"feature_names", of->features},
+        {"target_names", of->targets},
         {"note", model->note},
     };
     int64_t entries = sizeof metadata / sizeof metadata[0];
@@ -144,6 +148,8 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
     if (model->comm) status = mrc_comm_together(model->comm, status, "the model"); /* all write it, or none does */
     if (status == MERCER_OK) status = write_contents(model, path, &of);
     mrc_free(model->context, of.labels);
+    mrc_free(model->context, of.features);
+    mrc_free(model->context, of.targets);
     mrc_free(model->context, of.tensors);
     return status;
 }

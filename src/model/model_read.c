@@ -136,35 +136,45 @@ static mercer_status read_preprocess(const model_reader *self)
     return read_kernel(self, "kernel_before_preprocess", &made->kernel);
 }
 
-static mercer_status set_labels(const model_reader *self, const json_t *array)
+typedef mercer_status (*set_names)(mercer_model *model, const char *const *names, int64_t count);
+
+static mercer_status take_names(const model_reader *self, const char *key, const json_t *array, set_names set)
 {
     void *memory;
     int64_t count = (int64_t)json_array_size(array);
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(char *), "the labels"));
-    const char **labels = memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(char *), "the names"));
+    const char **names = memory;
     bool fine = true;
     for (int64_t i = 0; i < count; i++) {
-        labels[i] = json_string_value(json_array_get(array, (size_t)i));
-        fine = fine && labels[i];
+        names[i] = json_string_value(json_array_get(array, (size_t)i));
+        fine = fine && names[i];
     }
-    mercer_status status = fine ? inside(self, "labels", mrc_model_set_labels(self->model, labels, count))
-                                : wrong(self, "its labels are not all texts");
+    mercer_status status =
+        fine ? inside(self, key, set(self->model, names, count))
+             : mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: its %s are not all texts; make the file again with Mercer", self->path, key);
     mrc_free(self->context, memory);
     return status;
 }
 
-static mercer_status read_labels(const model_reader *self)
+/* A list of at most `most` names, which older files need not have. */
+static mercer_status read_names(const model_reader *self, const char *key, int64_t most, set_names set)
 {
-    const char *text = mrc_tensor_file_metadata(self->file, "labels");
+    const char *text = mrc_tensor_file_metadata(self->file, key);
     if (!text) return MERCER_OK;
-    int64_t most = mrc_max(2, self->model->weights.cols);
-    if (!mrc_json_is_bounded(text, (int64_t)strlen(text), 1, most - 1)) return wrong(self, "it has too many labels");
+    if (!mrc_json_is_bounded(text, (int64_t)strlen(text), 1, mrc_max(most, 1) - 1))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: it has too many %s; make the file again with Mercer",
+                        self->path, key);
     json_error_t error = {0};
     json_t *array = json_loads(text, 0, &error);
     if (!array) array = json_loads(text, 0, &error); /* a failed allocation looks like a bad token: bad twice is bad */
     if (!array && mrc_json_no_memory(&error))
-        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the labels", self->path);
-    mercer_status status = json_is_array(array) ? set_labels(self, array) : wrong(self, "its labels are no JSON array");
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the %s", self->path, key);
+    mercer_status status =
+        json_is_array(array)
+            ? take_names(self, key, array, set)
+            : mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                       "%s: its %s are no JSON array; make the file again with Mercer", self->path, key);
     json_decref(array);
     return status;
 }
@@ -179,7 +189,9 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_tensors(self));
     MRC_TRY(read_units(self));
     MRC_TRY(read_preprocess(self));
-    MRC_TRY(read_labels(self));
+    MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mrc_model_set_labels));
+    MRC_TRY(read_names(self, "feature_names", self->model->centers.cols, mrc_model_set_feature_names));
+    MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mrc_model_set_target_names));
     return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
 }
 

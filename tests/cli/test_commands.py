@@ -241,6 +241,7 @@ class Others(Case):
         self.assertEqual(best, labels)
         self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "s.csv", "--scores")
         lines = self.read("s.csv").decode().splitlines()
+        self.assertEqual(lines.pop(0), "0,1,2")  # the classes
         self.assertEqual([struct.pack("<f", float(v)) for v in lines[7].split(",")], [struct.pack("<f", v) for v in scores[21:24]])
         self.good("predict", "-m", "model.safetensors", "--x", "x.npy", "-o", "p.txt", "--rows", "5", "--first", "3")
         self.assertEqual([int(v) for v in self.read("p.txt").split()], labels[3:8])

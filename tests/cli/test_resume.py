@@ -240,11 +240,13 @@ class Folder(Case):
         arguments = self.interrupted()
         before = self.read("run/checkpoint.safetensors"), self.read("run/config.json")
         typo = ["none.npy" if word == "x.npy" else word for word in arguments]
-        for wrong, code in ((typo, 66), ([*arguments, "--memory", "1k"], 1), ([*arguments, "--centers", "500"], 65)):
+        many = ["500" if word == "100" else word for word in arguments]
+        short = ["2" if word == "100000" else word for word in arguments]
+        for wrong, code in ((typo, 66), ([*arguments, "--memory", "1k"], 1), (many, 65)):
             result = self.run_program(*wrong, "--force")
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertEqual((self.read("run/checkpoint.safetensors"), self.read("run/config.json")), before)
-        self.good(*arguments[:-1], "--epochs", "2", "--force")
+        self.good(*short, "--force")
         self.assertEqual(self.answer("resume", "run")["stopped"], "finished")
 
     def test_changed_data_are_refused(self):

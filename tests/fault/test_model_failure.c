@@ -67,6 +67,26 @@ static mercer_status call_preprocess(fixture *self)
     return mercer_model_set_preprocess(self->model, self->preprocess);
 }
 
+static const char *const columns[D] = {"v", "w", "x", "y", "z"};
+
+static mercer_status call_feature_names(fixture *self)
+{
+    return mercer_model_set_feature_names(self->model, columns, D);
+}
+
+static mercer_status call_target_names(fixture *self)
+{
+    return mercer_model_set_target_names(self->model, names, C);
+}
+
+static mercer_status call_match(fixture *self)
+{
+    static const char *const table[D + 1] = {"z", "y", "other", "x", "w", "v"};
+    int64_t places[D];
+    MRC_TRY(mercer_model_set_feature_names(self->model, columns, D));
+    return mercer_model_match(self->model, places, table, D + 1);
+}
+
 static mercer_status call_predict(fixture *self)
 {
     return mercer_model_predict(self->model, &self->f, &self->x);
@@ -97,12 +117,22 @@ static mercer_status call_header(fixture *self)
 static const struct {
     const char *name;
     call run;
-} calls[] = {{"set_labels", call_labels},   {"set_note", call_note},          {"set_preprocess", call_preprocess},
-             {"set_targets", call_targets}, {"predict", call_predict},        {"predict in double", call_predict_wide},
-             {"classify", call_classify},   {"target_moments", call_moments}, {"save", call_save},
-             {"load", call_load},           {"file_header", call_header}};
+} calls[] = {{"set_labels", call_labels},
+             {"set_note", call_note},
+             {"set_preprocess", call_preprocess},
+             {"set_targets", call_targets},
+             {"set_feature_names", call_feature_names},
+             {"set_target_names", call_target_names},
+             {"match", call_match},
+             {"predict", call_predict},
+             {"predict in double", call_predict_wide},
+             {"classify", call_classify},
+             {"target_moments", call_moments},
+             {"save", call_save},
+             {"load", call_load},
+             {"file_header", call_header}};
 
-enum { SETTERS = 4 };
+enum { SETTERS = 6 };
 
 /* ---- The JSON library's memory ------------------------------------------------------------------------------- */
 
@@ -154,6 +184,8 @@ static void check_saved(fixture *self)
     assert_succeeds(self->context, mercer_model_load(&saved, self->context, in_folder("model")));
     assert_string_equal(mercer_model_labels(saved, NULL)[2], names[2]);
     assert_string_equal(mercer_model_note(saved), "a note");
+    assert_string_equal(mercer_model_feature_names(saved, NULL)[4], columns[4]);
+    assert_string_equal(mercer_model_target_names(saved, NULL)[1], names[1]);
     mercer_model_free(saved);
 }
 

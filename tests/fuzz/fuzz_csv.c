@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any bytes as separated text. The first byte chooses format, header, target, task and part. */
+/* Fuzz target: any bytes as separated text. The first byte chooses format, header, targets, columns, task and part. */
 #include "fuzz/fuzz.h"
 
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
@@ -12,13 +12,13 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 static mercer_status read_targets(mrc_reading *reading, mercer_dataset *dataset)
 {
     mrc_target_wish wish = {.task = reading->options->task};
-    MRC_TRY(mrc_csv_targets(reading, 3));
+    MRC_TRY(mrc_csv_targets(reading, dataset, 3));
     return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const targets[] = {NULL, "label", "-1", "0"};
+    static const char *const targets[] = {NULL, "label", "-1", "0,b"}, *const columns[] = {"a", "b"};
     static const mercer_task tasks[] = {MERCER_TASK_AUTO, MERCER_TASK_CLASSIFICATION, MERCER_TASK_REGRESSION,
                                         MERCER_TASK_UNLABELLED};
     mrc_budget budget;
@@ -28,6 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool alone = choice >= 0xc0;
     mercer_dataset_options options = {.target = targets[choice & 3],
                                       .task = tasks[choice >> 2 & 3],
+                                      .columns = choice & 0x80 && !alone ? columns : NULL,
+                                      .column_count = choice & 0x80 && !alone ? 2 : 0,
                                       .header = choice & 0x10 ? MERCER_AUTO : MERCER_ON};
     mrc_reading reading = {.input = &input,
                            .count = 1,

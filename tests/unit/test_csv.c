@@ -335,8 +335,7 @@ static void test_target_files(void **state)
                  {"y.csv", "label\n7\n8\n7", "7 8", {0, 1, 0}},
                  {"y.txt", "y\nn\ny", "n y", {1, 0, 1}},
                  {"y.txt", "a, b\nc\r\na, b", "a, b c", {0, 1, 0}},
-                 {"y", "1\n0\n1\n", "0 1", {1, 0, 1}},
-                 {"y.csv", "id,label\n1,u\n2,v\n3,u\n", "u v", {0, 1, 0}}};
+                 {"y", "1\n0\n1\n", "0 1", {1, 0, 1}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         x = in_folder("x.csv");
         mercer_dataset *data = open_data(x, text_file(cases[i].name, cases[i].text));
@@ -349,7 +348,8 @@ static void test_target_files(void **state)
     mercer_dataset_free(data);
     x = in_folder("x.csv");
     mercer_dataset_options options = data_options(x, text_file("y.csv", "p,q\n1,a\n2,b\n3,a\n"));
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "y.csv: it does not show which of its 2 columns");
+    assert_refused(&options, MERCER_ERROR_DATA,
+                   "y.csv: line 2, column 'q': 'a' is not a number; several targets must be");
     options.target = "q";
     data = open_with(&options);
     assert_samples(data, 3, 2, (double[]){1, 2, 3, 4, 5, 6});

@@ -83,7 +83,7 @@ static void test_refusals(void **state)
         mercer_status status = mercer_dataset_take(&part, whole, good, 2);
         allocator.fail_at = 0;
         if (status == MERCER_OK) {
-            assert_int_equal(fail_at, 6); /* the dataset, two lists of names, samples, labels */
+            assert_int_equal(fail_at, 7); /* the dataset, three lists of names, samples, labels */
             break;
         }
         assert_int_equal(status, MERCER_ERROR_MEMORY);

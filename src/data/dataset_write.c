@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NPY files written, atomically, a block of rows at a time: the data may be larger than memory, or computed. */
+/* NPY files and tables written, atomically, a block of rows at a time: the data may be larger than memory, or computed. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "data/text_write.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -182,66 +183,134 @@ static mercer_status open_block(const mercer_dataset *dataset, const target_form
     return MERCER_OK;
 }
 
-/* Targets of rows first .. first + rows - 1. */
-static mercer_status write_targets(mrc_writer *writer, const target_form *form, const block *part)
+/* A file of either form while it is written. */
+typedef struct output {
+    mrc_write_form form;
+    mrc_writer writer;
+    mrc_text_writer text; /* unless it is NPY */
+} output;
+
+static mercer_status open_output(output *out, mercer_context *context, const mrc_dataset_file *file)
 {
-    if (!form->names) return write_rows(writer, &part->y);
-    for (int64_t i = 0; i < part->x.rows; i++)
-        memcpy(part->names + i * form->bytes, form->names + part->labels[i] * form->bytes, (size_t)form->bytes);
-    return mrc_writer_write(writer, part->names, part->x.rows * form->bytes);
+    out->form = file->form;
+    MRC_TRY(mrc_writer_open(&out->writer, context, file->path));
+    if (file->form == MRC_WRITE_NPY) return MERCER_OK;
+    return mrc_text_open(&out->text, &out->writer, file->form == MRC_WRITE_CSV ? ',' : '\t');
 }
 
-static mercer_status write_blocks(const mercer_dataset *dataset, const target_form *form, block *part,
-                                  mrc_writer *samples, mrc_writer *targets)
+static mercer_status flush_output(output *self)
+{
+    return self->form == MRC_WRITE_NPY ? MERCER_OK : mrc_text_flush(&self->text);
+}
+
+static void close_output(output *self)
+{
+    mrc_text_close(&self->text);
+    mrc_writer_cancel(&self->writer);
+}
+
+static mercer_status put_values(output *to, const mercer_matrix *rows)
+{
+    return to->form == MRC_WRITE_NPY ? write_rows(&to->writer, rows) : mrc_text_rows(&to->text, rows);
+}
+
+static mercer_status put_targets(output *to, const mercer_dataset *dataset, const target_form *form, const block *part)
+{
+    if (dataset->task != MERCER_TASK_CLASSIFICATION) return put_values(to, &part->y);
+    if (to->form != MRC_WRITE_NPY) {
+        for (int64_t i = 0; i < part->x.rows; i++)
+            MRC_TRY(mrc_text_names(&to->text, &dataset->label_names[part->labels[i]], 1));
+        return MERCER_OK;
+    }
+    for (int64_t i = 0; i < part->x.rows; i++)
+        memcpy(part->names + i * form->bytes, form->names + part->labels[i] * form->bytes, (size_t)form->bytes);
+    return mrc_writer_write(&to->writer, part->names, part->x.rows * form->bytes);
+}
+
+static mercer_status write_blocks(const mercer_dataset *dataset, const target_form *form, block *part, output *samples,
+                                  output *targets)
 {
     for (int64_t first = 0; first < dataset->rows; first += part->rows) {
         part->x.rows = part->y.rows = mrc_min(part->rows, dataset->rows - first);
         bool classes = dataset->task == MERCER_TASK_CLASSIFICATION;
         mrc_dataset_fetch(dataset, NULL, first, &part->x, targets && !classes ? &part->y : NULL,
                           targets && classes ? part->labels : NULL);
-        MRC_TRY(write_rows(samples, &part->x));
-        if (targets) MRC_TRY(write_targets(targets, form, part));
+        MRC_TRY(put_values(samples, &part->x));
+        if (targets) MRC_TRY(put_targets(targets, dataset, form, part));
     }
     return MERCER_OK;
 }
 
-static mercer_status write_both(const mercer_dataset *dataset, const target_form *form, block *part,
-                                mrc_writer *samples, mrc_writer *targets)
+static mercer_status begin_samples(output *to, const mercer_dataset *dataset)
 {
     char shape[128];
+    if (to->form != MRC_WRITE_NPY)
+        return dataset->feature_names ? mrc_text_names(&to->text, dataset->feature_names, dataset->features)
+                                      : MERCER_OK;
     sample_shape(dataset, shape, sizeof shape);
-    MRC_TRY(write_header(samples, descr_of(dataset->dtype), shape));
-    if (targets) {
-        long long rows = dataset->rows, cols = dataset->outputs;
-        if (form->names || cols == 1)
-            snprintf(shape, sizeof shape, "%lld,", rows);
-        else
-            snprintf(shape, sizeof shape, "%lld, %lld", rows, cols);
-        MRC_TRY(write_header(targets, form->names ? form->text_descr : descr_of(part->y.dtype), shape));
-    }
-    return write_blocks(dataset, form, part, samples, targets);
+    return write_header(&to->writer, descr_of(dataset->dtype), shape);
 }
 
-mercer_status mrc_dataset_write_npy(const mercer_dataset *dataset, const char *samples, const char *targets)
+static mercer_status begin_targets(output *to, const mercer_dataset *dataset, const target_form *form,
+                                   mercer_dtype values)
+{
+    char shape[128];
+    long long rows = dataset->rows, cols = dataset->outputs;
+    bool classes = dataset->task == MERCER_TASK_CLASSIFICATION;
+    if (to->form != MRC_WRITE_NPY)
+        return dataset->target_names ? mrc_text_names(&to->text, dataset->target_names, classes ? 1 : cols) : MERCER_OK;
+    if (classes || cols == 1)
+        snprintf(shape, sizeof shape, "%lld,", rows);
+    else
+        snprintf(shape, sizeof shape, "%lld, %lld", rows, cols);
+    return write_header(&to->writer, classes ? form->text_descr : descr_of(values), shape);
+}
+
+static mercer_status write_both(const mercer_dataset *dataset, const target_form *form, block *part, output *samples,
+                                output *targets)
+{
+    MRC_TRY(begin_samples(samples, dataset));
+    if (targets) MRC_TRY(begin_targets(targets, dataset, form, part->y.dtype));
+    MRC_TRY(write_blocks(dataset, form, part, samples, targets));
+    MRC_TRY(flush_output(samples));
+    return targets ? flush_output(targets) : MERCER_OK;
+}
+
+mercer_status mrc_dataset_file_form(mercer_context *context, mrc_dataset_file *file)
+{
+    static const char *const endings[] = {".npy", ".csv", ".tsv"};
+    size_t length = strlen(file->path);
+    for (int i = 0; i < 3; i++) {
+        if (length < 4 || strcmp(file->path + length - 4, endings[i]) != 0) continue;
+        file->form = (mrc_write_form)i;
+        return MERCER_OK;
+    }
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: what it should be is told by its name: .npy, .csv or .tsv",
+                    file->path);
+}
+
+mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset_file *samples,
+                                const mrc_dataset_file *targets)
 {
     mercer_context *context = dataset->context;
     mercer_dtype values = dataset->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     target_form form = {0};
     block part = {0};
-    mrc_writer to = {.descriptor = -1}, targets_to = {.descriptor = -1};
+    output to = {.writer = {.descriptor = -1}}, targets_to = {.writer = {.descriptor = -1}};
     mercer_status status = MERCER_OK;
     if (mrc_dataset_has_values(dataset)) values = dataset->y.dtype;
-    if (targets && dataset->task == MERCER_TASK_CLASSIFICATION) status = name_form(dataset, &form);
+    if (targets && targets->form == MRC_WRITE_NPY && dataset->task == MERCER_TASK_CLASSIFICATION)
+        status = name_form(dataset, &form);
     if (status == MERCER_OK) status = open_block(dataset, &form, values, &part);
-    if (status == MERCER_OK) status = mrc_writer_open(&to, context, samples);
-    if (status == MERCER_OK && targets) status = mrc_writer_open(&targets_to, context, targets);
+    if (status == MERCER_OK) status = open_output(&to, context, samples);
+    if (status == MERCER_OK && targets) status = open_output(&targets_to, context, targets);
     if (status == MERCER_OK) status = write_both(dataset, &form, &part, &to, targets ? &targets_to : NULL);
     /* The targets first: a file of samples without them is less use than the other way round, and neither is there
        before both are complete. */
-    if (status == MERCER_OK && targets) status = mrc_writer_commit(&targets_to);
-    if (status == MERCER_OK) status = mrc_writer_commit(&to);
-    mrc_writer_cancel(&targets_to);
-    mrc_writer_cancel(&to);
+    if (status == MERCER_OK && targets) status = mrc_writer_commit(&targets_to.writer);
+    if (status == MERCER_OK) status = mrc_writer_commit(&to.writer);
+    close_output(&targets_to);
+    close_output(&to);
     mrc_free(context, part.memory);
     mrc_free(context, form.memory);
     return status;

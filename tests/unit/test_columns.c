@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Columns by name: models keep them, datasets come in the order that is wanted, tables of targets have several. */
+#include "support/datasets.h"
+
+static const char *const abc[] = {"a", "b", "c"};
+
+static mercer_model *model_of(int64_t features, int64_t outputs)
+{
+    mercer_model *model = NULL;
+    mercer_kernel kernel;
+    double values[16] = {0};
+    mercer_matrix z = mrc_view(values, 1, features, MERCER_F64);
+    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "laplace:bandwidth=1"));
+    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, outputs, MERCER_F64));
+    return model;
+}
+
+static void assert_names(const char *const *names, const char *joined)
+{
+    char text[256] = "";
+    assert_non_null(names);
+    int64_t count = 1;
+    for (const char *at = joined; *at; at++) count += *at == ' ';
+    for (int64_t i = 0; i < count; i++) {
+        if (i) strcat(text, " ");
+        strcat(text, names[i]);
+    }
+    assert_string_equal(text, joined);
+}
+
+/* ---- Models -------------------------------------------------------------------------------------------------- */
+
+static void test_models_keep_names(void **state)
+{
+    (void)state;
+    static const char *const yz[] = {"y", "größe"}, *const hole[] = {"a", NULL, "c"},
+                             *const latin[] = {"a", "\xf6", "c"};
+    mercer_model *model = model_of(3, 2), *loaded = NULL;
+    int64_t count = -1;
+    assert_null(mercer_model_feature_names(model, &count));
+    assert_int_equal(count, 0);
+    assert_null(mercer_model_target_names(model, &count));
+    assert_succeeds(context, mercer_model_set_feature_names(model, abc, 3));
+    assert_succeeds(context, mercer_model_set_target_names(model, yz, 2));
+    assert_succeeds(context, mercer_model_save(model, in_folder("m"), NULL));
+    assert_succeeds(context, mercer_model_load(&loaded, context, in_folder("m")));
+    assert_names(mercer_model_feature_names(loaded, &count), "a b c");
+    assert_int_equal(count, 3);
+    assert_names(mercer_model_target_names(loaded, &count), "y größe");
+    assert_int_equal(count, 2);
+    assert_fails(context, mercer_model_set_feature_names(loaded, abc, 2), MERCER_ERROR_SHAPE,
+                 "2, the model has 3 features");
+    assert_fails(context, mercer_model_set_feature_names(loaded, NULL, 3), MERCER_ERROR_ARGUMENT, "NULL");
+    assert_fails(context, mercer_model_set_feature_names(loaded, hole, 3), MERCER_ERROR_ARGUMENT,
+                 "name 1 (from 0) is NULL");
+    assert_fails(context, mercer_model_set_feature_names(loaded, latin, 3), MERCER_ERROR_ARGUMENT, "not UTF-8");
+    assert_fails(context, mercer_model_set_target_names(loaded, abc, 3), MERCER_ERROR_SHAPE,
+                 "3, the model has 2 outputs");
+    assert_fails(NULL, mercer_model_set_feature_names(NULL, abc, 3), MERCER_ERROR_ARGUMENT, "model");
+    assert_fails(NULL, mercer_model_set_target_names(NULL, abc, 1), MERCER_ERROR_ARGUMENT, "model");
+    assert_names(mercer_model_feature_names(loaded, NULL), "a b c"); /* refused ones leave the old in place */
+    assert_succeeds(context, mercer_model_set_feature_names(loaded, NULL, 0));
+    assert_null(mercer_model_feature_names(loaded, NULL));
+    assert_null(mercer_model_feature_names(NULL, &count));
+    assert_null(mercer_model_target_names(NULL, &count));
+    mercer_model_free(model), mercer_model_free(loaded);
+}
+
+static void test_match(void **state)
+{
+    (void)state;
+    static const char *const mixed[] = {"c", "id", "a", "b"}, *const twice[] = {"b", "a", "c", "a"},
+                             *const capital[] = {"a", "B", "c"}, *const typo[] = {"a", "b", "price_eur"};
+    static const char *const long_names[] = {"a", "b", "price_usd"}, *const repeated[] = {"a", "b", "a"},
+                             *const hole[] = {"a", NULL};
+    mercer_model *model = model_of(3, 1);
+    int64_t columns[3] = {7, 7, 7};
+    /* Without names on either side: by position. */
+    assert_succeeds(context, mercer_model_match(model, columns, mixed, 3));
+    assert_true(columns[0] == 0 && columns[1] == 1 && columns[2] == 2);
+    assert_succeeds(context, mercer_model_set_feature_names(model, abc, 3));
+    assert_succeeds(context, mercer_model_match(model, columns, NULL, 3));
+    assert_true(columns[0] == 0 && columns[1] == 1 && columns[2] == 2);
+    assert_fails(context, mercer_model_match(model, columns, NULL, 4), MERCER_ERROR_SHAPE, "4 columns");
+    assert_succeeds(context, mercer_model_match(model, columns, mixed, 4));
+    assert_true(columns[0] == 2 && columns[1] == 3 && columns[2] == 0);
+    columns[0] = columns[1] = columns[2] = 7;
+    assert_fails(context, mercer_model_match(model, columns, twice, 4), MERCER_ERROR_MISMATCH,
+                 "2 columns are named 'a'");
+    assert_fails(context, mercer_model_match(model, columns, mixed, 3), MERCER_ERROR_MISMATCH, "no column 'b'");
+    assert_fails(context, mercer_model_match(model, columns, capital, 3), MERCER_ERROR_MISMATCH,
+                 "no column 'b', which the model was trained on; the nearest that it has is 'B'");
+    assert_fails(context, mercer_model_match(model, columns, hole, 2), MERCER_ERROR_ARGUMENT, "names[1]");
+    assert_fails(context, mercer_model_match(model, NULL, abc, 3), MERCER_ERROR_ARGUMENT, "columns");
+    assert_fails(context, mercer_model_match(model, columns, abc, -1), MERCER_ERROR_ARGUMENT, "count");
+    assert_fails(NULL, mercer_model_match(NULL, columns, abc, 3), MERCER_ERROR_ARGUMENT, "model");
+    assert_true(columns[0] == 7 && columns[1] == 7 && columns[2] == 7); /* untouched */
+    assert_succeeds(context, mercer_model_set_feature_names(model, long_names, 3));
+    assert_fails(context, mercer_model_match(model, columns, typo, 3), MERCER_ERROR_MISMATCH, "is 'price_eur'");
+    /* Names that repeat: the first is the first. */
+    assert_succeeds(context, mercer_model_set_feature_names(model, repeated, 3));
+    assert_succeeds(context, mercer_model_match(model, columns, twice, 4));
+    assert_true(columns[0] == 1 && columns[1] == 0 && columns[2] == 3);
+    mercer_model_free(model);
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+static void test_columns_in_order(void **state)
+{
+    (void)state;
+    folder_clear();
+    static const double expected[] = {1, 2, 3, 4, 5, 6};
+    mercer_dataset_options options = data_options(text_file("x.csv", "c,id,y,a,b\n3,p q,0.5,1,2\n6,r,1.5,4,5\n"), NULL);
+    options.columns = abc, options.column_count = 3;
+    mercer_dataset *data = open_with(&options);
+    assert_samples(data, 2, 3, expected);
+    assert_values(data, 1, (double[]){0.5, 1.5});
+    assert_names(about(data).features_named, "a b c");
+    assert_names(about(data).targets_named, "y");
+    assert_int_equal(about(data).unused, 1);
+    assert_names(about(data).unused_named, "id");
+    mercer_dataset *part = NULL;
+    assert_succeeds(context, mercer_dataset_take(&part, data, (int64_t[]){1}, 1));
+    assert_names(about(part).targets_named, "y");
+    assert_names(about(part).unused_named, "id");
+    mercer_dataset_free(part), mercer_dataset_free(data);
+    options.task = MERCER_TASK_UNLABELLED; /* the target is one more column that nobody asked for */
+    data = open_with(&options);
+    assert_samples(data, 2, 3, expected);
+    assert_int_equal(about(data).unused, 2);
+    mercer_dataset_free(data);
+    /* In several files, names in the first. */
+    text_file("p-1.csv", "b,c,a\n2,3,1\n"), text_file("p-2.csv", "5,6,4\n");
+    options.x = in_folder("p-*.csv");
+    data = open_with(&options);
+    assert_samples(data, 2, 3, expected);
+    mercer_dataset_free(data);
+    /* Without names, by position; the number must be right. */
+    options.x = text_file("x.csv", "1,2,3\n4,5,6\n");
+    data = open_with(&options);
+    assert_samples(data, 2, 3, expected);
+    assert_null(about(data).features_named);
+    mercer_dataset_free(data);
+    options.x = text_file("x.csv", "1,2\n4,5\n");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv: 2 features, but the model was trained on 3");
+    options.x = text_file("x.csv", "a,b,d\n1,2,3\n");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "x.csv: has no column 'c', which the model was trained on");
+    options.x = text_file("x.csv", "a,b,c,c\n1,2,3,4\n");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "x.csv: 2 columns are named 'c'");
+    options.x = text_file("x.csv", "b,c,a\n1,2,x\n");
+    assert_refused(&options, MERCER_ERROR_DATA, "x.csv: line 2, column 'a': 'x' is not a number");
+    options.column_count = 0;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "column_count is 0, columns is set");
+    options.columns = (const char *const[]){"a", NULL}, options.column_count = 2;
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "columns[1] is NULL");
+}
+
+static void test_several_targets(void **state)
+{
+    (void)state;
+    folder_clear();
+    static const double both[] = {10, 0.25, 20, 1e300};
+    const char *text = "u,a,v\n10,1,0.25\n20,2,1e300\n";
+    static const char *const asked[] = {"u,v", " u , v ", "0,-1", "u,2"};
+    for (int i = 0; i < 4; i++) {
+        mercer_dataset_options options = data_options(text_file("x.csv", text), NULL);
+        options.target = asked[i];
+        mercer_dataset *data = open_with(&options);
+        assert_samples(data, 2, 1, (double[]){1, 2});
+        assert_values(data, 2, both);
+        assert_names(about(data).targets_named, "u v");
+        mercer_dataset_free(data);
+    }
+    mercer_dataset_options options = data_options(in_folder("x.csv"), NULL);
+    options.target = "v,u";
+    mercer_dataset *data = open_with(&options);
+    assert_values(data, 2, (double[]){0.25, 10, 1e300, 20});
+    mercer_dataset_free(data);
+    options.target = "u,v,u";
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "column 'u' is asked for twice");
+    options.target = "u,z";
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "no column is named 'z'");
+    options.target = "u,";
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "no column is named ''");
+    options.target = "u,v", options.task = MERCER_TASK_CLASSIFICATION;
+    assert_refused(&options, MERCER_ERROR_SHAPE, "2 columns of targets; classes are one column");
+    /* All columns of a file of targets. */
+    options = data_options(text_file("x.csv", "1\n2\n"), text_file("y.csv", "p,q,r\n1,2,3\n4,5,6\n"));
+    data = open_with(&options);
+    assert_values(data, 3, (double[]){1, 2, 3, 4, 5, 6});
+    assert_names(about(data).targets_named, "p q r");
+    mercer_dataset_free(data);
+    options.target = "r,p";
+    data = open_with(&options);
+    assert_values(data, 2, (double[]){3, 1, 6, 4});
+    mercer_dataset_free(data);
+    options.target = NULL, options.y = text_file("y.csv", "1,2\n4,x\n");
+    assert_refused(&options, MERCER_ERROR_DATA, "'x' is not a number; several targets must be");
+    /* A name that has a comma in it. */
+    options = data_options(text_file("x.csv", "\"u,v\",a\n10,1\n"), NULL);
+    options.target = "u,v", options.task = MERCER_TASK_REGRESSION;
+    data = open_with(&options);
+    assert_values(data, 1, (double[]){10});
+    mercer_dataset_free(data);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------- */
+
+static void assert_text(const char *name, const char *expected)
+{
+    char text[512] = "";
+    FILE *file = fopen(in_folder(name), "rb");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    assert_string_equal(text, expected);
+}
+
+static void test_writing_tables(void **state)
+{
+    (void)state;
+    folder_clear();
+    mercer_dataset_options options =
+        data_options(text_file("d.csv", "a,\"b, \"\"c\"\"\",t\n0.1,16777216,\"x,y\"\n1e-30,-2.5,z\n"), NULL);
+    options.target = "t";
+    mercer_dataset *data = open_with(&options);
+    assert_succeeds(context, mercer_dataset_write(data, in_folder("x.csv"), in_folder("y.csv")));
+    assert_text("x.csv", "a,\"b, \"\"c\"\"\"\n0.1,16777216\n1e-30,-2.5\n");
+    assert_text("y.csv", "t\n\"x,y\"\nz\n");
+    assert_succeeds(context, mercer_dataset_write(data, in_folder("x.tsv"), in_folder("y.npy")));
+    assert_text("x.tsv", "a\t\"b, \"\"c\"\"\"\n0.1\t16777216\n1e-30\t-2.5\n");
+    int count = folder_count();
+    assert_fails(context, mercer_dataset_write(data, in_folder("x.parquet"), NULL), MERCER_ERROR_ARGUMENT,
+                 ".csv or .tsv");
+    assert_fails(context, mercer_dataset_write(data, in_folder("z.csv"), in_folder("y")), MERCER_ERROR_ARGUMENT,
+                 ".npy");
+    assert_fails(context, mercer_dataset_write(data, in_folder("z.csv"), in_folder("none/y.csv")), MERCER_ERROR_IO,
+                 "none");
+    assert_fails(NULL, mercer_dataset_write(NULL, in_folder("z.csv"), NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_int_equal(folder_count(), count);
+    mercer_dataset_free(data);
+    static const double numbers[] = {0.1, 1.0 / 3, 1e15, -0.0};
+    data = open_data(plain_file("x.npy", "<f8", false, "2, 2", numbers, sizeof numbers), NULL);
+    assert_succeeds(context, mercer_dataset_write(data, in_folder("n.csv"), NULL));
+    assert_text("n.csv", "0.1,0.3333333333333333\n1e+15,-0\n");
+    mercer_dataset_free(data);
+}
+
+/* The n-th allocation fails, n = 1, 2, ...: a message, nothing left behind, no file. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    folder_clear();
+    const char *x = text_file("x.csv", "c,id,u,a,v,b\n3,p,1,1,2,2\n6,r,1,4,2,5\n");
+    mercer_dataset *data = NULL;
+    for (int n = 1; !data; n++) {
+        mercer_dataset_options options = data_options(x, NULL);
+        options.columns = abc, options.column_count = 3, options.target = "u,v";
+        allocator.fail_at = allocator.requests + n;
+        int64_t live = allocator.live;
+        mercer_status status = mercer_dataset_open(&data, context, &options);
+        allocator.fail_at = 0;
+        if (status == MERCER_OK) break;
+        assert_int_equal(status, MERCER_ERROR_MEMORY);
+        assert_true(!data && allocator.live == live && n < 100);
+    }
+    for (int n = 1;; n++) {
+        allocator.fail_at = allocator.requests + n;
+        int64_t live = allocator.live;
+        mercer_status status = mercer_dataset_write(data, in_folder("o.csv"), in_folder("p.csv"));
+        allocator.fail_at = 0;
+        assert_true(allocator.live == live && n < 100);
+        if (status == MERCER_OK) break;
+        assert_int_equal(status, MERCER_ERROR_MEMORY);
+        assert_int_equal(folder_count(), 1);
+    }
+    assert_text("p.csv", "u,v\n1,2\n1,2\n");
+    mercer_dataset_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_models_keep_names), cmocka_unit_test(test_match),
+                                       cmocka_unit_test(test_columns_in_order),  cmocka_unit_test(test_several_targets),
+                                       cmocka_unit_test(test_writing_tables),    cmocka_unit_test(test_no_memory)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}
