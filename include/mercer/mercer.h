@@ -815,6 +815,8 @@ typedef struct mercer_report {
     double tail, beta; /* t = lambda_{q+1} and beta of the step rule */
     int64_t halvings;  /* times the watchdog rolled back and halved the step */
     int stopped;       /* 0 finished, 1 early stopping, 2 progress callback */
+    /* Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums over the samples. Projection:
+       onto the centers; for direct and cg, solves with their factors. */
     double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
     double flops;       /* done, counted */
     int64_t peak_bytes; /* most memory held through the context, beyond what was held before */

@@ -391,6 +391,7 @@ mercer_status mrc_judge_cg(mrc_judge *judge, const mercer_matrix *alpha)
     mrc_centers *centers = judge->centers;
     cg_state self = {.judge = judge, .backend = centers->backend, .out = alpha};
     judge->steps_done = 0, judge->relative_gradient = 0, judge->jitter = 0, judge->stalled = false;
+    judge->times = (mrc_judge_times){0};
     mrc_cg_size size = {.p = centers->p,
                         .d = centers->z.cols,
                         .c = judge->c,

@@ -25,6 +25,7 @@
 #include "algo/judges.h"
 
 #include "algo/spd.h"
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -122,16 +123,21 @@ static mercer_status weigh(direct_state *self, const mercer_matrix *b, const mer
 static mercer_status add_batch(direct_state *self, const mercer_batch *batch)
 {
     mrc_centers *centers = self->centers;
+    mrc_judge_times *times = &self->judge->times;
+    double since = mrc_seconds();
     int64_t p = centers->p, m = batch->X.rows;
     mercer_matrix b = mrc_shaped(&self->block, p, m), y = mrc_rows(&self->y, 0, m);
     MRC_TRY(mrc_points_eval(centers, &self->z, &batch->X, &b));
+    mrc_lap(&since, &times->forward);
     MRC_TRY(self->backend->ops->copy(self->backend, &y, &batch->Y));
     for (int64_t i = 0; i < m; i++) self->mass += batch->weights ? batch->weights[i] : 1;
     MRC_TRY(weigh(self, &b, &y, batch->weights));
     centers->flops += (double)p * (double)p * (double)m;
     MRC_TRY(self->backend->ops->triangular_solve(self->backend, &self->l, false, &b));
     MRC_TRY(mrc_counted_gemm(centers, false, true, 1, &b, &b, 1, &self->g));
-    return mrc_counted_gemm(centers, false, false, 1, &b, &y, 1, &self->right);
+    MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &b, &y, 1, &self->right));
+    mrc_lap(&since, &times->gradient);
+    return MERCER_OK;
 }
 
 static mercer_status read_samples(direct_state *self)
@@ -219,11 +225,17 @@ mercer_status mrc_judge_direct(mrc_judge *judge, const mercer_matrix *alpha)
                          .backend = centers->backend,
                          .rows = mrc_min(judge->passes->most_rows, MOST_ROWS)};
     judge->steps_done = 0, judge->relative_gradient = 0, judge->jitter = 0, judge->stalled = false;
+    judge->times = (mrc_judge_times){0};
     MRC_TRY(mrc_judge_check_memory(judge, "direct", mrc_judge_direct_bytes(centers->p, judge->c, self.rows)));
+    double since = mrc_seconds();
     mercer_status status = prepare(&self);
+    mrc_lap(&since, &judge->times.setup);
     if (status == MERCER_OK) status = read_samples(&self);
+    since = mrc_seconds();
     if (status == MERCER_OK) status = add_rounding(&self);
+    mrc_lap(&since, &judge->times.gradient);
     if (status == MERCER_OK) status = solve(&self);
+    mrc_lap(&since, &judge->times.solve);
     mercer_matrix own = mrc_rows(&self.beta, centers->first, centers->z.rows);
     if (status == MERCER_OK)
         status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);

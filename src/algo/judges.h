@@ -19,6 +19,12 @@
 /* Called after each CG step with alpha as it is; true stops. loss: J(alpha) / n without penalties, as far as known. */
 typedef bool (*mrc_judge_monitor)(void *user, int64_t step, double relative_gradient, double loss);
 
+/* Seconds by phase, as a report has them: factors and preconditioners; kernel values and predictions; what is summed
+   over the samples from them; solves with what was summed or factored. */
+typedef struct mrc_judge_times {
+    double setup, forward, gradient, solve;
+} mrc_judge_times;
+
 typedef struct mrc_judge {
     mrc_centers *centers;
     mrc_sample_stream *stream;
@@ -42,6 +48,7 @@ typedef struct mrc_judge {
     double relative_gradient;
     double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
     bool stalled;  /* cg: stopped because rounding left nothing to gain */
+    mrc_judge_times times;
 } mrc_judge;
 
 /* alpha: field (rows, c) of type real. direct ignores its content; cg starts from it. Untouched on

@@ -35,6 +35,7 @@
 #include "algo/normal.h"
 
 #include "algo/spd.h"
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -179,13 +180,16 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         int64_t m = batch.X.rows;
         if (m == 0) break;
         mercer_matrix x = batch.X;
+        double since = mrc_seconds();
         MRC_TRY(self->backend->ops->stage(self->backend, &x, &batch.X));
         mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
         MRC_TRY(kind == PASS_FIRST ? mrc_passes_load(judge->passes, &batch)
                                    : mrc_passes_forward(judge->passes, &batch, &v, &f));
         MRC_TRY(residuals(self, kind, &batch, &g, fit));
+        mrc_lap(&since, &judge->times.forward);
         MRC_TRY(mrc_passes_transpose(judge->passes, &batch, &g, &h));
         MRC_TRY(accumulate(self, &h, &sum, first));
+        mrc_lap(&since, &judge->times.gradient);
         first = false;
         for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
     }

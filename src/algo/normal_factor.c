@@ -18,6 +18,7 @@
 #include "algo/normal.h"
 
 #include "algo/spd.h"
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
@@ -101,14 +102,21 @@ static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
     return factor_again(self, z, relative, mean);
 }
 
-mercer_status mrc_normal_factor(mrc_normal *self)
+static mercer_status factor_all(mrc_normal *self)
 {
-    self->weight = (double)self->p / self->mass;
-    if (self->judge->deflation.basis > 0) return deflate(self);
     mercer_matrix memory, z;
     mercer_status status = mrc_centers_gather_all(self->centers, &memory, &z);
     if (status == MERCER_OK) status = factor(self, &z);
     mrc_matrix_destroy(self->backend, &memory);
+    return status;
+}
+
+mercer_status mrc_normal_factor(mrc_normal *self)
+{
+    double since = mrc_seconds();
+    self->weight = (double)self->p / self->mass;
+    mercer_status status = self->judge->deflation.basis > 0 ? deflate(self) : factor_all(self);
+    mrc_lap(&since, &self->judge->times.setup);
     return status;
 }
 
@@ -147,7 +155,7 @@ static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
     return mrc_rows(all, self->centers->first, self->centers->z.rows);
 }
 
-mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
+static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
 {
     if (self->judge->deflation.basis > 0) {
         mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
@@ -164,6 +172,14 @@ mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, 
     if (!ranks) return MERCER_OK;
     mercer_matrix own = own_rows(self, &all);
     return self->backend->ops->copy(self->backend, z, &own);
+}
+
+mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
+{
+    double since = mrc_seconds();
+    mercer_status status = precondition(self, r, z);
+    mrc_lap(&since, &self->judge->times.solve);
+    return status;
 }
 
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out)

@@ -254,9 +254,10 @@ void mrc_trainer_fill_report(mrc_trainer *self)
     report->flops = self->centers.flops;
     report->steps = iteration->steps;
     report->projections = iteration->projections;
-    report->forward_seconds = iteration->forward_seconds;
-    report->gradient_seconds = iteration->gradient_seconds;
-    report->projection_seconds = iteration->projection_seconds;
+    report->setup_seconds = self->setup_seconds + self->judged.setup;
+    report->forward_seconds = iteration->forward_seconds + self->judged.forward;
+    report->gradient_seconds = iteration->gradient_seconds + self->judged.gradient;
+    report->projection_seconds = iteration->projection_seconds + self->judged.solve;
     if (iteration->projections == 0) return;
     report->projection_residual_last = iteration->projection.residual;
     report->projection_residual_mean = iteration->residual_sum / (double)iteration->projections;
@@ -304,7 +305,8 @@ static mercer_status begin(mrc_trainer *self)
                                    .validation_accuracy = NAN};
     self->samples = self->since_best = self->epoch = self->pass_rows = 0;
     self->totals = (mrc_loss){0};
-    self->earlier_seconds = self->keep_cost = 0;
+    self->earlier_seconds = self->setup_seconds = self->keep_cost = 0;
+    self->judged = (mrc_judge_times){0};
     self->keep_failed = self->setting_up = self->stop_asked = false;
     self->phase[0] = 0;
     self->planned_threads = self->context->threads;

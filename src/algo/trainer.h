@@ -80,6 +80,8 @@ typedef struct mercer_trainer {
     int64_t n, samples;   /* samples in a pass; seen so far */
     int64_t bytes_before; /* held by the context when training began */
     double start;
+    double setup_seconds;   /* of the iteration */
+    mrc_judge_times judged; /* of direct, cg or polishing */
     mercer_report report;
 } mrc_trainer;
 

@@ -55,6 +55,22 @@ static mercer_status recall(void *user, mrc_state *own)
     return mrc_trainer_recall(((watcher *)user)->trainer, own);
 }
 
+static void add_times(mrc_judge_times *sum, const mrc_judge_times *more)
+{
+    sum->setup += more->setup, sum->forward += more->forward;
+    sum->gradient += more->gradient, sum->solve += more->solve;
+}
+
+/* direct never sees a prediction: one more pass shows the loss of the weights as they are returned. */
+static mercer_status measure_fit(mrc_trainer *self, mrc_judge *judge, const mercer_matrix *alpha)
+{
+    double since = mrc_seconds(), fit;
+    MRC_TRY(mrc_objective(judge, alpha, &fit, NULL));
+    self->report.train_loss = fit / ((double)judge->n * (double)judge->c);
+    mrc_lap(&since, &self->judged.forward);
+    return MERCER_OK;
+}
+
 static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_matrix *alpha, bool direct, int64_t steps,
                          bool polishing)
 {
@@ -79,6 +95,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
     self->stream.poll = poll, self->stream.poll_user = self;
     mercer_status status = direct ? mrc_judge_direct(&judge, alpha) : mrc_judge_cg(&judge, alpha);
     self->stream.poll = NULL;
+    add_times(&self->judged, &judge.times);
     if (status != MERCER_OK && !(direct && self->stream.stopped)) return status;
     MRC_TRY(monitor.status);
     if (self->stream.stopped) monitor.stop = 2;
@@ -86,7 +103,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
     if (polishing) return MERCER_OK;
     self->report.epochs = direct ? 1 : judge.steps_done;
     if (!direct) self->report.projection_residual_last = judge.relative_gradient;
-    return MERCER_OK;
+    return direct && !monitor.stop ? measure_fit(self, &judge, alpha) : MERCER_OK;
 }
 
 static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
@@ -104,7 +121,8 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
     MRC_TRY(run(self, &self->passes, alpha, direct, plan->epochs, false));
     if (direct && self->report.stopped) return MERCER_OK; /* half an answer is none */
     if (direct) {
-        mercer_progress progress = {.epoch = 1, .epochs = 1, .train_loss = NAN, .train_accuracy = NAN};
+        mercer_progress progress = {
+            .epoch = 1, .epochs = 1, .train_loss = self->report.train_loss, .train_accuracy = NAN};
         self->samples += self->n;
         MRC_TRY(mrc_trainer_end_epoch(self, alpha, &progress, &self->report.stopped));
     }

@@ -290,7 +290,7 @@ mercer_status mrc_trainer_set_up(mrc_trainer *self, const mercer_matrix *sample,
     mercer_status status = build(self, sample, rows, n);
     self->ready = true;
     if (status != MERCER_OK) mrc_trainer_tear_down(self);
-    self->report.setup_seconds = mrc_seconds() - start;
+    self->setup_seconds = mrc_seconds() - start;
     return status;
 }
 

@@ -14,6 +14,13 @@ double mrc_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void mrc_lap(double *since, double *total)
+{
+    double now = mrc_seconds();
+    *total += now - *since;
+    *since = now;
+}
+
 /* MemAvailable counts the page cache that would be given up; free pages alone are far too few on a machine that
    has run a while. */
 static int64_t linux_available(void)

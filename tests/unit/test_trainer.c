@@ -376,6 +376,13 @@ static void test_report(void **state)
                     (long long)r.peak_bytes);
         assert_true(isnan(r.validation_loss) && isnan(r.validation_accuracy) && isnan(r.train_accuracy));
         if (judge) {
+            /* direct shows the loss of the weights it returns: kernel values are off by V u, so are sums of them. */
+            double loss = loss_of(&t, alpha), sum = 0, phases = r.setup_seconds + r.forward_seconds;
+            for (int64_t i = 0; i < P * C; i++) sum += fabs(alpha.a[i]);
+            double allowed = s == 2 ? 4 * V * U * sum * sqrt(loss) : loss;
+            assert_that(fabs(r.train_loss - loss) <= allowed, "%s: loss %g, is %g", solvers[s], r.train_loss, loss);
+            assert_true(r.setup_seconds > 0 && r.forward_seconds > 0 && r.gradient_seconds > 0);
+            assert_true(r.projection_seconds > 0 && phases + r.gradient_seconds + r.projection_seconds <= r.seconds);
             free(alpha.a);
             continue;
         }
