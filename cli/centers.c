@@ -26,6 +26,11 @@ int cli_check_centers(const cli_values *v)
     if (from_file && method[5] == '\0') return cli_error(CLI_USAGE, "--center-method: file: needs a path behind it");
     if (cli_integer(v, "centers") < 0 && cli_given(v, "center-method"))
         return cli_error(CLI_USAGE, "--centers all takes every row in order: --center-method has no say");
+    static const char *const of_kmeans[] = {"center-iterations", "center-batch"};
+    for (int i = 0; i < 2; i++) {
+        if (cli_integer(v, of_kmeans[i]) != 0 && (strcmp(method, "kmeans") != 0 || cli_integer(v, "centers") < 0))
+            return cli_error(CLI_USAGE, "--%s is for --center-method kmeans", of_kmeans[i]);
+    }
     return CLI_OK;
 }
 

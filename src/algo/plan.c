@@ -46,7 +46,9 @@ static void say(mrc_planner *self, const char *format, ...)
 
 static void rate_machine(mrc_planner *self)
 {
-    static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9}; /* by instruction set, float */
+    /* Flops a second in float: scalar, AVX2, AVX-512, with VNNI, AMX (whose tiles are for bytes, not for floats). */
+    static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9, 75e9};
+    _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate for every instruction set");
     int threads = self->request->threads;
     mrc_backend *backend = self->request->context->backend;
     mrc_capabilities machine = backend ? backend->ops->capabilities(backend) : (mrc_capabilities){0};
@@ -274,77 +276,87 @@ static mercer_status plan_solver(mrc_planner *self, const char *name)
         mrc_gib((double)self->plan->budget), name, (long long)self->request->p, mrc_gib((double)self->shown->bytes));
 }
 
+/* What became of a candidate, for the plan's text. */
+static void describe_candidate(char *text, size_t size, const mrc_plan *plan, const char *unsuited, bool fits)
+{
+    if (unsuited)
+        snprintf(text, size, "%s has no use for %s", plan->shown.solver, unsuited);
+    else if (!fits)
+        snprintf(text, size, "%s does not fit", plan->shown.solver);
+    else
+        snprintf(text, size, "%s %.1f s", plan->shown.solver, plan->shown.seconds);
+}
+
 /*
  * The fastest estimate wins, but an estimate is only that: a solver that goes to the end of the problem is preferred
- * while it is cheap or nearly as fast.
+ * while it is cheap or nearly as fast. Solvers that would ignore an option are not asked; ep4 has a use for all of them.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {
-    static const char *const candidates[] = {"direct", "cg", "ep4"}; /* in order of preference */
+    enum { CANDIDATES = 3 };
+    static const char *const candidates[CANDIDATES] = {"direct", "cg", "ep4"}; /* in order of preference */
     mercer_context *context = self->request->context;
-    mrc_plan start = *self->plan, plans[3];
-    bool fits[3];
+    mrc_plan start = *self->plan, plans[CANDIDATES];
+    bool fits[CANDIDATES];
     double fastest = INFINITY;
     char error[MRC_ERROR_CHARS]; /* that a candidate does not fit is no failure of the call */
+    char what[CANDIDATES][64];
     memcpy(error, context->error, sizeof error);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < CANDIDATES; i++) {
+        const char *unsuited = mrc_plan_unsuited(mrc_preset_find(candidates[i]), self->options);
         *self->plan = start;
-        mercer_status status = plan_solver(self, candidates[i]);
+        snprintf(self->shown->solver, sizeof self->shown->solver, "%s", candidates[i]);
+        mercer_status status = unsuited ? MERCER_ERROR_MEMORY : plan_solver(self, candidates[i]);
         if (status != MERCER_OK && status != MERCER_ERROR_MEMORY) return status;
         fits[i] = status == MERCER_OK;
         plans[i] = *self->plan;
+        describe_candidate(what[i], sizeof what[i], &plans[i], unsuited, fits[i]);
         if (fits[i]) fastest = fmin(fastest, self->shown->seconds);
     }
     memcpy(context->error, error, sizeof error);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < CANDIDATES; i++) {
         if (!fits[i] || plans[i].shown.seconds > fmax(NEARLY_AS_FAST * fastest, i == 0 ? CHEAP_SECONDS : 0)) continue;
         *self->plan = plans[i];
-        say(self, "solver %s: %s; estimates %s%.1f s, %s%.1f s, %s%.1f s for direct, cg, ep4\n", candidates[i],
-            plans[i].preset->says, fits[0] ? "" : "(does not fit) ", plans[0].shown.seconds,
-            fits[1] ? "" : "(does not fit) ", plans[1].shown.seconds, fits[2] ? "" : "(does not fit) ",
-            plans[2].shown.seconds);
+        say(self, "solver %s: %s; estimates: %s, %s, %s\n", candidates[i], plans[i].preset->says, what[0], what[1],
+            what[2]);
         return MERCER_OK;
     }
     *self->plan = start; /* nothing fits: say what the one that needs least memory needs */
     return plan_solver(self, "ep4");
 }
 
-static mercer_status check_options(const mrc_planner *self)
+/* A solver that was named is there, and has a use for what was said about it. */
+static mercer_status check_solver(const mrc_planner *self, const char *name)
 {
-    const mercer_train_options *o = self->options;
     mercer_context *context = self->request->context;
-    struct {
-        const char *name;
-        double value;
-    } const sizes[] = {{"epochs", (double)o->epochs},
-                       {"batch", (double)o->batch},
-                       {"nystrom", (double)o->nystrom},
-                       {"period", (double)o->period},
-                       {"projector_nystrom", (double)o->projector_nystrom},
-                       {"projector_eigenpairs", (double)o->projector_eigenpairs},
-                       {"projector_passes", (double)o->projector_passes},
-                       {"projector_tolerance", o->projector_tolerance},
-                       {"projector_block", (double)o->projector_block},
-                       {"step_factor", o->step_factor},
-                       {"lambda", o->lambda},
-                       {"polish", (double)o->polish},
-                       {"memory", (double)o->memory},
-                       {"patience", (double)o->patience}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (!(sizes[i].value >= 0) || isinf(sizes[i].value))
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= 0", sizes[i].name,
-                            sizes[i].value);
-    if (o->step_factor >= 1)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: step_factor is %g, it must be below 1",
-                        o->step_factor);
-    return MERCER_OK;
+    const mrc_preset *preset = mrc_preset_find(name);
+    if (!preset) {
+        char names[256];
+        mrc_preset_names(names, sizeof names);
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "solver '%s' is unknown; valid: %s", name, names);
+    }
+    const char *option = mrc_plan_unsuited(preset, self->options);
+    if (!option) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                    "options: solver %s (%s) has no use for %s: leave it out, or choose another solver", name,
+                    preset->says, option);
+}
+
+static void mention_useless_size(mrc_planner *self)
+{
+    const char *option = mrc_plan_useless_size(self->plan->preset, self->options);
+    if (!option) return;
+    say(self, "warning: solver %s has no use for %s\n", self->shown->solver, option);
+    if (!self->request->trial)
+        mrc_log(self->request->context, MERCER_LOG_WARNING, "solver %s has no use for %s, which was given",
+                self->shown->solver, option);
 }
 
 static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
 {
     memset(out, 0, sizeof *out);
     mrc_planner self = {.request = request, .options = request->options, .plan = out, .shown = &out->shown};
-    MRC_TRY(check_options(&self));
+    MRC_TRY(mrc_plan_check_options(request->context, request->options));
     if (request->p < 1 || request->n < 1 || request->c < 1)
         return mrc_fail(request->context, MERCER_ERROR_SHAPE,
                         "training needs at least one sample, one center and one output");
@@ -357,15 +369,11 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
     if (!solver || strcmp(solver, "auto") == 0) {
         MRC_TRY(choose_solver(&self));
     } else {
-        if (!mrc_preset_find(solver)) {
-            char names[256];
-            mrc_preset_names(names, sizeof names);
-            return mrc_fail(request->context, MERCER_ERROR_ARGUMENT, "solver '%s' is unknown; valid: %s", solver,
-                            names);
-        }
+        MRC_TRY(check_solver(&self, solver));
         MRC_TRY(plan_solver(&self, solver));
         say(&self, "solver %s: %s\n", solver, out->preset->says);
     }
+    mention_useless_size(&self);
     say(&self, "weights and kernel values in %s; kept: %s%s%s\n", mrc_dtype_name(request->real),
         out->shown.cache_data ? "K(X,Z)" : "", out->shown.cache_data && out->shown.cache_centers ? ", " : "",
         out->shown.cache_centers

@@ -60,6 +60,10 @@ static mercer_status check_options(mercer_context *context, mercer_center_option
         if (whole[i].value < whole[i].least)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
                             whole[i].name, (long long)whole[i].value, (long long)whole[i].least);
+    if (*chosen != KMEANS && (options->iterations != 0 || options->batch != 0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is for method kmeans, not for %s",
+                        options->iterations != 0 ? "iterations" : "batch",
+                        options->method ? options->method : "random");
     if (*chosen == RPCHOLESKY) {
         if (!options->kernel)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: method rpcholesky needs the model's kernel");

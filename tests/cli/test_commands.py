@@ -196,6 +196,7 @@ class Train(Case):
             found = self.answer("centers", "--x", "x.npy", "--y", "y.npy", "-p", "12", "--center-method", method, "-o", "c.npy")
             self.assertEqual((found["centers"], found["method"]), (12, method))
             self.assertEqual(read_npy(self.path("c.npy"))[1], (12, 4))
+        self.bad(2, "--center-iterations is for --center-method kmeans", "centers", "--x", "x.npy", "-p", "12", "--center-iterations", "3", "-o", "d.npy")
         self.bad(2, "balanced needs classes", "centers", "--x", "x.npy", "-p", "12", "--center-method", "balanced", "-o", "d.npy")
         self.assertEqual(self.answer("centers", "--x", "x.npy", "-p", "3", "-o", "d.npy")["centers"], 3)
         found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--center-method", "file:c.npy", "-o", "m")

@@ -81,6 +81,12 @@ static inline mercer_train_options options_for(const char *solver)
     return options;
 }
 
+/* Whether a named solver projects, and so has a use for the options of projectors. */
+static inline bool projects(const char *solver)
+{
+    return strcmp(solver, "ep4") == 0 || strncmp(solver, "ep3", 3) == 0 || strcmp(solver, "nytro") == 0;
+}
+
 /* The weights of a model of type `real` trained by `ranks` ranks. report may be NULL. */
 static inline dense train_as(const task *self, const mercer_train_options *options, int ranks, mercer_dtype real,
                              mercer_report *report)

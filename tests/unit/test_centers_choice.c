@@ -118,7 +118,11 @@ static void test_refused_options(void **state)
     fixture f = {open_threads(1), data_matrix(20, 3, 0, MERCER_F32), data_matrix(5, 3, 0, MERCER_F32),
                  center_options("k-means", 1)};
     refuse(&f, MERCER_ERROR_ARGUMENT, "'k-means' is not known; there are random, kmeans, rpcholesky and balanced");
-    f.options.method = "rpcholesky";
+    f.options.method = "random", f.options.iterations = 3;
+    refuse(&f, MERCER_ERROR_ARGUMENT, "iterations is for method kmeans, not for random");
+    f.options.method = "rpcholesky", f.options.iterations = 0, f.options.batch = -1;
+    refuse(&f, MERCER_ERROR_ARGUMENT, "batch is for method kmeans, not for rpcholesky");
+    f.options.batch = 0;
     refuse(&f, MERCER_ERROR_ARGUMENT, "kernel");
     mercer_kernel broken = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = -1};
     f.options.kernel = &broken;

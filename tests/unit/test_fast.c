@@ -145,6 +145,28 @@ static void test_range(void **state)
     mercer_context_free(gpu);
 }
 
+static void count_warnings(void *user, mercer_log_level level, const char *message)
+{
+    if (level == MERCER_LOG_WARNING && strstr(message, "fast")) ++*(int *)user;
+}
+
+/* Asked for where it changes nothing: said so. */
+static void test_fast_on_host(void **state)
+{
+    (void)state;
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context *context = NULL;
+    int warnings = 0;
+    options.backend = "cpu", options.log = count_warnings, options.log_user = &warnings;
+    assert_succeeds(NULL, mercer_context_create(&context, &options));
+    mercer_context_free(context);
+    assert_int_equal(warnings, 0);
+    options.arithmetic = "fast";
+    assert_succeeds(NULL, mercer_context_create(&context, &options));
+    mercer_context_free(context);
+    assert_int_equal(warnings, 1);
+}
+
 static void test_options(void **state)
 {
     (void)state;
@@ -169,10 +191,8 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_products),     cmocka_unit_test(test_kept),    cmocka_unit_test(test_range),
+        cmocka_unit_test(test_fast_on_host), cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,95 @@ static void test_text(void **state)
     assert_int_equal(plan.shown.eigenpairs, 0);
 }
 
+/* ---- Options ------------------------------------------------------------------------------------------------- */
+
+/* Sets one option that says how to train; its name. */
+static const char *set_option(mercer_train_options *options, int which)
+{
+    static const char *const names[] = {"projector",
+                                        "projector_nystrom",
+                                        "projector_eigenpairs",
+                                        "projector_passes",
+                                        "projector_tolerance",
+                                        "projector_block",
+                                        "carry",
+                                        "period",
+                                        "step_factor",
+                                        "average",
+                                        "decay",
+                                        "polish"};
+    switch (which) {
+        case 0: options->projector = "exact"; break;
+        case 1: options->projector_nystrom = 50; break;
+        case 2: options->projector_eigenpairs = 5; break;
+        case 3: options->projector_passes = 2; break;
+        case 4: options->projector_tolerance = 0.1; break;
+        case 5: options->projector_block = 30; break;
+        case 6: options->carry = MERCER_ON; break;
+        case 7: options->period = 3; break;
+        case 8: options->step_factor = 0.5; break;
+        case 9: options->average = MERCER_ON; break;
+        case 10: options->decay = MERCER_ON; break;
+        default: options->polish = 2; break;
+    }
+    return names[which];
+}
+
+/* No option is ignored: a solver that has no use for it refuses it by name, and auto takes one that has. */
+static void test_no_option_is_ignored(void **state)
+{
+    (void)state;
+    static const char *const solvers[] = {"direct", "cg", "ep2", "richardson", "gd", "ep3", "nytro", "ep4"};
+    static const int useful_from[] = {12, 12, 8, 8, 8, 0, 0, 0}; /* the options before are of no use */
+    mrc_plan plan;
+    sizes of = {3000, 300, 20, 2};
+    for (int s = 0; s < 8; s++)
+        for (int which = 0; which < 12; which++) {
+            mercer_train_options options = options_for(solvers[s]);
+            const char *name = set_option(&options, which);
+            bool useful = which >= useful_from[s] && !(which == 7 && s >= 5 && s < 7); /* those project every time */
+            if (useful) {
+                assert_succeeds(context, plan_for(&plan, of, &options));
+                continue;
+            }
+            assert_fails(context, plan_for(&plan, of, &options), MERCER_ERROR_ARGUMENT, name);
+            assert_fails(context, plan_for(&plan, of, &options), MERCER_ERROR_ARGUMENT, solvers[s]);
+            options.solver = NULL;
+            assert_succeeds(context, plan_for(&plan, of, &options));
+            assert_string_equal(plan.shown.solver, "ep4");
+            assert_non_null(strstr(plan.shown.text, "direct has no use for"));
+        }
+    mercer_train_options options = options_for("direct");
+    options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* that it does anyway */
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_null(strstr(plan.shown.text, "no use"));
+    options.epochs = 3;
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_non_null(strstr(plan.shown.text, "no use for epochs"));
+    options.solver = "cg";
+    assert_succeeds(context, plan_for(&plan, of, &options));
+    assert_null(strstr(plan.shown.text, "no use"));
+}
+
+/* Every instruction set has a rate, and a better one is not taken for a slower machine. */
+static void test_rates(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for("cg");
+    mrc_isa isa = context->isa;
+    double before = INFINITY;
+    for (int level = 0; level < MRC_ISA_COUNT; level++) {
+        context->isa = (mrc_isa)level;
+        mercer_status status = plan_for(&plan, (sizes){100000, 5000, 100, 10}, &options);
+        context->isa = isa;
+        assert_succeeds(context, status);
+        assert_that(plan.shown.seconds <= before && plan.shown.seconds > 1e-3, "level %d: %g s, the one before %g",
+                    level, plan.shown.seconds, before);
+        before = plan.shown.seconds;
+    }
+}
+
 /* More memory never makes a plan fail, and a plan never exceeds its budget, over a grid of sizes. */
 static void test_budgets(void **state)
 {
@@ -476,6 +565,8 @@ int main(void)
         cmocka_unit_test(test_roughness),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_no_option_is_ignored),
+        cmocka_unit_test(test_rates),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_device_budget),
         cmocka_unit_test(test_largest_p),

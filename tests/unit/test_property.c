@@ -117,6 +117,22 @@ static void test_ep4_against_direct(void **state)
     print_message("    worst: problem %d, %.3f of what is allowed\n", worst_at, worst);
 }
 
+/* What the named solver would refuse is not asked of it. */
+static void leave_out_useless(mercer_train_options *options)
+{
+    const char *solver = options->solver ? options->solver : "auto";
+    bool judge = strcmp(solver, "direct") == 0 || strcmp(solver, "cg") == 0;
+    bool any = strcmp(solver, "auto") == 0 || strcmp(solver, "ep4") == 0;
+    bool projects = any || strncmp(solver, "ep3", 3) == 0 || strcmp(solver, "nytro") == 0;
+    if (!any) options->period = 0;
+    if (!projects) {
+        options->projector = NULL, options->carry = MERCER_AUTO;
+        options->projector_nystrom = options->projector_eigenpairs = 0;
+        options->projector_passes = options->projector_block = 0;
+    }
+    if (judge) options->average = options->decay = MERCER_AUTO, options->step_factor = 0, options->polish = 0;
+}
+
 /* Anything goes: sizes beyond the data, one sample, one center, twins, all solvers. It works, or says why not. */
 static void test_any_options(void **state)
 {
@@ -146,6 +162,7 @@ static void test_any_options(void **state)
         options.decay = (mercer_switch)between(&d, 0, 2), options.cache = (mercer_switch)between(&d, 0, 2);
         options.lambda = chance(&d, 0.5) ? 0 : pow(10, (double)between(&d, -6, 6));
         options.step_factor = chance(&d, 0.5) ? 0 : 0.999, options.polish = between(&d, 0, 2);
+        leave_out_useless(&options);
         mercer_model *model;
         mercer_source source;
         mercer_comm *comm = NULL;

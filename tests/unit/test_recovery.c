@@ -124,8 +124,10 @@ static outcome recover(int run, const char *spec, double spread)
     mercer_train_options options = options_for(solvers[run].name);
     options.projector = solvers[run].projector, options.eigenpairs = solvers[run].eigenpairs;
     options.epochs = solvers[run].epochs, options.nystrom = N;
-    options.projector_nystrom = P, options.projector_eigenpairs = 2, options.projector_passes = 20;
-    options.projector_block = 2;
+    if (solvers[run].projector) {
+        options.projector_nystrom = P, options.projector_eigenpairs = 2, options.projector_passes = 20;
+        options.projector_block = 2;
+    }
     options.progress = keep_step, options.progress_user = &step;
     if (solvers[run].is == STOCHASTIC)
         options.step_factor = 0.5, options.average = MERCER_ON, options.decay = MERCER_OFF;

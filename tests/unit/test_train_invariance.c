@@ -18,7 +18,8 @@ static mercer_train_options usual(const char *solver, const char *projector)
     bool stochastic = strcmp(solver, "pegasos") == 0 || strncmp(solver, "ep", 2) == 0;
     if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8; /* the others take all samples at once */
     options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
-    options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
+    if (projects(solver))
+        options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
     return options;
 }
 

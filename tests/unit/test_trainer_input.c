@@ -269,6 +269,10 @@ static void test_options(void **state)
     refuse_options(&f, MERCER_ERROR_ARGUMENT, "carry");
     f.options = good, f.options.struct_size = 4;
     refuse_options(&f, MERCER_ERROR_ARGUMENT, "struct_size");
+    f.options = good, f.options.solver = "ep3", f.options.period = 4;
+    refuse_options(&f, MERCER_ERROR_ARGUMENT, "solver ep3");
+    f.options = good, f.options.solver = "cg", f.options.average = MERCER_ON;
+    refuse_options(&f, MERCER_ERROR_ARGUMENT, "average");
     int64_t *const fields[] = {&f.options.epochs,          &f.options.batch,
                                &f.options.nystrom,         &f.options.period,
                                &f.options.projector_block, &f.options.projector_nystrom,
