@@ -99,6 +99,35 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
     cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
+void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan)
+{
+    int cg = strcmp(plan->solver, "cg") == 0, direct = strcmp(plan->solver, "direct") == 0;
+    watch->unit = direct ? NULL : cg ? "step" : "epoch";
+    watch->trainer = trainer;
+    watch->told = strlen(plan->text);
+}
+
+void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
+{
+    if (strlen(plan->text) <= watch->told) return;
+    cli_bar_clear(&watch->bar);
+    char *lines = cli_copy(plan->text + watch->told), *rest = NULL;
+    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        cli_say(watch->job->v, "%s", line);
+    free(lines);
+    cli_watch_start(watch, watch->trainer, plan);
+}
+
+/* Set-up is behind: has it changed the plan? */
+static void look_at_plan(cli_watch *watch)
+{
+    mercer_report *report = cli_allocate(1, sizeof *report);
+    report->struct_size = sizeof *report;
+    if (watch->trainer != NULL && mercer_trainer_report(watch->trainer, report) == MERCER_OK)
+        cli_watch_plan(watch, &report->plan);
+    free(report);
+}
+
 int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
@@ -109,6 +138,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
+        look_at_plan(watch);
         watch->begun = 1;
         watch->first_samples = ended ? 0 : p->samples;
         watch->first_seconds = ended ? 0 : p->seconds;

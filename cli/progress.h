@@ -17,7 +17,14 @@ typedef struct cli_watch {
     double first_seconds, first_passes;
     double last_logged;
     double validation_accuracy, validation_loss; /* the last known */
+    mercer_trainer *trainer;                     /* NULL until there is one */
+    size_t told;                                 /* of the plan's text, what was known when it was shown */
 } cli_watch;
+
+/* The training begins that was shown with this plan. */
+void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan);
+/* Says what training has added to the plan since: what set-up refined, a solver that was replaced. */
+void cli_watch_plan(cli_watch *watch, const mercer_plan *plan);
 
 /* The trainer's progress callback; user is a cli_watch. Non-zero when a signal asked to stop. */
 int cli_watch_progress(void *user, const mercer_progress *progress);

@@ -109,31 +109,39 @@ static void fill_options(run *r, mercer_train_options *options)
     }
 }
 
-static int fit(run *r)
+/* The one plan of this training, shown before it is followed. */
+static mercer_status show_plan(run *r)
 {
-    mercer_train_options options;
     mercer_plan *plan = cli_allocate(1, sizeof *plan);
-    fill_options(r, &options);
     plan->struct_size = sizeof *plan;
-    mercer_status status = mercer_train_plan(r->job.model, plan, r->job.source.rows, &options);
+    mercer_status status = mercer_trainer_plan(r->trainer, plan, &r->job.source);
     if (status == MERCER_OK) {
         mercer_matrix centers = mercer_model_centers(r->job.model);
         if (!cli_flag(r->v, "quiet"))
             cli_show_plan(&r->job, plan, mercer_model_size(r->job.model), centers.dtype, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
-        r->watch.unit = strcmp(plan->solver, "direct") == 0 ? NULL : strcmp(plan->solver, "cg") == 0 ? "step" : "epoch";
-        status = mercer_trainer_create(&r->trainer, r->job.model, cli_comm(), &options);
+        cli_watch_start(&r->watch, r->trainer, plan);
     }
     free(plan);
+    return status;
+}
+
+static int fit(run *r)
+{
+    mercer_train_options options;
+    fill_options(r, &options);
+    mercer_status status = mercer_trainer_create(&r->trainer, r->job.model, cli_comm(), &options);
+    if (status == MERCER_OK && r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder))
+        status = mercer_trainer_resume(r->trainer, r->folder->checkpoint);
+    if (status == MERCER_OK) status = show_plan(r);
     if (status == MERCER_OK && r->folder != NULL && r->folder->replaces) {
         int code = cli_folder_begin(r->folder, r->v);
         if (code != CLI_OK) return code;
     }
-    if (status == MERCER_OK && r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder))
-        status = mercer_trainer_resume(r->trainer, r->folder->checkpoint);
     r->report = (mercer_report){.struct_size = sizeof r->report};
     if (status == MERCER_OK) status = mercer_trainer_fit(r->trainer, &r->report, &r->job.source);
+    if (status == MERCER_OK) cli_watch_plan(&r->watch, &r->report.plan);
     cli_bar_clear(&r->watch.bar);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(r->job.context, status, r->job.train, cli_data_name(r->v));
 }

@@ -769,8 +769,9 @@ typedef struct mercer_plan {
     char text[MERCER_PLAN_TEXT]; /* every choice in words, one line each */
 } mercer_plan;
 
-/* Plans without training. options may be NULL. The plan's batch and period are estimates until the data have been
-   seen. */
+/* Plans without training, as a trainer of this model would for so many samples of the type of its centers (of a model that
+   is shared among ranks, from its sizes alone). options may be NULL. Batch and period are estimates until the data have
+   been seen. */
 MERCER_API mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
                                            const mercer_train_options *options);
 
@@ -821,6 +822,13 @@ typedef struct mercer_report {
     double flops;       /* done, counted */
     int64_t peak_bytes; /* most memory held through the context, beyond what was held before */
 } mercer_report;
+
+/*
+ * The plan of the next fit, which follows it, for that source. Solver, projector and epochs are final. Set-up may refine
+ * the sizes of batches, and a solver that auto chose and that breaks down is replaced: the report's plan then has
+ * the new numbers, and its text a line more, which begins with "refined:" or "replaced:". All ranks call it together.
+ */
+MERCER_API mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source);
 
 /*
  * Trains on a source and writes the weights into the model. report may be NULL. On failure the model keeps the weights

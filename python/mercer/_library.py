@@ -600,6 +600,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_measure": (_int, [_handle, _p(mercer_speed), _kernel, _p(mercer_shape)]),
     "mercer_trainer_create": (_int, [_out, _handle, _handle, _p(mercer_train_options)]),
     "mercer_trainer_free": (None, [_handle]),
+    "mercer_trainer_plan": (_int, [_handle, _p(mercer_plan), _p(mercer_source)]),
     "mercer_trainer_fit": (_int, [_handle, _p(mercer_report), _p(mercer_source)]),
     "mercer_trainer_step": (_int, [_handle, _matrix, _matrix, _doubles]),
     "mercer_trainer_finish": (_int, [_handle]),

@@ -35,7 +35,8 @@
 
 enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 
-static const double NO_GAIN = 1e-6; /* relative change of J that does not count as progress */
+static const double DOUBTFUL = 1e-3; /* share of J left, from which on the recurrence in float is not believed */
+static const double NO_GAIN = 1e-6;  /* relative change of J that does not count as progress */
 
 typedef struct cg_state {
     mrc_judge *judge;
@@ -294,13 +295,22 @@ static double shown_loss(const cg_state *self)
     return loss;
 }
 
+/* J without penalties, as far as known; ridge gets those. z is overwritten. */
+static mercer_status find_fit(cg_state *self, double *fit)
+{
+    MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
+    *fit = total(self, self->loss) - total(self, self->ridge);
+    return MERCER_OK;
+}
+
 /* Shows alpha to the monitor; true in *stop if it has seen enough. z is overwritten. */
 static mercer_status report(cg_state *self, bool *stop)
 {
     mrc_judge *judge = self->judge;
+    double loss;
     if (!judge->monitor) return MERCER_OK;
-    MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
-    double loss = shown_loss(self);
+    MRC_TRY(find_fit(self, &loss));
+    loss = shown_loss(self);
     MRC_TRY(publish(self));
     if (judge->monitor(judge->monitor_user, judge->steps_done, judge->relative_gradient,
                        self->normal.mass > 0 ? fmax(loss, 0) / self->normal.mass : 0))
@@ -356,6 +366,43 @@ static mercer_status begin_or_resume(cg_state *self)
     return MERCER_OK;
 }
 
+/* J of alpha is computed once more. If the steps since it was known have gained nothing, they were none. */
+static mercer_status verify(cg_state *self)
+{
+    mrc_judge *judge = self->judge;
+    MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, &self->alpha, &self->r, self->slope, &self->z));
+    for (int64_t j = 0; j < judge->c; j++) self->loss[j] = self->size[j] == 0 ? 0 : self->slope[j];
+    MRC_TRY(add_penalty(self, &self->z));
+    if (total(self, self->loss) < self->best_loss) return MERCER_OK;
+    self->broken = true;
+    if (judge->steps_done <= self->since) self->progress = false;
+    return MERCER_OK;
+}
+
+/* The best alpha. A recurrence in float by which hardly anything of J is left, or less, is not believed. */
+static mercer_status settle(cg_state *self)
+{
+    mrc_judge *judge = self->judge;
+    double fit;
+    judge->loss = 0;
+    if (self->normal.mass <= 0) return MERCER_OK; /* nothing was there to be fitted */
+    MRC_TRY(find_fit(self, &fit));
+    if (judge->centers->real == MERCER_F32 && self->since > 0 && fit < DOUBTFUL * self->best_loss) {
+        mercer_status status = judge->stream->stopped ? MERCER_OK : verify(self);
+        if (judge->stream->stopped) return keep(self, true);
+        MRC_TRY(status);
+    }
+    if (!(total(self, self->loss) <= self->best_loss)) {
+        double best = self->best_loss, now = total(self, self->loss);
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
+        for (int64_t j = 0; j < judge->c; j++) /* shared out among the columns as it is now */
+            self->loss[j] = isfinite(now) ? self->loss[j] / now * best : best / (double)judge->c;
+    }
+    MRC_TRY(find_fit(self, &fit));
+    judge->loss = fmax(shown_loss(self), 0) / self->normal.mass;
+    return MERCER_OK;
+}
+
 static mercer_status iterate(cg_state *self)
 {
     mrc_judge *judge = self->judge;
@@ -374,11 +421,10 @@ static mercer_status iterate(cg_state *self)
     }
     if (status != MERCER_OK && judge->stream->stopped) status = keep(self, true); /* midway: as before the pass */
     MRC_TRY(status);
-    if (!(total(self, self->loss) <= self->best_loss))
-        MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
+    MRC_TRY(settle(self));
     if (self->broken && !self->progress)
         return mrc_fail(judge->centers->context, MERCER_ERROR_NUMERIC,
-                        "solver cg: broke down at the first step (curvature %g)", self->curve[0]);
+                        "solver cg: broke down, no step lowers the objective (curvature %g)", self->curve[0]);
     if (self->broken || judge->stalled)
         mrc_log(judge->centers->context, MERCER_LOG_INFO,
                 "conjugate gradients stopped by rounding after %lld steps at %.1e", (long long)judge->steps_done,

@@ -151,7 +151,9 @@ mercer_status mrc_deflated_choose_polynomial(mrc_deflated *self, const double *t
     MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
     MRC_TRY(find_ends(self, theta, room, &a, &b));
     self->mean = trace / (double)centers->p;
-    b = fmax(MARGIN * b, 1e-12 * self->mean); /* nothing left, or no kernel at all: any polynomial will do */
+    /* What is left of K below the noise of its largest eigenvalue is noise: a polynomial for so little would overflow. */
+    double noise = self->q > 0 ? mrc_noise_level(centers->real) * theta[0] : 0;
+    b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean)); /* nothing left: any polynomial will do */
     if (!(b > 0)) b = 1;
     a = fmin(fmax(a, b / WIDEST), b / 2);
     for (self->degree = 0; self->degree < MRC_DEFLATED_DEGREE; self->degree++)

@@ -46,6 +46,8 @@ typedef struct mrc_judge {
     /* results */
     int64_t steps_done;
     double relative_gradient;
+    double loss;   /* cg: J(alpha) without penalties, over the sum of the sample weights, as far as known */
+    double mass;   /* direct: sum of the sample weights */
     double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
     bool stalled;  /* cg: stopped because rounding left nothing to gain */
     mrc_judge_times times;
@@ -75,7 +77,7 @@ int64_t mrc_judge_cg_bytes(const mrc_cg_size *size);
 /* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the judge may hold. */
 mercer_status mrc_judge_check_memory(const mrc_judge *judge, const char *solver, int64_t needed);
 
-/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2, and the ridge term alpha' K(Z,Z) alpha, by one pass each. */
+/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term alpha' K(Z,Z) alpha, by one pass each. */
 mercer_status mrc_objective(mrc_judge *judge, const mercer_matrix *alpha, double *fit, double *ridge);
 
 #endif

@@ -43,12 +43,13 @@ static mercer_status create(mrc_centers *centers, pair_of_blocks *blocks, int64_
     return MERCER_OK;
 }
 
-/* *total += sum of A_ij B_ij */
+/* *total += sum of A_ij B_ij, of what is in units in those of the targets as they were given */
 static mercer_status add_dots(mrc_centers *centers, pair_of_blocks *blocks, const mercer_matrix *a,
-                              const mercer_matrix *b, double *total)
+                              const mercer_matrix *b, const mrc_units *units, double *total)
 {
+    bool given = mrc_units_given(units);
     MRC_TRY(centers->backend->ops->column_dots(centers->backend, a, b, blocks->sums));
-    for (int64_t j = 0; j < a->cols; j++) *total += blocks->sums[j];
+    for (int64_t j = 0; j < a->cols; j++) *total += (given ? units->scale[j] * units->scale[j] : 1) * blocks->sums[j];
     return MERCER_OK;
 }
 
@@ -66,7 +67,7 @@ static mercer_status sum_samples(mrc_judge *judge, const mercer_matrix *alpha, p
         MRC_TRY(backend->ops->axpby(backend, -1, &y, 1, &f));
         MRC_TRY(backend->ops->copy(backend, &y, &f));
         if (batch.weights) MRC_TRY(backend->ops->scale_rows(backend, &y, batch.weights));
-        MRC_TRY(add_dots(judge->centers, blocks, &f, &y, fit));
+        MRC_TRY(add_dots(judge->centers, blocks, &f, &y, judge->units, fit));
     }
 }
 
@@ -79,7 +80,7 @@ static mercer_status add_centers(mrc_centers *centers, const mercer_matrix *alph
     MRC_TRY(mrc_centers_collect(centers, NULL, ids, count, &z));
     MRC_TRY(mrc_centers_collect(centers, alpha, ids, count, &own));
     MRC_TRY(mrc_centers_predict(centers, &z, alpha, &f, NULL));
-    return add_dots(centers, blocks, &f, &own, ridge);
+    return add_dots(centers, blocks, &f, &own, NULL, ridge);
 }
 
 static mercer_status sum_centers(mrc_centers *centers, const mercer_matrix *alpha, pair_of_blocks *blocks,

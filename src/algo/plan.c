@@ -30,7 +30,8 @@
 enum { DEVICE_MARGIN = 512 << 20 };
 
 #define NEARLY_AS_FAST 1.3
-#define CHEAP_SECONDS  10
+#define CHEAP_SECONDS  0.5
+#define WIDE_BANDWIDTH 100 /* times the median distance */
 
 static void say(mrc_planner *self, const char *format, ...) MRC_PRINTF(2, 3);
 static void say(mrc_planner *self, const char *format, ...)
@@ -76,7 +77,8 @@ static void set_budget(mrc_planner *self)
     self->plan->budget = self->request->budget > 0 ? self->request->budget
                          : asked > 0               ? asked
                                                    : mrc_plan_share(self->device, available);
-    say(self, "memory budget %.2f GiB (%s)\n", mrc_gib((double)self->plan->budget),
+    char budget[MRC_BYTES_TEXT];
+    say(self, "memory budget %s (%s)\n", mrc_bytes_text(budget, self->plan->budget),
         asked > 0      ? "given"
         : self->device ? "what is free on the device, but for a margin"
                        : "half of what is free");
@@ -270,10 +272,11 @@ static mercer_status plan_solver(mrc_planner *self, const char *name)
         describe_judge(self);
         return MERCER_OK;
     }
-    return mrc_fail(
-        self->request->context, MERCER_ERROR_MEMORY,
-        "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; use ep4, lower p or raise memory",
-        mrc_gib((double)self->plan->budget), name, (long long)self->request->p, mrc_gib((double)self->shown->bytes));
+    char budget[MRC_BYTES_TEXT], needed[MRC_BYTES_TEXT];
+    return mrc_fail(self->request->context, MERCER_ERROR_MEMORY,
+                    "the memory budget of %s is too small: %s with p = %lld needs %s; use ep4, lower p or raise memory",
+                    mrc_bytes_text(budget, self->plan->budget), name, (long long)self->request->p,
+                    mrc_bytes_text(needed, self->shown->bytes));
 }
 
 /* What became of a candidate, for the plan's text. */
@@ -352,6 +355,17 @@ static void mention_useless_size(mrc_planner *self)
                 self->shown->solver, option);
 }
 
+static void mention_bandwidth(mrc_planner *self)
+{
+    static const char *const words = "the bandwidth is %.0f times the median distance between centers: to the kernel "
+                                     "function all samples are nearly the same";
+    char text[256];
+    if (self->request->spread < WIDE_BANDWIDTH) return;
+    snprintf(text, sizeof text, words, self->request->spread);
+    say(self, "warning: %s\n", text);
+    if (!self->request->trial) mrc_log(self->request->context, MERCER_LOG_WARNING, "%s", text);
+}
+
 static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
 {
     memset(out, 0, sizeof *out);
@@ -374,6 +388,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
         say(&self, "solver %s: %s\n", solver, out->preset->says);
     }
     mention_useless_size(&self);
+    mention_bandwidth(&self);
     say(&self, "weights and kernel values in %s; kept: %s%s%s\n", mrc_dtype_name(request->real),
         out->shown.cache_data ? "K(X,Z)" : "", out->shown.cache_data && out->shown.cache_centers ? ", " : "",
         out->shown.cache_centers
@@ -381,8 +396,11 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request)
         : out->shown.cache_data ? ""
                                 : "nothing");
     if (self.options->polish > 0) say(&self, "polish: %lld CG steps at the end\n", (long long)self.options->polish);
-    say(&self, "estimated %.2f GiB, %.3g flops, %.1f s\n", mrc_gib((double)out->shown.bytes), out->shown.flops,
+    char bytes[MRC_BYTES_TEXT];
+    say(&self, "estimated %s, %.3g flops, %.1f s\n", mrc_bytes_text(bytes, out->shown.bytes), out->shown.flops,
         out->shown.seconds);
+    if (request->sizes_only)
+        say(&self, "from sizes alone: a training looks at the kernel matrix first, and may choose otherwise\n");
     return MERCER_OK;
 }
 
@@ -412,4 +430,57 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
     int64_t most = largest_p(request);
     if (most == 0) return mrc_fail(context, status, "%s; no number of centers fits", reason);
     return mrc_fail(context, status, "%s; the largest p that fits is %lld", reason, (long long)most);
+}
+
+/* The line that tells what a refinement changed. */
+static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
+{
+    mrc_planner self = {.plan = plan, .shown = &plan->shown};
+    const mercer_plan *now = &plan->shown, *then = &before->shown;
+    char bytes[MRC_BYTES_TEXT];
+    memcpy(plan->shown.text, before->shown.text, sizeof plan->shown.text);
+    if (now->batch == then->batch && now->period == then->period && now->cache_data == then->cache_data) return;
+    say(&self, "refined: now that the data were seen, m = %lld", (long long)now->batch);
+    if (plan->preset->update == MRC_UPDATE_PROJECT) say(&self, ", T = %lld", (long long)now->period);
+    if (now->cache_data != then->cache_data) say(&self, ", K(X,Z) is %s", now->cache_data ? "kept" : "not kept");
+    say(&self, "; %s, %.1f s\n", mrc_bytes_text(bytes, now->bytes), now->seconds);
+}
+
+mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request)
+{
+    mercer_context *context = request->context;
+    mercer_train_options options = *request->options;
+    mrc_plan_request fixed = *request;
+    mrc_plan refined;
+    char error[MRC_ERROR_CHARS]; /* a batch that does not fit is no failure: a smaller one does */
+    memcpy(error, context->error, sizeof error);
+    options.solver = plan->shown.solver;
+    if (plan->projector) options.projector = plan->shown.projector;
+    options.epochs = plan->shown.epochs;
+    fixed.options = &options, fixed.trial = true;
+    mercer_status status = make_plan(&refined, &fixed);
+    while (status == MERCER_ERROR_MEMORY && fixed.critical_batch > plan->shown.batch) {
+        fixed.critical_batch = mrc_max(plan->shown.batch, fixed.critical_batch / 2);
+        status = make_plan(&refined, &fixed);
+    }
+    MRC_TRY(status);
+    memcpy(context->error, error, sizeof error);
+    tell_refinement(&refined, plan);
+    *plan = refined;
+    return MERCER_OK;
+}
+
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const char *solver, const char *why)
+{
+    mercer_train_options options = *request->options;
+    mrc_plan_request other = *request;
+    mrc_plan next;
+    options.solver = solver;
+    other.options = &options, other.trial = true;
+    MRC_TRY(make_plan(&next, &other));
+    mrc_planner self = {.plan = &next, .shown = &next.shown};
+    memcpy(next.shown.text, plan->shown.text, sizeof next.shown.text);
+    say(&self, "replaced: %s; solver %s instead\n", why, solver);
+    *plan = next;
+    return MERCER_OK;
 }

@@ -45,6 +45,8 @@ typedef struct mrc_plan_request {
     double roughness; /* of K(Z,Z) (roughness.h); 0 if not known */
     bool bounded;     /* kernel values lie between 0 and 1 */
     bool rows_known;  /* the source says which samples a batch holds, as far as known */
+    double spread;    /* bandwidth over the median distance between centers; 0 if not known */
+    bool sizes_only;  /* there is no kernel matrix yet that could be looked at */
     bool trial;       /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
 
@@ -66,5 +68,10 @@ int64_t mrc_plan_share(bool device, int64_t available);
 /* Fails with MERCER_ERROR_ARGUMENT for options that make no sense, MERCER_ERROR_MEMORY, naming the
    largest p that fits, if nothing fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request);
+/* The plan with the critical batch, and with what is known of the source by now: sizes change, and its text gains a line that
+   begins with "refined:" if they do; solver, projector and epochs stay. */
+mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request);
+/* A plan for another solver in place of one that failed; the text gains a line that begins with "replaced:". */
+mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const char *solver, const char *why);
 
 #endif

@@ -4,7 +4,7 @@
  * of the machine.
  *
  *   iteration  fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
- *   direct     3 p^2 doubles;  2 n p d + 3 n p^2 + 2/3 p^3 flops
+ *   direct     3 p^2 doubles;  2 n p d + 2 n p^2 + 2/3 p^3 flops (4/3 p^3 in float), and 2 n p (d + c) for the loss
  *   cg         1 or 2 p^2 doubles, cache n p;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops; or,
  *              deflated, p^2 halves or floats and 2 p q (all of it shared out among ranks);  2 n p d + 2 p (p + s) (d +
  *              q) + steps (4 n p c + 4 k p^2 c) flops
@@ -108,12 +108,13 @@ mercer_status mrc_plan_iteration_memory(mrc_planner *self)
     int64_t block = mrc_round_up(shown->batch, self->device ? 16 : 1) *
                     mrc_round_up(request->p, self->device ? 256 : 1) * self->kept_size;
     int64_t whole = mrc_max(block, shown->batch * request->p * self->real_size);
+    char budget[MRC_BYTES_TEXT], needed[MRC_BYTES_TEXT];
     if (left < 0 || set_up + base > self->plan->budget)
-        return mrc_fail(request->context, MERCER_ERROR_MEMORY,
-                        "the memory budget of %.2f GiB is too small: %s with p = %lld needs %.2f GiB; lower p or s, or "
-                        "raise memory",
-                        mrc_gib((double)self->plan->budget), shown->solver, (long long)request->p,
-                        mrc_gib((double)mrc_max(before_block, set_up + base)));
+        return mrc_fail(
+            request->context, MERCER_ERROR_MEMORY,
+            "the memory budget of %s is too small: %s with p = %lld needs %s; lower p or s, or raise memory",
+            mrc_bytes_text(budget, self->plan->budget), shown->solver, (long long)request->p,
+            mrc_bytes_text(needed, mrc_max(before_block, set_up + base)));
     int64_t cache = request->n * request->p * self->real_size + request->n;
     int64_t half = request->n * request->p * 2 + request->n, beside = left - whole;
     bool again = shown->epochs > 1 || self->options->cache == MERCER_ON;
@@ -258,8 +259,9 @@ bool mrc_plan_judge(mrc_planner *self, bool direct)
     double steps = expected_steps(self), doubles, singles, bytes = 0, more = 0;
     shown->flops = 0;
     if (direct) {
-        doubles = 2 * n * p * d + 3 * n * p * p + 2 * p * p * p / 3;
-        singles = 0;
+        bool rounded = request->real == MERCER_F32; /* see direct.c */
+        doubles = 2 * n * p * d + 2 * n * p * p + (rounded ? 4 : 2) * p * p * p / 3;
+        singles = 2 * n * p * (d + c); /* the loss */
     } else {
         const mrc_deflation *deflation = &self->plan->deflation;
         double q = (double)deflation->basis, s = (double)deflation->sample;

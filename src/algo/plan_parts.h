@@ -57,9 +57,4 @@ mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train
 const char *mrc_plan_unsuited(const mrc_preset *preset, const mercer_train_options *options);
 const char *mrc_plan_useless_size(const mrc_preset *preset, const mercer_train_options *options);
 
-static inline double mrc_gib(double bytes)
-{
-    return bytes / (1024.0 * 1024 * 1024);
-}
-
 #endif

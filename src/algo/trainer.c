@@ -267,6 +267,8 @@ void mrc_trainer_fill_report(mrc_trainer *self)
 static mercer_status share_machine(mrc_trainer *self)
 {
     mrc_comm *comm = self->comm;
+    self->planned_threads = self->context->threads;
+    self->planned_budget = 0;
     if (comm->ranks == 1) return MERCER_OK;
     int64_t each, all = self->options.memory;
     MRC_TRY(mrc_rank_room(self->backend, comm, &each));
@@ -295,7 +297,7 @@ mercer_dtype mrc_trainer_arithmetic(const mrc_trainer *self)
 }
 
 /* Everything that fit and the first step begin with. */
-static mercer_status begin(mrc_trainer *self)
+static void begin(mrc_trainer *self)
 {
     mrc_trainer_tear_down(self);
     self->report = (mercer_report){.struct_size = sizeof self->report,
@@ -309,31 +311,68 @@ static mercer_status begin(mrc_trainer *self)
     self->judged = (mrc_judge_times){0};
     self->keep_failed = self->setting_up = self->stop_asked = false;
     self->phase[0] = 0;
-    self->planned_threads = self->context->threads;
-    self->planned_budget = 0;
     memset(&self->watchdog, 0, sizeof self->watchdog);
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = self->context->bytes_now;
     self->context->bytes_high = self->context->bytes_now; /* the peak of this training */
+}
+
+/* Centers that can be computed with, and the machine that all ranks plan for. */
+static mercer_status prepare_plan(mrc_trainer *self)
+{
     mercer_status status = mrc_kernel_check_range(self->context, self->target.kernel, "centers", self->target.z,
                                                   mrc_trainer_arithmetic(self));
     MRC_TRY(mrc_comm_together(self->comm, status, "centers"));
     return share_machine(self);
 }
 
+mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
+{
+    mrc_sample_stream stream;
+    self->planned = false;
+    mrc_trainer_tear_down(self);
+    MRC_TRY(mrc_stream_open(&stream, self->context, source, self->target.z->cols, self->target.weights->cols));
+    self->options.solver = self->solver;
+    MRC_TRY(prepare_plan(self));
+    if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
+    self->n = self->planned_rows = source->rows;
+    self->planned_points = source->dtype;
+    MRC_TRY(mrc_trainer_make_plan(self, source->rows, true, source->dtype));
+    MRC_TRY(agree_on_plan(self));
+    self->planned = true;
+    return MERCER_OK;
+}
+
+/* What auto chose has broken down: ep4 projects, and takes steps, without what broke. */
+static mercer_status fall_back(mrc_trainer *self)
+{
+    char why[MRC_ERROR_CHARS];
+    snprintf(why, sizeof why, "%s", mrc_error_text(self->context));
+    mercer_status status = mrc_trainer_replace_plan(self, "ep4", why);
+    if (status == MERCER_OK) status = agree_on_plan(self);
+    if (status != MERCER_OK) return mrc_fail(self->context, MERCER_ERROR_NUMERIC, "%s", why);
+    mrc_log(self->context, MERCER_LOG_WARNING, "%s; training goes on with ep4", why);
+    mrc_trainer_tear_down(self);
+    self->samples = self->epoch = 0;
+    self->resuming = false;
+    self->setting_up = true;
+    return fit_iteration(self);
+}
+
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
-    MRC_TRY(begin(self));
-    self->options.solver = self->solver;
+    begin(self);
     MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
     self->stream.trusted = self->trusted_source;
     self->stream.kernel = self->target.kernel, self->stream.real = mrc_trainer_arithmetic(self);
     self->stream.units = self->target.units;
-    if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
-    MRC_TRY(mrc_trainer_make_plan(self, source->rows, 0, true, source->dtype));
-    MRC_TRY(agree_on_plan(self));
+    if (!self->planned || self->planned_rows != source->rows || self->planned_points != source->dtype)
+        MRC_TRY(mrc_trainer_plan(self, source));
+    self->planned = false;
     self->setting_up = true;
     mercer_status status = self->plan.preset->judge ? mrc_trainer_fit_judge(self) : fit_iteration(self);
+    if (status == MERCER_ERROR_NUMERIC && self->plan.preset->judge && strcmp(self->solver, "auto") == 0)
+        status = fall_back(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);
     self->resuming = self->setting_up = false;
@@ -344,13 +383,16 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 
 static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batch)
 {
-    MRC_TRY(begin(self));
+    begin(self);
+    self->planned = false;
     if (strcmp(self->solver, "auto") == 0) self->options.solver = "ep4"; /* until the next fit */
     const mrc_preset *preset = mrc_preset_find(self->options.solver);
     if (preset && (preset->judge || preset->update == MRC_UPDATE_COORDINATES))
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "solver %s cannot train on a stream of single batches; use ep4 or ep3", self->solver);
     self->stream = (mrc_sample_stream){.context = self->context, .units = self->target.units};
+    MRC_TRY(prepare_plan(self));
+    MRC_TRY(mrc_trainer_make_plan(self, batch->X.rows, false, batch->X.dtype));
     return mrc_trainer_set_up(self, &batch->X, NULL, batch->X.rows);
 }
 

@@ -40,7 +40,14 @@ typedef struct mercer_trainer {
     mercer_train_options options;
     char solver[16], projector_name[16];
 
-    bool ready; /* the parts below exist */
+    bool ready;           /* the parts below exist */
+    bool planned;         /* the plan is that of the next fit, */
+    int64_t planned_rows; /* on so many samples */
+    mercer_dtype planned_points;
+    mercer_source there;           /* on a device: the samples as fit will read them, */
+    const mercer_source *there_of; /* whose they are (NULL: none), */
+    const void *there_user;        /* its user */
+    int64_t there_bytes;
     mrc_plan plan;
     mrc_centers centers;
     mrc_sample_stream stream;
@@ -61,7 +68,8 @@ typedef struct mercer_trainer {
     bool resuming;           /* the next fit begins with what the keeper has */
     int64_t planned_threads; /* what the plan of the training that goes on was made for; 0: this machine's */
     double roughness;        /* of K(Z,Z), once it was needed */
-    bool have_roughness;
+    double spread;           /* bandwidth over the median distance, once it was needed */
+    bool have_roughness, have_spread;
     int64_t planned_budget;
     bool setting_up;              /* what is done now is told to the progress callback */
     bool stop_asked;              /* which answered that it is enough */
@@ -88,6 +96,8 @@ typedef struct mercer_trainer {
 mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
                                  const mercer_train_options *options);
 void mrc_trainer_free(mrc_trainer *trainer);
+/* Makes the plan of the next fit, if that is on a source like this one. */
+mercer_status mrc_trainer_plan(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
 mercer_status mrc_trainer_finish(mrc_trainer *trainer);
@@ -96,9 +106,10 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 
 /* ---- Its own files share these ------------------------------------------------------------------------------- */
 
-/* trainer_setup.c: the plan for n samples of dtype `points`; critical_batch is 0 until the data have been seen. */
-mercer_status mrc_trainer_make_plan(mrc_trainer *trainer, int64_t n, int64_t critical_batch, bool rows_known,
-                                    mercer_dtype points);
+/* trainer_setup.c: the plan for n samples of dtype `points`. Made once for a training: set-up refines it. */
+mercer_status mrc_trainer_make_plan(mrc_trainer *trainer, int64_t n, bool rows_known, mercer_dtype points);
+/* trainer_setup.c: another solver's in its place. */
+mercer_status mrc_trainer_replace_plan(mrc_trainer *trainer, const char *solver, const char *why);
 /* trainer_setup.c: everything an iterative solver needs, from a sample (rows, d) of the data with row numbers or NULL. */
 mercer_status mrc_trainer_set_up(mrc_trainer *trainer, const mercer_matrix *sample, const int64_t *rows, int64_t n);
 void mrc_trainer_tear_down(mrc_trainer *trainer);

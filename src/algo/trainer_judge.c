@@ -66,7 +66,7 @@ static mercer_status measure_fit(mrc_trainer *self, mrc_judge *judge, const merc
 {
     double since = mrc_seconds(), fit;
     MRC_TRY(mrc_objective(judge, alpha, &fit, NULL));
-    self->report.train_loss = fit / ((double)judge->n * (double)judge->c);
+    self->report.train_loss = judge->mass > 0 ? fit / (judge->mass * (double)judge->c) : 0;
     mrc_lap(&since, &self->judged.forward);
     return MERCER_OK;
 }
@@ -103,6 +103,7 @@ static mercer_status run(mrc_trainer *self, mrc_passes *passes, const mercer_mat
     if (polishing) return MERCER_OK;
     self->report.epochs = direct ? 1 : judge.steps_done;
     if (!direct) self->report.projection_residual_last = judge.relative_gradient;
+    if (!direct) self->report.train_loss = judge.loss / (double)alpha->cols;
     return direct && !monitor.stop ? measure_fit(self, &judge, alpha) : MERCER_OK;
 }
 

@@ -205,13 +205,25 @@ mercer_status mrc_trainer_keep(mrc_trainer *self, const mrc_state *own, const me
 
 /* ---- Going on ------------------------------------------------------------------------------------------------ */
 
+/* What auto chose is not chosen again: it may have been replaced on the way. */
+static void recall_solver(mrc_trainer *self, const char *text)
+{
+    const char *found = strstr(text, " solver ");
+    char name[sizeof self->solver];
+    if (!found || strcmp(self->solver, "auto") != 0 || sscanf(found, " solver %15s", name) != 1) return;
+    const mrc_preset *preset = mrc_preset_find(name);
+    if (preset) self->options.solver = preset->name;
+}
+
 mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
 {
     char text[MRC_STATE_PLAN];
     MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
     if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
-        self->planned_threads > 0 && self->planned_budget > 0)
+        self->planned_threads > 0 && self->planned_budget > 0) {
+        recall_solver(self, text);
         return MERCER_OK;
+    }
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %.80s", text);
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set-up of an iterative solver: a sample of the data, its eigensystem, beta and the critical batch, then the plan
- * with those numbers, and the parts it asks for.
+ * The plan of a training; and set-up of an iterative solver: a sample of the data, its eigensystem, beta and the critical
+ * batch, the plan refined with those numbers, and the parts it asks for.
  *
  * The sample is read from a pass of its own (number -1): X_s must be drawn from what the batches are drawn from. Rows
  * beyond the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
  */
 #include "algo/trainer.h"
 
+#include "algo/choice.h"
 #include "algo/projector_parts.h"
 #include "algo/roughness.h"
 #include "core/clock.h"
@@ -19,40 +20,81 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROUGHNESS_CENTERS = 1000, FRESH_ROWS = 2000, POWER_STEPS = 30, BETA_ROWS = 64 };
+enum { ROUGHNESS_CENTERS = 1000, SPREAD_CENTERS = 200, FRESH_ROWS = 2000, POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
 
-mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, int64_t critical_batch, bool rows_known,
-                                    mercer_dtype points)
+/* ---- The plan ------------------------------------------------------------------------------------------------ */
+
+/* Bandwidth over the median distance of some centers; 0 for kernel functions without one, and for centers that coincide. */
+static mercer_status measure_spread(mrc_trainer *self, double *out)
 {
-    mrc_plan_request request = {.context = self->context,
-                                .options = &self->options,
-                                .n = n,
-                                .p = self->target.p,
-                                .d = self->target.z->cols,
-                                .c = self->target.weights->cols,
-                                .real = self->target.weights->dtype,
-                                .points = points,
-                                .shards = mrc_comm_shards(self->comm, self->target.p),
-                                .threads = (int)self->planned_threads,
-                                .budget = self->planned_budget,
-                                .critical_batch = critical_batch,
-                                .rows_known = rows_known,
-                                .bounded = mrc_kernel_argument(self->target.kernel) == MRC_ON_DISTANCE &&
-                                           !mrc_kernel_is_callback(self->target.kernel)};
+    const mercer_kernel *kernel = self->target.kernel;
+    const mercer_matrix *z = self->target.z;
+    double median = 0;
+    *out = 0;
+    if (mrc_kernel_argument(kernel) != MRC_ON_DISTANCE || mrc_kernel_is_callback(kernel) || z->rows < 2)
+        return MERCER_OK;
+    mercer_matrix some = *z; /* spread evenly: rows may be in some order */
+    some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
+    char error[MRC_ERROR_CHARS];
+    memcpy(error, self->context->error, sizeof error);
+    mercer_status status = mrc_median_distance(self->backend, &some, 0, &median);
+    if (status != MERCER_OK && status != MERCER_ERROR_DATA) return status;
+    memcpy(self->context->error, error, sizeof error);
+    if (status == MERCER_OK && median > 0) *out = kernel->bandwidth / median;
+    return MERCER_OK;
+}
+
+/* What a plan wants to know of the kernel matrix, once. */
+static mercer_status look_at_kernel(mrc_trainer *self)
+{
     const char *solver = self->options.solver;
     bool cg = !solver || strcmp(solver, "auto") == 0 || strcmp(solver, "cg") == 0;
-    if (cg && !self->have_roughness && request.p >= ROUGHNESS_CENTERS) {
-        MRC_TRY(mrc_roughness(self->backend, self->comm, self->target.kernel, self->target.z, self->target.p,
-                              self->target.origin, &self->roughness));
-        self->have_roughness = true;
-        mrc_log(self->context, MERCER_LOG_DEBUG, "plan: roughness %.3f of the kernel matrix", self->roughness);
-    }
-    request.roughness = self->roughness;
+    if (!self->have_spread) MRC_TRY(measure_spread(self, &self->spread));
+    self->have_spread = true;
+    if (!cg || self->have_roughness || self->target.p < ROUGHNESS_CENTERS) return MERCER_OK;
+    MRC_TRY(mrc_roughness(self->backend, self->comm, self->target.kernel, self->target.z, self->target.p,
+                          self->target.origin, &self->roughness));
+    self->have_roughness = true;
+    mrc_log(self->context, MERCER_LOG_DEBUG, "plan: roughness %.3f of the kernel matrix", self->roughness);
+    return MERCER_OK;
+}
+
+static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool rows_known, mercer_dtype points)
+{
+    return (mrc_plan_request){.context = self->context,
+                              .options = &self->options,
+                              .n = n,
+                              .p = self->target.p,
+                              .d = self->target.z->cols,
+                              .c = self->target.weights->cols,
+                              .real = self->target.weights->dtype,
+                              .points = points,
+                              .shards = mrc_comm_shards(self->comm, self->target.p),
+                              .threads = (int)self->planned_threads,
+                              .budget = self->planned_budget,
+                              .roughness = self->roughness,
+                              .spread = self->comm->rank == 0 ? self->spread : 0, /* one rank says it */
+                              .rows_known = rows_known,
+                              .bounded = mrc_kernel_argument(self->target.kernel) == MRC_ON_DISTANCE &&
+                                         !mrc_kernel_is_callback(self->target.kernel)};
+}
+
+mercer_status mrc_trainer_make_plan(mrc_trainer *self, int64_t n, bool rows_known, mercer_dtype points)
+{
+    MRC_TRY(look_at_kernel(self));
+    mrc_plan_request request = request_for(self, n, rows_known, points);
     MRC_TRY(mrc_make_plan(&self->plan, &request));
     self->planned_budget = self->plan.budget; /* free memory changes; the plan must not */
     return MERCER_OK;
+}
+
+mercer_status mrc_trainer_replace_plan(mrc_trainer *self, const char *solver, const char *why)
+{
+    const mercer_source *source = self->stream.source;
+    mrc_plan_request request = request_for(self, source->rows, true, source->dtype);
+    return mrc_replace_plan(&self->plan, &request, solver, why);
 }
 
 /* ---- Solvers whose centers are the samples ------------------------------------------------------------------- */
@@ -255,7 +297,6 @@ static mercer_status remember_spectrum(mrc_trainer *self)
 
 static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const int64_t *rows, int64_t n)
 {
-    MRC_TRY(mrc_trainer_make_plan(self, n, 0, rows != NULL, sample->dtype));
     if (self->plan.preset->update == MRC_UPDATE_COORDINATES) MRC_TRY(check_centers_are_samples(self, sample, rows, n));
     int64_t s = mrc_min(self->plan.shown.nystrom, sample->rows), fresh_rows = sample->rows - s;
     mercer_matrix first = mrc_rows(sample, 0, s);
@@ -267,8 +308,9 @@ static mercer_status build(mrc_trainer *self, const mercer_matrix *sample, const
     MRC_TRY(mrc_eigensystem_beta(&self->system, &self->centers, &fresh, &self->report.beta));
     MRC_TRY(raise_beta(self, &fresh));
     self->report.tail = self->system.tail;
-    int64_t critical = mrc_critical_batch(self->report.beta, self->system.tail, n);
-    MRC_TRY(mrc_trainer_make_plan(self, n, critical, rows != NULL, sample->dtype));
+    mrc_plan_request request = request_for(self, n, rows != NULL, sample->dtype);
+    request.critical_batch = mrc_critical_batch(self->report.beta, self->system.tail, n);
+    MRC_TRY(mrc_refine_plan(&self->plan, &request));
     self->plan.shown.eigenpairs = self->system.q; /* directions lost in rounding are left out */
     /* Here and not by the planner, which is asked several times. */
     if (self->system.q > self->target.p / 10 && self->plan.preset->update == MRC_UPDATE_PROJECT)

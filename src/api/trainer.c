@@ -96,11 +96,32 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
                                 .shards = shards,
                                 .threads = context->threads,
                                 .rows_known = true,
+                                .sizes_only = true,
                                 .roughness = shards > 1 ? 0.5 : 0,
                                 .bounded = shards > 1};
     mrc_plan plan;
     MRC_TRY(mrc_make_plan(&plan, &request));
     return mrc_write_struct(context, out, &plan.shown, MRC_STRUCT(mercer_plan), "out");
+}
+
+static mrc_target target_of(mercer_model *model)
+{
+    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights, model->origin, &model->units};
+}
+
+/* The plan that a trainer of the model would make. */
+static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mercer_shape *shape,
+                                const mercer_train_options *options)
+{
+    mrc_target target = target_of(model);
+    mrc_trainer *trainer;
+    MRC_TRY(mrc_trainer_create(&trainer, model->context->backend, model->comm, &target, options));
+    trainer->planned_threads = model->context->threads;
+    mercer_status status = mrc_trainer_make_plan(trainer, shape->samples, true, shape->points);
+    if (status == MERCER_OK)
+        status = mrc_write_struct(model->context, out, &trainer->plan.shown, MRC_STRUCT(mercer_plan), "out");
+    mrc_trainer_free(trainer);
+    return status;
 }
 
 mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
@@ -116,8 +137,10 @@ mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t s
                           .outputs = model->weights.cols,
                           .points = model->centers.dtype,
                           .weights = model->weights.dtype};
-    int shards = model->comm ? mrc_comm_shards(model->comm, model->total) : 1;
-    return plan_for(model->context, out, &shape, shards, &chosen);
+    /* Ranks would have to look at the centers together, for which they need not be here. */
+    if (model->comm && model->comm->ranks > 1)
+        return plan_for(model->context, out, &shape, mrc_comm_shards(model->comm, model->total), &chosen);
+    return plan_model(model, out, &shape, &chosen);
 }
 
 mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
@@ -200,7 +223,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     request.options = &names;
     MRC_TRY(mrc_make_plan(&plan, &request));
     MRC_TRY(find_comm(model, &comm));
-    mrc_target target = {&model->kernel, &model->centers, model->total, &model->weights, model->origin, &model->units};
+    mrc_target target = target_of(model);
     mrc_checkpoint *checkpoint;
     MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
     mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);
@@ -211,10 +234,58 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     return status;
 }
 
+/* ---- Samples on a device ------------------------------------------------------------------------------------- */
+
+static void drop_samples(mercer_trainer *trainer)
+{
+    if (trainer->there_of && trainer->there.next) mercer_source_release(&trainer->there);
+    trainer->there = (mercer_source){0};
+    trainer->there_of = NULL;
+    trainer->there_bytes = 0;
+}
+
+/*
+ * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again stay
+ * there if they take at most a quarter of its memory. What they take is no longer there for training. They stay from the
+ * plan to the end of the fit.
+ */
+static mercer_status bring_samples(mercer_trainer *trainer, const mercer_source *source)
+{
+    mrc_backend *backend = trainer->backend;
+    if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
+    drop_samples(trainer);
+    if (!source || backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
+    int64_t memory = backend->ops->free_memory(backend);
+    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
+    mercer_status made =
+        mrc_device_source_create(&trainer->there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
+    if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
+    trainer->there_of = source, trainer->there_user = source->user;
+    trainer->there_bytes = trainer->context->bytes_now - before;
+    return MERCER_OK;
+}
+
+/* Plans for, or fits, the samples where they are read from. */
+static mercer_status on_samples(mercer_trainer *trainer, const mercer_source *source,
+                                mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source))
+{
+    int64_t budget = trainer->options.memory;
+    MRC_TRY(bring_samples(trainer, source));
+    if (!trainer->there.next) return act(trainer, source);
+    if (budget > 0) trainer->options.memory = mrc_max(1, budget - trainer->there_bytes);
+    trainer->trusted_source = true;
+    mercer_status status = act(trainer, &trainer->there);
+    trainer->trusted_source = false;
+    trainer->options.memory = budget;
+    return status;
+}
+
 void mercer_trainer_free(mercer_trainer *trainer)
 {
     if (!trainer) return;
     mrc_checkpoint *checkpoint = trainer->keeper.user;
+    drop_samples(trainer);
     mrc_trainer_free(trainer);
     mrc_checkpoint_free(checkpoint);
 }
@@ -236,35 +307,21 @@ mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *val
     return MERCER_OK;
 }
 
-/*
- * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again stay
- * there if they take at most a quarter of its memory. What they take is no longer there for training.
- */
-static mercer_status fit_on_device(mercer_trainer *trainer, const mercer_source *source)
+mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source)
 {
-    mrc_backend *backend = trainer->backend;
-    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
-    int64_t memory = backend->ops->free_memory(backend);
-    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
-    mercer_source there;
-    mercer_status made =
-        mrc_device_source_create(&there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
-    if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
-    if (!there.next) return mrc_trainer_fit(trainer, source);
-    if (budget > 0) trainer->options.memory = mrc_max(1, budget - (trainer->context->bytes_now - before));
-    trainer->trusted_source = true;
-    mercer_status status = mrc_trainer_fit(trainer, &there);
-    trainer->trusted_source = false;
-    trainer->options.memory = budget;
-    mercer_source_release(&there);
-    return status;
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    mercer_context *context = trainer->context;
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    MRC_TRY(on_samples(trainer, source, mrc_trainer_plan));
+    return mrc_write_struct(context, out, &trainer->plan.shown, MRC_STRUCT(mercer_plan), "out");
 }
 
 mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report, const mercer_source *source)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    bool device = trainer->backend->ops->capabilities(trainer->backend).memory != MERCER_HOST;
-    MRC_TRY(device ? fit_on_device(trainer, source) : mrc_trainer_fit(trainer, source));
+    mercer_status status = on_samples(trainer, source, mrc_trainer_fit);
+    drop_samples(trainer);
+    MRC_TRY(status);
     return report ? mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report")
                   : MERCER_OK;
 }

@@ -4,6 +4,7 @@
 #include "core/memory.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -141,4 +142,14 @@ void mrc_arena_destroy(mrc_arena *arena)
     arena->capacity = arena->used = 0;
     atomic_signal_fence(memory_order_seq_cst);
     mrc_free(arena->context, block);
+}
+
+const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 999.5 && unit < 6) value /= 1000, unit++;
+    snprintf(text, MRC_BYTES_TEXT, unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return text;
 }

@@ -73,4 +73,8 @@ void *mrc_arena_push(mrc_arena *arena, int64_t bytes);
 void mrc_arena_reset(mrc_arena *arena);
 void mrc_arena_destroy(mrc_arena *arena);
 
+enum { MRC_BYTES_TEXT = 24 };
+/* "1.3 GB", as people are told of bytes everywhere; returns text. */
+const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes);
+
 #endif

@@ -274,11 +274,30 @@ class Others(Case):
         self.assertTrue(self.answer("plan", *sizes, "--centers", str(largest), "--memory", "1G", "--solver", "ep4")["fits"])
         self.bad(1, r"1,000,000 centers do not fit the memory of 1.1 GB: at most about %d do; give --centers %d" % (largest, largest),
                  "plan", *sizes, "--centers", "1M", "--memory", "1G", "--solver", "ep4")  # fmt: skip
+        self.assertIn("from sizes alone", self.good("plan", *sizes, "--centers", "1000", "--memory", "1G"))
         self.make_npy()
         text = self.good("plan", "--x", "x.npy", "--y", "y.npy", "--centers", "10")
         self.assertRegex(text, r"centers +10, ")
         self.assertRegex(text, r"memory budget")
         self.bad(2, r"plan: give data .* or sizes", "plan", "--rows", "10")
+
+    def test_one_plan(self):
+        train = ["train", "--synth", "digits", "--rows", "400", "--centers", "60", "--epochs", "2", "--log", "run.jsonl"]
+        result = self.run_program(*train, "--solver", "ep4", "-o", "m.safetensors")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr.decode(), r"(?m)^refined: .*m = \d+")  # the first batch was a guess
+        with open(self.path("run.jsonl"), encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        plans = [event for event in events if event["event"] == "plan"]
+        self.assertTrue(plans[-1]["text"].startswith(plans[0]["text"]))
+        for name in ("solver", "projector", "epochs"):
+            self.assertEqual(plans[0][name], plans[-1][name])
+        for solver in ("cg", "direct"):
+            more = [] if solver == "direct" else ["--epochs", "3"]
+            found = self.answer("train", "--synth", "digits", "--rows", "300", "--centers", "40", "--solver", solver, *more, "-o", "m")
+            self.assertGreater(found["phases"]["forward"], 0)
+            self.assertGreater(found["train_loss"], 0)
+        self.bad(2, r"direct .* has no use for average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
 
     def test_inspect(self):
         self.make_model()

@@ -18,8 +18,7 @@ static mercer_train_options usual(const char *solver, const char *projector)
     bool stochastic = strcmp(solver, "pegasos") == 0 || strncmp(solver, "ep", 2) == 0;
     if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8; /* the others take all samples at once */
     options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
-    if (projects(solver))
-        options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
+    if (projects(solver)) options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
     return options;
 }
 
@@ -145,7 +144,7 @@ static void test_constant_output(void **state)
         task wide = task_open(context, KERNEL, (sizes){90, on_samples ? 0 : 30, 4, 3}, 1, MERCER_F64);
         for (int64_t i = 0; i < 90; i++) mrc_store(&wide.y, i, 2, 1);
         mercer_train_options options = usual(ep4 ? "ep4" : all_solvers[run], ep4 ? projectors[run - SOLVERS] : NULL);
-        options.projector_tolerance = 1e-300, options.projector_passes = 2;
+        if (projects(options.solver)) options.projector_tolerance = 1e-300, options.projector_passes = 2;
         dense a = train(&t, &options, NULL), b = train(&wide, &options, NULL), part = dense_new(a.rows, a.cols);
         for (int64_t i = 0; i < a.rows; i++)
             for (int64_t j = 0; j < a.cols; j++) AT(part, i, j) = AT(b, i, j);

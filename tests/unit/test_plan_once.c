@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One plan: what mercer_trainer_plan shows is what the fit does. Set-up may refine sizes, and says so; a solver that
+ * breaks down is replaced, and that is said too.
+ */
+#include "support/training.h"
+
+#include "algo/plan.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* A trainer of its own on a task, and what it is told by the log. */
+typedef struct job {
+    mercer_context *context;
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer;
+    mercer_plan plan;
+    mercer_report report;
+    char warnings[2048];
+} job;
+
+static void keep_warning(void *user, mercer_log_level level, const char *message)
+{
+    job *self = user;
+    size_t used = strlen(self->warnings);
+    if (level == MERCER_LOG_WARNING) snprintf(self->warnings + used, sizeof self->warnings - used, "%s\n", message);
+}
+
+static void job_open(job *self, const task *t, const mercer_train_options *options)
+{
+    mercer_context_options context_options = MERCER_CONTEXT_OPTIONS_INIT;
+    memset(self, 0, sizeof *self);
+    context_options.threads = 2, context_options.log = keep_warning, context_options.log_user = self;
+    self->plan.struct_size = sizeof self->plan, self->report.struct_size = sizeof self->report;
+    assert_succeeds(NULL, mercer_context_create(&self->context, &context_options));
+    assert_succeeds(self->context,
+                    mercer_model_create(&self->model, self->context, &t->kernel, &t->z, t->y.cols, MERCER_F32));
+    assert_succeeds(self->context,
+                    mercer_source_from_matrices(&self->source, self->context, &t->x, &t->y, NULL, t->seed));
+    assert_succeeds(self->context, mercer_trainer_create(&self->trainer, self->model, NULL, options));
+}
+
+static void job_close(job *self)
+{
+    mercer_trainer_free(self->trainer);
+    mercer_source_release(&self->source);
+    mercer_model_free(self->model);
+    mercer_context_free(self->context);
+}
+
+/* What the fit did is what was planned; text and sizes differ by what a line says. */
+static void check_followed(const job *self, const char *what)
+{
+    const mercer_plan *planned = &self->plan, *used = &self->report.plan;
+    size_t length = strlen(planned->text);
+    assert_string_equal(used->solver, planned->solver);
+    assert_string_equal(used->projector, planned->projector);
+    assert_int_equal(used->epochs, planned->epochs);
+    assert_that(strncmp(used->text, planned->text, length) == 0, "%s: planned\n%sbut used\n%s", what, planned->text,
+                used->text);
+    bool same = used->batch == planned->batch && used->period == planned->period && used->bytes == planned->bytes;
+    bool told = strncmp(used->text + length, "refined:", 8) == 0;
+    assert_that(same || told, "%s: m %lld -> %lld, %lld -> %lld bytes, and nobody said so", what,
+                (long long)planned->batch, (long long)used->batch, (long long)planned->bytes, (long long)used->bytes);
+    assert_that(self->report.peak_bytes <= used->bytes, "%s: held %lld bytes, planned %lld", what,
+                (long long)self->report.peak_bytes, (long long)used->bytes);
+}
+
+/* Over a range of budgets auto takes one solver or another: what is planned, by model or by trainer, is what is done. */
+static void test_followed(void **state)
+{
+    (void)state;
+    task t = task_open(context, "laplace:bandwidth=3", (sizes){2000, 1600, 5, 2}, 1, MERCER_F32);
+    int refined = 0, iterated = 0, halves = 0;
+    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += 4 << 20) {
+        job self;
+        mercer_train_options options = options_for(NULL);
+        mercer_plan early = {.struct_size = sizeof early};
+        options.memory = memory;
+        job_open(&self, &t, &options);
+        mercer_status status = mercer_trainer_plan(self.trainer, &self.plan, &self.source);
+        assert_int_equal(mercer_train_plan(self.model, &early, t.x.rows, &options), status);
+        assert_true(status == MERCER_OK || status == MERCER_ERROR_MEMORY);
+        if (status == MERCER_OK) {
+            assert_string_equal(early.text, self.plan.text);
+            assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.report, &self.source));
+            check_followed(&self, self.plan.solver);
+            refined += strstr(self.report.plan.text, "refined:") != NULL;
+            iterated += strcmp(self.plan.solver, "ep4") == 0;
+            halves += self.plan.cache_centers == 2; /* which only the measured kernel matrix allows */
+        }
+        job_close(&self);
+    }
+    assert_true(halves > 0);
+    print_message("    %d by ep4, %d refined\n", iterated, refined);
+    task_close(&t);
+}
+
+/* Named solvers: sizes are refined, and told. */
+static void test_refined(void **state)
+{
+    (void)state;
+    static const char *const solvers[] = {"ep4", "ep3", "ep3-exact", "gd"};
+    task t = task_open(context, "laplace:bandwidth=3", (sizes){600, 100, 5, 2}, 1, MERCER_F32);
+    int refined = 0;
+    for (int i = 0; i < 4; i++) {
+        job self;
+        mercer_train_options options = options_for(solvers[i]);
+        options.epochs = 2, options.memory = 64 << 20;
+        job_open(&self, &t, &options);
+        assert_succeeds(self.context, mercer_trainer_plan(self.trainer, &self.plan, &self.source));
+        assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.report, &self.source));
+        check_followed(&self, solvers[i]);
+        refined += strstr(self.report.plan.text, "refined:") != NULL;
+        /* The next fit plans anew, and to the same. */
+        mercer_report again = {.struct_size = sizeof again};
+        assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &again, &self.source));
+        assert_string_equal(again.plan.text, self.report.plan.text);
+        job_close(&self);
+    }
+    assert_true(refined >= 2); /* the stochastic ones: their batch was a guess */
+    task_close(&t);
+}
+
+/* Where a second plan, with the critical batch in it, takes another solver: refining keeps the first. */
+static void test_refinement_keeps_solver(void **state)
+{
+    (void)state;
+    int changed = 0;
+    for (int64_t p = 2000; p <= 64000; p *= 2)
+        for (int64_t memory = p * p; memory <= 16 * p * p; memory *= 2)
+            for (int64_t critical = 1; critical <= 65536; critical *= 16) {
+                mercer_train_options options = options_for(NULL);
+                options.memory = memory + (256 << 20), options.epochs = 2;
+                mrc_plan first, second;
+                mrc_plan_request request = {.context = context,
+                                            .options = &options,
+                                            .n = 200000,
+                                            .p = p,
+                                            .d = 50,
+                                            .c = 5,
+                                            .real = MERCER_F32,
+                                            .points = MERCER_F32,
+                                            .shards = 1,
+                                            .threads = 4,
+                                            .bounded = true,
+                                            .rows_known = true};
+                assert_succeeds(context, mrc_make_plan(&first, &request));
+                if (strcmp(first.shown.solver, "ep4") != 0) continue;
+                request.critical_batch = critical;
+                assert_succeeds(context, mrc_make_plan(&second, &request));
+                changed += strcmp(second.shown.solver, "ep4") != 0;
+                mrc_plan refined = first;
+                assert_succeeds(context, mrc_refine_plan(&refined, &request));
+                assert_string_equal(refined.shown.solver, "ep4");
+                assert_string_equal(refined.shown.projector, first.shown.projector);
+                assert_non_null(refined.projector);
+                assert_int_equal(refined.shown.epochs, first.shown.epochs);
+                assert_true(refined.shown.bytes <= options.memory);
+                assert_true(strncmp(refined.shown.text, first.shown.text, strlen(first.shown.text)) == 0);
+            }
+    assert_that(changed > 0, "no second plan would have changed the solver");
+}
+
+/* A kernel function to which all samples are the same: said, and solved all the same. */
+static void test_wide_bandwidth(void **state)
+{
+    (void)state;
+    task t = task_open(context, "gaussian:bandwidth=20000", (sizes){1500, 1400, 5, 2}, 1, MERCER_F32);
+    for (int64_t memory = 28 << 20; memory <= 64 << 20; memory += 12 << 20) {
+        job self;
+        mercer_train_options options = options_for(NULL);
+        options.memory = memory;
+        job_open(&self, &t, &options);
+        assert_succeeds(self.context, mercer_trainer_plan(self.trainer, &self.plan, &self.source));
+        assert_non_null(strstr(self.warnings, "times the median distance"));
+        assert_non_null(strstr(self.plan.text, "times the median distance"));
+        assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.report, &self.source));
+        assert_that(isfinite(self.report.train_loss), "%s: no loss", self.report.plan.solver);
+        job_close(&self);
+    }
+    task_close(&t);
+    t = task_open(context, "gaussian:bandwidth=3", (sizes){100, 60, 5, 2}, 1, MERCER_F32);
+    job self;
+    job_open(&self, &t, NULL);
+    assert_succeeds(self.context, mercer_trainer_plan(self.trainer, &self.plan, &self.source));
+    assert_null(strstr(self.warnings, "median"));
+    job_close(&self);
+    task_close(&t);
+}
+
+/*
+ * Products in float tell such a kernel function's samples apart by rounding alone: conjugate gradients break down, named
+ * with an error, chosen by auto with another solver in their place; a training that goes on takes that one at once.
+ */
+static void test_replaced(void **state)
+{
+    (void)state;
+    task t = task_open(context, "matern32:bandwidth=1e8", (sizes){1700, 1600, 5, 10}, 1, MERCER_F32);
+    char folder[] = "/tmp/mercer-plan-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/state", folder);
+    for (int named = 0; named < 2; named++) {
+        job self;
+        mercer_train_options options = options_for(named ? "cg" : NULL);
+        options.memory = 56 << 20, options.epochs = 3, options.checkpoint = path;
+        job_open(&self, &t, &options);
+        assert_succeeds(self.context, mercer_trainer_plan(self.trainer, &self.plan, &self.source));
+        assert_string_equal(self.plan.solver, "cg");
+        if (named) {
+            assert_fails(self.context, mercer_trainer_fit(self.trainer, &self.report, &self.source),
+                         MERCER_ERROR_NUMERIC, "broke down");
+            job_close(&self);
+            continue;
+        }
+        assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.report, &self.source));
+        assert_string_equal(self.report.plan.solver, "ep4");
+        assert_non_null(strstr(self.report.plan.text, "replaced: solver cg: broke down"));
+        assert_non_null(strstr(self.warnings, "goes on with ep4"));
+        assert_true(isfinite(self.report.train_loss) && self.report.peak_bytes <= options.memory);
+        mercer_report again = {.struct_size = sizeof again};
+        assert_succeeds(self.context, mercer_trainer_resume(self.trainer, path));
+        assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &again, &self.source));
+        assert_string_equal(again.plan.solver, "ep4");
+        job_close(&self);
+    }
+    remove(path), rmdir(folder);
+    task_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_followed), cmocka_unit_test(test_refined),
+                                       cmocka_unit_test(test_refinement_keeps_solver),
+                                       cmocka_unit_test(test_wide_bandwidth), cmocka_unit_test(test_replaced)};
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
