@@ -85,7 +85,7 @@ const cli_option cli_options[] = {
     {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardise|minmax|unit", "auto", NULL,
      FITS | CLI_CENTERS, 0, "Model",
      "what happens to samples before the kernel sees them; kept in the model. auto: scale (pixels / 255) for bytes, "
-     "standardise for csv and tsv, minmax for libsvm, none for other files"},
+     "minmax for libsvm, none for half floats and computed samples, standardise for all other numbers"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,
@@ -207,12 +207,13 @@ const cli_option cli_options[] = {
      "them. The result does not depend on it"},
     {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES & ~RANKED,
      0, "General",
-     "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one; reference, plain loops in double, slow, "
-     "to judge by"},
+     "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one, else the CPU; reference, plain loops "
+     "in double, slow, to judge by"},
     {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|cuda:all|auto|reference", "cpu", "MERCER_DEVICE", RANKED, 0,
      "General",
-     "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); auto, a GPU "
-     "if there is one; reference, plain loops in double, slow, to judge by. A list, as cuda:0,cuda:1 or cpu,cpu, or cuda:all: "
+     "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); auto, "
+     "a GPU if there is one, else the CPU; reference, plain loops in double, slow, to judge by. A list, as cuda:0,cuda:1 "
+     "or cpu,cpu, or cuda:all: "
      "one rank on each, as threads of this process"},
     {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0, "General",
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},

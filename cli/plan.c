@@ -33,14 +33,12 @@ static mercer_dtype planned_type(const cli_values *v, const mercer_dataset_info 
 {
     static const char *const inner[] = {"polynomial", "linear", "ntk", "nngp"};
     const char *preprocess = cli_text(v, "preprocess");
-    int bytes_stay = strcmp(preprocess, "auto") == 0 || strncmp(preprocess, "scale", 5) == 0;
+    if (strcmp(preprocess, "auto") == 0) preprocess = mercer_preprocess_auto(info->format, info->dtype);
+    int bytes_stay = strncmp(preprocess, "scale", 5) == 0;
     for (int i = 0; i < 4; i++) {
         if (strncmp(cli_text(v, "kernel"), inner[i], strlen(inner[i])) == 0) bytes_stay = 0;
     }
     if (strcmp(preprocess, "none") == 0 || (info->dtype == MERCER_U8 && bytes_stay)) return info->dtype;
-    if (strcmp(preprocess, "auto") == 0 && info->dtype != MERCER_U8 && strcmp(info->format, "csv") != 0 &&
-        strcmp(info->format, "tsv") != 0 && strcmp(info->format, "libsvm") != 0)
-        return info->dtype;
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 

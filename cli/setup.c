@@ -99,13 +99,11 @@ int cli_job_open(cli_job *job, const cli_values *v)
 
 const char *cli_job_preprocess(const cli_job *job)
 {
-    const char *spec = cli_text(job->v, "preprocess"), *format = job->info.format;
+    const char *spec = cli_text(job->v, "preprocess");
     if (strcmp(spec, "auto") != 0) return spec;
-    if (job->info.dtype == MERCER_U8) return "scale";
     /* Chosen centers should be in the units of the file they were chosen from. */
-    if (strcmp(cli_command_name(job->v), "centers") == 0) return "none";
-    if (strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0) return "standardise";
-    return strcmp(format, "libsvm") == 0 ? "minmax" : "none";
+    if (job->info.dtype != MERCER_U8 && strcmp(cli_command_name(job->v), "centers") == 0) return "none";
+    return mercer_preprocess_auto(job->info.format, job->info.dtype);
 }
 
 /* The median distance between preprocessed rows, of at most 2000 spread over the data. */

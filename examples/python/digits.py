@@ -9,6 +9,7 @@ from sklearn.model_selection import train_test_split
 from mercer import KernelClassifier
 
 X, y = load_digits(return_X_y=True)
+X = X.astype("uint8")  # pixels: bytes are scaled, columns of other numbers are standardised
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
 
 start = time.perf_counter()

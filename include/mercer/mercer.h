@@ -109,8 +109,8 @@ typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *
 typedef struct mercer_context_options {
     size_t struct_size;         /* sizeof(mercer_context_options), set by INIT: lets the struct grow later */
     int threads;                /* worker threads; 0: one for each processor this process may run on */
-    const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one) or
-                                   "reference" (scalar double, slow, for judging others) */
+    const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one, else the
+                                   CPU) or "reference" (scalar double, slow, for judging others) */
     const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: MERCER_ISA, or the best */
     mercer_allocator allocator; /* {0}: the C library's */
     mercer_log_sink log;        /* NULL: silent */
@@ -451,6 +451,7 @@ MERCER_API const char *mercer_model_note(const mercer_model *model); /* borrowed
  *   standardise         (x - mean) / standard deviation, each feature; constant features become 0
  *   minmax              (x - min) / (max - min), each feature; constant features become 0
  *   unit                x / |x|; a row of zeros stays one
+ *   auto                scale for bytes; minmax for libsvm files; none for f16 and computed data; else standardise
  *
  * Means and ranges are those of the data it was fitted to. The result is f64 for f64 data and f32 otherwise.
  */
@@ -462,6 +463,8 @@ MERCER_API mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_c
 /* The same for a matrix. */
 MERCER_API mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context,
                                                       const char *spec, const mercer_matrix *X);
+/* What auto stands for. format is that of a dataset ("csv", "npy", ...), or NULL: a matrix. Static storage. */
+MERCER_API const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype);
 MERCER_API void mercer_preprocess_free(mercer_preprocess *preprocess);
 
 /*

@@ -14,18 +14,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _arrays as A
+from . import _library as L
 from . import centers as choice
 from ._arrays import Array
 from ._calibration import WITHOUT_DATA
 from ._context import seed_from
 from ._kernels import Kernel, median_distance
 from ._model import Model, target_moments
+from ._preprocess import Preprocess
 from ._progress import Bar
 from ._samples import GROUPED, Samples, distinct_rows, drop_weightless, merge_repeated, split, weighted_rows
 from ._show import ShowMixin
 from ._training import Callback, Trainer, history_arrays
 
 SMALL = GROUPED  # samples up to which repetitions are merged and double stays double; most centers that are chosen
+MEDIAN_ROWS = 2000  # of which the bandwidth is the median distance, spread over the samples, as the program does
 PATIENCE = 5  # epochs without a better result before training stops early
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 SAMPLES_ARE_CENTERS = ("ep1", "ep2", "richardson", "pegasos")
@@ -55,6 +58,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         kernel: str | Kernel = "laplace",
         *,
         bandwidth: float | None = None,
+        preprocess: str | None = "auto",
         n_centers: int | str | None = None,
         centers: Any = None,
         center_method: str = "random",
@@ -68,7 +72,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         validation_fraction: float = 0.1,
         early_stopping: bool = False,
         memory: int | str | None = None,
-        device: str = "auto",
+        device: str = "cpu",
+        arithmetic: str = "accurate",
         precision: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -77,6 +82,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.preprocess = preprocess
         self.n_centers = n_centers
         self.centers = centers
         self.center_method = center_method
@@ -91,6 +97,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.memory = memory
         self.device = device
+        self.arithmetic = arithmetic
         self.precision = precision
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -134,7 +141,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     # ---- The parts of a model ----
 
-    def _choose_kernel(self, X: Array, seed: int) -> Kernel:
+    def _choose_kernel(self, X: Array, before: Preprocess) -> Kernel:
+        """The kernel on preprocessed samples."""
         bandwidth = self.bandwidth
         if isinstance(self.kernel, Kernel):
             if bandwidth is not None:
@@ -147,7 +155,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         except ValueError:
             Kernel(self.kernel, bandwidth=1.0)  # if that is refused too, it is not for want of a bandwidth
         try:
-            return Kernel(self.kernel, bandwidth=median_distance(X, random_state=seed, n_jobs=self.n_jobs))
+            some = X if len(X) <= MEDIAN_ROWS else X[np.arange(MEDIAN_ROWS) * len(X) // MEDIAN_ROWS]
+            median = median_distance(before.apply(some, X.dtype), random_state=0, n_jobs=self.n_jobs)
+            return Kernel(self.kernel, bandwidth=float(f"{median:.4g}"))  # more digits are no better
         except ValueError:
             if len(X) > 1 and (X != X[0]).any():
                 raise
@@ -165,13 +175,15 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"n_centers is {count}; it must be at least 1")
         return min(int(count), available)
 
+    def _own_centers(self, before: Preprocess, features: int, real: A.Type) -> Array:
+        """The centers given, in the units of the data, as the kernel sees them."""
+        Z = A.points(self.centers, "centers")
+        if Z.shape[1] != features:
+            raise ValueError(f"centers has {Z.shape[1]} columns, X has {features} features")
+        return before.apply(Z, real)
+
     def _choose_centers(self, samples: Samples, kernel: Kernel, seed: int, task: Task) -> Array:
         X = samples.X
-        if self.centers is not None:
-            Z = A.points(self.centers, "centers")
-            if Z.shape[1] != X.shape[1]:
-                raise ValueError(f"centers has {Z.shape[1]} columns, X has {X.shape[1]} features")
-            return A.points(Z, "centers", X.dtype) if Z.dtype == np.float64 and X.dtype == np.float32 else Z
         if self.solver in SAMPLES_ARE_CENTERS:
             if self._center_count(max(len(X), SMALL)) < len(X):
                 raise ValueError(f"solver {self.solver!r} has all samples as centers: leave n_centers at 'all'")
@@ -198,17 +210,28 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _build(self, samples: Samples, task: Task, real: A.Type, seed: int) -> Model:
-        kernel = self._choose_kernel(samples.X, seed)
-        Z = self._choose_centers(samples, kernel, seed, task)
-        model = Model(kernel, Z, task.outputs, precision=real.name, n_jobs=self.n_jobs, device=self.device)
+    def _model(self, kernel: Kernel, Z: Array, outputs: int, real: str) -> Model:
+        where = {"n_jobs": self.n_jobs, "device": self.device, "arithmetic": self.arithmetic}
+        return Model(kernel, Z, outputs, precision=real, **where)
+
+    def _build(self, samples: Samples, task: Task, real: A.Type, seed: int) -> tuple[Model, Samples]:
+        """A model without weights, and the samples as its kernel sees them."""
+        before = Preprocess(self.preprocess, samples.X, self.n_jobs)
+        kernel = before.fold(self._choose_kernel(samples.X, before))
+        seen = Samples(before.apply(samples.X, real), samples.y, samples.weights)
+        if self.centers is not None:
+            Z = self._own_centers(before, samples.X.shape[1], real)
+        else:
+            Z = self._choose_centers(seen, kernel, seed, task)
+        model = self._model(kernel, Z, task.outputs, real.name)
+        model._set_preprocess(before.handle)
         if task.classes is not None:
             try:
                 model.labels = [str(name) for name in task.classes]
             except ValueError:
                 pass  # names that a file cannot hold; the estimator has its own list
         self._set_targets(model, samples, task)
-        return model
+        return model, seen
 
     def _set_targets(self, model: Model, samples: Samples, task: Task) -> None:
         """The units that targets are learned in: those of classes begin at their shares, values are standardised."""
@@ -243,10 +266,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
 
-    def _prepare(self, samples: Samples, real: A.Type) -> Samples:
+    def _prepare(self, samples: Samples) -> Samples:
         samples = drop_weightless(samples)
-        if samples.X.dtype == np.float64 and real == np.float32:
-            samples.X = A.points(samples.X, "X", real)
         if len(samples) <= SMALL and self.solver not in SAMPLES_ARE_CENTERS:
             samples = merge_repeated(samples)
         return samples
@@ -261,7 +282,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _fit(self, task: Task, X: Array, y: Array, sample_weight: Any, callbacks: Iterable[Callback] | None) -> None:
         self._check_parameters(task)
         seed, real = seed_from(self.random_state), self._real(X)
-        everything = self._prepare(Samples(X, y, self._weights(sample_weight, X)), real)
+        everything = self._prepare(Samples(X, y, self._weights(sample_weight, X)))
         samples, aside = everything, None
         held: float | int = float(self.validation_fraction) if self.early_stopping else self._holds_back(everything)
         if held and len(everything) > 1:
@@ -276,9 +297,13 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             self._sync()
             if model.centers.shape[1] != X.shape[1] or model.weights.shape[1] != task.outputs:
                 raise ValueError("warm_start: X or y has not the shape of the last fit")
+            seen = Samples(model.preprocessed(samples.X), samples.y, samples.weights)
         else:
-            model = self._build(samples, task, real, seed)
-        self._run(model, task, samples, aside, seed, callbacks)
+            model, seen = self._build(samples, task, real, seed)
+        watched = None
+        if self.early_stopping and aside is not None:
+            watched = Samples(model.preprocessed(aside.X), aside.y, aside.weights)
+        self._run(model, task, seen, watched, seed, callbacks)
         self._after_fit(samples, aside, seed)
 
     def _run(
@@ -295,7 +320,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if self.tol is not None:
             watch.append(_Tolerance(float(self.tol), self.early_stopping))
         validation: tuple[Any, ...] | None = None
-        if self.early_stopping and aside is not None:
+        if aside is not None:
             counted = aside.weights if aside.weights is not None and np.any(aside.weights > 0) else None
             validation = (aside.X, np.eye(task.outputs)[aside.y] if task.classification else aside.y, counted)
         trainer = Trainer(
@@ -339,16 +364,16 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _refit(self, samples: Samples) -> Model:
         """The same training on a part of the samples, for cross-validation."""
         whole = self.model_
-        rows = distinct_rows(samples.X)[0]
+        X = whole.preprocessed(samples.X)
+        rows = distinct_rows(X)[0]
         same = self.centers is not None or whole.centers.shape[0] < len(rows)
-        Z = whole.centers if same else samples.X if self.solver in SAMPLES_ARE_CENTERS else samples.X[rows]
+        Z = whole.centers if same else X if self.solver in SAMPLES_ARE_CENTERS else X[rows]
         outputs = whole.weights.shape[1]
-        model = Model(
-            whole.kernel, Z, outputs, precision=whole.weights.dtype.name, n_jobs=self.n_jobs, device=self.device
-        )
+        model = self._model(whole.kernel, Z, outputs, whole.weights.dtype.name)
         self._set_targets(model, samples, self._task)
         options = self._options(self._task, 0)
-        Trainer(model, **options).fit(samples.X, sample_weight=samples.weights, labels=samples.y, classes=outputs)
+        Trainer(model, **options).fit(X, sample_weight=samples.weights, labels=samples.y, classes=outputs)
+        model._set_preprocess(L.lib.mercer_model_preprocess(whole.handle))
         return model
 
     # ---- Streams ----
@@ -361,10 +386,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if model is None:
             real = self._real(X)
             seed = self._seed = seed_from(self.random_state)
-            samples = drop_weightless(Samples(X, y, weights))
-            if X.dtype == np.float64 and real == np.float32:
-                samples.X = A.points(samples.X, "X", real)
-            model = self._build(samples, task, real, seed)
+            model, _ = self._build(drop_weightless(Samples(X, y, weights)), task, real, seed)
         if model.weights.shape[1] != task.outputs:
             raise ValueError(f"y has {task.outputs} columns, earlier batches had {model.weights.shape[1]}")
         if trainer is None:
@@ -374,9 +396,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
                 options["solver"] = "ep4"
             trainer = Trainer(model, **options)
         # Batches must all be of one type: that of the first.
-        dtype = model.weights.dtype if X.dtype == np.float64 else X.dtype
-        stream_type = np.dtype(getattr(self, "_stream_type", None) or dtype)
-        trainer.step(A.points(X, "X", stream_type), np.eye(task.outputs)[y] if task.classification else y, weights)
+        seen = model.preprocessed(X)
+        stream_type = np.dtype(getattr(self, "_stream_type", None) or seen.dtype)
+        trainer.step(A.points(seen, "X", stream_type), np.eye(task.outputs)[y] if task.classification else y, weights)
         if first:
             self._adopt(model, task)
             self.history_, self.plan_, self.summary_, self.spectrum_ = {}, {}, {}, np.zeros(0)

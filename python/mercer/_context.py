@@ -35,25 +35,31 @@ class Context:
     Parameters
     ----------
     n_jobs : int or None
-        Threads; None or a negative number: one for each processor this process may run on. Results do not depend
-        on it.
-    device : {"auto", "cpu", "reference"}
-        Where to compute. "reference" is plain loops in double, slow, to judge the others by.
+        Threads; None: as many as OMP_NUM_THREADS says, or one for each processor this process may run on; a negative
+        number: one for each processor. Results do not depend on it.
+    device : {"cpu", "cuda", "cuda:N", "auto", "reference"}
+        Where to compute: "cpu" (default); "cuda" or "cuda:1", a GPU; "auto", a GPU if there is one, else the CPU;
+        "reference", plain loops in double, slow, to judge the others by.
+    arithmetic : {"accurate", "fast"}
+        Of kernel products in float: "accurate" (default); "fast": a GPU may round points and kernel values to half
+        precision.
     """
 
-    def __init__(self, n_jobs: int | None = None, device: str | None = None) -> None:
+    def __init__(self, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> None:
         options = L.mercer_context_options()
         L.lib.mercer_context_options_init(C.byref(options), C.sizeof(options))
         options.threads = thread_count(n_jobs)
-        if device is not None and device != "auto":
+        if device is not None:
             options.backend = L.text(device, "device")
+        if arithmetic is not None:
+            options.arithmetic = L.text(arithmetic, "arithmetic")
         handle = C.c_void_p()
         try:
             L.check(L.lib.mercer_context_create(C.byref(handle), C.byref(options)), None)
         except NotImplementedError as error:
             raise ValueError(f"device: {error}") from None
         self.handle = handle
-        self.made_with = (n_jobs, device)
+        self.made_with = (n_jobs, device, arithmetic)
         self.lock = threading.RLock()
         self._inside: str | None = None  # the function that is under way
         self._handler: Any = None  # what Control-C usually does, while that waits for the call
@@ -191,16 +197,21 @@ _local = threading.local()
 def shared_context(n_jobs: int | None = None, device: str | None = None) -> Context:
     """A context of this thread's for calls that leave nothing behind."""
     kept: dict[Any, Context] = _local.__dict__.setdefault("contexts", {})
-    key = (os.getpid(), thread_count(n_jobs), device or "auto")
+    key = (os.getpid(), thread_count(n_jobs), device or "cpu")
     if key not in kept:
         kept[key] = Context(n_jobs, device)
     return kept[key]
 
 
 def thread_count(n_jobs: Any) -> int:
-    """The threads that n_jobs stands for; 0: one for each processor."""
+    """The threads that n_jobs stands for; 0: one for each processor.
+
+    OMP_NUM_THREADS is how joblib and others tell the processes they start what each may use, so that all of them
+    together do not start more threads than there are processors.
+    """
     if n_jobs is None:
-        return 0
+        said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+        return int(said) if said.isdecimal() and 0 < int(said) < 2**31 else 0
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
         raise TypeError(f"n_jobs must be an integer or None, not {type(n_jobs).__name__}")
     if n_jobs == 0:

@@ -559,6 +559,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_model_note": (_text, [_handle]),
     "mercer_preprocess_fit": (_int, [_out, _handle, _text, _handle]),
     "mercer_preprocess_fit_matrix": (_int, [_out, _handle, _text, _matrix]),
+    "mercer_preprocess_auto": (_text, [_text, _int]),
     "mercer_preprocess_free": (None, [_handle]),
     "mercer_preprocess_fold": (_int, [_handle, _kernel, _ints]),
     "mercer_preprocess_kernel": (_kernel, [_handle]),

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _arrays as A
 from . import _library as L
+from . import _preprocess as preprocess
 from ._arrays import Array
 from ._context import Context, release_with, shared_context
 from ._kernels import Kernel, as_kernel
@@ -50,7 +51,7 @@ class Model:
     outputs : int
     precision : {"auto", "float32", "float64"}
         Type of the weights and of training; "auto": double for float64 centers.
-    n_jobs, device
+    n_jobs, device, arithmetic
         See :class:`Context`.
 
     Examples
@@ -72,10 +73,11 @@ class Model:
         precision: str | None = None,
         n_jobs: int | None = None,
         device: str | None = None,
+        arithmetic: str | None = None,
     ) -> None:
         chosen, z = as_kernel(kernel), A.points(centers, "centers")
         real = A.weight_type(precision, z.dtype)
-        context, handle = Context(n_jobs, device), C.c_void_p()
+        context, handle = Context(n_jobs, device, arithmetic), C.c_void_p()
         context.call(
             "mercer_model_create",
             C.byref(handle),
@@ -183,6 +185,15 @@ class Model:
         own = L.lib.mercer_model_preprocess(self.handle)
         return L.lib.mercer_preprocess_spec(own).decode() if own else None
 
+    def _set_preprocess(self, handle: Any) -> None:
+        """Takes a copy of a preprocessing; the centers are preprocessed already."""
+        self.context.call("mercer_model_set_preprocess", self.handle, handle)
+
+    def preprocessed(self, X: Any) -> Array:
+        """X as the kernel sees it, and as a :class:`Trainer` wants it; ``predict`` does this by itself."""
+        own, x = L.lib.mercer_model_preprocess(self.handle), A.points(X, "X")
+        return preprocess.apply(self.context, own, x, A.NUMPY[L.lib.mercer_model_weights(self.handle).dtype])
+
     def __repr__(self) -> str:
         z, w = L.lib.mercer_model_centers(self.handle), L.lib.mercer_model_weights(self.handle)
         return f"<mercer.Model {self.kernel}: {z.rows} centers, {z.cols} features, {w.cols} outputs>"
@@ -199,7 +210,7 @@ class Model:
             A.points(x, "X")
         dtype = A.real_type(x, "X")
         double = A.NUMPY[L.lib.mercer_model_weights(self.handle).dtype] == np.float64
-        if dtype == np.float64 and not double:
+        if dtype == np.float64 and not double and preprocess.is_identity(L.lib.mercer_model_preprocess(self.handle)):
             dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
         if x.dtype == dtype and x.dtype.isnative:
             yield slice(0, x.shape[0]), A.rows_contiguous(x)
@@ -268,12 +279,19 @@ class Model:
         self.context.call("mercer_model_save", self.handle, L.text(path, "path"), C.byref(options))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str | None = None) -> Model:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        n_jobs: int | None = None,
+        device: str | None = None,
+        arithmetic: str | None = None,
+    ) -> Model:
         """Reads a model file or checkpoint; every size, offset and checksum is verified.
 
         The file is mapped: it must not be changed in place while the model exists. Replacing it is fine.
         """
-        context, handle = Context(n_jobs, device), C.c_void_p()
+        context, handle = Context(n_jobs, device, arithmetic), C.c_void_p()
         context.call("mercer_model_load", C.byref(handle), context.handle, L.text(path, "path"))
         self = cls.__new__(cls)
         self._adopt(context, handle, None)
@@ -288,13 +306,16 @@ class Model:
                 return file.read()
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, n_jobs: int | None = None, device: str | None = None) -> Model:
+    def from_bytes(
+        cls, data: bytes, *, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None
+    ) -> Model:
         """A model from the bytes of a model file, checked like a file."""
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             path = os.path.join(folder, "model")
             with open(path, "wb") as file:
                 file.write(data)
-            return cls.load(path, n_jobs=n_jobs, device=device)  # stays mapped when the name is gone
+            # It stays mapped when the name is gone.
+            return cls.load(path, n_jobs=n_jobs, device=device, arithmetic=arithmetic)
 
     def __reduce__(self) -> Any:
         if self.kernel._function is not None:
@@ -312,9 +333,9 @@ def _row_count(X: Any) -> tuple[int, ...]:
     return (len(X),) if isinstance(X, _Readable) else A.take(X, "X").shape[:1]
 
 
-def _restore(data: bytes, n_jobs: int | None, device: str | None) -> Model:
+def _restore(data: bytes, n_jobs: int | None, device: str | None, arithmetic: str | None = None) -> Model:
     """What a pickle calls."""
-    return Model.from_bytes(data, n_jobs=n_jobs, device=device)
+    return Model.from_bytes(data, n_jobs=n_jobs, device=device, arithmetic=arithmetic)
 
 
 def target_moments(Y: Any, sample_weight: Any = None) -> tuple[Array, Array]:

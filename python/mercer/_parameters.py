@@ -8,11 +8,14 @@ PARAMETERS = """Parameters
     kernel : str or Kernel, default="laplace"
         Kernel function: "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7".
     bandwidth : float or None
-        Bandwidth of the kernel; None: the median distance between samples.
+        Bandwidth of the kernel, in units of preprocessed samples; None: their median distance.
+    preprocess : str or None, default="auto"
+        What happens to samples before the kernel sees them: "none", "scale" (x / 255), "standardise", "minmax",
+        "unit". "auto": scale for uint8, none for float16, standardise for float32 and float64.
     n_centers : int, "all" or None
         Number of centers; None: all samples, but at most 10,000.
     centers : array of shape (p, d) or None
-        Centers of one's own, instead of chosen ones.
+        Centers of one's own, in the units of X, instead of chosen ones.
     center_method : {"random", "kmeans", "rpcholesky", "balanced"}
         How centers are chosen; "balanced", as many of each class, is for classification.
     solver : str, default="auto"
@@ -37,11 +40,14 @@ PARAMETERS = """Parameters
         Stop when validation has not got better for 5 epochs, and return the best weights.
     memory : int, str or None
         Bytes that training may hold beside the data: 8000000000, "8G", "16GiB"; None: half of what is free.
-    device : {"auto", "cpu", "reference"}
+    device : {"cpu", "cuda", "cuda:N", "auto", "reference"}, default="cpu"
+        Where to compute; "auto": a GPU if there is one, else the CPU.
+    arithmetic : {"accurate", "fast"}
+        Of kernel products in float; "fast": a GPU may round points and kernel values to half precision.
     precision : {"auto", "float32", "float64"}
         Type of the arithmetic. "auto": double if X is float64 and has at most 10,000 rows, else float.
     n_jobs : int or None
-        Threads; None or -1: one for each processor. Results do not depend on it.
+        Threads; -1: one for each processor; None: OMP_NUM_THREADS, or one for each. Results do not depend on it.
     random_state : int, RandomState or None
     verbose : int, default=0
         1: a line of progress on stderr; 2: the plan as well.

@@ -39,6 +39,7 @@ def waves(rng):
 
 def test_digits():
     X, y = load_digits(return_X_y=True)
+    X = X.astype("uint8")  # pixels
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
     start = time.process_time()
     model = KernelClassifier(random_state=0).fit(X_train, y_train)
@@ -50,7 +51,8 @@ def test_ridge_is_that_of_the_objective(waves):
     X, y = waves
     K = Kernel("gaussian", bandwidth=1.0)(X)
     for transform, offset in (("none", 0), ("auto", y.mean())):  # the offset is not penalised
-        model = KernelRegressor("gaussian", bandwidth=1.0, ridge=0.7, target_transform=transform).fit(X, y)
+        how = {"preprocess": "none", "target_transform": transform}
+        model = KernelRegressor("gaussian", bandwidth=1.0, ridge=0.7, **how).fit(X, y)
         wanted = offset + K @ np.linalg.solve(K + 0.7 * np.eye(500), y - offset)
         np.testing.assert_allclose(model.predict(X), wanted, rtol=1e-4, atol=1e-5)
 
@@ -124,7 +126,7 @@ def test_large_samples_are_not_copied_for_calibration(monkeypatch, blobs):
     taken = []
     take = _base.Samples.take
     monkeypatch.setattr(_base.Samples, "take", lambda self, rows: taken.append(len(rows)) or take(self, rows))
-    model = KernelClassifier(centers=X[:100], ridge=1.0, random_state=0, solver="direct").fit(X, y)
+    model = KernelClassifier(centers=X[:100], ridge=1.0, random_state=0, solver="direct", preprocess="none").fit(X, y)
     assert taken == [60] and model.temperature_ != 0.25
     # They count nothing: the model is that of the other rows.
     rows, others = _base.split(_base.Samples(X, y, None), 60, np.random.RandomState(0), True)
@@ -149,7 +151,7 @@ def test_centers(waves):
     X, y = waves
     assert KernelRegressor(n_centers=30).fit(X, y).model_.centers.shape == (30, 2)
     assert KernelRegressor(n_centers=10**6).fit(X, y).model_.centers.shape == (500, 2)
-    own = KernelRegressor(centers=X[:7]).fit(X, y)
+    own = KernelRegressor(centers=X[:7], preprocess="none").fit(X, y)
     np.testing.assert_array_equal(own.model_.centers, X[:7])
     for method in ("kmeans", "rpcholesky"):
         assert KernelRegressor(n_centers=20, center_method=method).fit(X, y).model_.centers.shape == (20, 2)
@@ -248,6 +250,7 @@ def test_warm_start(waves):
         ({"early_stopping": True, "validation_fraction": 0}, ValueError),
         ({"memory": "lots"}, ValueError),
         ({"device": "abacus"}, ValueError),
+        ({"arithmetic": "sloppy"}, ValueError),
         ({"precision": "half"}, ValueError),
         ({"n_jobs": 0}, ValueError),
         ({"random_state": "seed"}, TypeError),

@@ -11,6 +11,7 @@ import pytest
 
 import mercer
 from mercer import Kernel, Model
+from mercer import _library as L
 
 
 @pytest.fixture
@@ -159,6 +160,18 @@ def test_many_threads_may_use_one_model(model, rng):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_devices():
+    """The default is the CPU; auto is a GPU if there is one, as in C and in the program."""
+    there = L.lib.mercer_device_count(b"cuda") > 0
+    assert mercer.Context().info()["backend"] == mercer.Context(device="cpu").info()["backend"] == "cpu"
+    assert mercer.Context(device="auto").info()["backend"] == ("cuda" if there else "cpu")
+    if not there:
+        with pytest.raises(ValueError, match="device"):
+            mercer.Context(device="cuda")
+    model = pickle.loads(pickle.dumps(Model("linear", np.eye(2), device="auto", arithmetic="fast")))
+    assert model.context.made_with == (None, "auto", "fast")
 
 
 def test_memory_that_nobody_has():

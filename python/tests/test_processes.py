@@ -227,3 +227,29 @@ def test_fork_inside_a_callback():
         """,
     )
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "0\n")
+
+
+def test_threads_follow_the_environment(monkeypatch):
+    for said, threads in (("3", 3), ("2,1", 2), (" 1 ", 1)):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert mercer.Context().info()["threads"] == threads
+        assert mercer.Context(5).info()["threads"] == 5
+    for said in ("", "0", "-2", "many", "99999999999"):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        everything = mercer.Context(-1).info()["threads"]
+        assert mercer.Context().info()["threads"] == everything == len(os.sched_getaffinity(0))
+
+
+def test_workers_share_the_processors():
+    """joblib's processes get their part of the processors, and the library starts no more threads than that."""
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        found = joblib.Parallel(n_jobs=2)(joblib.delayed(_threads)() for _ in range(4))
+    assert found == [1] * 4
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        found = joblib.Parallel()(joblib.delayed(_threads)() for _ in range(4))
+    assert max(found) <= max(1, (os.cpu_count() or 1) // 2)
+
+
+def _threads():
+    return mercer.Context().info()["threads"]

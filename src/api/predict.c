@@ -57,10 +57,15 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, merc
     return MERCER_OK;
 }
 
-/* result: the type of the predictions. */
+/* result: the type of the predictions. Where the product, centers and weights are float, doubles are rounded after
+   the preprocessing: before, large numbers that differ little would become equal; as double, all arithmetic would
+   be. */
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
 {
     *out = (input_block){.dtype = mrc_preprocess_dtype(model->preprocess, X->dtype)};
+    bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
+    single &= result != MERCER_F64 || mrc_units_given(&model->units); /* which are applied in double */
+    if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;
     int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
     out->rows = mrc_max(1, mrc_min(rows, X->rows));
     if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {

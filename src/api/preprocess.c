@@ -30,6 +30,11 @@ mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_conte
     return mrc_preprocess_fit_matrix(out, context, spec, X);
 }
 
+const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype)
+{
+    return mrc_preprocess_auto(format, dtype);
+}
+
 void mercer_preprocess_free(mercer_preprocess *preprocess)
 {
     mrc_preprocess_free(preprocess);

@@ -46,6 +46,9 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
 mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
                                         const mercer_matrix *x);
 
+/* What "auto" stands for: bytes are pixels; other numbers are columns of a table, each in a unit of its own. */
+const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
+
 /* True if samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
 /* The type that samples of type `dtype` have afterwards. */

@@ -173,6 +173,14 @@ static const entry entries[] = {
     {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDISE},
 };
 
+const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
+{
+    if (dtype == MERCER_U8) return "scale";
+    if (format && strcmp(format, "libsvm") == 0) return "minmax"; /* keeps the zeros of sparse samples */
+    if (format && strcmp(format, "synthetic") == 0) return "none";
+    return dtype == MERCER_F16 ? "none" : "standardise"; /* which would not leave halves what they are */
+}
+
 mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                  const mercer_dataset *data)
 {
@@ -181,6 +189,10 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
     parameters given = {0};
     int index;
     *out = NULL;
+    if (strcmp(spec, "auto") == 0) {
+        if (!data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing auto needs data: dataset is NULL");
+        spec = mrc_preprocess_auto(data->format, data->dtype);
+    }
     MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
     mrc_preprocess_kind kind = entries[index].kind;
     if (kind == MRC_PREPROCESS_STANDARDISE || kind == MRC_PREPROCESS_MINMAX)

@@ -305,9 +305,52 @@ static void test_bad_arguments(void **state)
     free(x.data), free(y.data);
 }
 
+/* ---- What auto stands for ------------------------------------------------------------------------------------ */
+
+static void test_auto(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format;
+        mercer_dtype dtype;
+        const char *wanted;
+    } rows[] = {
+        {NULL, MERCER_U8, "scale"},         {NULL, MERCER_F16, "none"},         {NULL, MERCER_F32, "standardise"},
+        {NULL, MERCER_F64, "standardise"},  {"csv", MERCER_F32, "standardise"}, {"tsv", MERCER_F64, "standardise"},
+        {"npy", MERCER_F64, "standardise"}, {"npy", MERCER_U8, "scale"},        {"idx", MERCER_U8, "scale"},
+        {"libsvm", MERCER_F32, "minmax"},   {"synthetic", MERCER_F32, "none"},  {"synthetic", MERCER_U8, "scale"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_string_equal(mercer_preprocess_auto(rows[i].format, rows[i].dtype), rows[i].wanted);
+
+    mercer_context *context = NULL;
+    assert_succeeds(NULL, mercer_context_create(&context, NULL));
+    double values[] = {1, 100, 2, 300};
+    mercer_matrix x = mercer_matrix_view(values, 2, 2, MERCER_F64);
+    mercer_preprocess *made = fit(context, "auto", &x);
+    assert_string_equal(mercer_preprocess_spec(made), "standardise");
+    mercer_preprocess_free(made);
+    unsigned char pixels[] = {1, 2, 3, 4};
+    x = mercer_matrix_view(pixels, 2, 2, MERCER_U8);
+    made = fit(context, "auto", &x);
+    assert_true(strncmp(mercer_preprocess_spec(made), "scale", 5) == 0);
+    mercer_preprocess_free(made);
+    made = NULL;
+    assert_fails(context, mercer_preprocess_fit(&made, context, "auto", NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_null(made);
+    mercer_dataset *data = NULL;
+    assert_succeeds(context, mercer_dataset_synthesize(&data, context, "spirals", 0, 10, 1));
+    assert_succeeds(context, mercer_preprocess_fit(&made, context, "auto", data));
+    assert_string_equal(mercer_preprocess_spec(made), "none");
+    mercer_preprocess_free(made);
+    mercer_dataset_free(data);
+    mercer_context_free(context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_auto),
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_rows_are_independent),
         cmocka_unit_test(test_large_means),
