@@ -12,8 +12,11 @@ typedef struct mrc_cpu {
     mrc_arena arena; /* scratch of the operation that is running */
 } mrc_cpu;
 
-/* Dense linear algebra on BLAS and LAPACK (dense.c, factor.c). */
+/* Dense products (gemm.c); of the second, what is above the diagonal of C may be written or not. */
 mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job);
+mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job);
+
+/* Eigenvectors (eigen.c), Cholesky factor and triangular systems (factor.c). */
 mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                 const mercer_matrix *vectors);
 mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a);

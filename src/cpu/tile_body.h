@@ -38,7 +38,7 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
         TYPED(load)(product, source, first + r, row);
         if (origin) product->uk->panel->TYPED(center)(d, origin, row);
     }
-    product->uk->panel->TYPED(interleave)(d, width, staging, panel);
+    product->uk->panel->TYPED(interleave)(d, width, staging, d, panel);
     product->uk->panel->TYPED(sqnorms)(d, width, panel, norms);
 }
 
@@ -278,7 +278,7 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
     const REAL *values = space->values;
     int64_t columns = mrc_min(place->z_count, product->k.cols - place->z_first), step = place->x_step;
     if (!product->few) { /* centers are the rows of the tile: it is turned first */
-        product->uk->panel->TYPED(interleave)(product->nr, MRC_TILE_CENTERS, values, space->turned);
+        product->uk->panel->TYPED(interleave)(product->nr, MRC_TILE_CENTERS, values, product->nr, space->turned);
         values = space->turned;
         step = MRC_TILE_CENTERS;
     }

@@ -20,50 +20,74 @@
 
 enum { MOST_WIDTH = 32 }; /* of a packed panel */
 
-/* Squares of 4 rows by 4 features through registers, which any x86-64 can do; what is left over one by one. */
-static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, float *restrict panel)
+/* Squares of 4 rows by 4 features through registers, a few rows from end to end, so that each line of memory is read
+   once; what is left over one by one. */
+static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, int64_t ld,
+                                        float *restrict panel)
 {
-    int64_t k = 0;
+    int64_t r = 0;
 #if defined(__SSE2__)
-    for (; k + 4 <= depth; k += 4) {
-        int64_t r = 0;
-        for (; r + 4 <= width; r += 4) {
-            const float *from = rows + r * depth + k;
+    for (; r + 4 <= width; r += 4) {
+        int64_t k = 0;
+        for (; k + 4 <= depth; k += 4) {
+            const float *from = rows + r * ld + k;
             float *to = panel + k * width + r;
-            __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + depth), c = _mm_loadu_ps(from + 2 * depth),
-                   d = _mm_loadu_ps(from + 3 * depth);
+            __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + ld), c = _mm_loadu_ps(from + 2 * ld),
+                   d = _mm_loadu_ps(from + 3 * ld);
             _MM_TRANSPOSE4_PS(a, b, c, d);
             _mm_storeu_ps(to, a);
             _mm_storeu_ps(to + width, b);
             _mm_storeu_ps(to + 2 * width, c);
             _mm_storeu_ps(to + 3 * width, d);
         }
-        for (; r < width; r++)
-            for (int q = 0; q < 4; q++) panel[(k + q) * width + r] = rows[r * depth + k + q];
+        for (; k < depth; k++)
+            for (int q = 0; q < 4; q++) panel[k * width + r + q] = rows[(r + q) * ld + k];
     }
 #endif
-    for (; k < depth; k++)
-        for (int64_t r = 0; r < width; r++) panel[k * width + r] = rows[r * depth + k];
+    for (; r < width; r++)
+        for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
 }
 
-static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const double *restrict rows,
+#if defined(__AVX__)
+static inline void UK_PANEL_FN(turn_4x4)(const double *restrict from, int64_t ld, double *restrict to, int64_t width)
+{
+    __m256d a = _mm256_loadu_pd(from), b = _mm256_loadu_pd(from + ld), c = _mm256_loadu_pd(from + 2 * ld),
+            d = _mm256_loadu_pd(from + 3 * ld);
+    __m256d ab = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b), cd = _mm256_unpacklo_pd(c, d),
+            cd_odd = _mm256_unpackhi_pd(c, d);
+    _mm256_storeu_pd(to, _mm256_permute2f128_pd(ab, cd, 0x20));
+    _mm256_storeu_pd(to + width, _mm256_permute2f128_pd(ab_odd, cd_odd, 0x20));
+    _mm256_storeu_pd(to + 2 * width, _mm256_permute2f128_pd(ab, cd, 0x31));
+    _mm256_storeu_pd(to + 3 * width, _mm256_permute2f128_pd(ab_odd, cd_odd, 0x31));
+}
+#endif
+
+static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const double *restrict rows, int64_t ld,
                                         double *restrict panel)
 {
-    int64_t k = 0;
+    int64_t r = 0;
+#if defined(__AVX__)
+    for (; r + 4 <= width; r += 4) {
+        int64_t k = 0;
+        for (; k + 4 <= depth; k += 4) UK_PANEL_FN(turn_4x4)(rows + r * ld + k, ld, panel + k * width + r, width);
+        for (; k < depth; k++)
+            for (int q = 0; q < 4; q++) panel[k * width + r + q] = rows[(r + q) * ld + k];
+    }
+#endif
 #if defined(__SSE2__)
-    for (; k + 2 <= depth; k += 2) {
-        int64_t r = 0;
-        for (; r + 2 <= width; r += 2) {
-            __m128d a = _mm_loadu_pd(rows + r * depth + k), b = _mm_loadu_pd(rows + (r + 1) * depth + k);
+    for (; r + 2 <= width; r += 2) {
+        const double *from = rows + r * ld;
+        int64_t k = 0;
+        for (; k + 2 <= depth; k += 2) {
+            __m128d a = _mm_loadu_pd(from + k), b = _mm_loadu_pd(from + ld + k);
             _mm_storeu_pd(panel + k * width + r, _mm_unpacklo_pd(a, b));
             _mm_storeu_pd(panel + (k + 1) * width + r, _mm_unpackhi_pd(a, b));
         }
-        for (; r < width; r++)
-            for (int q = 0; q < 2; q++) panel[(k + q) * width + r] = rows[r * depth + k + q];
+        for (; k < depth; k++) panel[k * width + r] = from[k], panel[k * width + r + 1] = from[ld + k];
     }
 #endif
-    for (; k < depth; k++)
-        for (int64_t r = 0; r < width; r++) panel[k * width + r] = rows[r * depth + k];
+    for (; r < width; r++)
+        for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
 }
 
 /* Written out for the widths there are, so that the sums stay in registers. */
@@ -276,6 +300,66 @@ static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *
         }
 }
 
+/* Whole tiles are written out for the widths there are. */
+#define BLEND(name, real, fused)                                                                                       \
+    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_rows)(                                        \
+        int64_t rows, int64_t columns, int64_t width, const real *restrict tile, real alpha, real beta,                \
+        real *restrict c, int64_t down)                                                                                \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < rows; i++, c += down, tile += width) {                                                 \
+            if (beta == 0)                                                                                             \
+                for (int64_t j = 0; j < columns; j++) c[j] = alpha * tile[j];                                          \
+            else                                                                                                       \
+                for (int64_t j = 0; j < columns; j++) c[j] = fused(alpha, tile[j], beta * c[j]);                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void UK_PANEL_FN(name)(int64_t rows, int64_t columns, int64_t width, const real *restrict tile, real alpha, \
+                                  real beta, real *restrict c, int64_t down, int64_t across)                           \
+    {                                                                                                                  \
+        if (across != 1) { /* by columns, which are contiguous if anything is */                                       \
+            for (int64_t j = 0; j < columns; j++)                                                                      \
+                for (int64_t i = 0; i < rows; i++) {                                                                   \
+                    real *to = &c[i * down + j * across];                                                              \
+                    *to = beta == 0 ? alpha * tile[i * width + j] : fused(alpha, tile[i * width + j], beta * *to);     \
+                }                                                                                                      \
+        } else if (columns == 8 && width == 8) {                                                                       \
+            UK_PANEL_FN(name##_rows)(rows, 8, 8, tile, alpha, beta, c, down);                                          \
+        } else if (columns == 16 && width == 16) {                                                                     \
+            UK_PANEL_FN(name##_rows)(rows, 16, 16, tile, alpha, beta, c, down);                                        \
+        } else if (columns == 32 && width == 32) {                                                                     \
+            UK_PANEL_FN(name##_rows)(rows, 32, 32, tile, alpha, beta, c, down);                                        \
+        } else {                                                                                                       \
+            UK_PANEL_FN(name##_rows)(rows, columns, width, tile, alpha, beta, c, down);                                \
+        }                                                                                                              \
+    }
+BLEND(blend_f32, float, fmaf)
+BLEND(blend_f64, double, fma)
+#undef BLEND
+
+/* Written out for the widths there are, so that the sums stay in registers. */
+static inline __attribute__((always_inline)) void UK_PANEL_FN(solve_of)(int64_t n, int64_t width,
+                                                                        const double *restrict l, int64_t down,
+                                                                        int64_t across, double *restrict x)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const double *row = l + j * down;
+        double sum[MOST_WIDTH];
+        for (int64_t r = 0; r < width; r++) sum[r] = x[j * width + r];
+        for (int64_t k = 0; k < j; k++)
+            for (int64_t r = 0; r < width; r++) sum[r] = fma(-row[k * across], x[k * width + r], sum[r]);
+        for (int64_t r = 0; r < width; r++) x[j * width + r] = sum[r] / row[j * across];
+    }
+}
+
+static void UK_PANEL_FN(solve)(int64_t n, int64_t width, const double *restrict l, int64_t down, int64_t across,
+                               double *restrict x)
+{
+    if (width == MOST_WIDTH)
+        UK_PANEL_FN(solve_of)(n, MOST_WIDTH, l, down, across, x);
+    else
+        UK_PANEL_FN(solve_of)(n, width, l, down, across, x);
+}
+
 const mrc_panel_ops UK_PANEL_NAME = {
     .interleave_f32 = UK_PANEL_FN(interleave_f32),
     .interleave_f64 = UK_PANEL_FN(interleave_f64),
@@ -302,5 +386,8 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .map_wide_f32 = UK_PANEL_FN(map_wide_f32),
     .finite_f32 = UK_PANEL_FN(finite_f32),
     .finite_f64 = UK_PANEL_FN(finite_f64),
+    .blend_f32 = UK_PANEL_FN(blend_f32),
+    .blend_f64 = UK_PANEL_FN(blend_f64),
+    .solve = UK_PANEL_FN(solve),
     .angular = UK_PANEL_FN(angular),
 };

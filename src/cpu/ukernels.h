@@ -84,9 +84,9 @@ typedef struct mrc_wide_map {
 
 /* Elementwise work on panels and tiles, one set per instruction set. */
 typedef struct mrc_panel_ops {
-    /* panel[k * width + r] = rows[r * depth + k] */
-    void (*interleave_f32)(int64_t depth, int64_t width, const float *rows, float *panel);
-    void (*interleave_f64)(int64_t depth, int64_t width, const double *rows, double *panel);
+    /* panel[k * width + r] = rows[r * ld + k] */
+    void (*interleave_f32)(int64_t depth, int64_t width, const float *rows, int64_t ld, float *panel);
+    void (*interleave_f64)(int64_t depth, int64_t width, const double *rows, int64_t ld, double *panel);
     /* row[k] -= origin[k] */
     void (*center_f32)(int64_t d, const float *origin, float *row);
     void (*center_f64)(int64_t d, const double *origin, double *row);
@@ -132,6 +132,15 @@ typedef struct mrc_panel_ops {
     /* no value is infinite or not a number */
     bool (*finite_f32)(int64_t count, const float *values);
     bool (*finite_f64)(int64_t count, const double *values);
+    /* c[i * down + j * across] = alpha tile[i * width + j] + beta c[...], fused, for i < rows, j < columns; beta == 0
+       does not read c */
+    void (*blend_f32)(int64_t rows, int64_t columns, int64_t width, const float *tile, float alpha, float beta,
+                      float *c, int64_t down, int64_t across);
+    void (*blend_f64)(int64_t rows, int64_t columns, int64_t width, const double *tile, double alpha, double beta,
+                      double *c, int64_t down, int64_t across);
+    /* L X = X for packed columns, x[j * width + r] of column r, width <= 32: L_jk (k <= j) at l[j * down + k * across],
+       x_j = (x_j - L_j0 x_0 - L_j1 x_1 - ...) / L_jj, one chain of FMAs */
+    void (*solve)(int64_t n, int64_t width, const double *l, int64_t down, int64_t across, double *x);
     /* ntk or nngp of inner products with one row of squared norm `down`; the other norms are across[i] */
     void (*angular)(const mrc_wide_map *map, int64_t count, const double *dots, const double *across, double down,
                     double *out);

@@ -18,6 +18,10 @@
 static const int64_t sizes[] = {0, 1, 2, 3, 17, 64, 65};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
+/* Beyond one block of 256, with few rows behind it and with many. */
+static const int64_t blocked[] = {300, 340, 560};
+enum { BLOCKED = sizeof blocked / sizeof *blocked };
+
 static double gamma_of(double k, double unit)
 {
     return k * unit / (1 - k * unit);
@@ -170,8 +174,9 @@ static void check_factor(const mercer_matrix *a, const mercer_matrix *l)
 
 static void cholesky_on(mrc_backend *backend)
 {
-    for (int s = 0; s < SIZES; s++) {
-        mercer_matrix a = positive_definite(sizes[s]), l = positive_definite(sizes[s]);
+    for (int s = 0; s < SIZES + BLOCKED; s++) {
+        int64_t n = s < SIZES ? sizes[s] : blocked[s - SIZES];
+        mercer_matrix a = positive_definite(n), l = positive_definite(n);
         assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
         check_factor(&a, &l);
         assert_true(sentinels_intact(&l));
@@ -234,6 +239,8 @@ static void solve_on(mrc_backend *backend)
     for (int s = 0; s < SIZES; s++)
         for (int64_t c = 0; c < 12; c += 5)
             for (int t = 0; t < 2; t++) check_solve(backend, sizes[s], c, t);
+    for (int t = 0; t < 2; t++) check_solve(backend, blocked[0], 5, t);
+    for (int t = 0; t < 2; t++) check_solve(backend, blocked[1], 50, t);
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
@@ -290,6 +297,122 @@ static void gemm_on(mrc_backend *backend)
                 check_gemm(backend, shapes[s][0], shapes[s][1], shapes[s][2], transposes, MERCER_F64, scaling);
                 check_gemm(backend, shapes[s][0], shapes[s][1], shapes[s][2], transposes, MERCER_F32, scaling);
             }
+    /* Several panels, pieces, depths and blocks of columns. */
+    static const int64_t large[][3] = {{49, 1030, 5}, {1030, 49, 5}, {250, 60, 257}, {50, 70, 520}, {7, 300, 520}};
+    for (size_t s = 0; s < sizeof large / sizeof *large; s++)
+        for (int transposes = 0; transposes < 4; transposes++) {
+            int scaling = transposes == 2 ? 3 : transposes; /* 2 has no product */
+            check_gemm(backend, large[s][0], large[s][1], large[s][2], transposes, MERCER_F64, scaling);
+            check_gemm(backend, large[s][0], large[s][1], large[s][2], transposes, MERCER_F32, scaling);
+        }
+}
+
+/* ---- Bits: elements that are computed from the same numbers are the same, wherever they stand ---------------- */
+
+enum { FIRST_TWIN = 2 };
+
+static void copy_row(const mercer_matrix *a, bool is_column, int64_t from, int64_t to)
+{
+    for (int64_t k = 0; k < (is_column ? a->rows : a->cols); k++)
+        mrc_store(a, is_column ? k : to, is_column ? to : k, mrc_load(a, is_column ? k : from, is_column ? from : k));
+}
+
+static bool same_element(const mercer_matrix *a, int64_t i, int64_t j, const mercer_matrix *b, int64_t k, int64_t l)
+{
+    int64_t size = mrc_dtype_size(a->dtype);
+    return memcmp((char *)mrc_row(a, i) + j * size, (char *)mrc_row(b, k) + l * size, (size_t)size) == 0;
+}
+
+/* The last row of op(A) is that of FIRST_TWIN, and so is the last column of op(B). */
+static void gemm_twins(mrc_backend *backend, const int64_t *shape, int transposes, mercer_dtype dtype,
+                       const mercer_matrix *c)
+{
+    bool ta = transposes & 1, tb = transposes & 2;
+    int64_t m = shape[0], n = shape[1], k = shape[2];
+    mercer_matrix a = ta ? data_matrix(k, m, m + 1, dtype) : data_matrix(m, k, k + 2, dtype);
+    mercer_matrix b = tb ? data_matrix(n, k, k + 3, dtype) : data_matrix(k, n, n + 1, dtype);
+    data_fill_normal(&a, (mrc_stream){1, 1}, 0.5, 1);
+    data_fill_normal(&b, (mrc_stream){1, 2}, -0.5, 1);
+    copy_row(&a, ta, FIRST_TWIN, m - 1);
+    copy_row(&b, !tb, FIRST_TWIN, n - 1);
+    mrc_gemm job = {.transpose_a = ta, .transpose_b = tb, .alpha = -0.37, .a = &a, .b = &b, .c = c};
+    assert_succeeds(backend->context, backend->ops->gemm(backend, &job));
+    for (int64_t j = 0; j < n; j++)
+        assert_that(same_element(c, FIRST_TWIN, j, c, m - 1, j), "(%d, %d, %d) transposes %d: column %d of equal rows",
+                    (int)m, (int)n, (int)k, transposes, (int)j);
+    for (int64_t i = 0; i < m; i++)
+        assert_that(same_element(c, i, FIRST_TWIN, c, i, n - 1), "(%d, %d, %d) transposes %d: row %d of equal columns",
+                    (int)m, (int)n, (int)k, transposes, (int)i);
+    /* One row alone has the bits it has among others. */
+    mercer_matrix row = ta ? mrc_columns(&a, m - 1, 1) : mrc_rows(&a, m - 1, 1), alone = data_matrix(1, n, 0, dtype);
+    mrc_gemm single = {.transpose_a = ta, .transpose_b = tb, .alpha = -0.37, .a = &row, .b = &b, .c = &alone};
+    assert_succeeds(backend->context, backend->ops->gemm(backend, &single));
+    for (int64_t j = 0; j < n; j++) assert_true(same_element(c, m - 1, j, &alone, 0, j));
+    free(a.data), free(b.data), free(alone.data);
+}
+
+/* A factor and two solves of systems whose last column is that of FIRST_TWIN. */
+static void solve_twins(mrc_backend *backend, const mercer_matrix *x)
+{
+    mercer_matrix l = positive_definite(x->rows);
+    assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
+    data_fill_normal(x, (mrc_stream){5, 1}, 1, 2);
+    copy_row(x, true, FIRST_TWIN, x->cols - 1);
+    for (int transpose = 0; transpose < 2; transpose++)
+        assert_succeeds(backend->context, backend->ops->triangular_solve(backend, &l, transpose, x));
+    for (int64_t i = 0; i < x->rows; i++) assert_true(same_element(x, i, FIRST_TWIN, x, i, x->cols - 1));
+    free(l.data);
+}
+
+typedef void (*bits_test)(mrc_backend *backend, const mercer_matrix *out, int which);
+
+/* Runs the test on every instruction set, with 1, 2 and 3 threads; all results are those of the first. */
+static void same_everywhere(bits_test test, int which, int64_t rows, int64_t cols, mercer_dtype dtype)
+{
+    mercer_matrix first = data_matrix(rows, cols, 0, dtype), out = data_matrix(rows, cols, 0, dtype);
+    for (int run = 0; run < 3 * ((int)mrc_isa_best() + 1); run++) {
+        mercer_context context = {.threads = run % 3 + 1, .isa = (mrc_isa)(run / 3)};
+        mrc_backend *backend = NULL;
+        assert_succeeds(&context, mrc_backend_create(&backend, &context, "cpu"));
+        test(backend, run == 0 ? &first : &out, which);
+        mrc_backend_free(backend);
+        if (run == 0) continue;
+        assert_that(memcmp(first.data, out.data, (size_t)(rows * cols * mrc_dtype_size(dtype))) == 0,
+                    "(%d, %d) case %d: other bits with %s, %d threads", (int)rows, (int)cols, which,
+                    mrc_isa_name(context.isa), context.threads);
+    }
+    free(first.data), free(out.data);
+}
+
+static const int64_t bits_shapes[][3] = {{29, 27, 40}, {61, 75, 300}, {150, 9, 270}, {5, 150, 520},
+                                         {4, 4, 30},   {90, 3, 64},   {60, 1030, 20}};
+
+static void gemm_bits(mrc_backend *backend, const mercer_matrix *out, int which)
+{
+    gemm_twins(backend, bits_shapes[which / 4], which % 4, out->dtype, out);
+}
+
+static void solve_bits(mrc_backend *backend, const mercer_matrix *out, int which)
+{
+    (void)which;
+    solve_twins(backend, out);
+}
+
+static void test_gemm_bits(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 4 * (int)(sizeof bits_shapes / sizeof *bits_shapes); which++) {
+        const int64_t *shape = bits_shapes[which / 4];
+        same_everywhere(gemm_bits, which, shape[0], shape[1], MERCER_F64);
+        same_everywhere(gemm_bits, which, shape[0], shape[1], MERCER_F32);
+    }
+}
+
+static void test_solve_bits(void **state)
+{
+    (void)state;
+    same_everywhere(solve_bits, 0, 340, 3 + FIRST_TWIN, MERCER_F64);
+    same_everywhere(solve_bits, 0, 340, 60, MERCER_F64);
 }
 
 /* Eigenvalues of c [1 1/2; 1/2 1] are 3c/2 and c/2, also where squares of the entries leave the range of double. */
@@ -324,7 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eigen),    cmocka_unit_test(test_eigen_order),  cmocka_unit_test(test_eigen_scale),
         cmocka_unit_test(test_cholesky), cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),
-        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemm),     cmocka_unit_test(test_gemm_bits),    cmocka_unit_test(test_solve_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dense linear algebra on CBLAS and LAPACKE, cut into pieces of fixed size that run in parallel, each single-threaded.
- *
- *   gemm       C = alpha op(A) op(B) + beta C in pieces of 256 rows, or columns if C is wider than tall     2 m n k
- *              flops
- *   eigen_top  dsyevr: tridiagonal reduction, then the q largest by MRRR                             4/3 n^3 + O(n^2 q)
- *
+ * Eigenvectors by LAPACK's dsyevr: tridiagonal reduction, then the q largest by MRRR. 4/3 n^3 + O(n^2 q) flops.
  * A row-major matrix is the transpose of a column-major one; symmetric matrices need no conversion.
  */
 #include "core/matrix.h"
-#include "core/parallel.h"
 #include "cpu/cpu.h"
 
-#include <cblas.h>
 #include <lapacke.h>
 #include <limits.h>
-
-enum { PIECE = 256 };
 
 static mercer_status check_blas_size(mercer_context *context, const mercer_matrix *a)
 {
@@ -25,53 +16,6 @@ static mercer_status check_blas_size(mercer_context *context, const mercer_matri
                     "a dense matrix of %lld x %lld is beyond the 32-bit sizes of BLAS", (long long)a->rows,
                     (long long)a->cols);
 }
-
-/* ---- gemm ---------------------------------------------------------------------------------------------------- */
-
-static void *element(const mercer_matrix *a, int64_t i, int64_t j)
-{
-    return (char *)mrc_row(a, i) + j * mrc_dtype_size(a->dtype);
-}
-
-static void gemm_piece(void *argument, int64_t piece, int worker)
-{
-    (void)worker;
-    const mrc_gemm *job = argument;
-    const mercer_matrix *a = job->a, *b = job->b, *c = job->c;
-    bool by_rows = c->rows >= c->cols;
-    int64_t row = by_rows ? piece * PIECE : 0, column = by_rows ? 0 : piece * PIECE;
-    int rows = (int)(by_rows ? mrc_min(PIECE, c->rows - row) : c->rows);
-    int columns = (int)(by_rows ? c->cols : mrc_min(PIECE, c->cols - column));
-    int depth = (int)(job->transpose_a ? a->rows : a->cols);
-    const void *left = job->transpose_a ? element(a, 0, row) : element(a, row, 0);
-    const void *right = job->transpose_b ? element(b, column, 0) : element(b, 0, column);
-    CBLAS_TRANSPOSE ta = job->transpose_a ? CblasTrans : CblasNoTrans,
-                    tb = job->transpose_b ? CblasTrans : CblasNoTrans;
-    /* BLAS wants leading dimensions of at least 1 even for empty matrices. */
-    int lda = (int)mrc_max(a->ld, 1), ldb = (int)mrc_max(b->ld, 1), ldc = (int)mrc_max(c->ld, 1);
-    if (c->dtype == MERCER_F64)
-        cblas_dgemm(CblasRowMajor, ta, tb, rows, columns, depth, job->alpha, left, lda, right, ldb, job->beta,
-                    element(c, row, column), ldc);
-    else
-        cblas_sgemm(CblasRowMajor, ta, tb, rows, columns, depth, (float)job->alpha, left, lda, right, ldb,
-                    (float)job->beta, element(c, row, column), ldc);
-}
-
-mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job)
-{
-    MRC_TRY(check_blas_size(backend->context, job->a));
-    MRC_TRY(check_blas_size(backend->context, job->b));
-    MRC_TRY(check_blas_size(backend->context, job->c));
-    if (job->c->rows == 0 || job->c->cols == 0) return MERCER_OK;
-    mrc_gemm copy = *job;
-    mrc_blas_begin();
-    mrc_parallel_for(backend->context->threads, (mrc_max(job->c->rows, job->c->cols) + PIECE - 1) / PIECE, gemm_piece,
-                     &copy);
-    mrc_blas_end();
-    return MERCER_OK;
-}
-
-/* ---- Eigenvalues --------------------------------------------------------------------------------------------- */
 
 typedef struct eigen_job {
     lapack_int n, q, lda;
