@@ -44,9 +44,9 @@ class ShowMixin:
     def plot_history(self, ax: Any = None) -> Any:
         """Losses by epoch; returns matplotlib's axes."""
         self._need()
-        curves = {name: values for name, values in self.history_.items() if name.endswith("_loss")}
+        curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
         if not curves:
-            raise ValueError(f"solver {self.plan_.get('solver')} has no history of losses; cg and ep4 have one")
+            raise ValueError(f"a history needs two steps or epochs; solver {self.plan_.get('solver')} had fewer")
         ax = _axes(ax)
         for name, values in curves.items():
             ax.plot(self.history_["epoch"], values, marker=".", label=name.replace("_", " "))

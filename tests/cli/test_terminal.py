@@ -61,7 +61,7 @@ class Terminal(Case):
         states = self.lines(self.see(run=run, columns=80))
         self.assertTrue(any("% solving" in state for state in states), states)
         text = self.see("--validation-fraction", "0.1", run=run, TERM="dumb")
-        self.assertRegex(text, r"(?m)^solved: validation loss [\d.]+, validation accuracy [\d.]+ %, [\d.]+ ")
+        self.assertRegex(text, r"(?m)^solved: loss [\d.]+, validation loss [\d.]+, validation accuracy [\d.]+ %, [\d.]+ ")
         self.assertNotIn("epoch", text)
 
     def test_set_up_is_shown(self):
@@ -93,9 +93,9 @@ class Terminal(Case):
     def test_warnings(self):
         """What the library warns of is told once, on a line of its own, though plans are made several times."""
         text = self.see("--eigenpairs", "100")
-        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 is above p/10: [^\r\n]*\n", text)), 1, text)
+        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers: [^\r\n]*\n", text)), 1, text)
         self.assertEqual(text.count("warning"), 1)
-        self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 is above p/10: [^\n]*\n$")
+        self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers: [^\n]*\n$")
 
     def test_dumb_and_quiet(self):
         text = self.see(TERM="dumb")
