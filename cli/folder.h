@@ -20,12 +20,12 @@ typedef struct cli_folder {
 /* Names only. */
 cli_folder *cli_folder_new(const char *path);
 void cli_folder_free(cli_folder *folder);
-/* Keeps other runs out of the folder, which exists, until it is released or the program ends, however that happens; then what
-   a run that was killed left half-written is removed. Refused if another run is there. Where file systems have no locks,
-   nothing is done. Exit code. */
+/* Keeps other runs out of the folder, which exists, until it is released or the program ends, however that happens;
+   then what a run that was killed left half-written is removed. Refused if another run is there. Where file systems
+   have no locks, nothing is done. Exit code. */
 int cli_folder_take(cli_folder *folder);
-/* Makes and takes the folder for a new run; refuses one with an unfinished run, unless `force`. What the folder holds stays as it is.
-   Exit code. */
+/* Makes and takes the folder for a new run; refuses one with an unfinished run, unless `force`. What the folder holds
+   stays as it is. Exit code. */
 int cli_folder_create(cli_folder *folder, int force);
 /* The new run takes the folder: the checkpoint of the old one goes, config.json is written. Exit code. */
 int cli_folder_begin(cli_folder *folder, const cli_values *v);

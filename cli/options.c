@@ -31,8 +31,8 @@ const cli_option cli_options[] = {
      "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
      "match, in the order of the numbers in their names, as one"},
     {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
-     "targets: classes or values, one row for each sample, and an output for each column; csv and libsvm files have them "
-     "inside; a pattern as for --x"},
+     "targets: classes or values, one row for each sample, and an output for each column; csv and libsvm files have "
+     "them inside; a pattern as for --x"},
     {"x-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "validation samples, watched while training; a pattern as for --x"},
     {"y-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "their targets"},
@@ -63,8 +63,8 @@ const cli_option cli_options[] = {
      "csv: the first line names the columns; auto: if a field of it is no number"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
-     "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs three "
-     "times on average, or only 2 differ), other numbers are values"},
+     "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs "
+     "three times on average, or only 2 differ), other numbers are values"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
      "hold back this share of the rows for validation: drawn at random, or the last ones of a file too large for "
      "memory; with --synth, further samples"},
@@ -173,8 +173,8 @@ const cli_option cli_options[] = {
     {"save-centers-as", NULL, 0, CLI_CHOICE, "TYPE", "auto|f64|f32|f16|u8", "auto", NULL, CLI_TRAIN, 0, "Output",
      "type of the centers in the model file; auto: as they are"},
     {"log", NULL, 0, CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN | CLI_RESUME | CLI_DEMO, 0, "Output",
-     "write events, one JSON object a line, behind those of a log that is there; mercer report makes a page of the last "
-     "run"},
+     "write events, one JSON object a line, behind those of a log that is there; mercer report makes a page of the "
+     "last run"},
     {"checkpoint", NULL, 0, CLI_OUTPUT, "DIR", NULL, NULL, NULL, CLI_TRAIN, 0, "Output",
      "folder in which the state of training is kept; mercer resume DIR continues"},
     {"checkpoint-every", NULL, 0, CLI_DURATION, "TIME", NULL, "10m", NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
@@ -187,8 +187,8 @@ const cli_option cli_options[] = {
      "smaller sizes, a few seconds"},
 
     {"comm", NULL, 0, CLI_CHOICE, "NAME", "auto|self|mpi", "auto", "MERCER_COMM", RANKED, 0, "Ranks",
-     "how processes that were started together find each other; auto: mpi if a launcher (mpirun, srun) started them; self: "
-     "each is alone"},
+     "how processes that were started together find each other; auto: mpi if a launcher (mpirun, srun) started them; "
+     "self: each is alone"},
     {"ranks", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Ranks",
      "what the training would cost on so many ranks: bytes and seconds on the network, memory of a rank"},
     {"network", NULL, 0, CLI_TEXT, "SPEED", NULL, "100Gb/s", NULL, CLI_PLAN, 0, "Ranks",
@@ -197,30 +197,31 @@ const cli_option cli_options[] = {
      "cut the centers into so many shards; the result depends on their number (in its last digits), not on that of the "
      "ranks, which may be no more. auto: one without ranks, otherwise 8 to 1024 by the number of centers"},
     {"exchange", NULL, 0, CLI_CHOICE, "HOW", "auto|host|nccl", "auto", "MERCER_EXCHANGE", RANKED, 0, "Ranks",
-     "how GPUs of different ranks exchange: nccl, from one to the other, or not at all; host, through host memory; auto: "
-     "nccl if every rank has a GPU of its own and the module is there"},
+     "how GPUs of different ranks exchange: nccl, from one to the other, or not at all; host, through host memory; "
+     "auto: nccl if every rank has a GPU of its own and the module is there"},
     {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",
      "give up a rank that has not been heard of for so long: the job ends with code 76"},
 
     {"threads", NULL, 't', CLI_INTEGER, "N", "auto", "auto", "MERCER_THREADS", COMPUTES, 0, "General",
-     "threads to use; auto: one for each processor, shared out over the ranks that --device makes; a number is for each of "
-     "them. The result does not depend on it"},
+     "threads to use; auto: one for each processor, shared out over the ranks that --device makes; a number is for "
+     "each of them. The result does not depend on it"},
     {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES & ~RANKED,
      0, "General",
      "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one, else the CPU; reference, plain loops "
      "in double, slow, to judge by"},
     {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|cuda:all|auto|reference", "cpu", "MERCER_DEVICE", RANKED, 0,
      "General",
-     "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); auto, "
-     "a GPU if there is one, else the CPU; reference, plain loops in double, slow, to judge by. A list, as cuda:0,cuda:1 "
-     "or cpu,cpu, or cuda:all: "
+     "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); "
+     "auto, a GPU if there is one, else the CPU; reference, plain loops in double, slow, to judge by. A list, as "
+     "cuda:0,cuda:1 or cpu,cpu, or cuda:all: "
      "one rank on each, as threads of this process"},
-    {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0, "General",
+    {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0,
+     "General",
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT, 0, "General",
-     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free there but "
-     "for a margin. What is mapped from files does not count"},
+     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "
+     "there but for a margin. What is mapped from files does not count"},
     {"config", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
      "read options from a JSON object with their long names as keys; what the command line says wins"},
     {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",

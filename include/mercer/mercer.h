@@ -359,7 +359,8 @@ typedef struct mercer_source {
     int64_t features;   /* d */
     int64_t outputs;    /* c */
     mercer_dtype dtype; /* of X */
-    /* The next batch begins pass number `epoch`: 0, 1, ...; -1 is the pass that the preconditioner's sample is drawn from. */
+    /* The next batch begins pass number `epoch`: 0, 1, ...; -1 is the pass that the preconditioner's sample is drawn
+       from. */
     int (*restart)(void *user, int64_t epoch);
     int (*next)(void *user, int64_t most, mercer_batch *batch); /* at most `most` rows; 0 rows: the pass is over */
     const char *(*last_error)(void *user);
@@ -429,10 +430,10 @@ MERCER_API const char *const *mercer_model_feature_names(const mercer_model *mod
 MERCER_API mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
 MERCER_API const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count);
 /*
- * Which columns of a table are the model's features: columns[j] (d), counted from 0, is that of feature j among the `count`
- * columns with these names. Columns that the model does not know are passed over; one that it needs and does not find is
- * MERCER_ERROR_MISMATCH, and the message names it and the nearest there is. Without names, of the model or of the table
- * (NULL), columns go by position and their number must be d.
+ * Which columns of a table are the model's features: columns[j] (d), counted from 0, is that of feature j among the
+ * `count` columns with these names. Columns that the model does not know are passed over; one that it needs and does
+ * not find is MERCER_ERROR_MISMATCH, and the message names it and the nearest there is. Without names, of the model or
+ * of the table (NULL), columns go by position and their number must be d.
  */
 MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names,
                                             int64_t count);
@@ -509,12 +510,12 @@ typedef enum mercer_task {
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
  *
- * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz files
- * and text are read. Names and the labels of idx files are classes; whole numbers are if at most 20 differ, in text only
- * if they occur three times on average too, or only two differ; all other targets are values.
- * "part-*.npy" means all files that match (* ? [0-9], in the name, not the folder; a file of that very name is meant alone)
- * as one: their rows stand one after the other, numbers in names compared as numbers, and every result is that of a single
- * file. They must agree in format, columns and type; csv files name their columns in the first, or in each.
+ * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz
+ * files and text are read. Names and the labels of idx files are classes; whole numbers are if at most 20 differ, in
+ * text only if they occur three times on average too, or only two differ; all other targets are values.
+ * "part-*.npy" means all files that match (* ? [0-9], in the name, not the folder; a file of that very name is meant
+ * alone) as one: their rows stand one after the other, numbers in names compared as numbers, and every result is that
+ * of a single file. They must agree in format, columns and type; csv files name their columns in the first, or in each.
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;
@@ -536,8 +537,9 @@ typedef struct mercer_dataset_options {
     int64_t memory;      /* refuse to hold more bytes than this; 0: half of what is free */
     const char *const
         *columns; /* (column_count) names of the features wanted, such as mercer_model_feature_names gives: csv
-                                   columns come in this order, whatever theirs is, others are not read, and a missing one
-                                   is an error. Data without names go by position and must have as many. NULL: all */
+                                   columns come in this order, whatever theirs is, others are not read, and a missing
+                                   one is an error. Data without names go by position and must have as many. NULL:
+                                   all */
     int64_t column_count;
 } mercer_dataset_options;
 
@@ -598,8 +600,8 @@ MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *datase
 /* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size. */
 MERCER_API mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path,
                                                   const char *y_path);
-/* The same in the format that each name ends in: .npy; .csv and .tsv are text, with a line of names where there are any,
-   numbers in the fewest digits that read back as they were, and names of classes. Another ending is refused. */
+/* The same in the format that each name ends in: .npy; .csv and .tsv are text, with a line of names where there are
+   any, numbers in the fewest digits that read back as they were, and names of classes. Another ending is refused. */
 MERCER_API mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path);
 /* Writes a matrix as an NPY file, atomically. */
 MERCER_API mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix,
@@ -745,7 +747,8 @@ typedef struct mercer_train_options {
                                   while training is set up */
     const char *checkpoint;  /* file to write the state of training to, atomically; NULL: none */
     double checkpoint_seconds; /* within an epoch, after so long; 0: 600. Others: at the start, before an early end, and
-                                  at the end of every epoch (step of cg), or of some, should they be shorter than a second */
+                                  at the end of every epoch (step of cg), or of some, should they be shorter than a
+                                  second */
     const char *checkpoint_note;      /* a text that the checkpoint carries; its model's note */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
 } mercer_train_options;
@@ -772,9 +775,9 @@ typedef struct mercer_plan {
     char text[MERCER_PLAN_TEXT]; /* every choice in words, one line each */
 } mercer_plan;
 
-/* Plans without training, as a trainer of this model would for so many samples of the type of its centers (of a model that
-   is shared among ranks, from its sizes alone). options may be NULL. Batch and period are estimates until the data have
-   been seen. */
+/* Plans without training, as a trainer of this model would for so many samples of the type of its centers (of a model
+   that is shared among ranks, from its sizes alone). options may be NULL. Batch and period are estimates until the data
+   have been seen. */
 MERCER_API mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
                                            const mercer_train_options *options);
 
@@ -827,9 +830,10 @@ typedef struct mercer_report {
 } mercer_report;
 
 /*
- * The plan of the next fit, which follows it, for that source. Solver, projector and epochs are final. Set-up may refine
- * the sizes of batches, and a solver that auto chose and that breaks down is replaced: the report's plan then has
- * the new numbers, and its text a line more, which begins with "refined:" or "replaced:". All ranks call it together.
+ * The plan of the next fit, which follows it, for that source. Solver, projector and epochs are final. Set-up may
+ * refine the sizes of batches, and a solver that auto chose and that breaks down is replaced: the report's plan then
+ * has the new numbers, and its text a line more, which begins with "refined:" or "replaced:". All ranks call it
+ * together.
  */
 MERCER_API mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source);
 

@@ -151,7 +151,8 @@ mercer_status mrc_deflated_choose_polynomial(mrc_deflated *self, const double *t
     MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
     MRC_TRY(find_ends(self, theta, room, &a, &b));
     self->mean = trace / (double)centers->p;
-    /* What is left of K below the noise of its largest eigenvalue is noise: a polynomial for so little would overflow. */
+    /* What is left of K below the noise of its largest eigenvalue is noise: a polynomial for so little would
+       overflow. */
     double noise = self->q > 0 ? mrc_noise_level(centers->real) * theta[0] : 0;
     b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean)); /* nothing left: any polynomial will do */
     if (!(b > 0)) b = 1;

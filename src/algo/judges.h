@@ -77,7 +77,8 @@ int64_t mrc_judge_cg_bytes(const mrc_cg_size *size);
 /* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the judge may hold. */
 mercer_status mrc_judge_check_memory(const mrc_judge *judge, const char *solver, int64_t needed);
 
-/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term alpha' K(Z,Z) alpha, by one pass each. */
+/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term
+   alpha' K(Z,Z) alpha, by one pass each. */
 mercer_status mrc_objective(mrc_judge *judge, const mercer_matrix *alpha, double *fit, double *ridge);
 
 #endif

@@ -292,7 +292,8 @@ static void describe_candidate(char *text, size_t size, const mrc_plan *plan, co
 
 /*
  * The fastest estimate wins, but an estimate is only that: a solver that goes to the end of the problem is preferred
- * while it is cheap or nearly as fast. Solvers that would ignore an option are not asked; ep4 has a use for all of them.
+ * while it is cheap or nearly as fast. Solvers that would ignore an option are not asked; ep4 has a use for all of
+ * them.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the planner's files share: plan.c chooses, plan_options.c knows which options a solver has a use for, plan_cost.c
-   counts bytes and flops. */
+/* What the planner's files share: plan.c chooses, plan_options.c knows which options a solver has a use for,
+   plan_cost.c counts bytes and flops. */
 #ifndef MRC_ALGO_PLAN_PARTS_H
 #define MRC_ALGO_PLAN_PARTS_H
 
@@ -52,8 +52,8 @@ bool mrc_plan_judge(mrc_planner *self, bool direct);
 
 /* plan_options.c: MERCER_ERROR_ARGUMENT for values out of range. */
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *options);
-/* plan_options.c: the name of an option that was given and says how to train where this solver does nothing of the kind; NULL
-   if there is none. And of a size that has nothing to be the size of. */
+/* plan_options.c: the name of an option that was given and says how to train where this solver does nothing of the
+   kind; NULL if there is none. And of a size that has nothing to be the size of. */
 const char *mrc_plan_unsuited(const mrc_preset *preset, const mercer_train_options *options);
 const char *mrc_plan_useless_size(const mrc_preset *preset, const mercer_train_options *options);
 

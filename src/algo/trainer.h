@@ -110,7 +110,8 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 mercer_status mrc_trainer_make_plan(mrc_trainer *trainer, int64_t n, bool rows_known, mercer_dtype points);
 /* trainer_setup.c: another solver's in its place. */
 mercer_status mrc_trainer_replace_plan(mrc_trainer *trainer, const char *solver, const char *why);
-/* trainer_setup.c: everything an iterative solver needs, from a sample (rows, d) of the data with row numbers or NULL. */
+/* trainer_setup.c: everything an iterative solver needs, from a sample (rows, d) of the data with row numbers or
+   NULL. */
 mercer_status mrc_trainer_set_up(mrc_trainer *trainer, const mercer_matrix *sample, const int64_t *rows, int64_t n);
 void mrc_trainer_tear_down(mrc_trainer *trainer);
 /* trainer_setup.c: reads a sample of s + fresh rows from the stream and sets up. */
@@ -118,13 +119,14 @@ mercer_status mrc_trainer_set_up_from_stream(mrc_trainer *trainer);
 
 /* trainer_validate.c: loss and accuracy of a field of weights on the validation set; NaN without one. */
 mercer_status mrc_trainer_validate(mrc_trainer *trainer, const mercer_matrix *alpha, double *loss, double *accuracy);
-/* trainer_validate.c: validation of the candidate weights, best weights, patience, progress. *stop: 0 go on, 1 patience, 2
-   callback. */
+/* trainer_validate.c: validation of the candidate weights, best weights, patience, progress. *stop: 0 go on, 1
+   patience, 2 callback. */
 mercer_status mrc_trainer_end_epoch(mrc_trainer *trainer, const mercer_matrix *candidate, mercer_progress *progress,
                                     int *stop);
 
-/* trainer_keep.c: saves the state if a keeper is there and it is time. Failure to save is a warning, when it begins and when it
-   ends, unless it is needed now. `own` lists what the solver keeps beyond the trainer; NULL: the iteration's. */
+/* trainer_keep.c: saves the state if a keeper is there and it is time. Failure to save is a warning, when it begins and
+   when it ends, unless it is needed now. `own` lists what the solver keeps beyond the trainer; NULL: the
+   iteration's. */
 mercer_status mrc_trainer_keep(mrc_trainer *trainer, const mrc_state *own, const mercer_matrix *weights,
                                mrc_keep_moment moment);
 /* trainer_keep.c: goes on with the state that the keeper has, numbers first, then (once there is room) matrices. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plan of a training; and set-up of an iterative solver: a sample of the data, its eigensystem, beta and the critical
- * batch, the plan refined with those numbers, and the parts it asks for.
+ * The plan of a training; and set-up of an iterative solver: a sample of the data, its eigensystem, beta and the
+ * critical batch, the plan refined with those numbers, and the parts it asks for.
  *
  * The sample is read from a pass of its own (number -1): X_s must be drawn from what the batches are drawn from. Rows
  * beyond the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
@@ -26,7 +26,8 @@ enum { ROUGHNESS_CENTERS = 1000, SPREAD_CENTERS = 200, FRESH_ROWS = 2000, POWER_
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
-/* Bandwidth over the median distance of some centers; 0 for kernel functions without one, and for centers that coincide. */
+/* Bandwidth over the median distance of some centers; 0 for kernel functions without one, and for centers that
+   coincide. */
 static mercer_status measure_spread(mrc_trainer *self, double *out)
 {
     const mercer_kernel *kernel = self->target.kernel;

@@ -80,8 +80,8 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
     return MERCER_OK;
 }
 
-/* What only data tell is guessed: with one shard so that the plan is on the safe side; with several, which are for ranks, as
-   of a Laplace kernel. */
+/* What only data tell is guessed: with one shard so that the plan is on the safe side; with several, which are for
+   ranks, as of a Laplace kernel. */
 static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape, int shards,
                               const mercer_train_options *options)
 {
@@ -245,9 +245,9 @@ static void drop_samples(mercer_trainer *trainer)
 }
 
 /*
- * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again stay
- * there if they take at most a quarter of its memory. What they take is no longer there for training. They stay from the
- * plan to the end of the fit.
+ * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again
+ * stay there if they take at most a quarter of its memory. What they take is no longer there for training. They stay
+ * from the plan to the end of the fit.
  */
 static mercer_status bring_samples(mercer_trainer *trainer, const mercer_source *source)
 {

@@ -51,7 +51,9 @@ mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *co
     int64_t bytes = count * (int64_t)sizeof(char *);
     for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(texts[i]) + 1;
     MRC_TRY(mrc_alloc(context, out, bytes, 1, "names"));
-    char **list = *out, *at = (char *)(list + count);
+    char **list = *out;
+    if (!list) return MERCER_OK; /* no names */
+    char *at = (char *)(list + count);
     for (int64_t i = 0; i < count; i++) {
         size_t size = strlen(texts[i]) + 1;
         list[i] = memcpy(at, texts[i], size);

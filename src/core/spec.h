@@ -56,8 +56,8 @@ bool mrc_parameter_valid(const mrc_parameter *parameter, double value);
 /* "> 0", ">= 1 and <= 64, whole" */
 void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size);
 
-/* Keeps the name if it is nearer to the word than the best so far (`fewest` letters off; INT_MAX at first) and not too far
-   off to be meant. */
+/* Keeps the name if it is nearer to the word than the best so far (`fewest` letters off; INT_MAX at first) and not too
+   far off to be meant. */
 void mrc_consider_name(const char *word, const char *name, const char **best, int *fewest);
 
 /* A number in C notation whatever the locale's decimal point is; false unless the whole word is one, and finite. */

@@ -46,14 +46,15 @@ typedef struct mrc_layout_wish {
     int64_t column_count;
 } mrc_layout_wish;
 
-/* Finds targets and features. Columns are matched by their names where the table has any. On failure nothing is left to be
-   released. */
+/* Finds targets and features. Columns are matched by their names where the table has any. On failure nothing is left to
+   be released. */
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish);
 void mrc_layout_free(mercer_context *context, mrc_layout *layout);
-/* The names of all features, targets or unused columns (MRC_COLUMN_...) in their order, a list in one block; NULL without a
-   header, or if there are none. */
+/* The names of all features, targets or unused columns (MRC_COLUMN_...) in their order, a list in one block; NULL
+   without a header, or if there are none. */
 mercer_status mrc_layout_names(const mrc_layout *layout, mercer_context *context, int64_t kind, void **out);
-/* A further file of a table whose first one is `lead`: the same columns, the same layout; the names once more, or not. */
+/* A further file of a table whose first one is `lead`: the same columns, the same layout; the names once more, or
+   not. */
 mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header);
 
 /* The column of that name; -1: none, -2: several. Without a name: the one that has a customary name of a target. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NPY files and tables written, atomically, a block of rows at a time: the data may be larger than memory, or computed. */
+/* NPY files and tables written, atomically, a block of rows at a time: the data may be larger than memory, or
+   computed. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"

@@ -2,10 +2,10 @@
 /*
  * Targets as they come from files, one after the other, numbers or names, turned into classes or values.
  *
- * What they are, if the caller leaves it open: classes, if one is a name, if they are the labels of an IDX file, or if they
- * are whole numbers of which at most 20 differ (in text also: each occurs three times on average, or only 2 differ); values
- * otherwise. Numbers that are equal are the same class, however they are written; names of classes that are all numbers
- * are sorted by value, others by their bytes.
+ * What they are, if the caller leaves it open: classes, if one is a name, if they are the labels of an IDX file, or if
+ * they are whole numbers of which at most 20 differ (in text also: each occurs three times on average, or only 2
+ * differ); values otherwise. Numbers that are equal are the same class, however they are written; names of classes that
+ * are all numbers are sorted by value, others by their bytes.
  */
 #ifndef MRC_DATA_TARGETS_H
 #define MRC_DATA_TARGETS_H

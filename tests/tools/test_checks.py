@@ -132,6 +132,14 @@ class Sizes(Copy):
         self.write("src/core/probe.c", "int x;\n" * 801)
         self.assert_wrong("check-sizes", "src/core/probe.c:801: ")
 
+    def test_long_line(self):
+        self.write("src/core/probe.c", "\n/* " + "é" * 114 + " */\n")
+        self.assert_ok("check-sizes")
+        for folder in ("src/core", "cli", "include/mercer"):
+            self.write(folder + "/probe.h", "\n/* " + "x" * 115 + " */\n")
+            self.assert_wrong("check-sizes", folder + "/probe.h:2: 121 columns")
+            self.write(folder + "/probe.h", "\n")
+
     def test_long_function(self):
         body = "".join(f"    y += {i};\n" for i in range(99))
         self.write("src/core/probe.c", "\nint mrc_f(int y)\n{\n" + body + "}\n")

@@ -171,7 +171,8 @@ static mercer_train_options steps_of(const char *solver, const char *projector)
 {
     mercer_train_options options = options_for(solver);
     options.projector = projector;
-    options.period = projects(solver), options.step_factor = 0.6, options.average = MERCER_OFF, options.decay = MERCER_OFF;
+    options.period = projects(solver), options.step_factor = 0.6, options.average = MERCER_OFF,
+    options.decay = MERCER_OFF;
     options.nystrom = 40, options.eigenpairs = 3, options.batch = 16, options.epochs = 3;
     return options;
 }

@@ -33,8 +33,7 @@ static mercer_train_options options_of(int way)
     bool stochastic = strcmp(solver, "pegasos") == 0 || strncmp(solver, "ep", 2) == 0;
     if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8;
     options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
-    if (projects(solver))
-        options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
+    if (projects(solver)) options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
     options.memory = (int64_t)4 << 30; /* the plan must not depend on what is free */
     return options;
 }
