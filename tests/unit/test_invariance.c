@@ -97,7 +97,7 @@ static void check_splits(const char *spec, mercer_dtype dtype)
     mercer_context_free(first);
     const int threads[] = {1, 2, 3, 8};
     for (int isa = 0; isa <= (int)mrc_isa_best(); isa++) {
-        for (int t = 0; t < 4; t++) {
+        for (int t = 0; t < 4; t += SANITIZED ? 3 : 1) {
             mercer_context *context = open_context(isa, threads[t]);
             check_part(context, &kernel, &s, 0, M, &K, &Y);
             if (t < 2) {

@@ -74,7 +74,7 @@ static void test_followed(void **state)
     (void)state;
     task t = task_open(context, "laplace:bandwidth=3", (sizes){2000, 1600, 5, 2}, 1, MERCER_F32);
     int refined = 0, iterated = 0, halves = 0;
-    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += 4 << 20) {
+    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += (SANITIZED ? 12 : 4) << 20) {
         job self;
         mercer_train_options options = options_for(NULL);
         mercer_plan early = {.struct_size = sizeof early};
@@ -169,7 +169,7 @@ static void test_wide_bandwidth(void **state)
 {
     (void)state;
     task t = task_open(context, "gaussian:bandwidth=20000", (sizes){1500, 1400, 5, 2}, 1, MERCER_F32);
-    for (int64_t memory = 28 << 20; memory <= 64 << 20; memory += 12 << 20) {
+    for (int64_t memory = 28 << 20; memory <= 64 << 20; memory += (SANITIZED ? 36 : 12) << 20) {
         job self;
         mercer_train_options options = options_for(NULL);
         options.memory = memory;
