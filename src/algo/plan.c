@@ -351,7 +351,7 @@ static void mention_useless_size(mrc_planner *self)
     const char *option = mrc_plan_useless_size(self->plan->preset, self->options);
     if (!option) return;
     say(self, "warning: solver %s has no use for %s\n", self->shown->solver, option);
-    if (!self->request->trial)
+    if (!self->request->trial && !self->request->sizes_only) /* a training may choose another solver */
         mrc_log(self->request->context, MERCER_LOG_WARNING, "solver %s has no use for %s, which was given",
                 self->shown->solver, option);
 }

@@ -18,13 +18,7 @@
 #include <cmocka.h>
 
 #include "core/context.h"
-
-/* Under a sanitizer everything takes up to ten times as long: there grids of cases are thinned, and run whole elsewhere. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
+#include "support/sanitized.h"
 
 /* The call succeeded; otherwise the library's message is part of the failure. */
 #define assert_succeeds(context, call) check_succeeds((context), (call), #call, __FILE__, __LINE__)
