@@ -41,6 +41,14 @@ static void test_choices(void **state)
     assert_succeeds(context, plan_for(&plan, (sizes){100000, 500, 50, 10}, &options));
     assert_that(strcmp(plan.shown.solver, "direct") == 0 || strcmp(plan.shown.solver, "cg") == 0, "small p: %s",
                 plan.shown.solver);
+    /* Where conjugate gradients reach the same loss in a fraction of the time, they are taken. */
+    static const sizes moderate[] = {{28800, 2000, 8, 1}, {4800, 3000, 784, 10}};
+    for (int i = 0; i < 2; i++) {
+        assert_succeeds(context, plan_for(&plan, moderate[i], &options));
+        assert_string_equal(plan.shown.solver, "cg");
+    }
+    assert_succeeds(context, plan_for(&plan, (sizes){2000, 200, 5, 1}, &options)); /* an instant either way */
+    assert_string_equal(plan.shown.solver, "direct");
     assert_succeeds(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options)); /* p^2: 40 GB in float */
     assert_string_equal(plan.shown.solver, "ep4");
     assert_string_equal(plan.shown.projector, "bgs");
