@@ -33,7 +33,7 @@ static void assert_same_rows(const mercer_matrix *a, const mercer_matrix *b)
 static void compare(mercer_dataset *data, const mercer_preprocess *preprocess, const char *augment)
 {
     static const int counts[] = {2, 3, 16};
-    for (int way = 0; way < 6; way++) {
+    for (int way = 0; way < 6; way += SANITIZED ? 3 : 1) {
         mercer_switch prefetch = way % 2 ? MERCER_ON : MERCER_OFF;
         mercer_source one = open_source(data, preprocess, augment, MERCER_OFF, 1),
                       many = open_source(data, preprocess, augment, prefetch, counts[way / 2]);
