@@ -3,12 +3,17 @@
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# The package of the Python test compiles the same sources again: with a compiler cache, not in earnest.
+ifneq ($(shell command -v ccache 2>/dev/null),)
+export CMAKE_C_COMPILER_LAUNCHER ?= ccache
+export CCACHE_NOHASHDIR ?= 1
+endif
 BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
 
 # A tree is configured once and then keeps itself up to date; continuous integration configures it anew,
 # so that warnings become errors in a tree made without that.
 ifdef CI
-CONFIGURE_FLAGS += -DMERCER_WERROR=ON
+CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
 endif
 

@@ -11,10 +11,14 @@ import time
 from support import PROGRAM, Case, main, npy_bytes
 
 
-def lasting(epochs, rows=3000):
+SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))  # such a build takes several times as long
+CENTERS, BATCH = (150, 150) if SANITIZED else (500, 500)
+
+
+def lasting(epochs, rows=900 if SANITIZED else 3000):
     """A training that can be interrupted."""
-    run = ["--synth", "digits", "--rows", str(rows), "--validation-fraction", "0.05", "--centers", "500", "--center-method", "random"]
-    run += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", str(epochs), "--batch", "500", "--seed", "3"]
+    run = ["--synth", "digits", "--rows", str(rows), "--validation-fraction", "0.05", "--centers", str(CENTERS), "--center-method", "random"]
+    run += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", str(epochs), "--batch", str(BATCH), "--seed", "3"]
     return [*run, "--memory", "1G"]
 
 
@@ -27,11 +31,15 @@ class Resume(Case):
             [PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
+    undisturbed = None
+
     def whole(self):
-        """The bytes of a run that nothing disturbs, and how long it takes."""
-        began = time.monotonic()
-        self.good("train", *RUN, "-o", "whole.safetensors", "-q")
-        return self.read("whole.safetensors"), time.monotonic() - began
+        """The bytes of a run that nothing disturbs, and how long it takes: trained once for all tests."""
+        if Resume.undisturbed is None:
+            began = time.monotonic()
+            self.good("train", *RUN, "-o", "whole.safetensors", "-q")
+            Resume.undisturbed = self.read("whole.safetensors"), time.monotonic() - began
+        return Resume.undisturbed
 
     def train(self, *more, run=RUN):
         return ["train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s", "-q", *more]
@@ -52,7 +60,7 @@ class Resume(Case):
         whole, seconds = self.whole()
         rng = random.Random(7)
         resumed = with_checkpoint = 0
-        kills = 6 if os.environ.get("MERCER_TEST_SLOW") else 20  # a build with sanitizers takes several times as long
+        kills = 6 if SANITIZED else 20
         for number in range(kills):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             if os.path.exists(self.path("m.safetensors")):
@@ -94,7 +102,7 @@ class Resume(Case):
             self.assertEqual(process.returncode, 75, errors)
             self.assertEqual(errors.decode(), "mercer: interrupted; checkpoint written; continue with: mercer resume run\n")
             self.assertFalse(os.path.exists(self.path("m.safetensors")))
-            self.assertEqual(self.answer("inspect", "run/checkpoint.safetensors")["centers"], 500)
+            self.assertEqual(self.answer("inspect", "run/checkpoint.safetensors")["centers"], CENTERS)
             self.good("resume", "run", "-q")
             self.assertEqual(self.read("m.safetensors"), whole)
             os.remove(self.path("m.safetensors"))
@@ -143,7 +151,7 @@ class Resume(Case):
 
     def test_killed_run_loses_no_epoch(self):
         """A checkpoint at the end of every epoch, however rare they are to be within one."""
-        run = lasting(6, rows=12000)
+        run = lasting(6, rows=3000 if SANITIZED else 12000)
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--log", "run.jsonl", "-q")
         deadline = time.monotonic() + 120

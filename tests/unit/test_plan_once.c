@@ -74,7 +74,7 @@ static void test_followed(void **state)
     (void)state;
     task t = task_open(context, "laplace:bandwidth=3", (sizes){2000, 1600, 5, 2}, 1, MERCER_F32);
     int refined = 0, iterated = 0, halves = 0;
-    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += (SANITIZED ? 12 : 4) << 20) {
+    for (int64_t memory = 20 << 20; memory < 56 << 20; memory += (SANITIZED ? 16 : 4) << 20) {
         job self;
         mercer_train_options options = options_for(NULL);
         mercer_plan early = {.struct_size = sizeof early};

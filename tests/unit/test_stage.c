@@ -76,7 +76,7 @@ static void test_content(void **state)
 /* sum over many batches, each staged while the work on those before is only queued. Whole numbers: the sum is exact. */
 static void sum_batches(mrc_backend *backend)
 {
-    enum { ROWS = 400, COLS = 3000, BATCHES = 60 };
+    enum { ROWS = 400, COLS = 3000, BATCHES = SANITIZED ? 8 : 60 };
     mercer_matrix host = data_matrix(ROWS, COLS, 0, MERCER_F32), sum = own_matrix(backend, ROWS, COLS, MERCER_F32),
                   sums = data_matrix(ROWS, COLS, 0, MERCER_F32), staged;
     for (int64_t batch = 0; batch < BATCHES; batch++) {
@@ -107,7 +107,7 @@ static void test_overlap(void **state)
 /* Many small operands from one place of the host's memory that changes after every call. */
 static void send_small(mrc_backend *backend)
 {
-    enum { ROWS = 3000, STEPS = 500 };
+    enum { ROWS = 3000, STEPS = SANITIZED ? 50 : 500 };
     mercer_matrix x = data_matrix(ROWS, 2, 0, MERCER_F64), table = own_matrix(backend, ROWS, 2, MERCER_F64),
                   picked = own_matrix(backend, ROWS, 2, MERCER_F64), total = own_matrix(backend, ROWS, 2, MERCER_F64);
     int64_t rows[ROWS];
