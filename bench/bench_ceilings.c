@@ -9,9 +9,9 @@
  */
 #include "bench.h"
 
+#include "backends/cpu/micro/ukernels.h"
 #include "core/cpuinfo.h"
-#include "core/parallel.h"
-#include "cpu/ukernels.h"
+#include "core/threads/parallel.h"
 
 enum {
     DEPTH = 128,

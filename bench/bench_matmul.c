@@ -12,8 +12,8 @@
  */
 #include "bench.h"
 
-#include "core/parallel.h"
-#include "cpu/ukernels.h"
+#include "backends/cpu/micro/ukernels.h"
+#include "core/threads/parallel.h"
 
 #include <cblas.h>
 #include <math.h>

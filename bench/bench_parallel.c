@@ -6,7 +6,7 @@
 #include "bench.h"
 
 #include "core/cpuinfo.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 

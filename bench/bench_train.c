@@ -112,7 +112,7 @@ static void release(problem *self)
 /* ---- One training -------------------------------------------------------------------------------------------- */
 
 /* 1 - accuracy, or the share of the test targets' variance that is left. */
-static mercer_status judge(mercer_model *model, const problem *self, double *error)
+static mercer_status exact(mercer_model *model, const problem *self, double *error)
 {
     int64_t n = self->test_x.rows;
     double left = 0, sum = 0, squares = 0;
@@ -183,7 +183,7 @@ static bool small_is_right(mercer_context *context, const problem *self, const c
     double error = INFINITY;
     mercer_train_options options = options_for(self, solver, 0);
     mercer_status status = train(context, self, SMALL_ROWS, SMALL_CENTERS, &options, &report, &model);
-    if (!status) status = judge(model, self, &error);
+    if (!status) status = exact(model, self, &error);
     mercer_model_free(model);
     return status == MERCER_OK && error <= self->small_worst;
 }
@@ -256,7 +256,7 @@ static mercer_status run_once(mercer_context *context, const problem *self, cons
     mercer_status status = train(context, self, self->x.rows, self->p, options, &r->report, &model);
     r->seconds[run] = bench_now() - start;
     r->rss = bench_rss_peak();
-    if (!status) status = judge(model, self, &r->test_error);
+    if (!status) status = exact(model, self, &r->test_error);
     mercer_model_free(model);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of commands, and the meaning of exit codes. */
-#include "options.h"
+#include "options/options.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * name inputs and which outputs; files are compared by device and inode, so that links and other spellings do not
  * matter. Pipes and devices are not looked at.
  */
-#include "options.h"
+#include "options/options.h"
 
 #include <dirent.h>
 #include <glob.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The folder of a run that can be resumed. */
 #include "folder.h"
-#include "options.h"
+#include "options/options.h"
 #include "ranks.h"
 
 #include <dirent.h>

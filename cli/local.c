@@ -4,7 +4,7 @@
  * runs the same command with options of its own, and closes by itself. The main thread closes last, and joins them.
  */
 #include "data.h"
-#include "options.h"
+#include "options/options.h"
 #include "ranks.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 
 typedef struct worker {
-    cli_seat seat;
+    cli_rank_state rank_state;
     cli_values *v;
     pthread_t thread;
     int started;
@@ -61,17 +61,17 @@ int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer
     }
     for (int r = 0; r < ranks; r++) {
         if (code == CLI_OK)
-            local.workers[r].seat = (cli_seat){.comm = comms[r],
-                                               .context = contexts[r],
-                                               .rank = r,
-                                               .ranks = ranks,
-                                               .local = 1,
-                                               .memory = cli_has(v, "memory") ? cli_memory(v) : 0,
-                                               .deadline = options->deadline > 0 ? options->deadline : 60};
+            local.workers[r].rank_state = (cli_rank_state){.comm = comms[r],
+                                                           .context = contexts[r],
+                                                           .rank = r,
+                                                           .ranks = ranks,
+                                                           .local = 1,
+                                                           .memory = cli_has(v, "memory") ? cli_memory(v) : 0,
+                                                           .deadline = options->deadline > 0 ? options->deadline : 60};
         else
             mercer_context_free(contexts[r]);
     }
-    if (code == CLI_OK) *cli_seat_here() = local.workers[0].seat;
+    if (code == CLI_OK) *cli_rank_state_here() = local.workers[0].rank_state;
     free(comms);
     free(contexts);
     return code;
@@ -82,7 +82,7 @@ int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer
 static void *serve(void *argument)
 {
     worker *self = argument;
-    *cli_seat_here() = self->seat;
+    *cli_rank_state_here() = self->rank_state;
     int code = cli_values_command(self->v)->run(self->v);
     cli_ranks_close(code); /* the main thread knows the exit code too: it was told when this rank left */
     return NULL;
@@ -122,9 +122,9 @@ int cli_local_start(const cli_values *v)
 static int join(worker *self, const struct timespec *limit)
 {
     if (self->started && pthread_timedjoin_np(self->thread, NULL, limit) != 0) return 0;
-    if (!self->started && self->seat.comm != NULL) {
-        mercer_comm_free(self->seat.comm);
-        mercer_context_free(self->seat.context);
+    if (!self->started && self->rank_state.comm != NULL) {
+        mercer_comm_free(self->rank_state.comm);
+        mercer_context_free(self->rank_state.context);
     }
     cli_values_free(self->v);
     return 1;
@@ -134,7 +134,7 @@ void cli_local_join(int code)
 {
     struct timespec limit;
     clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_sec += 1 + (local.ranks > 0 ? (time_t)local.workers[0].seat.deadline : 0);
+    limit.tv_sec += 1 + (local.ranks > 0 ? (time_t)local.workers[0].rank_state.deadline : 0);
     for (int r = 1; r < local.ranks; r++) {
         if (join(&local.workers[r], &limit)) continue;
         fflush(NULL); /* it has not looked up for so long that it may never do so */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program mercer: finds the command, reads its options, runs it. */
-#include "options.h"
+#include "options/options.h"
 #include "ranks.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "data.h"
 #include "folder.h"
 #include "job.h"
-#include "options.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static _Thread_local cli_seat job = {.ranks = 1};
+static _Thread_local cli_rank_state job = {.ranks = 1};
 
-cli_seat *cli_seat_here(void)
+cli_rank_state *cli_rank_state_here(void)
 {
     return &job;
 }

@@ -61,7 +61,7 @@ int cli_make_context(const cli_values *v, const char *device, int threads, merce
 /* ---- Threads as ranks (local.c) ---------------------------------------------------------------------------------- */
 
 /* What a rank knows of its job. Every thread has one of its own. */
-typedef struct cli_seat {
+typedef struct cli_rank_state {
     mercer_comm *comm;
     mercer_context *context;
     int rank, ranks;
@@ -71,8 +71,8 @@ typedef struct cli_seat {
     char blame[512]; /* the error that ends this rank, */
     int said;        /* and it has been printed */
     char *folder;    /* of the run, where it is written too; NULL if there is none */
-} cli_seat;
-cli_seat *cli_seat_here(void);
+} cli_rank_state;
+cli_rank_state *cli_rank_state_here(void);
 
 /* Contexts and communicators for all ranks; this thread is rank 0. Exit code. */
 int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer_comm_options *options);

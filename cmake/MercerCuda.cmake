@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The CUDA backend: mercer_add_cuda(target) adds src/cuda to the library's objects.
+# The CUDA backend: mercer_add_cuda(target) adds src/backends/cuda to the library's objects.
 #
 # Device code is compiled by calling nvcc, one command for each file, so that CMake needs no C++ compiler to configure
 # the project where there is no CUDA, and each file can have the targets it needs: files named *_sm90.cu use
@@ -9,9 +9,10 @@
 set(MERCER_CUDA_ARCHITECTURES "80;89;90;100" CACHE STRING "Compute capabilities to compile for, without the dot")
 
 function(mercer_add_cuda target)
-  file(GLOB host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.c")
-  file(GLOB device_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.cu")
-  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cuda/*.h" "${PROJECT_SOURCE_DIR}/src/cuda/*.cuh")
+  file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.c")
+  file(GLOB_RECURSE device_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h"
+    "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh" "${PROJECT_SOURCE_DIR}/src/kernels/*.h")
   set(common "")
   foreach(architecture IN LISTS MERCER_CUDA_ARCHITECTURES)
     list(APPEND common "-gencode=arch=compute_${architecture},code=sm_${architecture}")
@@ -32,7 +33,7 @@ function(mercer_add_cuda target)
         -Xcompiler=-fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
         -c "${source}" -o "${object}"
       DEPENDS "${source}" ${headers} "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h"
-      COMMENT "Compiling src/cuda/${name} with nvcc"
+      COMMENT "Compiling ${name} with nvcc"
       VERBATIM)
     list(APPEND objects "${object}")
   endforeach()

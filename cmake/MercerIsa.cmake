@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Instruction sets by file name: src/cpu/*_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c are compiled for that
+# Instruction sets by file name: src/backends/cpu/**/*_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c are compiled for that
 # instruction set and every other file for the base line, so that the library loads on any x86-64 and
 # picks its micro-kernels at run time. (No link-time optimisation, which would mix the two.)
 #
@@ -44,13 +44,13 @@ function(mercer_apply_isa list_name)
   set(kept "")
   foreach(source IN LISTS ${list_name})
     set(options "")
-    if(source MATCHES "/src/cpu/[^/]*_(avx2|avx512|avx512vnni|amx)\\.c$")
+    if(source MATCHES "/src/backends/cpu/.*_(avx2|avx512|avx512vnni|amx)\\.c$")
       if(NOT MERCER_X86 OR (CMAKE_MATCH_1 STREQUAL "amx" AND NOT MERCER_AMX))
         continue()
       endif()
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_1}})
     endif()
-    if(source MATCHES "/src/(cpu/uk_[^/]*|core/(normal|matrix)|data/(augment|preprocess|preprocess_fit|synth_[a-z]*))\\.c$")
+    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/random_normal|matrix)|data/(prepare/(augment|preprocess|preprocess_fit)|synth/synth_[a-z]*))\\.c$")
       # Loops over elements, which are worth vectors. Neither flag changes a result: sqrt need not set errno,
       # and comparisons may be turned into masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)

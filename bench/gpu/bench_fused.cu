@@ -6,7 +6,7 @@
  *   bench_fused            the shapes of docs/gpu.md; one line of JSON for each
  *   bench_fused --check    small shapes, every kernel, correctness alone
  */
-#include "cuda/fused.h"
+#include "backends/cuda/half_precision/fused.h"
 
 #include <cublas_v2.h>
 #include <cuda_fp16.h>

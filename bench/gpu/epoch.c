@@ -10,8 +10,8 @@
  */
 #include "bench.h"
 
-#include "core/half.h"
-#include "core/parallel.h"
+#include "core/numbers/half.h"
+#include "core/threads/parallel.h"
 
 #include <inttypes.h>
 #include <math.h>

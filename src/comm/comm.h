@@ -84,10 +84,10 @@ typedef struct mrc_rank_place {
     char host[MRC_HOST_CHARS];
     int64_t process;
 } mrc_rank_place;
-/* The outcome of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not
+/* The failure of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not
    known. */
-mercer_status mrc_comm_judge(mrc_comm *comm, const char *name, const mrc_rank_place *places,
-                             const mrc_outcome *outcome);
+mercer_status mrc_comm_check(mrc_comm *comm, const char *name, const mrc_rank_place *places,
+                             const mrc_comm_error *failure);
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 

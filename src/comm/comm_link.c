@@ -44,12 +44,12 @@ static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
     double begin = mrc_seconds(), said = begin + comm->deadline / 2;
     *lost = false;
     for (int64_t turn = 0;; turn++) {
-        mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
-        int done = link->module->poll(link->state, &outcome);
+        mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
+        int done = link->module->poll(link->state, &failure);
         if (done) return MERCER_OK;
         double time = mrc_seconds();
-        *lost = outcome.kind != MRC_OUTCOME_DONE || time - begin > comm->deadline;
-        if (*lost) snprintf(why, WHY_CHARS, "%.*s", WHY_CHARS - 1, outcome.text[0] ? outcome.text : "nothing came");
+        *lost = failure.kind != MRC_COMM_ERROR_DONE || time - begin > comm->deadline;
+        if (*lost) snprintf(why, WHY_CHARS, "%.*s", WHY_CHARS - 1, failure.text[0] ? failure.text : "nothing came");
         if (*lost) return MERCER_OK;
         struct timespec pause = {0, SLEEP_NANO};
         if (turn >= SPINS) nanosleep(&pause, NULL);
@@ -77,11 +77,11 @@ static mercer_status call_roll(mrc_comm *comm, const char *why)
 
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
-    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
     char why[WHY_CHARS];
     bool lost;
-    comm->link->module->start(comm->link->state, send, receive, &outcome);
-    if (outcome.kind != MRC_OUTCOME_DONE) return failed(comm, outcome.text); /* nobody else's fault */
+    comm->link->module->start(comm->link->state, send, receive, &failure);
+    if (failure.kind != MRC_COMM_ERROR_DONE) return failed(comm, failure.text); /* nobody else's fault */
     mercer_status status = wait_for_link(comm, &lost, why);
     if (status == MERCER_OK && !lost) return MERCER_OK;
     /* What is under way must not outlive the memory it works on. */
@@ -101,7 +101,7 @@ typedef struct candidate {
 
 static void introduce(mrc_comm *comm, int device, candidate *self)
 {
-    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
     const void *table;
     *self = (candidate){.wish = (int)comm->wish};
     if (gethostname(self->host, sizeof self->host - 1) != 0) snprintf(self->host, sizeof self->host, "?");
@@ -113,14 +113,14 @@ static void introduce(mrc_comm *comm, int device, candidate *self)
         snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, mrc_error_text(comm->context));
     } else {
         comm->link->module = table;
-        comm->link->module->place(device, self->place, &outcome);
-        if (outcome.kind != MRC_OUTCOME_DONE)
-            snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, outcome.text);
+        comm->link->module->place(device, self->place, &failure);
+        if (failure.kind != MRC_COMM_ERROR_DONE)
+            snprintf(self->why_not, sizeof self->why_not, "%.*s", WHY_CHARS - 1, failure.text);
     }
 }
 
 /* Why there can be no link: text, "" if there can. *insists: somebody wants one. */
-static void judge(const mrc_comm *comm, const candidate *all, char *text, int *insists)
+static void compare_candidates(const mrc_comm *comm, const candidate *all, char *text, int *insists)
 {
     text[0] = 0;
     *insists = 0;
@@ -138,21 +138,21 @@ static void judge(const mrc_comm *comm, const candidate *all, char *text, int *i
 /* What rank 0 hands to all. */
 typedef struct invitation {
     unsigned char id[MRC_LINK_ID];
-    mrc_outcome outcome;
+    mrc_comm_error failure;
 } invitation;
 
 /* All ranks go on with a link, or none does. */
 static mercer_status join(mrc_comm *comm, int device)
 {
-    invitation all = {.outcome = {.kind = MRC_OUTCOME_DONE}};
+    invitation all = {.failure = {.kind = MRC_COMM_ERROR_DONE}};
     mrc_link *link = comm->link;
     char why[WHY_CHARS];
     bool lost;
-    if (comm->rank == 0) link->module->identify(all.id, &all.outcome);
+    if (comm->rank == 0) link->module->identify(all.id, &all.failure);
     MRC_TRY(mrc_comm_broadcast(comm, &all, sizeof all));
-    if (all.outcome.kind == MRC_OUTCOME_DONE)
-        link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.outcome);
-    mercer_status status = all.outcome.kind == MRC_OUTCOME_DONE ? MERCER_OK : failed(comm, all.outcome.text);
+    if (all.failure.kind == MRC_COMM_ERROR_DONE)
+        link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.failure);
+    mercer_status status = all.failure.kind == MRC_COMM_ERROR_DONE ? MERCER_OK : failed(comm, all.failure.text);
     /* A rank that could not begin must not be waited for. */
     MRC_TRY(mrc_comm_together(comm, status, "joining the GPUs"));
     MRC_TRY(wait_for_link(comm, &lost, why));
@@ -165,7 +165,7 @@ static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *in
     char *all;
     introduce(comm, device, &own);
     MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &all));
-    judge(comm, (const candidate *)(const void *)all, why_not, insists);
+    compare_candidates(comm, (const candidate *)(const void *)all, why_not, insists);
     mrc_free(comm->context, all);
     if (why_not[0]) return MERCER_OK;
     mercer_status status = join(comm, device);

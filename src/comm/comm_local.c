@@ -9,41 +9,41 @@
  */
 #include "comm/comm.h"
 
-#include "core/meeting.h"
 #include "core/memory.h"
+#include "core/threads/barrier.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct local_comm {
     mrc_comm base;
-    mrc_meeting *meeting;
+    mrc_barrier *barrier;
     struct local_comm **all; /* (ranks) those that meet; during an exchange all of them are there */
     const mrc_piece *sent;   /* (ranks) what this rank sends in the exchange under way */
     unsigned char *missing;  /* (ranks) scratch */
 } local_comm;
 
-static void fill_outcome(mrc_met met, const mrc_last_words *words, double deadline, mrc_outcome *outcome)
+static void fill_failure(mrc_met met, const mrc_farewell *words, double deadline, mrc_comm_error *failure)
 {
     switch (met) {
-        case MRC_MET: outcome->kind = MRC_OUTCOME_DONE; break;
-        case MRC_MET_SILENT: outcome->kind = MRC_OUTCOME_SILENT; break;
+        case MRC_MET: failure->kind = MRC_COMM_ERROR_DONE; break;
+        case MRC_MET_SILENT: failure->kind = MRC_COMM_ERROR_SILENT; break;
         case MRC_MET_LEFT:
-            outcome->kind = MRC_OUTCOME_LEFT;
-            outcome->rank = words->party;
-            outcome->code = words->code;
-            snprintf(outcome->text, sizeof outcome->text, "%.*s", (int)sizeof outcome->text - 1, words->text);
+            failure->kind = MRC_COMM_ERROR_LEFT;
+            failure->rank = words->party;
+            failure->code = words->code;
+            snprintf(failure->text, sizeof failure->text, "%.*s", (int)sizeof failure->text - 1, words->text);
             break;
         case MRC_MET_LATE:
-            outcome->kind = MRC_OUTCOME_FAILED;
-            snprintf(outcome->text, sizeof outcome->text,
+            failure->kind = MRC_COMM_ERROR_FAILED;
+            snprintf(failure->text, sizeof failure->text,
                      "the other ranks gave this one up after %.3g s without a word, the deadline", deadline);
             break;
     }
 }
 
 /* Copies what the others have for this rank. The sizes of both sides agree unless the ranks' calls differ. */
-static void take(const local_comm *self, const mrc_piece *receive, mrc_outcome *outcome)
+static void take(const local_comm *self, const mrc_piece *receive, mrc_comm_error *failure)
 {
     for (int r = 0; r < self->base.ranks; r++) {
         if (r == self->base.rank) continue;
@@ -52,8 +52,8 @@ static void take(const local_comm *self, const mrc_piece *receive, mrc_outcome *
             if (from->bytes > 0) memcpy(receive[r].data, from->data, (size_t)from->bytes);
             continue;
         }
-        outcome->kind = MRC_OUTCOME_FAILED;
-        snprintf(outcome->text, sizeof outcome->text,
+        failure->kind = MRC_COMM_ERROR_FAILED;
+        snprintf(failure->text, sizeof failure->text,
                  "rank %d sends %lld bytes, rank %d expects %lld: their calls differ", r, (long long)from->bytes,
                  self->base.rank, (long long)receive[r].bytes);
     }
@@ -62,34 +62,34 @@ static void take(const local_comm *self, const mrc_piece *receive, mrc_outcome *
 static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
     local_comm *self = (local_comm *)comm;
-    mrc_outcome outcome = {.missing = self->missing};
-    mrc_last_words words;
+    mrc_comm_error failure = {.missing = self->missing};
+    mrc_farewell words;
     self->sent = send;
-    mrc_met met = mrc_meeting_wait(self->meeting, comm->rank, comm->deadline, self->missing, &words);
-    fill_outcome(met, &words, comm->deadline, &outcome);
+    mrc_met met = mrc_barrier_wait(self->barrier, comm->rank, comm->deadline, self->missing, &words);
+    fill_failure(met, &words, comm->deadline, &failure);
     if (met == MRC_MET) {
-        take(self, receive, &outcome);
-        mrc_meeting_wait(self->meeting, comm->rank, 0, self->missing, &words); /* all are there, and only copy */
+        take(self, receive, &failure);
+        mrc_barrier_wait(self->barrier, comm->rank, 0, self->missing, &words); /* all are there, and only copy */
     }
-    return mrc_comm_judge(comm, "threads", NULL, &outcome);
+    return mrc_comm_check(comm, "threads", NULL, &failure);
 }
 
 static mercer_status listen_to(mrc_comm *comm, bool alive)
 {
     (void)alive; /* a thread that waits elsewhere is not given up before it is asked to come */
     local_comm *self = (local_comm *)comm;
-    mrc_outcome outcome = {.missing = self->missing};
-    mrc_last_words words;
-    if (mrc_meeting_has_left(self->meeting, &words)) fill_outcome(MRC_MET_LEFT, &words, comm->deadline, &outcome);
-    return mrc_comm_judge(comm, "threads", NULL, &outcome);
+    mrc_comm_error failure = {.missing = self->missing};
+    mrc_farewell words;
+    if (mrc_barrier_has_left(self->barrier, &words)) fill_failure(MRC_MET_LEFT, &words, comm->deadline, &failure);
+    return mrc_comm_check(comm, "threads", NULL, &failure);
 }
 
 /* The others are told when they next come, whatever becomes of this thread: nothing to wait for. */
 static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
-    mrc_last_words words = {.party = comm->rank, .code = code};
+    mrc_farewell words = {.party = comm->rank, .code = code};
     snprintf(words.text, sizeof words.text, "%.*s", (int)sizeof words.text - 1, text);
-    mrc_meeting_leave(((local_comm *)comm)->meeting, &words);
+    mrc_barrier_leave(((local_comm *)comm)->barrier, &words);
     *first_left = false;
 }
 
@@ -97,8 +97,8 @@ static void destroy(mrc_comm *comm)
 {
     local_comm *self = (local_comm *)comm;
     bool first_left;
-    if (self->meeting && !comm->left) leave(comm, 0, "it has closed its communicator", &first_left);
-    if (self->meeting) mrc_meeting_release(self->meeting);
+    if (self->barrier && !comm->left) leave(comm, 0, "it has closed its communicator", &first_left);
+    if (self->barrier) mrc_barrier_release(self->barrier);
     mrc_free(comm->context, comm->pieces);
     mrc_free(comm->context, self->missing);
     mrc_free(comm->context, self->all);
@@ -128,13 +128,13 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
     return status;
 }
 
-/* They meet from now on; or, without a meeting, none of them is left. */
-static void join(mrc_comm **all, int ranks, mrc_meeting *meeting)
+/* They meet from now on; or, without a barrier, none of them is left. */
+static void join(mrc_comm **all, int ranks, mrc_barrier *barrier)
 {
     for (int r = 0; r < ranks; r++) {
         local_comm *self = (local_comm *)all[r];
-        if (meeting) {
-            self->meeting = meeting;
+        if (barrier) {
+            self->barrier = barrier;
             memcpy(self->all, all, (size_t)ranks * sizeof *all); /* base is the first member */
         } else {
             mrc_comm_free(all[r]);
@@ -155,9 +155,9 @@ mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *conte
         out[r]->shards = shards;
         out[r]->deadline = deadline;
     }
-    mrc_meeting *meeting = status == MERCER_OK ? mrc_meeting_create(ranks) : NULL;
-    if (status == MERCER_OK && !meeting)
+    mrc_barrier *barrier = status == MERCER_OK ? mrc_barrier_create(ranks) : NULL;
+    if (status == MERCER_OK && !barrier)
         status = mrc_fail(contexts[0], MERCER_ERROR_MEMORY, "out of memory for the ranks' meeting");
-    join(out, ranks, meeting);
+    join(out, ranks, barrier);
     return status;
 }

@@ -26,26 +26,26 @@ typedef struct module_comm {
 static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
     module_comm *self = (module_comm *)comm;
-    mrc_outcome outcome = {.missing = self->missing};
+    mrc_comm_error failure = {.missing = self->missing};
     memset(self->missing, 0, (size_t)comm->ranks);
-    self->module->exchange(self->state, send, receive, comm->deadline, &outcome);
-    return mrc_comm_judge(comm, self->module->name, self->known ? self->places : NULL, &outcome);
+    self->module->exchange(self->state, send, receive, comm->deadline, &failure);
+    return mrc_comm_check(comm, self->module->name, self->known ? self->places : NULL, &failure);
 }
 
 static mercer_status listen_to(mrc_comm *comm, bool alive)
 {
     module_comm *self = (module_comm *)comm;
-    mrc_outcome outcome = {.missing = self->missing};
-    self->module->listen(self->state, alive, &outcome);
-    return mrc_comm_judge(comm, self->module->name, self->known ? self->places : NULL, &outcome);
+    mrc_comm_error failure = {.missing = self->missing};
+    self->module->listen(self->state, alive, &failure);
+    return mrc_comm_check(comm, self->module->name, self->known ? self->places : NULL, &failure);
 }
 
 static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
     module_comm *self = (module_comm *)comm;
-    mrc_outcome outcome = {.missing = self->missing};
-    self->module->leave(self->state, code, text, LEAVE_SECONDS, &outcome);
-    *first_left = outcome.kind == MRC_OUTCOME_LEFT;
+    mrc_comm_error failure = {.missing = self->missing};
+    self->module->leave(self->state, code, text, LEAVE_SECONDS, &failure);
+    *first_left = failure.kind == MRC_COMM_ERROR_LEFT;
 }
 
 static void destroy(mrc_comm *comm)
@@ -88,13 +88,13 @@ static mercer_status introduce(module_comm *self)
 static mercer_status join(module_comm *self, const char *name)
 {
     mrc_comm *comm = &self->base;
-    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
     const void *table;
     MRC_TRY(mrc_module_load(comm->context, name, MRC_MODULE_SYMBOL, &table));
     self->module = table;
-    self->module->open(&self->state, &comm->rank, &comm->ranks, &outcome);
+    self->module->open(&self->state, &comm->rank, &comm->ranks, &failure);
     if (!self->state)
-        return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: cannot join the job: %s", name, outcome.text);
+        return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: cannot join the job: %s", name, failure.text);
     MRC_TRY(allocate(self));
     if (comm->ranks > mrc_comm_shards(comm, INT64_MAX / 4))
         return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT,

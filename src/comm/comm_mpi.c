@@ -52,13 +52,13 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void fail(mrc_outcome *outcome, int code)
+static void fail(mrc_comm_error *failure, int code)
 {
     int length = 0;
     char text[MPI_MAX_ERROR_STRING] = "";
     MPI_Error_string(code, text, &length);
-    outcome->kind = MRC_OUTCOME_FAILED;
-    snprintf(outcome->text, sizeof outcome->text, "%.*s", (int)sizeof outcome->text - 1, text);
+    failure->kind = MRC_COMM_ERROR_FAILED;
+    snprintf(failure->text, sizeof failure->text, "%.*s", (int)sizeof failure->text - 1, text);
 }
 
 /* ---- Joining and closing -------------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static int start(mpi_state *self)
     return MPI_SUCCESS;
 }
 
-static void open_module(void **state, int *rank, int *ranks, mrc_outcome *outcome)
+static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *failure)
 {
     *state = NULL;
     mpi_state *self = calloc(1, sizeof *self);
@@ -107,7 +107,7 @@ static void open_module(void **state, int *rank, int *ranks, mrc_outcome *outcom
         self->telling = malloc((size_t)self->ranks * sizeof *self->telling);
     }
     if (!self || code != MPI_SUCCESS || !self->alive || !self->telling) {
-        fail(outcome, code != MPI_SUCCESS ? code : MPI_ERR_NO_MEM);
+        fail(failure, code != MPI_SUCCESS ? code : MPI_ERR_NO_MEM);
         if (self) close_module(self, 0);
         return;
     }
@@ -139,12 +139,12 @@ static void hear(mpi_state *self)
     }
 }
 
-static void tell_left(const mpi_state *self, mrc_outcome *outcome)
+static void tell_left(const mpi_state *self, mrc_comm_error *failure)
 {
-    outcome->kind = MRC_OUTCOME_LEFT;
-    outcome->rank = self->left;
-    outcome->code = self->heard.code;
-    memcpy(outcome->text, self->heard.text, sizeof outcome->text);
+    failure->kind = MRC_COMM_ERROR_LEFT;
+    failure->rank = self->left;
+    failure->code = self->heard.code;
+    memcpy(failure->text, self->heard.text, sizeof failure->text);
 }
 
 static void tell_alive(mpi_state *self)
@@ -193,15 +193,15 @@ static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, 
 }
 
 /* Of the ranks that something is still expected from, those that have not said that they wait, too. */
-static void name_missing(mpi_state *self, int count, double since, mrc_outcome *outcome)
+static void name_missing(mpi_state *self, int count, double since, mrc_comm_error *failure)
 {
     int named = 0;
-    outcome->kind = MRC_OUTCOME_SILENT;
+    failure->kind = MRC_COMM_ERROR_SILENT;
     for (int pass = 0; pass < 2 && !named; pass++)
         for (int i = 0; i < count; i++) {
             int peer = self->peers[i] < 0 ? -1 - self->peers[i] : self->peers[i];
             if (self->requests[i] == MPI_REQUEST_NULL || (pass == 0 && self->alive[peer] > since)) continue;
-            outcome->missing[peer] = 1;
+            failure->missing[peer] = 1;
             named = 1;
         }
 }
@@ -213,7 +213,7 @@ static void rest(int64_t turn)
 }
 
 /* Polls `count` requests until all are done or there is no news for `deadline` seconds. */
-static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *outcome)
+static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error *failure)
 {
     double begin = now(), news = begin, time = begin;
     int left = count, told = 0;
@@ -223,9 +223,9 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *o
         if (code != MPI_SUCCESS) {
             hear(self);
             if (self->left >= 0)
-                tell_left(self, outcome);
+                tell_left(self, failure);
             else
-                fail(outcome, code);
+                fail(failure, code);
             return;
         }
         if (some == MPI_UNDEFINED) return;
@@ -239,7 +239,7 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *o
         hear(self);
         /* What it sent before it left may still be on its way. */
         if (left > 0 && self->left >= 0 && time - self->heard_at > GRACE_SECONDS) {
-            tell_left(self, outcome);
+            tell_left(self, failure);
             return;
         }
         if (!told && time - news > deadline / 2) {
@@ -247,22 +247,22 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_outcome *o
             told = 1;
         }
         if (left > 0 && time - news > deadline) {
-            name_missing(self, count, begin, outcome);
+            name_missing(self, count, begin, failure);
             return;
         }
     }
 }
 
 static void exchange(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
-                     mrc_outcome *outcome)
+                     mrc_comm_error *failure)
 {
     mpi_state *self = state;
     int needed = 0, count = 0, code = MPI_SUCCESS;
-    outcome->kind = MRC_OUTCOME_DONE;
+    failure->kind = MRC_COMM_ERROR_DONE;
     for (int r = 0; r < self->ranks; r++)
         if (r != self->rank) needed += chunks_of(&send[r]) + chunks_of(&receive[r]);
     if (make_room(self, needed) != 0) {
-        fail(outcome, MPI_ERR_NO_MEM);
+        fail(failure, MPI_ERR_NO_MEM);
         return;
     }
     /* Everybody begins with its neighbour, so that no rank is flooded. */
@@ -272,28 +272,28 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
     for (int step = 1; step < self->ranks && code == MPI_SUCCESS; step++)
         code = post(self, &send[(self->rank + step) % self->ranks], (self->rank + step) % self->ranks, 1, &count);
     if (code != MPI_SUCCESS)
-        fail(outcome, code);
+        fail(failure, code);
     else
-        wait_all(self, count, deadline, outcome);
+        wait_all(self, count, deadline, failure);
 }
 
-static void listen_to(void *state, int alive, mrc_outcome *outcome)
+static void listen_to(void *state, int alive, mrc_comm_error *failure)
 {
     mpi_state *self = state;
-    outcome->kind = MRC_OUTCOME_DONE;
+    failure->kind = MRC_COMM_ERROR_DONE;
     hear(self);
-    if (self->left >= 0) tell_left(self, outcome);
+    if (self->left >= 0) tell_left(self, failure);
     if (alive) tell_alive(self);
 }
 
 /* ---- Leaving -------------------------------------------------------------------------------------------------- */
 
-static void leave(void *state, int code, const char *text, double patience, mrc_outcome *outcome)
+static void leave(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     mpi_state *self = state;
     int count = 0;
     double end = now() + patience;
-    outcome->kind = MRC_OUTCOME_DONE;
+    failure->kind = MRC_COMM_ERROR_DONE;
     self->last_words.code = (int32_t)code;
     snprintf(self->last_words.text, sizeof self->last_words.text, "%s", text);
     if (make_room(self, self->ranks) != 0) return;
@@ -306,7 +306,7 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
         if (!all && MPI_Testall(count, self->requests, &all, self->statuses) != MPI_SUCCESS) return;
         hear(self);
         if (self->left == 0) {
-            tell_left(self, outcome);
+            tell_left(self, failure);
             return;
         }
         if (all && self->rank == 0) return; /* the others listen a little longer for rank 0 */

@@ -26,42 +26,42 @@ typedef struct nccl_state {
 
 /* ---- Failures ------------------------------------------------------------------------------------------------- */
 
-static int bad_cuda(cudaError_t error, const char *what, mrc_outcome *outcome)
+static int bad_cuda(cudaError_t error, const char *what, mrc_comm_error *failure)
 {
     if (error == cudaSuccess) return 0;
     cudaGetLastError();
-    outcome->kind = MRC_OUTCOME_FAILED;
-    snprintf(outcome->text, sizeof outcome->text, "%s: %s", what, cudaGetErrorString(error));
+    failure->kind = MRC_COMM_ERROR_FAILED;
+    snprintf(failure->text, sizeof failure->text, "%s: %s", what, cudaGetErrorString(error));
     return 1;
 }
 
 /* In progress is no failure. */
-static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_outcome *outcome)
+static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_comm_error *failure)
 {
     if (result == ncclSuccess || result == ncclInProgress) return 0;
     const char *more = comm ? ncclGetLastError(comm) : "";
-    outcome->kind = MRC_OUTCOME_FAILED;
-    snprintf(outcome->text, sizeof outcome->text, "%s: %s%s%s", what, ncclGetErrorString(result),
+    failure->kind = MRC_COMM_ERROR_FAILED;
+    snprintf(failure->text, sizeof failure->text, "%s: %s%s%s", what, ncclGetErrorString(result),
              more && more[0] ? ": " : "", more ? more : "");
     return 1;
 }
 
 /* ---- Joining and closing -------------------------------------------------------------------------------------- */
 
-static void place(int device, char text[MRC_LINK_PLACE], mrc_outcome *outcome)
+static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure)
 {
     /* NCCL's own word for the machine, where it has been told one: it compares GPUs in the same way. */
     const char *machine = getenv("NCCL_HOSTID");
-    if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", outcome)) return;
+    if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", failure)) return;
     size_t used = strlen(text);
     if (machine) snprintf(text + used, MRC_LINK_PLACE - used, " of %s", machine);
 }
 
-static void identify(unsigned char id[MRC_LINK_ID], mrc_outcome *outcome)
+static void identify(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure)
 {
     ncclUniqueId unique;
     _Static_assert(sizeof unique <= MRC_LINK_ID, "an identity of NCCL fits");
-    if (bad_nccl(ncclGetUniqueId(&unique), "an identity", NULL, outcome)) return;
+    if (bad_nccl(ncclGetUniqueId(&unique), "an identity", NULL, failure)) return;
     memcpy(id, &unique, sizeof unique);
 }
 
@@ -86,22 +86,22 @@ static void close_link(void *state, int orderly)
 }
 
 static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
-                      mrc_outcome *outcome)
+                      mrc_comm_error *failure)
 {
     ncclUniqueId unique;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     nccl_state *self = calloc(1, sizeof *self);
     *state = NULL;
     if (!self) {
-        bad_cuda(cudaErrorMemoryAllocation, "joining", outcome);
+        bad_cuda(cudaErrorMemoryAllocation, "joining", failure);
         return;
     }
     *self = (nccl_state){.rank = rank, .ranks = ranks, .device = device};
     memcpy(&unique, id, sizeof unique);
     config.blocking = 0;
-    if (bad_cuda(cudaSetDevice(device), "choosing the GPU", outcome) ||
-        bad_cuda(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream", outcome) ||
-        bad_nccl(ncclCommInitRankConfig(&self->comm, ranks, unique, rank, &config), "joining", NULL, outcome)) {
+    if (bad_cuda(cudaSetDevice(device), "choosing the GPU", failure) ||
+        bad_cuda(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream", failure) ||
+        bad_nccl(ncclCommInitRankConfig(&self->comm, ranks, unique, rank, &config), "joining", NULL, failure)) {
         close_link(self, 0);
         return;
     }
@@ -110,11 +110,11 @@ static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int ran
 
 /* ---- Exchange ------------------------------------------------------------------------------------------------- */
 
-static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_outcome *outcome)
+static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure)
 {
     nccl_state *self = state;
-    int bad = bad_cuda(cudaSetDevice(self->device), "choosing the GPU", outcome) ||
-              bad_nccl(ncclGroupStart(), "sending", self->comm, outcome);
+    int bad = bad_cuda(cudaSetDevice(self->device), "choosing the GPU", failure) ||
+              bad_nccl(ncclGroupStart(), "sending", self->comm, failure);
     if (bad) return;
     for (int step = 0; step < self->ranks && !bad; step++) {
         /* Everybody begins with itself, then its neighbours, so that no rank is flooded. */
@@ -122,27 +122,27 @@ static void start(void *state, const mrc_piece *send, const mrc_piece *receive, 
         int own = to == self->rank && send[to].data == receive[to].data;
         if (send[to].bytes > 0 && !own)
             bad = bad_nccl(ncclSend(send[to].data, (size_t)send[to].bytes, ncclUint8, to, self->comm, self->stream),
-                           "sending", self->comm, outcome);
+                           "sending", self->comm, failure);
         if (receive[from].bytes > 0 && !own && !bad)
             bad = bad_nccl(
                 ncclRecv(receive[from].data, (size_t)receive[from].bytes, ncclUint8, from, self->comm, self->stream),
-                "receiving", self->comm, outcome);
+                "receiving", self->comm, failure);
     }
     ncclResult_t end = ncclGroupEnd();
-    if (!bad) bad_nccl(end, "sending", self->comm, outcome);
+    if (!bad) bad_nccl(end, "sending", self->comm, failure);
 }
 
-static int poll_link(void *state, mrc_outcome *outcome)
+static int poll_link(void *state, mrc_comm_error *failure)
 {
     nccl_state *self = state;
     ncclResult_t how = ncclSuccess;
     ncclResult_t asked = ncclCommGetAsyncError(self->comm, &how);
-    if (bad_nccl(asked, "polling", self->comm, outcome) || bad_nccl(how, "the other GPUs", self->comm, outcome))
+    if (bad_nccl(asked, "polling", self->comm, failure) || bad_nccl(how, "the other GPUs", self->comm, failure))
         return 0;
     if (how == ncclInProgress) return 0;
     cudaError_t stream = cudaStreamQuery(self->stream);
     if (stream == cudaErrorNotReady) return 0;
-    return !bad_cuda(stream, "the stream of exchanges", outcome);
+    return !bad_cuda(stream, "the stream of exchanges", failure);
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------ */

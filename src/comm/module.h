@@ -25,35 +25,35 @@ typedef struct mrc_piece {
     int64_t bytes; /* 0: nothing */
 } mrc_piece;
 
-typedef enum mrc_outcome_kind {
-    MRC_OUTCOME_DONE = 0,
-    MRC_OUTCOME_SILENT, /* the deadline passed: `missing` says without whom */
-    MRC_OUTCOME_LEFT,   /* rank `rank` has left with `code` and said `text` */
-    MRC_OUTCOME_FAILED  /* the message-passing library failed: `text` */
-} mrc_outcome_kind;
+typedef enum mrc_comm_error_kind {
+    MRC_COMM_ERROR_DONE = 0,
+    MRC_COMM_ERROR_SILENT, /* the deadline passed: `missing` says without whom */
+    MRC_COMM_ERROR_LEFT,   /* rank `rank` has left with `code` and said `text` */
+    MRC_COMM_ERROR_FAILED  /* the message-passing library failed: `text` */
+} mrc_comm_error_kind;
 
-typedef struct mrc_outcome {
-    mrc_outcome_kind kind;
+typedef struct mrc_comm_error {
+    mrc_comm_error_kind kind;
     int rank, code;
     unsigned char *missing; /* (ranks) of the caller; 1: nothing was heard of this rank */
     char text[MRC_MODULE_TEXT];
-} mrc_outcome;
+} mrc_comm_error;
 
 typedef struct mrc_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Joins the job. On failure *state is NULL and outcome->text says why. */
-    void (*open)(void **state, int *rank, int *ranks, mrc_outcome *outcome);
+    /* Joins the job. On failure *state is NULL and failure->text says why. */
+    void (*open)(void **state, int *rank, int *ranks, mrc_comm_error *failure);
     /* send[r] goes to rank r, receive[r] comes from it, r = 0 .. ranks - 1 without the own one. The sizes of both sides
        agree. Returns when all is done, or `deadline` seconds have passed without any news. */
     void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
-                     mrc_outcome *outcome);
-    /* While something else than an exchange is waited for: looks whether a rank has left (MRC_OUTCOME_LEFT). alive:
+                     mrc_comm_error *failure);
+    /* While something else than an exchange is waited for: looks whether a rank has left (MRC_COMM_ERROR_LEFT). alive:
        says that this one waits. */
-    void (*listen)(void *state, int alive, mrc_outcome *outcome);
-    /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. outcome->kind
-       is MRC_OUTCOME_LEFT if rank 0 has left as well. Nothing but close may follow. */
-    void (*leave)(void *state, int code, const char *text, double patience, mrc_outcome *outcome);
+    void (*listen)(void *state, int alive, mrc_comm_error *failure);
+    /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. failure->kind
+       is MRC_COMM_ERROR_LEFT if rank 0 has left as well. Nothing but close may follow. */
+    void (*leave)(void *state, int code, const char *text, double patience, mrc_comm_error *failure);
     /* orderly: all ranks close, after their last exchange; otherwise just forget about the others. */
     void (*close)(void *state, int orderly);
 } mrc_module;
@@ -66,16 +66,16 @@ typedef struct mrc_module {
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Which GPU of the machine this is, as text. Failures as an outcome, here and below. */
-    void (*place)(int device, char place[MRC_LINK_PLACE], mrc_outcome *outcome);
+    /* Which GPU of the machine this is, as text. Failures as a failure, here and below. */
+    void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
     /* What the ranks must know to join: made by one of them. */
-    void (*identify)(unsigned char id[MRC_LINK_ID], mrc_outcome *outcome);
+    void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);
     /* Begins to join; poll tells when that is done. */
     void (*open)(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
-                 mrc_outcome *outcome);
+                 mrc_comm_error *failure);
     /* Begins an exchange as above, of device memory which nothing else is working on. */
-    void (*start)(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_outcome *outcome);
-    int (*poll)(void *state, mrc_outcome *outcome); /* 1: what was begun is done */
+    void (*start)(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure);
+    int (*poll)(void *state, mrc_comm_error *failure); /* 1: what was begun is done */
     /* orderly: all ranks close; otherwise what is under way is given up. */
     void (*close)(void *state, int orderly);
 } mrc_link_module;

@@ -2,9 +2,9 @@
 /* Matrix views: element access and the checks that stand before all work. */
 #include "core/matrix.h"
 
-#include "core/half.h"
 #include "core/memory.h"
-#include "core/parallel.h"
+#include "core/numbers/half.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/synth.h"
+#include "data/synth/synth.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "core/context.h"
 #include "core/file.h"
 
-typedef struct mrc_synth mrc_synth; /* data/synth.h */
+typedef struct mrc_synth mrc_synth; /* data/synth/synth.h */
 
 /* Rows that lie together. */
 typedef struct mrc_part {

@@ -4,7 +4,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
-#include "data/text_write.h"
+#include "data/files/text_write.h"
 
 #include <stdio.h>
 #include <string.h>

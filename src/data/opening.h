@@ -3,9 +3,9 @@
 #ifndef MRC_DATA_OPENING_H
 #define MRC_DATA_OPENING_H
 
-#include "data/array.h"
-#include "data/pattern.h"
-#include "data/readers.h"
+#include "data/files/array.h"
+#include "data/files/pattern.h"
+#include "data/files/readers.h"
 
 typedef struct mrc_opening {
     mercer_context *context;

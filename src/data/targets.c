@@ -5,8 +5,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
-#include "data/input.h"
-#include "data/number.h"
+#include "data/files/input.h"
+#include "data/table/number.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel functions, in scalar double: the definition that all other code is judged by.
+ * The kernel functions, in scalar double: the definition that all other code is measured by.
  *
  * Functions of the distance, with s = r^2 = |x - z|^2 and bandwidth b:
  *

@@ -7,8 +7,8 @@
 #include "comm/comm.h"
 #include "core/context.h"
 #include "core/file.h"
-#include "core/units.h"
-#include "data/preprocess.h"
+#include "core/numbers/units.h"
+#include "data/prepare/preprocess.h"
 
 struct mercer_model {
     mercer_context *context;

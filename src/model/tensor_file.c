@@ -91,7 +91,7 @@ static mercer_status check_header(const mrc_tensor_file *self)
 
 /* The parser takes a failed allocation inside a string for a bad token. A header with the right checksum is as it was
    written, and that was JSON. */
-static mercer_status judge_header(const mrc_tensor_file *self, const json_error_t *error)
+static mercer_status check_parsed_header(const mrc_tensor_file *self, const json_error_t *error)
 {
     if (mrc_json_no_memory(error) || check_header(self) == MERCER_OK)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the header", self->path);
@@ -106,7 +106,7 @@ static mercer_status parse_header(mrc_tensor_file *self)
                        MOST_COMMAS);
     json_error_t error = {0};
     self->root = json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!self->root) return judge_header(self, &error);
+    if (!self->root) return check_parsed_header(self, &error);
     self->metadata = json_object_get(self->root, "__metadata__");
     const char *key;
     json_t *value;

@@ -3,9 +3,9 @@
  * Writing tensor files. Checksums stand before the data, so every tensor is gone through twice: once for its checksum,
  * once to be written. Rows that have gaps or change their type are packed into a buffer of about a megabyte.
  */
-#include "core/half.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/half.h"
 #include "model/tensor_writer.h"
 
 #include <jansson.h>

@@ -37,7 +37,7 @@
 #ifndef MRC_TESTS_BUDGET_H
 #define MRC_TESTS_BUDGET_H
 
-#include "backend/backend.h"
+#include "backends/backend.h"
 
 #include <math.h>
 

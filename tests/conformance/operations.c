@@ -23,8 +23,8 @@ static void describe(verdict *v, double share, const problem *p, const char *wha
              p->at_end ? " at-end" : " at-start", detail);
 }
 
-static void weigh(verdict *v, const problem *p, const char *what, int64_t i, int64_t j, double got, double wanted,
-                  double allowed)
+static void multiply_weights(verdict *v, const problem *p, const char *what, int64_t i, int64_t j, double got,
+                             double wanted, double allowed)
 {
     double error = fabs(got - wanted), share = error <= 0 ? 0 : error / allowed;
     if (!(share <= LARGEST_FINITE_SHARE)) share = LARGEST_FINITE_SHARE; /* NaN too */
@@ -81,8 +81,8 @@ static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *
         for (int64_t i = 0; i < s->m; i++)
             for (int64_t j = 0; j < s->p; j++) {
                 double wanted = p->values[i * s->p + j], e = p->errors[i * s->p + j];
-                weigh(v, p, "eval", i, j, mrc_load(&k.matrix, i, j), wanted,
-                      e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
+                multiply_weights(v, p, "eval", i, j, mrc_load(&k.matrix, i, j), wanted,
+                                 e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
             }
         hash(bits, &k.matrix);
     }
@@ -116,7 +116,7 @@ static void weigh_product(verdict *v, const problem *p, const char *what, bool t
             allowed += (in_sum + in_double_sum) * size + how.chain * smallest_of(how.unit);
             allowed += 2 * output_unit(out->dtype) * (fabs(wanted) + fabs(before) + allowed) +
                        smallest_of(output_unit(out->dtype));
-            weigh(v, p, what, i, j, mrc_load(out, i, j), wanted + before, allowed);
+            multiply_weights(v, p, what, i, j, mrc_load(out, i, j), wanted + before, allowed);
         }
     }
 }
@@ -183,7 +183,8 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
             if (!mrc_kernel_reference(&p->kernel, s->d, row, row, &wanted)) abort();
             double e = value_error(&p->kernel, s->d, row, row, row, &how); /* whatever the origin, x - x is 0 */
             double rounding = how.unit + output_unit(p->types.out);
-            weigh(v, p, "diagonal", i, 0, mrc_load(&diagonal.matrix, i, 0), wanted, e + rounding * (fabs(wanted) + e));
+            multiply_weights(v, p, "diagonal", i, 0, mrc_load(&diagonal.matrix, i, 0), wanted,
+                             e + rounding * (fabs(wanted) + e));
         }
         free(row);
     }
@@ -216,7 +217,7 @@ static void weigh_nearest(verdict *v, const problem *p, const char *what, const 
             continue;
         }
         double own, error = allowed_sqdist(p, i, got, origin, how, &own);
-        weigh(v, p, what, i, got, distances[i], own, error);
+        multiply_weights(v, p, what, i, got, distances[i], own, error);
         for (int64_t j = 0; j < p->shape.p; j++) {
             double other, its_error = allowed_sqdist(p, i, j, origin, how, &other);
             if (own - error > other + its_error) fail(v, p, what, ": another row is nearer");

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 
-#include "core/random.h"
+#include "core/numbers/random.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/array.h"
-#include "data/readers.h"
+#include "data/files/array.h"
+#include "data/files/readers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,12 +9,12 @@
  */
 #define _DEFAULT_SOURCE /* nanosleep, access */
 
-#include "algo/projector.h"
 #include "comm/comm.h"
+#include "solvers/projectors/projector.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/random.h"
+#include "core/numbers/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,48 +30,48 @@ static int told(const char *what, int rank)
     return text && strcmp(text, wanted) == 0;
 }
 
-static void fail(mrc_outcome *outcome, const char *text)
+static void fail(mrc_comm_error *failure, const char *text)
 {
-    outcome->kind = MRC_OUTCOME_FAILED;
-    snprintf(outcome->text, sizeof outcome->text, "%s", text);
+    failure->kind = MRC_COMM_ERROR_FAILED;
+    snprintf(failure->text, sizeof failure->text, "%s", text);
 }
 
-static void place(int device, char text[MRC_LINK_PLACE], mrc_outcome *outcome)
+static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure)
 {
     int rank = 0;
-    (void)outcome;
+    (void)failure;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     const char *wish = getenv("MERCER_FAKE_LINK");
     snprintf(text, MRC_LINK_PLACE, "gpu %d", wish && strcmp(wish, "same") == 0 ? device : 10 + rank);
 }
 
-static void identify(unsigned char id[MRC_LINK_ID], mrc_outcome *outcome)
+static void identify(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure)
 {
-    (void)outcome;
+    (void)failure;
     memset(id, 42, MRC_LINK_ID);
 }
 
 static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
-                      mrc_outcome *outcome)
+                      mrc_comm_error *failure)
 {
     (void)device;
     *state = NULL;
-    if (id[0] != 42 || id[MRC_LINK_ID - 1] != 42 || ranks > MOST_RANKS) fail(outcome, "another identity");
-    if (told("open", rank)) fail(outcome, "no GPU wants to");
-    if (outcome->kind != MRC_OUTCOME_DONE) return;
+    if (id[0] != 42 || id[MRC_LINK_ID - 1] != 42 || ranks > MOST_RANKS) fail(failure, "another identity");
+    if (told("open", rank)) fail(failure, "no GPU wants to");
+    if (failure->kind != MRC_COMM_ERROR_DONE) return;
     fake *self = calloc(1, sizeof *self);
     *self = (fake){.rank = rank, .ranks = ranks};
     *state = self;
 }
 
-static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_outcome *outcome)
+static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure)
 {
     fake *self = state;
     self->count = 0;
     self->exchanges++;
-    if (self->exchanges == EXCHANGE_THAT_FAILS && told("start", self->rank)) fail(outcome, "the GPU fell off the bus");
+    if (self->exchanges == EXCHANGE_THAT_FAILS && told("start", self->rank)) fail(failure, "the GPU fell off the bus");
     if (self->exchanges == EXCHANGE_THAT_FAILS && told("stop", self->rank)) sleep(1000);
-    if (outcome->kind != MRC_OUTCOME_DONE) return;
+    if (failure->kind != MRC_COMM_ERROR_DONE) return;
     for (int r = 0; r < self->ranks; r++) {
         if (r == self->rank) continue;
         if (receive[r].bytes)
@@ -83,12 +83,12 @@ static void start(void *state, const mrc_piece *send, const mrc_piece *receive, 
     }
 }
 
-static int poll_link(void *state, mrc_outcome *outcome)
+static int poll_link(void *state, mrc_comm_error *failure)
 {
     fake *self = state;
     int done = 0;
-    if (!self->joined && told("join", self->rank)) fail(outcome, "no way to the other GPUs");
-    if (outcome->kind != MRC_OUTCOME_DONE) return 0;
+    if (!self->joined && told("join", self->rank)) fail(failure, "no way to the other GPUs");
+    if (failure->kind != MRC_COMM_ERROR_DONE) return 0;
     self->joined = 1;
     MPI_Testall(self->count, self->requests, &done, MPI_STATUSES_IGNORE);
     return done;

@@ -3,9 +3,9 @@
 #ifndef MRC_TESTS_DATA_H
 #define MRC_TESTS_DATA_H
 
-#include "core/half.h"
 #include "core/matrix.h"
-#include "core/random.h"
+#include "core/numbers/half.h"
+#include "core/numbers/random.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A projection K(Z,Z) theta = h to test with: the problem, and what can be said of every solution. What a projector
- * leaves in h is judged by K(Z,Z) from the scalar reference, in double.
+ * leaves in h is measured by K(Z,Z) from the scalar reference, in double.
  *
  * Tolerance of the running residual. A projection updates r at most N = passes (2 blocks + 1) times (ep2: twice a
  * batch), by products over p terms whose kernel values carry up to V = 256 unit roundoffs u (the distance of centers
@@ -19,7 +19,7 @@
 #include "support/backends.h"
 #include "support/data.h"
 
-#include "algo/projector.h"
+#include "solvers/projectors/projector.h"
 
 static const char *const kinds[] = {"exact", "ep2", "pcg", "bgs"};
 enum { EXACT, EP2, PCG, BGS, KINDS };

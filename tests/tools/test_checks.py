@@ -67,36 +67,36 @@ class Includes(Copy):
         self.assert_ok("check-includes")
 
     def test_algorithms_know_no_device_and_no_network(self):
-        self.assert_forbidden("src/algo/probe.c", "<cuda_runtime.h>")
-        self.assert_forbidden("src/algo/probe.c", "<mpi.h>")
-        self.assert_forbidden("src/algo/probe.c", "<nccl.h>")
-        self.assert_forbidden("src/algo/probe.c", "<immintrin.h>")
-        self.assert_forbidden("src/algo/probe.c", "<cblas.h>")
-        self.assert_forbidden("src/algo/probe.c", '"cpu/tile.h"')
-        self.assert_forbidden("src/algo/probe.c", '"backend/registry.h"')
-        self.assert_forbidden("src/algo/probe.c", '"api/api.h"')
+        self.assert_forbidden("src/solvers/probe.c", "<cuda_runtime.h>")
+        self.assert_forbidden("src/solvers/probe.c", "<mpi.h>")
+        self.assert_forbidden("src/solvers/probe.c", "<nccl.h>")
+        self.assert_forbidden("src/solvers/probe.c", "<immintrin.h>")
+        self.assert_forbidden("src/solvers/probe.c", "<cblas.h>")
+        self.assert_forbidden("src/solvers/probe.c", '"backends/cpu/tile.h"')
+        self.assert_forbidden("src/solvers/probe.c", '"backends/registry.h"')
+        self.assert_forbidden("src/solvers/probe.c", '"api/api.h"')
 
     def test_every_room_keeps_its_side(self):
         self.assert_forbidden("src/core/probe.c", '"kernels/kernel.h"')
-        self.assert_forbidden("src/kernels/probe.c", '"backend/backend.h"')
-        self.assert_forbidden("src/backend/probe.c", '"cpu/cpu.h"')
-        self.assert_forbidden("src/backend/probe.c", '"cuda/cuda.h"')
-        self.assert_forbidden("src/cpu/probe.c", '"algo/trainer.h"')
-        self.assert_forbidden("src/cpu/probe.c", "<omp.h>")
-        self.assert_forbidden("src/cpu/probe.c", "<cublas_v2.h>")
-        self.assert_forbidden("src/cuda/probe.cu", "<lapacke.h>")
+        self.assert_forbidden("src/kernels/probe.c", '"backends/backend.h"')
+        self.assert_forbidden("src/backends/probe.c", '"backends/cpu/cpu.h"')
+        self.assert_forbidden("src/backends/probe.c", '"backends/cuda/cuda.h"')
+        self.assert_forbidden("src/backends/cpu/probe.c", '"training/trainer.h"')
+        self.assert_forbidden("src/backends/cpu/probe.c", "<omp.h>")
+        self.assert_forbidden("src/backends/cpu/probe.c", "<cublas_v2.h>")
+        self.assert_forbidden("src/backends/cuda/probe.cu", "<lapacke.h>")
         self.assert_forbidden("src/comm/probe.c", "<mpi.h>")
         self.assert_forbidden("src/comm/comm_mpi.c", "<nccl.h>")
         self.assert_forbidden("src/comm/probe.c", '"kernels/kernel.h"')
         self.assert_forbidden("src/data/probe.c", '"model/model.h"')
-        self.assert_forbidden("src/api/probe.c", '"cpu/tile.h"')
+        self.assert_forbidden("src/api/probe.c", '"backends/cpu/tile.h"')
         self.assert_forbidden("src/elsewhere/probe.c", "<math.h>")
 
     def test_form(self):
-        self.assert_forbidden("src/cpu/probe.c", '"tile.h"')
-        self.assert_forbidden("src/cpu/probe.c", '"../core/status.h"')
-        self.assert_forbidden("src/cpu/probe.c", "<core/status.h>")
-        self.assert_forbidden("src/cpu/probe.c", "HEADER")
+        self.assert_forbidden("src/backends/cpu/probe.c", '"tile.h"')
+        self.assert_forbidden("src/backends/cpu/probe.c", '"../core/status.h"')
+        self.assert_forbidden("src/backends/cpu/probe.c", "<core/status.h>")
+        self.assert_forbidden("src/backends/cpu/probe.c", "HEADER")
 
     def test_users_see_the_public_header_only(self):
         self.assert_forbidden("examples/probe.c", '"core/status.h"')
@@ -105,20 +105,20 @@ class Includes(Copy):
         self.assert_allowed("cli/probe.c", "<mercer/mercer.h>")
 
     def test_allowed(self):
-        self.assert_allowed("src/algo/probe.c", '"backend/backend.h"')
-        self.assert_allowed("src/algo/probe.c", '"comm/comm.h"')
-        self.assert_allowed("src/cpu/probe.c", "<immintrin.h>")
+        self.assert_allowed("src/solvers/probe.c", '"backends/backend.h"')
+        self.assert_allowed("src/solvers/probe.c", '"comm/comm.h"')
+        self.assert_allowed("src/backends/cpu/probe.c", "<immintrin.h>")
         self.assert_allowed("src/core/probe.c", "<pthread.h>")
-        self.assert_allowed("src/cuda/probe.cu", "<cuda_runtime.h>")
+        self.assert_allowed("src/backends/cuda/probe.cu", "<cuda_runtime.h>")
         self.assert_allowed("src/comm/comm_mpi.c", "<mpi.h>")
-        self.assert_allowed("src/api/probe.c", '"algo/trainer.h"')
+        self.assert_allowed("src/api/probe.c", '"training/trainer.h"')
 
     def test_comments_do_not_count(self):
-        self.write("src/algo/probe.c", "/*\n#include <mpi.h>\n*/\n// \\\n#include <mpi.h>\n")
+        self.write("src/solvers/probe.c", "/*\n#include <mpi.h>\n*/\n// \\\n#include <mpi.h>\n")
         self.assert_ok("check-includes")
 
     def test_openmp_is_not_used(self):
-        for path in ("src/algo/probe.c", "src/core/probe.c"):
+        for path in ("src/solvers/probe.c", "src/core/probe.c"):
             self.write(path, "\n#pragma omp parallel for\n")
             self.assert_wrong("check-includes", path + ":2: ")
             os.remove(os.path.join(self.root, path))
@@ -168,18 +168,18 @@ class Names(Copy):
         self.assert_ok("check-names")
 
     def test_micro_kernels(self):
-        self.write("src/cpu/uk_probe_avx2.c", "void mrc_uk_dot_f32_8x8_avx2(void)\n{\n}\n")
+        self.write("src/backends/cpu/uk_probe_avx2.c", "void mrc_uk_dot_f32_8x8_avx2(void)\n{\n}\n")
         self.assert_ok("check-names")
         for name in ("mrc_uk_dot_f32_sse", "mrc_uk_Dot_avx2", "mrc_dot_avx2", "mrc_uk_dot_f32_avx512", "mrc_uk_avx2"):
             with self.subTest(name=name):
-                self.write("src/cpu/uk_probe_avx2.c", f"\nvoid {name}(void)\n{{\n}}\n")
-                self.assert_wrong("check-names", f"src/cpu/uk_probe_avx2.c:2: {name}()")
+                self.write("src/backends/cpu/uk_probe_avx2.c", f"\nvoid {name}(void)\n{{\n}}\n")
+                self.assert_wrong("check-names", f"src/backends/cpu/uk_probe_avx2.c:2: {name}()")
 
     def test_names_given_by_macros(self):
-        self.write("src/cpu/uk_probe_avx2.c", "\n#define UK_NAME mrc_uk_dot_f32_avx512\n#define UK_MR 4\n")
-        self.assert_wrong("check-names", "src/cpu/uk_probe_avx2.c:2: mrc_uk_dot_f32_avx512")
-        self.write("src/cpu/uk_probe_avx2.c", "#define UK_NAME mrc_uk_dot_f32_avx2\n")
-        self.write("src/cpu/uk_probe_body.h", "void UK_NAME(int x)\n{\n}\n")
+        self.write("src/backends/cpu/uk_probe_avx2.c", "\n#define UK_NAME mrc_uk_dot_f32_avx512\n#define UK_MR 4\n")
+        self.assert_wrong("check-names", "src/backends/cpu/uk_probe_avx2.c:2: mrc_uk_dot_f32_avx512")
+        self.write("src/backends/cpu/uk_probe_avx2.c", "#define UK_NAME mrc_uk_dot_f32_avx2\n")
+        self.write("src/backends/cpu/uk_probe_body.h", "void UK_NAME(int x)\n{\n}\n")
         self.assert_ok("check-names")
 
 

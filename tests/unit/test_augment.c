@@ -4,7 +4,7 @@
 
 #include "support/data.h"
 
-#include "data/augment.h"
+#include "data/prepare/augment.h"
 
 /* Samples with room for everything an augmentation needs. */
 typedef struct samples {

@@ -2,7 +2,7 @@
 /* The thread that works ahead: order, bounds, reset and stop at any moment. Also meant for the thread sanitizer. */
 #include "support/check.h"
 
-#include "core/background.h"
+#include "core/threads/background.h"
 
 #include <sched.h>
 

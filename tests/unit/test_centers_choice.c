@@ -2,7 +2,7 @@
 /* Choosing centers: random and balanced rows, what is refused, nearest rows, the median distance. */
 #include "support/centers.h"
 
-#include "algo/choice.h"
+#include "centers/center_selection.h"
 #include "core/memory.h"
 #include "support/backends.h"
 

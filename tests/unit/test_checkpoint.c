@@ -175,7 +175,7 @@ static void test_projectors_and_caches(void **state)
     }
 }
 
-static void test_judges(void **state)
+static void test_exact_solvers(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i += SANITIZED ? 2 : 1) {
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_centers_are_samples),
         cmocka_unit_test(test_projectors_and_caches),
-        cmocka_unit_test(test_judges),
+        cmocka_unit_test(test_exact_solvers),
         cmocka_unit_test(test_without_factor),
         cmocka_unit_test(test_validation),
         cmocka_unit_test(test_refusals),

@@ -3,12 +3,12 @@
    thread sanitizer. */
 #include "support/check.h"
 
-#include "algo/plan_ranks.h"
 #include "comm/comm.h"
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/random.h"
+#include "core/numbers/random.h"
+#include "plan/plan_ranks.h"
 #include "support/allocator.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* Datasets: options, formats, raw files, reading of rows with preprocessing, fingerprints, failing allocations. */
 #include "support/datasets.h"
 
-#include "core/random.h"
+#include "core/numbers/random.h"
 
 #include <math.h>
 

@@ -7,8 +7,8 @@
 #include "support/data.h"
 #include "support/folder.h"
 
-#include "api/device_source.h"
-#include "core/random.h"
+#include "api/api_device_source.h"
+#include "core/numbers/random.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
    spectrum. */
 #include "support/training.h"
 
-#include "algo/eigen_block.h"
-#include "algo/eigensystem.h"
+#include "solvers/iteration/eigen_block.h"
+#include "solvers/iteration/eigensystem.h"
 
 enum { D = 4 };
 

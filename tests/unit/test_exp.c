@@ -3,7 +3,7 @@
  * The float exponential of every instruction set: at most 1 ulp from the correctly rounded result, and the same bits everywhere.
  * Walks the floats from -0 to -infinity in steps of 101 bit patterns; MERCER_TEST_LONG=1 takes every one (some minutes).
  */
-#include "cpu/ukernels.h"
+#include "backends/cpu/micro/ukernels.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  */
 #include "support/check.h"
 
-#include "backend/backend.h"
+#include "backends/backend.h"
 #include "core/matrix.h"
 #include "support/data.h"
 

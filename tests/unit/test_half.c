@@ -2,8 +2,8 @@
 /* Half precision: every one of the 65536 values, and rounding against a reference that works by ordered search. */
 #include "support/check.h"
 
-#include "core/half.h"
-#include "cpu/ukernels.h"
+#include "backends/cpu/micro/ukernels.h"
+#include "core/numbers/half.h"
 
 #include <math.h>
 #include <stdbool.h>

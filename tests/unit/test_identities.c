@@ -139,8 +139,8 @@ static void test_weights_repeat_rows(void **state)
     task_close(&t);
 }
 
-/* direct solves to p u of its condition; cg stops at 1e-4 of the preconditioned gradient: see test_judges.c. */
-static void test_judges_agree(void **state)
+/* direct solves to p u of its condition; cg stops at 1e-4 of the preconditioned gradient: see test_exact_solvers.c. */
+static void test_exact_solvers_agree(void **state)
 {
     (void)state;
     for (int ridge = 0; ridge < 2; ridge++) {
@@ -274,7 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weighted_fixed_point),    cmocka_unit_test(test_least_squares_fixed_point),
         cmocka_unit_test(test_ridge_fixed_point),       cmocka_unit_test(test_plain_ridge_fixed_point),
-        cmocka_unit_test(test_weights_repeat_rows),     cmocka_unit_test(test_judges_agree),
+        cmocka_unit_test(test_weights_repeat_rows),     cmocka_unit_test(test_exact_solvers_agree),
         cmocka_unit_test(test_corners_coincide),        cmocka_unit_test(test_first_steps),
         cmocka_unit_test(test_projection_onto_samples),
     };

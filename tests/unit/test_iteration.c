@@ -10,7 +10,7 @@
  */
 #include "support/training.h"
 
-#include "algo/iteration.h"
+#include "solvers/iteration/iteration.h"
 
 enum { N = 60, P = 14, D = 4, C = 2, S = 40, M = 8 };
 
@@ -27,7 +27,7 @@ typedef struct bench {
     task data;
     mrc_comm *comm;
     mrc_centers centers;
-    mrc_passes passes;
+    mrc_kernel_blocks passes;
     mrc_eigensystem system;
     mrc_projector *projector;
     mrc_iteration iteration;
@@ -67,8 +67,8 @@ static void open_bench(bench *self, const setting *is, bool carry)
         memcpy(mrc_row(&sample, i), mrc_row(&t->x, self->sample_rows[i]), D * sizeof(double));
     }
     assert_succeeds(context, mrc_eigensystem_create(&self->system, &self->centers, &sample, is->q, 5));
-    assert_succeeds(context, mrc_passes_create(&self->passes, &self->centers, M, M * P * 8, is->ranks == 1 ? 0 : N,
-                                               self->centers.real));
+    assert_succeeds(context, mrc_kernel_blocks_create(&self->passes, &self->centers, M, M * P * 8,
+                                                      is->ranks == 1 ? 0 : N, self->centers.real));
     open_projector(self);
     mrc_iteration_options options = {.update = is->update,
                                      .batch = M,
@@ -92,7 +92,7 @@ static void close_bench(bench *self)
 {
     mrc_iteration_destroy(&self->iteration);
     mrc_projector_free(self->projector);
-    mrc_passes_destroy(&self->passes);
+    mrc_kernel_blocks_destroy(&self->passes);
     mrc_eigensystem_destroy(&self->system, context->backend);
     mrc_centers_destroy(&self->centers);
     mrc_comm_free(self->comm);
@@ -242,8 +242,8 @@ static void step_both(bench *self, int64_t first)
     double bottom = iteration->heaviest * bound + (double)m * self->is->ridge;
     if (self->is->update == MRC_UPDATE_PLAIN) bottom = iteration->heaviest * (double)m * 5;
     double eta = 0.7 * 2 / bottom * 0.5 * 0.8;
-    assert_succeeds(context, mrc_iteration_look(iteration, &batch, &loss));
-    assert_succeeds(context, mrc_iteration_apply(iteration, &batch));
+    assert_succeeds(context, mrc_iteration_residual(iteration, &batch, &loss));
+    assert_succeeds(context, mrc_iteration_step(iteration, &batch));
     assert_that(fabs(iteration->last_step - eta) <= 8 * U * eta, "step %g, rule %g", iteration->last_step, eta);
     plain_step(self, rows, m, eta);
     self->steps++;

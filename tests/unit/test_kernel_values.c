@@ -8,7 +8,7 @@
  */
 #include "support/check.h"
 
-#include "backend/backend.h"
+#include "backends/backend.h"
 #include "kernels/table.h"
 #include "support/data.h"
 

@@ -2,7 +2,7 @@
 /* k-means: what it finds, what never happens, and the law of its seeds. */
 #include "support/centers.h"
 
-#include "algo/kmeans.h"
+#include "centers/kmeans.h"
 
 static const mercer_dtype all_dtypes[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
 
@@ -159,8 +159,8 @@ static void test_empty_clusters(void **state)
     int32_t nearest[N] = {1, 1, 1, 1, 1}, fresh[N];
     int64_t order[N], starts[P + 1], seeds[P];
     for (int i = 0; i < N; i++) distances[i] = (rows[i] - 2) * (rows[i] - 2);
-    mrc_choice choice = {0};
-    mrc_kmeans_state self = {.choice = &choice,
+    mrc_center_selection selection = {0};
+    mrc_kmeans_state self = {.selection = &selection,
                              .context = context,
                              .n = N,
                              .d = 1,
@@ -177,7 +177,7 @@ static void test_empty_clusters(void **state)
                              .seeds = seeds,
                              .scratch = scratch};
     mrc_kmeans_update(&self, 0);
-    assert_int_equal(choice.report.reseeded, 3);
+    assert_int_equal(selection.report.reseeded, 3);
     const double wanted[P] = {20, 2, 9,
                               9}; /* the farthest first, the first of equals before the second; 1 and 3 remain */
     for (int j = 0; j < P; j++) assert_that(centers[j] == wanted[j], "center %d is %g", j, centers[j]);
@@ -188,13 +188,13 @@ static void test_empty_clusters(void **state)
     for (int i = 0; i < N; i++) nearest[i] = 1, distances[i] = (rows[i] - 2) * (rows[i] - 2);
     centers[0] = 50, centers[1] = 2, centers[2] = 60, centers[3] = 70;
     mrc_kmeans_update(&self, 0.02);
-    assert_int_equal(choice.report.reseeded, 3 + 2);
+    assert_int_equal(selection.report.reseeded, 3 + 2);
     assert_true(centers[0] == 50 && centers[2] == 20 && centers[3] == 9);
     assert_that(fabs(centers[1] - (0.16 * 2 + 1 + 3 + 9) / 3.16) < 1e-14, "center 1 is %g", centers[1]);
 
     for (int i = 0; i < N; i++) nearest[i] = 1, rows[i] = 2, distances[i] = 0; /* nothing to be had: they stay */
     mrc_kmeans_update(&self, 0);
-    assert_int_equal(choice.report.reseeded, 5);
+    assert_int_equal(selection.report.reseeded, 5);
     assert_true(centers[0] == 50 && centers[1] == 2 && centers[2] == 20 && centers[3] == 9);
     mercer_context_free(context);
 }

@@ -36,10 +36,10 @@ static bool open_stage(stage *out)
 /* Polls for so long at most; true if it was done. */
 static bool wait_done(const stage *self, void *link, double seconds)
 {
-    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    mrc_comm_error outcome = {.kind = MRC_COMM_ERROR_DONE};
     for (double end = mrc_seconds() + seconds; mrc_seconds() < end;) {
         if (self->module->poll(link, &outcome)) return true;
-        assert_that(outcome.kind == MRC_OUTCOME_DONE, "%s", outcome.text);
+        assert_that(outcome.kind == MRC_COMM_ERROR_DONE, "%s", outcome.text);
     }
     return false;
 }
@@ -47,11 +47,11 @@ static bool wait_done(const stage *self, void *link, double seconds)
 static void *join(const stage *self, int ranks)
 {
     unsigned char id[MRC_LINK_ID] = {0};
-    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    mrc_comm_error outcome = {.kind = MRC_COMM_ERROR_DONE};
     void *link;
     self->module->identify(id, &outcome);
-    if (outcome.kind == MRC_OUTCOME_DONE) self->module->open(&link, id, 0, ranks, 0, &outcome);
-    assert_that(outcome.kind == MRC_OUTCOME_DONE, "%s", outcome.text);
+    if (outcome.kind == MRC_COMM_ERROR_DONE) self->module->open(&link, id, 0, ranks, 0, &outcome);
+    assert_that(outcome.kind == MRC_COMM_ERROR_DONE, "%s", outcome.text);
     return link;
 }
 
@@ -79,9 +79,9 @@ static void test_a_rank_with_itself(void **state)
         assert_succeeds(self.context, self.backend->ops->clear(self.backend, &to));
         assert_succeeds(self.context, self.backend->ops->sync(self.backend));
         mrc_piece send = {from.data, sizes[i]}, receive = {to.data, sizes[i]};
-        mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+        mrc_comm_error outcome = {.kind = MRC_COMM_ERROR_DONE};
         self.module->start(link, &send, &receive, &outcome);
-        assert_that(outcome.kind == MRC_OUTCOME_DONE, "%s", outcome.text);
+        assert_that(outcome.kind == MRC_COMM_ERROR_DONE, "%s", outcome.text);
         assert_true(wait_done(&self, link, 20));
         assert_succeeds(self.context, self.backend->ops->copy(self.backend, &got, &to));
         assert_memory_equal(got.data, sent.data, (size_t)sizes[i]);
@@ -113,12 +113,12 @@ static void test_places(void **state)
     stage self;
     if (!open_stage(&self)) skip();
     char place[MRC_LINK_PLACE] = "";
-    mrc_outcome outcome = {.kind = MRC_OUTCOME_DONE};
+    mrc_comm_error outcome = {.kind = MRC_COMM_ERROR_DONE};
     self.module->place(0, place, &outcome);
-    assert_int_equal(outcome.kind, MRC_OUTCOME_DONE);
+    assert_int_equal(outcome.kind, MRC_COMM_ERROR_DONE);
     assert_true(strlen(place) > 4);
     self.module->place(4711, place, &outcome);
-    assert_int_equal(outcome.kind, MRC_OUTCOME_FAILED);
+    assert_int_equal(outcome.kind, MRC_COMM_ERROR_FAILED);
     assert_true(strlen(outcome.text) > 4);
     mercer_context_free(self.context);
 }

@@ -6,9 +6,9 @@
  */
 #include "support/check.h"
 
-#include "core/random.h"
-#include "cpu/uk_math_body.h"
-#include "cpu/ukernels.h"
+#include "backends/cpu/micro/uk_math_body.h"
+#include "backends/cpu/micro/ukernels.h"
+#include "core/numbers/random.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* Measurements of products, on every backend that is there: numbers that make sense, nothing left behind, bad input. */
 #include "support/check.h"
 
-#include "backend/backend.h"
+#include "backends/backend.h"
 
 static void measure_on(mercer_context *context)
 {

@@ -2,7 +2,7 @@
 /* Words and normal numbers in bulk: the same words as one by one, and the law of the numbers, counted exactly. */
 #include "support/check.h"
 
-#include "core/normal.h"
+#include "core/numbers/random_normal.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 /* NPY files: every type, order and version is read; damaged, truncated and lying ones are refused. */
 #include "support/datasets.h"
 
-#include "core/half.h"
+#include "core/numbers/half.h"
 
 #include <math.h>
 

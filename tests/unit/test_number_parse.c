@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decimals in text become the nearest double: judged by the C library's strtod, to the bit, in any locale. */
+/* Decimals in text become the nearest double: measured by the C library's strtod, to the bit, in any locale. */
 #include "support/check.h"
 
-#include "core/random.h"
-#include "data/number.h"
+#include "core/numbers/random.h"
+#include "data/table/number.h"
 
 #include <locale.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "support/check.h"
 
 #include "core/clock.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -78,17 +78,17 @@ static void test_many_small_loops(void **state)
 
 /* ---- Together ------------------------------------------------------------------------------------------------ */
 
-typedef struct meeting {
+typedef struct barrier {
     atomic_int present;
     int wanted;
     atomic_int met; /* pieces that saw all of them present */
-} meeting;
+} barrier;
 
 /* Waits until as many pieces run at once as are wanted: only threads of their own can do that. */
 static void meet(void *argument, int64_t index, int worker)
 {
     (void)index, (void)worker;
-    meeting *self = argument;
+    barrier *self = argument;
     atomic_fetch_add(&self->present, 1);
     double end = mrc_seconds() + 30;
     while (atomic_load(&self->present) < self->wanted && mrc_seconds() < end) continue;
@@ -97,7 +97,7 @@ static void meet(void *argument, int64_t index, int worker)
 
 static bool all_meet(int threads)
 {
-    meeting self = {.wanted = threads};
+    barrier self = {.wanted = threads};
     mrc_parallel_for(threads, threads, meet, &self);
     return atomic_load(&self.met) == threads;
 }

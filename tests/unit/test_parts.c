@@ -2,9 +2,9 @@
 /* Datasets in several files of arrays: the same as the one file that these make up; names, borders, refusals. */
 #include "support/parts.h"
 
-#include "core/random.h"
-#include "data/order.h"
-#include "data/pattern.h"
+#include "core/numbers/random.h"
+#include "data/files/pattern.h"
+#include "data/stream/order.h"
 
 #include <math.h>
 

@@ -2,9 +2,9 @@
 /* The planner: what it chooses, that it says so, and that a training stays within the memory it was given. */
 #include "support/training.h"
 
-#include "algo/plan.h"
-#include "algo/roughness.h"
-#include "backend/backend.h"
+#include "backends/backend.h"
+#include "plan/plan.h"
+#include "solvers/normal/roughness.h"
 
 /* A plan for sizes that need not exist: the planner itself, without a model. */
 static mrc_plan_request request_for(sizes of, const mercer_train_options *options)
@@ -39,21 +39,22 @@ static void test_choices(void **state)
     mercer_train_options options = options_for(NULL);
     options.memory = 8 * GIB;
     assert_succeeds(context, plan_for(&plan, (sizes){100000, 500, 50, 10}, &options));
-    assert_that(strcmp(plan.shown.solver, "direct") == 0 || strcmp(plan.shown.solver, "cg") == 0, "small p: %s",
-                plan.shown.solver);
+    assert_that(strcmp(plan.public_plan.solver, "direct") == 0 || strcmp(plan.public_plan.solver, "cg") == 0,
+                "small p: %s", plan.public_plan.solver);
     /* Where conjugate gradients reach the same loss in a fraction of the time, they are taken. */
     static const sizes moderate[] = {{28800, 2000, 8, 1}, {4800, 3000, 784, 10}};
     for (int i = 0; i < 2; i++) {
         assert_succeeds(context, plan_for(&plan, moderate[i], &options));
-        assert_string_equal(plan.shown.solver, "cg");
+        assert_string_equal(plan.public_plan.solver, "cg");
     }
     assert_succeeds(context, plan_for(&plan, (sizes){2000, 200, 5, 1}, &options)); /* an instant either way */
-    assert_string_equal(plan.shown.solver, "direct");
+    assert_string_equal(plan.public_plan.solver, "direct");
     assert_succeeds(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options)); /* p^2: 40 GB in float */
-    assert_string_equal(plan.shown.solver, "ep4");
-    assert_string_equal(plan.shown.projector, "bgs");
-    assert_true(plan.shown.carry && plan.shown.average && !plan.shown.cache_data && !plan.shown.cache_centers);
-    assert_true(plan.shown.eigenpairs <= 100000 / 10);
+    assert_string_equal(plan.public_plan.solver, "ep4");
+    assert_string_equal(plan.public_plan.projector, "bgs");
+    assert_true(plan.public_plan.carry && plan.public_plan.average && !plan.public_plan.cache_data &&
+                !plan.public_plan.cache_centers);
+    assert_true(plan.public_plan.eigenpairs <= 100000 / 10);
     options.solver = "direct";
     assert_fails(context, plan_for(&plan, (sizes){1000000, 100000, 100, 10}, &options), MERCER_ERROR_MEMORY, "memory");
     options.solver = "ep4", options.memory = 1 << 20;
@@ -73,29 +74,30 @@ static void test_preconditioner(void **state)
     mrc_plan_request request = request_for((sizes){60000, 10000, 784, 10}, &options);
     request.roughness = 0.5;
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis > 0 && plan.deflation.stored == MERCER_F16);
-    assert_true(plan.shown.cache_data == MRC_CACHE_HALF && plan.shown.batch < MRC_READ_ROWS);
-    assert_non_null(strstr(plan.shown.text, "polynomial"));
-    int64_t deflated = plan.shown.bytes;
+    assert_true(plan.preconditioner_sizes.basis > 0 && plan.preconditioner_sizes.stored == MERCER_F16);
+    assert_true(plan.public_plan.cache_data == MRC_CACHE_HALF && plan.public_plan.batch < MRC_READ_ROWS);
+    assert_non_null(strstr(plan.public_plan.text, "polynomial"));
+    int64_t preconditioner = plan.public_plan.bytes;
     options.lambda = 1e-3; /* a ridge is a product with K(Z,Z) itself */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis > 0 && plan.deflation.stored == MERCER_F32);
+    assert_true(plan.preconditioner_sizes.basis > 0 && plan.preconditioner_sizes.stored == MERCER_F32);
     options.lambda = 0;
     request.roughness = 0.1; /* small eigenvalues matter: exact, in float */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis == 0 && plan.shown.cache_data == 1 && plan.shown.bytes > deflated);
-    assert_null(strstr(plan.shown.text, "polynomial"));
+    assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == 1 &&
+                plan.public_plan.bytes > preconditioner);
+    assert_null(strstr(plan.public_plan.text, "polynomial"));
     options.memory = GIB; /* the factor takes 0.75 GiB of it */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis > 0);
+    assert_true(plan.preconditioner_sizes.basis > 0);
     options.memory = 8 * GIB;
     request = request_for((sizes){60000, 2000, 784, 10}, &options);
     request.roughness = 0.5; /* a small factor is cheap */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis == 0 && plan.shown.cache_data == MRC_CACHE_HALF);
+    assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == MRC_CACHE_HALF);
     request.n = 5000; /* and a small cache fast */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.shown.cache_data == 1);
+    assert_true(plan.public_plan.cache_data == 1);
 }
 
 /* 0 where the centers tell each other, 1 where they are strangers. */
@@ -109,18 +111,20 @@ static void test_preconditioner_of_shards(void **state)
     mrc_plan_request request = request_for((sizes){60000, 2001, 784, 10}, &options);
     request.roughness = 0.5;
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis == 0 && plan.shown.eigenpairs == 0 && plan.shown.cache_centers == 1);
+    assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.eigenpairs == 0 &&
+                plan.public_plan.cache_centers == 1);
     for (request.shards = 2; request.shards <= 64; request.shards *= 2) {
         assert_succeeds(context, mrc_make_plan(&plan, &request));
-        assert_true(plan.deflation.basis > 0 && plan.shown.cache_centers == MRC_CACHE_HALF);
-        assert_true(plan.shown.eigenpairs == plan.deflation.basis && plan.shown.nystrom == plan.deflation.sample);
+        assert_true(plan.preconditioner_sizes.basis > 0 && plan.public_plan.cache_centers == MRC_CACHE_HALF);
+        assert_true(plan.public_plan.eigenpairs == plan.preconditioner_sizes.basis &&
+                    plan.public_plan.nystrom == plan.preconditioner_sizes.sample);
     }
     request.roughness = 0.1;
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis == 0);
+    assert_true(plan.preconditioner_sizes.basis == 0);
     request.roughness = 0.5, request.p = 1500;
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_true(plan.deflation.basis == 0);
+    assert_true(plan.preconditioner_sizes.basis == 0);
 }
 
 /* What conjugate gradients cost on ranks, from sizes alone. */
@@ -198,16 +202,17 @@ static void test_text(void **state)
                                  "s = 555",   "q = 44",  "2 passes",  "carrying", "4 epochs", "0.80",
                                  "averaging", "ep4",     "polish: 3", "flops"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        assert_that(strstr(plan.shown.text, parts[i]), "'%s' is missing in:\n%s", parts[i], plan.shown.text);
-    assert_int_equal(plan.shown.nystrom, 777);
-    assert_int_equal(plan.shown.projector_block > 0, 1);
-    assert_true(plan.shown.bytes > 0 && plan.shown.flops > 0 && plan.shown.seconds > 0);
+        assert_that(strstr(plan.public_plan.text, parts[i]), "'%s' is missing in:\n%s", parts[i],
+                    plan.public_plan.text);
+    assert_int_equal(plan.public_plan.nystrom, 777);
+    assert_int_equal(plan.public_plan.projector_block > 0, 1);
+    assert_true(plan.public_plan.bytes > 0 && plan.public_plan.flops > 0 && plan.public_plan.seconds > 0);
     options.eigenpairs = 400;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
-    assert_non_null(strstr(plan.shown.text, "warning")); /* above p/10: biased */
+    assert_non_null(strstr(plan.public_plan.text, "warning")); /* above p/10: biased */
     options.eigenpairs = -1;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
-    assert_int_equal(plan.shown.eigenpairs, 0);
+    assert_int_equal(plan.public_plan.eigenpairs, 0);
 }
 
 /* ---- Options ------------------------------------------------------------------------------------------------- */
@@ -265,19 +270,19 @@ static void test_no_option_is_ignored(void **state)
             assert_fails(context, plan_for(&plan, of, &options), MERCER_ERROR_ARGUMENT, solvers[s]);
             options.solver = NULL;
             assert_succeeds(context, plan_for(&plan, of, &options));
-            assert_string_equal(plan.shown.solver, "ep4");
-            assert_non_null(strstr(plan.shown.text, "direct has no use for"));
+            assert_string_equal(plan.public_plan.solver, "ep4");
+            assert_non_null(strstr(plan.public_plan.text, "direct has no use for"));
         }
     mercer_train_options options = options_for("direct");
     options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* that it does anyway */
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_null(strstr(plan.shown.text, "no use"));
+    assert_null(strstr(plan.public_plan.text, "no use"));
     options.epochs = 3;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_non_null(strstr(plan.shown.text, "no use for epochs"));
+    assert_non_null(strstr(plan.public_plan.text, "no use for epochs"));
     options.solver = "cg";
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_null(strstr(plan.shown.text, "no use"));
+    assert_null(strstr(plan.public_plan.text, "no use"));
 }
 
 /* Every instruction set has a rate, and a better one is not taken for a slower machine. */
@@ -293,9 +298,9 @@ static void test_rates(void **state)
         mercer_status status = plan_for(&plan, (sizes){100000, 5000, 100, 10}, &options);
         context->isa = isa;
         assert_succeeds(context, status);
-        assert_that(plan.shown.seconds <= before && plan.shown.seconds > 1e-3, "level %d: %g s, the one before %g",
-                    level, plan.shown.seconds, before);
-        before = plan.shown.seconds;
+        assert_that(plan.public_plan.seconds <= before && plan.public_plan.seconds > 1e-3,
+                    "level %d: %g s, the one before %g", level, plan.public_plan.seconds, before);
+        before = plan.public_plan.seconds;
     }
 }
 
@@ -320,8 +325,9 @@ static void test_budgets(void **state)
             before = before || status == MERCER_OK;
             fitted += status == MERCER_OK, refused += status != MERCER_OK;
             if (status == MERCER_OK)
-                assert_that(plan.shown.bytes <= options.memory, "%s, n %d p %d d %d c %d: %lld bytes planned of %lld",
-                            plan.shown.solver, (int)of.n, (int)of.p, (int)of.d, (int)of.c, (long long)plan.shown.bytes,
+                assert_that(plan.public_plan.bytes <= options.memory,
+                            "%s, n %d p %d d %d c %d: %lld bytes planned of %lld", plan.public_plan.solver, (int)of.n,
+                            (int)of.p, (int)of.d, (int)of.c, (long long)plan.public_plan.bytes,
                             (long long)options.memory);
         }
     }
@@ -375,15 +381,15 @@ static void test_device_budget(void **state)
     device_free = 139 * GIB;
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_true(plan.budget < device_free && plan.budget > device_free * 9 / 10);
-    assert_true(plan.shown.bytes <= plan.budget);
-    assert_non_null(strstr(plan.shown.text, "on the device"));
+    assert_true(plan.public_plan.bytes <= plan.budget);
+    assert_non_null(strstr(plan.public_plan.text, "on the device"));
     options.memory = plan.budget, options.cache = MERCER_OFF, options.batch = 4096;
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_succeeds(context, plan_for(&host, of, &options));
     int64_t own = of.p * of.d * 4 + 2 * of.p * of.d; /* the centers, and what the device holds for them */
     int64_t tiles = 4 * ((6 << 20) + 812 * 4 * of.d + 512 * 32 * of.c);
-    assert_true(plan.shown.bytes >= host.shown.bytes - tiles + own);
-    assert_non_null(strstr(plan.shown.text, "given"));
+    assert_true(plan.public_plan.bytes >= host.public_plan.bytes - tiles + own);
+    assert_non_null(strstr(plan.public_plan.text, "given"));
     device_free = 600 << 20; /* the margin never takes more than half */
     options.memory = 0;
     assert_succeeds(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options));
@@ -397,7 +403,7 @@ static void check_named(sizes of, const mercer_train_options *options, bool devi
     mrc_plan plan;
     mercer_status status = device ? plan_on_device(&plan, of, options) : plan_for(&plan, of, options);
     assert_that(status == MERCER_ERROR_MEMORY, "%s on %s: %s", options->solver ? options->solver : "auto",
-                device ? "device" : "host", plan.shown.text);
+                device ? "device" : "host", plan.public_plan.text);
     const char *found = strstr(mercer_last_error(context), says);
     assert_that(found, "%s", mercer_last_error(context));
     int64_t most = strtoll(found + strlen(says), NULL, 10);
@@ -496,7 +502,7 @@ static void test_measured_peak(void **state)
 /* A budget in which K(X,Z) fits in halves and not in floats. */
 static int64_t budget_for_half(const mrc_plan *with_floats, sizes of)
 {
-    return with_floats->shown.bytes - of.n * of.p * 4 / 4;
+    return with_floats->public_plan.bytes - of.n * of.p * 4 / 4;
 }
 
 static void test_half_only_where_float_does_not_fit(void **state)
@@ -507,26 +513,26 @@ static void test_half_only_where_float_does_not_fit(void **state)
     mercer_train_options options = options_for("ep4");
     options.memory = 4 * GIB, options.epochs = 5;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_int_equal(plan.shown.cache_data, 1);
+    assert_int_equal(plan.public_plan.cache_data, 1);
     options.memory = budget_for_half(&plan, of);
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_int_equal(plan.shown.cache_data, MRC_CACHE_HALF);
-    assert_non_null(strstr(plan.shown.text, "half precision"));
-    assert_true(plan.shown.bytes <= options.memory);
+    assert_int_equal(plan.public_plan.cache_data, MRC_CACHE_HALF);
+    assert_non_null(strstr(plan.public_plan.text, "half precision"));
+    assert_true(plan.public_plan.bytes <= options.memory);
     mrc_plan_request request = request_for(of, &options);
     request.bounded = false; /* values that a half may not hold */
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_int_equal(plan.shown.cache_data, 0);
+    assert_int_equal(plan.public_plan.cache_data, 0);
     request = request_for(of, &options);
     request.real = MERCER_F64;
     assert_succeeds(context, mrc_make_plan(&plan, &request));
-    assert_int_equal(plan.shown.cache_data, 0);
+    assert_int_equal(plan.public_plan.cache_data, 0);
     options.polish = 1;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_int_equal(plan.shown.cache_data, 0);
+    assert_int_equal(plan.public_plan.cache_data, 0);
     options.polish = 0, options.cache = MERCER_OFF;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_int_equal(plan.shown.cache_data, 0);
+    assert_int_equal(plan.public_plan.cache_data, 0);
 }
 
 /* Predictions move by the rounding of K, and memory stays within the plan. */

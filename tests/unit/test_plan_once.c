@@ -5,7 +5,7 @@
  */
 #include "support/training.h"
 
-#include "algo/plan.h"
+#include "plan/plan.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -148,18 +148,19 @@ static void test_refinement_keeps_solver(void **state)
                                             .bounded = true,
                                             .rows_known = true};
                 assert_succeeds(context, mrc_make_plan(&first, &request));
-                if (strcmp(first.shown.solver, "ep4") != 0) continue;
+                if (strcmp(first.public_plan.solver, "ep4") != 0) continue;
                 request.critical_batch = critical;
                 assert_succeeds(context, mrc_make_plan(&second, &request));
-                changed += strcmp(second.shown.solver, "ep4") != 0;
+                changed += strcmp(second.public_plan.solver, "ep4") != 0;
                 mrc_plan refined = first;
                 assert_succeeds(context, mrc_refine_plan(&refined, &request));
-                assert_string_equal(refined.shown.solver, "ep4");
-                assert_string_equal(refined.shown.projector, first.shown.projector);
+                assert_string_equal(refined.public_plan.solver, "ep4");
+                assert_string_equal(refined.public_plan.projector, first.public_plan.projector);
                 assert_non_null(refined.projector);
-                assert_int_equal(refined.shown.epochs, first.shown.epochs);
-                assert_true(refined.shown.bytes <= options.memory);
-                assert_true(strncmp(refined.shown.text, first.shown.text, strlen(first.shown.text)) == 0);
+                assert_int_equal(refined.public_plan.epochs, first.public_plan.epochs);
+                assert_true(refined.public_plan.bytes <= options.memory);
+                assert_true(strncmp(refined.public_plan.text, first.public_plan.text, strlen(first.public_plan.text)) ==
+                            0);
             }
     assert_that(changed > 0, "no second plan would have changed the solver");
 }

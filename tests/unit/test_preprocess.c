@@ -4,7 +4,7 @@
 
 #include "support/data.h"
 
-#include "data/preprocess.h"
+#include "data/prepare/preprocess.h"
 #include "kernels/kernel.h"
 
 #include <float.h>

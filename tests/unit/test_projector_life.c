@@ -5,7 +5,7 @@
  */
 #include "support/projection.h"
 
-#include "algo/projector_parts.h"
+#include "solvers/projectors/projector_parts.h"
 
 /* The same seed gives the same bits; the next projection of ep2 takes its batches in another order. */
 static void test_order(void **state)

@@ -97,10 +97,10 @@ static void test_ep4_against_direct(void **state)
         kernels k = kernels_of(&t);
         double m = (double)report.plan.batch, ridge = options.lambda / (double)of.n;
         double eta = 2 * report.plan.step_factor / (report.beta + (m - 1) * report.tail + m * ridge);
-        mercer_train_options judge = options_for("direct");
-        judge.lambda = options.lambda + (double)of.n / (eta * m * (double)report.steps);
-        dense best = train_as(&t, &judge, 0, MERCER_F64, NULL), none = dense_new(of.p, of.c);
-        double got = objective(&k, alpha, options.lambda), wanted = objective(&k, best, judge.lambda);
+        mercer_train_options exact = options_for("direct");
+        exact.lambda = options.lambda + (double)of.n / (eta * m * (double)report.steps);
+        dense best = train_as(&t, &exact, 0, MERCER_F64, NULL), none = dense_new(of.p, of.c);
+        double got = objective(&k, alpha, options.lambda), wanted = objective(&k, best, exact.lambda);
         double zero = objective(&k, none, 0), ratio = got / (FACTOR * wanted + SLACK * zero);
         if (ratio > worst) worst = ratio, worst_at = i;
         assert_that(ratio <= 1 && report.halvings <= 20,
@@ -121,7 +121,7 @@ static void test_ep4_against_direct(void **state)
 static void leave_out_useless(mercer_train_options *options)
 {
     const char *solver = options->solver ? options->solver : "auto";
-    bool judge = strcmp(solver, "direct") == 0 || strcmp(solver, "cg") == 0;
+    bool exact = strcmp(solver, "direct") == 0 || strcmp(solver, "cg") == 0;
     bool any = strcmp(solver, "auto") == 0 || strcmp(solver, "ep4") == 0;
     bool projects = any || strncmp(solver, "ep3", 3) == 0 || strcmp(solver, "nytro") == 0;
     if (!any) options->period = 0;
@@ -130,7 +130,7 @@ static void leave_out_useless(mercer_train_options *options)
         options->projector_nystrom = options->projector_eigenpairs = 0;
         options->projector_passes = options->projector_block = 0;
     }
-    if (judge) options->average = options->decay = MERCER_AUTO, options->step_factor = 0, options->polish = 0;
+    if (exact) options->average = options->decay = MERCER_AUTO, options->step_factor = 0, options->polish = 0;
 }
 
 /* Anything goes: sizes beyond the data, one sample, one center, twins, all solvers. It works, or says why not. */

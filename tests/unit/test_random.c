@@ -7,7 +7,7 @@
  */
 #include "support/check.h"
 
-#include "core/random.h"
+#include "core/numbers/random.h"
 
 #include <math.h>
 #include <stdbool.h>

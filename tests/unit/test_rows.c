@@ -4,7 +4,7 @@
  * a few operations in the dtype's precision is off by at most 4 roundings of the sum of the sizes of its terms; a sum of n terms
  * returned as double is formed in double: n + 2 roundings of 2^-53.
  */
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "support/backends.h"
 #include "support/data.h"
 

@@ -7,7 +7,7 @@
  * the sizes of the terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves are
  * exact.
  */
-#include "core/half.h"
+#include "core/numbers/half.h"
 #include "support/backends.h"
 #include "support/data.h"
 

@@ -5,7 +5,7 @@
 #include "support/data.h"
 #include "support/folder.h"
 
-#include "data/order.h"
+#include "data/stream/order.h"
 
 /* The context whose memory is counted, and a folder for files. */
 static int open_both(void **state)

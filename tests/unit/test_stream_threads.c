@@ -3,7 +3,7 @@
 #include "support/counted.h"
 
 #include "core/matrix.h"
-#include "data/stream.h"
+#include "data/stream/dataset_stream.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 
 #include "support/data.h"
 
-#include "data/synth_kinds.h"
+#include "data/synth/synth_kinds.h"
 #include "kernels/kernel.h"
 
 static mercer_dataset *make(mercer_context *context, const char *spec, int64_t first, int64_t rows, uint64_t seed)

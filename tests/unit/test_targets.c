@@ -3,7 +3,7 @@
    */
 #include "support/training.h"
 
-#include "core/units.h"
+#include "core/numbers/units.h"
 
 #include <stdio.h>
 #include <unistd.h>

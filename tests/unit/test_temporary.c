@@ -7,14 +7,14 @@
  */
 #include "support/training.h"
 
-#include "algo/temporary.h"
+#include "solvers/iteration/temporary_centers.h"
 
 enum { N = 120, P = 40, D = 3, C = 2, SHARDS = 8 };
 
 typedef struct rank {
     mrc_comm comm;
     mrc_centers centers;
-    mrc_temporary temporary;
+    mrc_temporary_centers temporary;
 } rank;
 
 typedef struct job {
@@ -38,14 +38,14 @@ static void open_job(job *self, int ranks, int64_t most)
         mercer_matrix z = mrc_rows(&self->data.z, first, rows);
         assert_succeeds(context, mrc_centers_create(&own->centers, context->backend, &own->comm, &self->data.kernel, &z,
                                                     P, self->origin, MERCER_F64));
-        assert_succeeds(context, mrc_temporary_create(&own->temporary, &own->centers, most, C, MERCER_F64));
+        assert_succeeds(context, mrc_temporary_centers_create(&own->temporary, &own->centers, most, C, MERCER_F64));
     }
 }
 
 static void close_job(job *self)
 {
     for (int r = 0; r < self->ranks; r++) {
-        mrc_temporary_destroy(&self->rank[r].temporary);
+        mrc_temporary_centers_destroy(&self->rank[r].temporary);
         mrc_centers_destroy(&self->rank[r].centers);
     }
     free(self->g.data);
@@ -57,8 +57,8 @@ static void append(job *self, int64_t first, int64_t m)
 {
     mercer_matrix x = mrc_rows(&self->data.x, first, m), g = mrc_rows(&self->g, first, m);
     for (int r = 0; r < self->ranks; r++) {
-        assert_succeeds(context, mrc_temporary_append(&self->rank[r].temporary, &x, &g, -0.5));
-        assert_succeeds(context, mrc_temporary_pack(&self->rank[r].temporary));
+        assert_succeeds(context, mrc_temporary_centers_append(&self->rank[r].temporary, &x, &g, -0.5));
+        assert_succeeds(context, mrc_temporary_centers_pack(&self->rank[r].temporary));
         assert_int_equal(self->rank[r].temporary.packed, self->rank[r].temporary.count);
     }
 }
@@ -68,20 +68,20 @@ static void collect(job *self, int64_t count, dense points, dense weights)
 {
     int64_t next = 0;
     for (int r = 0; r < self->ranks; r++) {
-        const mrc_temporary *own = &self->rank[r].temporary;
+        const mrc_temporary_centers *own = &self->rank[r].temporary;
         const mercer_matrix *const all[] = {&own->points, &own->weights};
         const dense to[] = {points, weights};
         int64_t first, rows;
-        mrc_temporary_rows(own, &first, &rows);
+        mrc_temporary_centers_rows(own, &first, &rows);
         assert_int_equal(first, count == 0 ? 0 : next);
         next += rows;
         for (int i = 0; i < 2; i++) {
-            mercer_matrix used = mrc_temporary_used(own, all[i]), host = used;
-            mrc_temporary_close_up(own, &host);
+            mercer_matrix used = mrc_temporary_centers_used(own, all[i]), host = used;
+            mrc_temporary_centers_close_up(own, &host);
             assert_int_equal(host.rows, rows);
             for (int64_t row = 0; row < rows; row++)
                 for (int64_t j = 0; j < host.cols; j++) AT(to[i], first + row, j) = mrc_load(&host, row, j);
-            mrc_temporary_spread(own, &host);
+            mrc_temporary_centers_spread(own, &host);
             assert_int_equal(host.rows, used.rows);
         }
     }
@@ -100,7 +100,7 @@ static void check_products(job *self, int64_t count)
         for (int i = 0; i < self->rank[r].centers.shards; i++, parts++) {
             dense part = dense_new(7, C);
             mercer_matrix view = mrc_view(part.a, 7, C, MERCER_F64);
-            assert_succeeds(context, mrc_temporary_add(&self->rank[r].temporary, i, &x, &view));
+            assert_succeeds(context, mrc_temporary_centers_add(&self->rank[r].temporary, i, &x, &view));
             dense_add(sum, -2, part); /* the factor -0.5 */
             free(part.a);
         }
@@ -116,7 +116,7 @@ static void check_products(job *self, int64_t count)
 static void check_shares(job *self, int64_t count)
 {
     for (int r = 0; r < self->ranks; r++) {
-        const mrc_temporary *own = &self->rank[r].temporary;
+        const mrc_temporary_centers *own = &self->rank[r].temporary;
         int64_t first, rows, have, expected = 0, room = 0;
         for (int i = 0; i < own->centers->shards; i++) {
             mrc_share(count, SHARDS, own->centers->first_shard + i, &first, &rows);
@@ -124,7 +124,7 @@ static void check_shares(job *self, int64_t count)
             mrc_share(own->most, SHARDS, own->centers->first_shard + i, &first, &rows);
             room += rows;
         }
-        mrc_temporary_rows(own, &first, &have);
+        mrc_temporary_centers_rows(own, &first, &have);
         assert_int_equal(have, expected);
         assert_int_equal(own->points.rows, own->weights.rows);
         assert_true(own->points.rows >= room);
@@ -150,7 +150,7 @@ static void follow(const int64_t *batches, int64_t most)
                 collect(&self, count + batches[i], points[n > 0], weights[n > 0]);
                 check_products(&self, count + batches[i]); /* the files have changed nothing */
             }
-            for (int r = 0; r < self.ranks; r++) mrc_temporary_drop(&self.rank[r].temporary);
+            for (int r = 0; r < self.ranks; r++) mrc_temporary_centers_drop(&self.rank[r].temporary);
             collect(&self, 0, points[n > 0], weights[n > 0]);
         }
         assert_true(dense_distance(points[0], points[n > 0]) == 0);
@@ -177,10 +177,12 @@ static void test_scale(void **state)
     for (int ranks = 1; ranks <= SHARDS; ranks += 3) {
         job self;
         open_job(&self, ranks, 50);
-        for (int r = 0; r < ranks; r++) assert_succeeds(context, mrc_temporary_scale(&self.rank[r].temporary, 0.5));
+        for (int r = 0; r < ranks; r++)
+            assert_succeeds(context, mrc_temporary_centers_scale(&self.rank[r].temporary, 0.5));
         append(&self, 0, 11);
         append(&self, 11, 10);
-        for (int r = 0; r < ranks; r++) assert_succeeds(context, mrc_temporary_scale(&self.rank[r].temporary, 0.25));
+        for (int r = 0; r < ranks; r++)
+            assert_succeeds(context, mrc_temporary_centers_scale(&self.rank[r].temporary, 0.25));
         for (int64_t i = 0; i < 21 * C; i++) ((double *)self.g.data)[i] *= 0.25;
         check_products(&self, 21);
         close_job(&self);

@@ -6,9 +6,9 @@
 #include "support/check.h"
 #include "support/data.h"
 
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/micro/ukernels.h"
 #include "core/matrix.h"
-#include "cpu/cpu.h"
-#include "cpu/ukernels.h"
 
 static uint8_t tiles[8][16][64];
 static int begun;
@@ -46,7 +46,7 @@ static void tile_dot(int c, int a, int b)
 #define UK_TILE_STORE(t, address, stride) tile_store(t, address, stride)
 #define UK_TILE_DOT(c, a, b)              tile_dot(c, a, b)
 static void emulated(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
-#include "cpu/uk_dot_u8_tiles_body.h"
+#include "backends/cpu/micro/dot_u8/uk_dot_u8_tiles_body.h"
 
 enum { MR = 16, NR = 32, MOST_FEATURES = 32768 };
 

@@ -9,7 +9,7 @@
  */
 #include "support/training.h"
 
-#include "backend/backend.h"
+#include "backends/backend.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -39,7 +39,7 @@ static void test_permuted_centers(void **state)
         dense b = train(&moved, &options, NULL), back = dense_new(of.p, of.c);
         for (int64_t j = 0; j < of.p; j++)
             memcpy(&AT(back, (7 * j + 3) % of.p, 0), &AT(b, j, 0), (size_t)of.c * sizeof(double));
-        /* 12 batches an epoch; the judges solve systems of the squared condition */
+        /* 12 batches an epoch; the exact solvers solve systems of the squared condition */
         double limit = 40 * one_step_error(&t, &k, a) * (i >= 3 ? k.condition : 1);
         assert_that(rkhs_distance(k.zz, a, back) <= limit, "%s: %g, bound %g", solvers[i], rkhs_distance(k.zz, a, back),
                     limit);

@@ -122,8 +122,8 @@ static void test_setup_is_told(void **state)
         task t = usual_task();
         mercer_train_options options = usual_options();
         mercer_report report;
-        bool judge = cases[i].projector == NULL;
-        phase_log log = {.reads_between = judge};
+        bool exact = cases[i].projector == NULL;
+        phase_log log = {.reads_between = exact};
         bool direct = strcmp(cases[i].solver, "direct") == 0;
         options.solver = cases[i].solver, options.projector = cases[i].projector;
         options.progress = write_phases, options.progress_user = &log;
@@ -138,7 +138,7 @@ static void test_setup_is_told(void **state)
         dense silent = train(&t, &options, &report);
         assert_string_equal(log.all, "");
         assert_true(log.calls == report.epochs && dense_distance(told, silent) == 0);
-        log = (phase_log){.reads_between = judge,
+        log = (phase_log){.reads_between = exact,
                           .stop_in = cases[i].phases[1][0] == 'f' ? "factorisation" : "eigensystem"};
         options.progress_seconds = 1e-9;
         dense stopped = train(&t, &options, &report);
@@ -169,9 +169,9 @@ static void test_patience(void **state)
     assert_int_equal(report.stopped, 1);
     assert_true(dense_distance(first, stopped) == 0);
     assert_true(log.last[0].validation_loss < log.last[1].validation_loss);
-    task judged = t;
-    judged.y = zero;
-    double loss = loss_of(&judged, stopped);
+    task exact_times = t;
+    exact_times.y = zero;
+    double loss = loss_of(&exact_times, stopped);
     assert_that(fabs(report.validation_loss - loss) <= 1e-12 * loss, "%g, recomputed %g", report.validation_loss, loss);
     free(first.a), free(stopped.a), free(zero.data);
     task_close(&t);
@@ -366,7 +366,7 @@ static void test_report(void **state)
         options.solver = solvers[s], options.batch = s >= 4 ? 0 : 20;
         mercer_report r;
         dense alpha = train(&t, &options, &r);
-        bool judge = s == 2 || s == 3;
+        bool exact = s == 2 || s == 3;
         assert_string_equal(r.plan.solver, solvers[s]);
         assert_true(r.epochs > 0 && r.epochs <= options.epochs && r.halvings == 0 && r.stopped == 0);
         assert_int_equal(r.samples, r.epochs * N);
@@ -375,7 +375,7 @@ static void test_report(void **state)
         assert_that(r.peak_bytes > P * C * 8 && r.peak_bytes < 1 << 30, "%s: %lld bytes", solvers[s],
                     (long long)r.peak_bytes);
         assert_true(isnan(r.validation_loss) && isnan(r.validation_accuracy) && isnan(r.train_accuracy));
-        if (judge) {
+        if (exact) {
             /* direct shows the loss of the weights it returns: kernel values are off by V u, so are sums of them. */
             double loss = loss_of(&t, alpha), sum = 0, phases = r.setup_seconds + r.forward_seconds;
             for (int64_t i = 0; i < P * C; i++) sum += fabs(alpha.a[i]);

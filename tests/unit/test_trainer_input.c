@@ -184,9 +184,9 @@ static void test_hostile_sources(void **state)
             for (int64_t at = 1; at <= 9; at += 4) { /* while the sample is drawn, and in later epochs */
                 static hostile bad;
                 f.options.solver = solvers[s], f.options.batch = s == 4 ? 0 : 8;
-                bool judge = s == 1 || s == 2;
-                if ((judge || s == 4) && at > 1) continue; /* few batches: they may never come to it */
-                if (cases[i].how == EMPTY_PASS && (at > 1 || judge)) continue;
+                bool exact = s == 1 || s == 2;
+                if ((exact || s == 4) && at > 1) continue; /* few batches: they may never come to it */
+                if (cases[i].how == EMPTY_PASS && (at > 1 || exact)) continue;
                 bad = (hostile){.good = &f.source, .wrong_at = at, .how = cases[i].how};
                 mercer_source source = f.source;
                 source.user = &bad, source.restart = hostile_restart, source.next = hostile_next;

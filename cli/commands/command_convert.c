@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The commands convert and synth: data of any kind as NPY files or tables. */
+#include "data.h"
+#include "options/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A name says what is written. */
+static int check_ending(const char *option, const char *path)
+{
+    if (cli_ends_with(path, ".npy") || cli_ends_with(path, ".csv") || cli_ends_with(path, ".tsv")) return CLI_OK;
+    return cli_error(CLI_USAGE, "%s: %s: the name must end in .npy, .csv or .tsv", option, path);
+}
+
+static int check_outputs(const cli_values *v)
+{
+    const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
+    if (strcmp(x, "-") == 0 || (y != NULL && strcmp(y, "-") == 0))
+        return cli_error(CLI_USAGE, "--output: data are not written to stdout: name a file");
+    int code = check_ending("--output", x);
+    if (code == CLI_OK && y != NULL) code = check_ending("--y-output", y);
+    if (code == CLI_OK) code = cli_check_output(x);
+    return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
+}
+
+/* Writes a dataset and tells what was written. */
+static int write_dataset(const cli_values *v, mercer_context *context, const mercer_dataset *dataset)
+{
+    const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
+    mercer_dataset_info info = cli_data_info(dataset);
+    if (y != NULL && info.task == MERCER_TASK_UNLABELLED)
+        return cli_error(CLI_USAGE, "--y-output: the data have no targets");
+    mercer_status status = mercer_dataset_write(dataset, x, y);
+    if (status != MERCER_OK) return cli_fail(context, status);
+    char *text = cli_data_text(&info);
+    cli_say(v, "%s: %s", x, text);
+    free(text);
+    if (!cli_flag(v, "json")) return CLI_OK;
+    json_t *object = cli_data_json(&info);
+    json_object_set_new(object, "output", cli_json_text(x));
+    if (y != NULL) json_object_set_new(object, "y_output", cli_json_text(y));
+    if (info.labels != NULL) {
+        json_t *labels = json_array();
+        for (int64_t i = 0; i < info.outputs; i++) json_array_append_new(labels, cli_json_text(info.labels[i]));
+        json_object_set_new(object, "labels", labels);
+    }
+    return cli_print_json(object);
+}
+
+int cli_convert(const cli_values *v)
+{
+    mercer_context *context = NULL;
+    mercer_dataset *dataset = NULL;
+    /* Without targets to write, none are asked for; csv files would otherwise lose a column. */
+    cli_request request = {.unlabelled = cli_text(v, "y-output") == NULL};
+    int code = cli_check_data(v);
+    if (code == CLI_OK) code = check_outputs(v);
+    if (code != CLI_OK) return code;
+    mercer_status status = mercer_context_create(&context, NULL);
+    if (status != MERCER_OK) return cli_fail(NULL, status);
+    code = cli_open_data(v, context, &request, &dataset);
+    if (code == CLI_OK) code = write_dataset(v, context, dataset);
+    mercer_dataset_free(dataset);
+    mercer_context_free(context);
+    return code;
+}
+
+int cli_synth(const cli_values *v)
+{
+    mercer_context *context = NULL;
+    mercer_dataset *dataset = NULL;
+    int code = check_outputs(v);
+    if (code != CLI_OK) return code;
+    if (cli_integer(v, "rows") == 0) return cli_error(CLI_USAGE, "--rows: at least one sample");
+    mercer_status status = mercer_context_create(&context, NULL);
+    if (status != MERCER_OK) return cli_fail(NULL, status);
+    status = mercer_dataset_synthesize(&dataset, context, cli_positional(v, 0), cli_integer(v, "first"),
+                                       cli_integer(v, "rows"), (uint64_t)cli_integer(v, "seed"));
+    code = status == MERCER_OK ? write_dataset(v, context, dataset) : cli_fail(context, status);
+    mercer_dataset_free(dataset);
+    mercer_context_free(context);
+    return code;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mercer demo: the number of centers and the number of samples are two things. Digits are computed, nothing is read.
+ *
+ * Every model has the same kernel function and random samples as centers. With n = p samples it is classical kernel
+ * regression on those p samples: it knows the labels of its centers and nothing else. With n > p the same p centers, at
+ * the same cost of a prediction, learn from all n labels.
+ */
+#include "commands/demo.h"
+
+#include "report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SOLVER "ep4"                    /* the same for every model; it shows how it learns */
+#define KERNEL "laplace:bandwidth=2550" /* bytes: bandwidth 10 for pixels from 0 to 1 */
+#define MEMORY ((int64_t)2 << 30)       /* fixed, because plans follow it: everyone sees the same numbers */
+
+static const demo_sizes usual = {{250, 1000, 4000}, {1000, 3000, 10000, 30000}, 3, 4, 5000};
+static const demo_sizes quick = {{100, 400}, {400, 1600, 6400}, 2, 3, 2000};
+
+/* ---- One model ----------------------------------------------------------------------------------------------- */
+
+typedef struct training {
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer;
+    mercer_matrix Y; /* one-hot test labels, for a model that is watched */
+} training;
+
+static void free_training(training *self)
+{
+    mercer_trainer_free(self->trainer);
+    mercer_source_release(&self->source);
+    mercer_model_free(self->model);
+    free(self->Y.data);
+}
+
+static mercer_matrix rows_of(const demo *self, int64_t first, int64_t rows)
+{
+    return mercer_matrix_view(self->pixels + first * self->features, rows, self->features, MERCER_U8);
+}
+
+static mercer_matrix one_hot(const int32_t *labels, int64_t rows)
+{
+    float *values = cli_allocate(rows * DEMO_CLASSES, sizeof *values);
+    for (int64_t i = 0; i < rows; i++) values[i * DEMO_CLASSES + labels[i]] = 1;
+    return mercer_matrix_view(values, rows, DEMO_CLASSES, MERCER_F32);
+}
+
+/* Trains; the model that is watched tells the log how it goes. */
+static mercer_status fit(demo *self, training *made, const demo_cell *cell, mercer_report *report, bool watched)
+{
+    int64_t tests = self->sizes.tests;
+    mercer_matrix Z = rows_of(self, tests, cell->centers), X = rows_of(self, tests, cell->samples);
+    mercer_matrix T = rows_of(self, 0, tests);
+    uint64_t seed = (uint64_t)cli_integer(self->v, "seed");
+    mercer_train_options options = {.struct_size = sizeof options};
+    options.solver = SOLVER;
+    options.classification = MERCER_ON;
+    options.seed = seed;
+    options.memory = MEMORY;
+    if (watched) {
+        made->Y = one_hot(self->labels, tests);
+        options.validation_X = &T;
+        options.validation_Y = &made->Y;
+        options.progress = demo_log_progress;
+        options.progress_user = self;
+        options.progress_seconds = 0.25;
+    }
+    mercer_status status =
+        mercer_model_create(&made->model, self->context, &self->kernel, &Z, DEMO_CLASSES, MERCER_F32);
+    if (status == MERCER_OK)
+        status =
+            mercer_source_from_labels(&made->source, self->context, &X, self->labels + tests, DEMO_CLASSES, NULL, seed);
+    if (status == MERCER_OK) status = mercer_trainer_create(&made->trainer, made->model, NULL, &options);
+    if (status == MERCER_OK) status = mercer_trainer_fit(made->trainer, report, &made->source);
+    return status;
+}
+
+/* Share of the test samples that the model gives their class. */
+static double judge(const demo *self, const int32_t *given)
+{
+    int64_t right = 0;
+    for (int64_t i = 0; i < self->sizes.tests; i++) right += given[i] == self->labels[i];
+    return (double)right / (double)self->sizes.tests;
+}
+
+static int train_cell(demo *self, demo_cell *cell, bool watched)
+{
+    training made = {0};
+    mercer_report report = {.struct_size = sizeof report};
+    mercer_matrix T = rows_of(self, 0, self->sizes.tests);
+    int32_t *given = cli_allocate(self->sizes.tests, sizeof *given);
+    mercer_status status = fit(self, &made, cell, &report, watched);
+    if (status == MERCER_OK) status = mercer_model_classify(made.model, given, &T);
+    int code = status == MERCER_OK ? CLI_OK : cli_fail(self->context, status);
+    if (code == CLI_OK) {
+        cell->accuracy = judge(self, given);
+        cell->seconds = report.seconds;
+    }
+    if (code == CLI_OK && watched) demo_log_best(self, made.trainer, &report, given);
+    free(given);
+    free_training(&made);
+    return code;
+}
+
+/* ---- The table, as it fills ---------------------------------------------------------------------------------- */
+
+static void print_head(const demo *self, FILE *out)
+{
+    char text[CLI_SHORT];
+    mercer_context_info info = {.struct_size = sizeof info};
+    mercer_context_query(self->context, &info);
+    fprintf(out, "Mercer %s, %s (%s), %d thread%s\n\n", mercer_version(), info.backend, info.isa, info.threads,
+            info.threads == 1 ? "" : "s");
+    fprintf(out, "Kernel models f(x) = sum_j alpha_j K(x, z_j) of computed digits, %s.\n", KERNEL);
+    fprintf(out, "Accuracy on %s digits that no model was trained on:\n\n", cli_count_text(text, self->sizes.tests));
+    fprintf(out, "  centers |              samples n\n");
+    fprintf(out, "        p |    n = p");
+    for (int k = 0; k < self->sizes.sample_sizes; k++)
+        fprintf(out, "%9s", cli_count_text(text, self->sizes.samples[k]));
+    fprintf(out, "   seconds\n  --------+");
+    for (int k = 0; k < 9 * (self->sizes.sample_sizes + 1) + 10; k++) fputc('-', out);
+    fputc('\n', out);
+}
+
+static void print_cell(FILE *out, const demo_cell *cell)
+{
+    if (cell->samples == 0)
+        fprintf(out, "%9s", "-");
+    else
+        fprintf(out, "%7.2f %%", 100 * cell->accuracy);
+    fflush(out);
+}
+
+/* Whether a line may end before this space: "p = 4" and "5 %" stay together. */
+static bool may_break(const char *at)
+{
+    return at[0] == ' ' && at[-1] != '=' && at[1] != '=' && at[1] != '%';
+}
+
+/* A sentence in lines that fit a terminal, broken at spaces. */
+static void print_wrapped(FILE *out, const char *text)
+{
+    enum { COLUMNS = 78 };
+    for (int length = (int)strlen(text); length > 0;) {
+        int part = length > COLUMNS ? COLUMNS : length;
+        while (part < length && part > 1 && !may_break(text + part)) part--;
+        fprintf(out, "%.*s\n", part, text);
+        while (part < length && text[part] == ' ') part++;
+        text += part, length -= part;
+        if (length > 0) fputs("  ", out);
+    }
+}
+
+/* One row: the same centers with more and more samples. */
+static int run_row(demo *self, int row, FILE *out)
+{
+    char text[CLI_SHORT];
+    int64_t p = self->sizes.centers[row];
+    demo_cell *cells = self->cells[row];
+    double seconds = 0;
+    fprintf(out, "%9s |", cli_count_text(text, p));
+    fflush(out);
+    for (int k = 0; k <= self->sizes.sample_sizes; k++) {
+        int64_t n = k == 0 ? p : self->sizes.samples[k - 1];
+        cells[k] = (demo_cell){.centers = p, .samples = n >= p ? n : 0};
+        bool last = row == self->sizes.center_sizes - 1 && k == self->sizes.sample_sizes;
+        int code = CLI_OK;
+        if (k > 0 && n == p)
+            cells[k] = cells[0]; /* the same model */
+        else if (n >= p)
+            code = train_cell(self, &cells[k], last);
+        if (code != CLI_OK) return code;
+        seconds += k > 0 && n == p ? 0 : cells[k].seconds;
+        print_cell(out, &cells[k]);
+    }
+    fprintf(out, "%10.1f\n", seconds);
+    fflush(out);
+    return CLI_OK;
+}
+
+/* ---- The command --------------------------------------------------------------------------------------------- */
+
+static int make_digits(demo *self)
+{
+    mercer_dataset *digits = NULL;
+    mercer_dataset_info info = {.struct_size = sizeof info};
+    int64_t most = self->sizes.samples[self->sizes.sample_sizes - 1];
+    self->rows = self->sizes.tests + most;
+    mercer_status status = mercer_dataset_synthesize(&digits, self->context, "digits", 0, self->rows,
+                                                     (uint64_t)cli_integer(self->v, "seed"));
+    if (status == MERCER_OK) status = mercer_dataset_query(digits, &info);
+    if (status == MERCER_OK) {
+        self->features = info.features;
+        self->pixels = cli_allocate(self->rows * self->features, 1);
+        self->labels = cli_allocate(self->rows, sizeof *self->labels);
+        mercer_matrix X = rows_of(self, 0, self->rows);
+        status = mercer_dataset_read(digits, NULL, NULL, 0, &X, NULL, self->labels);
+    }
+    int code = status == MERCER_OK ? CLI_OK : cli_fail(self->context, status);
+    mercer_dataset_free(digits);
+    return code;
+}
+
+static int run(demo *self, FILE *out)
+{
+    double begin = cli_now();
+    int code = cli_context(self->v, &self->context);
+    if (code != CLI_OK) return code;
+    mercer_status status = mercer_kernel_parse(self->context, &self->kernel, KERNEL);
+    if (status != MERCER_OK) return cli_fail(self->context, status);
+    code = make_digits(self);
+    if (code != CLI_OK) return code;
+    demo_log_start(self);
+    print_head(self, out);
+    for (int row = 0; row < self->sizes.center_sizes && code == CLI_OK; row++) code = run_row(self, row, out);
+    if (code != CLI_OK) return code;
+    self->seconds = cli_now() - begin;
+    demo_conclude(self);
+    demo_log_results(self);
+    fputc('\n', out);
+    for (int i = 0; i < DEMO_SENTENCES; i++) print_wrapped(out, self->conclusion[i]);
+    return CLI_OK;
+}
+
+/* The log lies beside the page unless it is named. Released with free. */
+static char *log_path(const cli_values *v, const char *html)
+{
+    const char *given = cli_text(v, "log"), *slash = strrchr(html, '/');
+    if (given) return cli_copy(given);
+    return cli_format("%.*sdemo.jsonl", slash ? (int)(slash - html + 1) : 0, html);
+}
+
+static int finish(demo *self, const char *log, const char *html, FILE *out)
+{
+    int code = report_write(log, html);
+    if (code != CLI_OK) return code;
+    fprintf(out, "\n%.0f seconds. Page: %s   Log: %s\n", self->seconds, html, log);
+    if (!cli_flag(self->v, "json")) return CLI_OK;
+    json_t *object = demo_json(self);
+    json_object_set_new(object, "report", json_string(html));
+    json_object_set_new(object, "log", json_string(log));
+    return cli_print_json(object);
+}
+
+int cli_demo(const cli_values *v)
+{
+    const char *html = cli_text(v, "output");
+    demo self = {.v = v, .sizes = cli_flag(v, "quick") ? quick : usual};
+    if (strcmp(html, "-") == 0)
+        return cli_error(CLI_USAGE, "--output -: the demonstration prints a table on stdout; name a file for the page");
+    FILE *out = cli_flag(v, "json") ? stderr : stdout;
+    char *log = log_path(v, html);
+    int code = cli_check_output(html);
+    if (code == CLI_OK) code = cli_check_log(log);
+    if (code == CLI_OK) code = cli_log_open(&self.log, log);
+    if (code == CLI_OK) {
+        code = run(&self, out);
+        int closed = cli_log_close(self.log);
+        if (code == CLI_OK) code = closed;
+    }
+    if (code == CLI_OK) code = finish(&self, log, html, out);
+    free(log);
+    free(self.pixels), free(self.labels);
+    mercer_context_free(self.context);
+    return code;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command inspect: what is in a model file. Loading it checks every size, offset and checksum. */
+#include "data.h"
+#include "options/options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { TEXT = 256 };
+
+typedef struct contents {
+    const char *path;
+    int64_t bytes;
+    mercer_matrix centers, weights;
+    char kernel[TEXT], folded[TEXT]; /* as the user gave it; as the file has it, if they differ */
+    const char *preprocess;
+    char *targets; /* owned; NULL: as they are */
+    const double *offset, *scale;
+    const char *const *labels;
+    int64_t label_count;
+    const char *const *features, *const *target_names; /* names of the columns, or NULL */
+    int64_t feature_count, target_count;
+    const char *note;
+    json_t *header;
+} contents;
+
+static json_t *read_header(mercer_context *context, const char *path)
+{
+    size_t needed = 0;
+    mercer_file_header(context, path, NULL, 0, &needed);
+    char *text = cli_allocate((int64_t)needed + 1, 1);
+    json_t *header = NULL;
+    if (mercer_file_header(context, path, text, needed, &needed) == MERCER_OK) header = json_loads(text, 0, NULL);
+    free(text);
+    return header != NULL ? header : json_object();
+}
+
+static void collect(mercer_context *context, const mercer_model *model, contents *c)
+{
+    struct stat state;
+    const mercer_preprocess *preprocess = mercer_model_preprocess(model);
+    const mercer_kernel *given = preprocess != NULL ? mercer_preprocess_kernel(preprocess) : NULL;
+    if (stat(c->path, &state) == 0) c->bytes = (int64_t)state.st_size;
+    c->centers = mercer_model_centers(model);
+    c->weights = mercer_model_weights(model);
+    mercer_kernel_print(context, mercer_model_kernel(model), given != NULL ? c->folded : c->kernel, TEXT, NULL);
+    if (given != NULL) mercer_kernel_print(context, given, c->kernel, TEXT, NULL);
+    c->preprocess = preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none";
+    c->targets = cli_targets_text(model);
+    c->offset = mercer_model_target_offset(model);
+    c->scale = mercer_model_target_scale(model);
+    c->labels = mercer_model_labels(model, &c->label_count);
+    c->features = mercer_model_feature_names(model, &c->feature_count);
+    c->target_names = mercer_model_target_names(model, &c->target_count);
+    c->note = mercer_model_note(model);
+    c->header = read_header(context, c->path);
+}
+
+static json_t *number_array(const double *values, int64_t count)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++) json_array_append_new(array, json_real(values[i]));
+    return array;
+}
+
+static json_t *names_json(const char *const *names, int64_t count)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++) json_array_append_new(list, cli_json_text(names[i]));
+    return list;
+}
+
+static json_t *to_json(const contents *c)
+{
+    json_t *labels = names_json(c->labels, c->label_count);
+    json_t *note = json_loads(c->note, 0, NULL);
+    if (note == NULL) note = cli_json_text(c->note);
+    json_t *object =
+        json_pack("{so sI sI sI sI ss ss ss ss so so ss so}", "path", cli_json_text(c->path), "bytes",
+                  (json_int_t)c->bytes, "centers", (json_int_t)c->centers.rows, "features", (json_int_t)c->centers.cols,
+                  "outputs", (json_int_t)c->weights.cols, "centers_dtype", cli_dtype_name(c->centers.dtype),
+                  "weights_dtype", cli_dtype_name(c->weights.dtype), "kernel", c->kernel, "preprocess", c->preprocess,
+                  "labels", labels, "training", note, "checksums", "ok", "header", json_incref(c->header));
+    json_object_set_new(object, "feature_names", names_json(c->features, c->feature_count));
+    json_object_set_new(object, "target_names", names_json(c->target_names, c->target_count));
+    if (c->folded[0] != '\0') json_object_set_new(object, "kernel_in_units_of_data", json_string(c->folded));
+    if (c->offset != NULL)
+        json_object_set_new(object, "targets",
+                            json_pack("{so so}", "offset", number_array(c->offset, c->weights.cols), "scale",
+                                      number_array(c->scale, c->weights.cols)));
+    return object;
+}
+
+static void print_note(cli_table *table, const char *text)
+{
+    json_t *note = json_loads(text, 0, NULL);
+    const char *key = NULL;
+    json_t *value = NULL;
+    if (!json_is_object(note) && *text != '\0') {
+        cli_table_cell(table, "note");
+        cli_table_cell(table, "%s", text);
+    }
+    json_object_foreach(note, key, value)
+    {
+        char *shown = json_is_string(value) ? cli_copy(json_string_value(value))
+                                            : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        if (!json_is_null(value)) {
+            cli_table_cell(table, "%s", key);
+            cli_table_cell(table, "%s", shown != NULL ? shown : "");
+        }
+        free(shown);
+    }
+    json_decref(note);
+}
+
+/* A line with the first of the names; nothing if there are none. */
+static void print_names(cli_table *table, const char *what, const char *const *names, int64_t count)
+{
+    enum { SHOWN = 20 };
+    char *list = cli_copy("");
+    for (int64_t i = 0; i < count && i < SHOWN; i++) {
+        char *longer = cli_format("%s%s%s", list, i > 0 ? ", " : "", names[i]);
+        free(list);
+        list = longer;
+    }
+    if (count > 0) {
+        cli_table_cell(table, "%s", what);
+        cli_table_cell(table, "%" PRId64 ": %s%s", count, list, count > SHOWN ? ", ..." : "");
+    }
+    free(list);
+}
+
+static void print_table(const contents *c)
+{
+    char count[CLI_SHORT], more[CLI_SHORT];
+    cli_table *table = cli_table_new(2, "ll");
+    cli_table_cell(table, "file");
+    cli_table_cell(table, "%s, %s, checksums ok", c->path, cli_bytes_text(count, c->bytes));
+    cli_table_cell(table, "kernel");
+    cli_table_cell(table, "%s", c->kernel);
+    if (c->folded[0] != '\0') {
+        cli_table_cell(table, "%s", "");
+        cli_table_cell(table, "%s in the units of the data", c->folded);
+    }
+    cli_table_cell(table, "preprocess");
+    cli_table_cell(table, "%s", c->preprocess);
+    if (c->targets != NULL) {
+        cli_table_cell(table, "targets");
+        cli_table_cell(table, "%s", c->targets);
+    }
+    cli_table_cell(table, "centers");
+    cli_table_cell(table, "%s x %s %s", cli_count_text(count, c->centers.rows), cli_count_text(more, c->centers.cols),
+                   cli_dtype_name(c->centers.dtype));
+    cli_table_cell(table, "outputs");
+    cli_table_cell(table, "%" PRId64 ", weights %s", c->weights.cols, cli_dtype_name(c->weights.dtype));
+    print_names(table, "classes", c->labels, c->label_count);
+    print_names(table, "feature names", c->features, c->feature_count);
+    print_names(table, "target names", c->target_names, c->target_count);
+    print_note(table, c->note);
+    cli_table_print(table, stdout, "");
+    cli_table_free(table);
+}
+
+int cli_inspect(const cli_values *v)
+{
+    mercer_context *context = NULL;
+    mercer_model *model = NULL;
+    contents c = {.path = cli_positional(v, 0)};
+    mercer_status status = mercer_context_create(&context, NULL);
+    if (status != MERCER_OK) return cli_fail(NULL, status);
+    status = mercer_model_load(&model, context, c.path);
+    int code = status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+    if (code == CLI_OK) {
+        collect(context, model, &c);
+        if (cli_flag(v, "json"))
+            code = cli_print_json(to_json(&c));
+        else
+            print_table(&c);
+        json_decref(c.header);
+        free(c.targets);
+    }
+    mercer_model_free(model);
+    mercer_context_free(context);
+    return code;
+}

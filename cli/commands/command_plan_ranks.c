@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plan on several ranks: what goes over the network, how long that takes, and what a rank holds. */
+#include "terminal/progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "100Gb/s", "12.5GB/s": bits or bytes a second. 0, or -1 if it is neither. */
+int cli_read_network(const char *text, double *out)
+{
+    static const struct {
+        const char *unit;
+        double bytes;
+    } units[] = {{"Gb/s", 1.25e8}, {"Mb/s", 1.25e5}, {"Tb/s", 1.25e11}, {"GB/s", 1e9}, {"MB/s", 1e6}, {"B/s", 1}};
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || !(value > 0) || !isfinite(value)) return -1;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].unit) == 0) {
+            *out = value * units[i].bytes;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int cli_check_ranks(const cli_values *v)
+{
+    double speed = 0;
+    if (cli_read_network(cli_text(v, "network"), &speed) != 0)
+        return cli_error(CLI_USAGE, "--network: '%s' is no speed such as 100Gb/s or 12.5GB/s", cli_text(v, "network"));
+    if (cli_given(v, "ranks") && (cli_integer(v, "ranks") < 1 || cli_integer(v, "ranks") > 65536))
+        return cli_error(CLI_USAGE, "--ranks: %s is not between 1 and 65536", cli_text(v, "ranks"));
+    return CLI_OK;
+}
+
+mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_rank_plan *out)
+{
+    mercer_network network = {.struct_size = sizeof network,
+                              .ranks = (int)cli_integer(job->v, "ranks"),
+                              .shards = (int)cli_integer(job->v, "shards")};
+    cli_read_network(cli_text(job->v, "network"), &network.bytes_per_second);
+    mercer_shape shape = cli_job_shape(job, p);
+    shape.weights = plan->precision;
+    *out = (mercer_rank_plan){.struct_size = sizeof *out};
+    return mercer_plan_ranks(job->context, out, plan, &shape, &network);
+}
+
+json_t *cli_ranks_json(const mercer_rank_plan *r)
+{
+    return json_pack(
+        "{si si sI so so so so so so so so so so so}", "ranks", r->ranks, "shards", r->shards, "centers_a_rank",
+        (json_int_t)r->centers_a_rank, "batch_bytes", cli_json_real(r->batch_bytes), "projection_bytes",
+        cli_json_real(r->projection_bytes), "epoch_bytes", cli_json_real(r->epoch_bytes), "batch_seconds",
+        cli_json_real(r->batch_seconds), "projection_seconds", cli_json_real(r->projection_seconds), "epoch_seconds",
+        cli_json_real(r->epoch_seconds), "compute_seconds", cli_json_real(r->compute_seconds), "projection_share",
+        cli_json_real(r->projection_share), "shared_bytes", cli_json_real(r->shared_bytes), "replicated_bytes",
+        cli_json_real(r->replicated_bytes), "checkpoint_bytes", cli_json_real(r->checkpoint_bytes));
+}
+
+static void row(cli_table *table, const char *name, double bytes, double seconds)
+{
+    char amount[CLI_SHORT];
+    cli_table_cell(table, "%s", name);
+    cli_table_cell(table, "%s", cli_bytes_text(amount, (int64_t)bytes));
+    if (seconds < 0.1)
+        cli_table_cell(table, "%.3g ms", 1e3 * seconds);
+    else
+        cli_table_cell(table, "%s", cli_seconds_text(amount, seconds));
+}
+
+void cli_show_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *file)
+{
+    char a[CLI_SHORT], b[CLI_SHORT], c[CLI_SHORT];
+    double epoch = r->compute_seconds + r->epoch_seconds;
+    fprintf(file, "\n%d ranks, %d shards, at most %s centers a rank; network %s\n", r->ranks, r->shards,
+            cli_count_text(a, r->centers_a_rank), cli_text(v, "network"));
+    cli_table *table = cli_table_new(3, "lrr");
+    cli_table_cell(table, "a rank sends");
+    cli_table_cell(table, "bytes");
+    cli_table_cell(table, "time");
+    cli_table_line(table);
+    row(table, "a batch", r->batch_bytes, r->batch_seconds);
+    if (r->projection_bytes > 0) row(table, "a projection", r->projection_bytes, r->projection_seconds);
+    row(table, "an epoch", r->epoch_bytes, r->epoch_seconds);
+    cli_table_print(table, file, "");
+    cli_table_free(table);
+    fprintf(file, "an epoch takes about %s, %.0f %% of it on the network; ranks like this machine\n",
+            cli_seconds_text(a, epoch), 100 * r->epoch_seconds / (epoch > 0 ? epoch : 1));
+    fprintf(file, "memory of a rank: %s that falls with the number of ranks, %s that does not; a checkpoint: %s\n",
+            cli_bytes_text(a, (int64_t)r->shared_bytes), cli_bytes_text(b, (int64_t)r->replicated_bytes),
+            cli_bytes_text(c, (int64_t)r->checkpoint_bytes));
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the demonstration's numbers say, in words; if they say something else one day, so do the words. */
+#include "commands/demo.h"
+
+#include <math.h>
+
+/* How an accuracy changed; a change within two standard errors of a share measured on the tests is none. */
+static const char *change(const demo *self, const demo_cell *from, const demo_cell *to)
+{
+    double share = (from->accuracy + to->accuracy) / 2;
+    double error = sqrt(2 * share * (1 - share) / (double)self->sizes.tests);
+    if (fabs(to->accuracy - from->accuracy) <= 2 * error) return "changed little";
+    return to->accuracy > from->accuracy ? "grew" : "fell";
+}
+
+/* The same centers with more samples, for the size in the middle. */
+static void say_samples(const demo *self, char out[DEMO_SENTENCE])
+{
+    char p[CLI_SHORT], n[CLI_SHORT];
+    const demo_cell *row = self->cells[self->sizes.center_sizes / 2], *most = &row[self->sizes.sample_sizes];
+    double gone = (most->accuracy - row[0].accuracy) / fmax(1 - row[0].accuracy, 1e-9);
+    snprintf(
+        out, DEMO_SENTENCE,
+        "More data, same model: with p = %s centers accuracy %s from %.2f %% (the centers' own labels only) to %.2f "
+        "%% (n = %s), at the same size and the same cost of a prediction; %.0f %% of the errors are gone.",
+        cli_count_text(p, row->centers), change(self, &row[0], most), 100 * row[0].accuracy, 100 * most->accuracy,
+        cli_count_text(n, most->samples), fmax(0, 100 * gone));
+}
+
+/* The same samples with more centers. */
+static void say_centers(const demo *self, char out[DEMO_SENTENCE])
+{
+    char n[CLI_SHORT], p[CLI_SHORT], q[CLI_SHORT];
+    int last = self->sizes.sample_sizes;
+    const demo_cell *few = &self->cells[0][last], *many = &self->cells[self->sizes.center_sizes - 1][last];
+    snprintf(out, DEMO_SENTENCE,
+             "More centers, same data: with n = %s samples accuracy %s from %.2f %% (p = %s) to %.2f %% (p = %s).",
+             cli_count_text(n, few->samples), change(self, few, many), 100 * few->accuracy,
+             cli_count_text(p, few->centers), 100 * many->accuracy, cli_count_text(q, many->centers));
+}
+
+/* A small model with all data beside the next larger one that only knows its own centers. */
+static void say_exchange(const demo *self, char out[DEMO_SENTENCE])
+{
+    char p[CLI_SHORT], q[CLI_SHORT];
+    const demo_cell *small = &self->cells[0][self->sizes.sample_sizes], *large = &self->cells[1][0];
+    const char *kind = change(self, large, small);
+    const char *words = *kind == 'g' ? "beats" : *kind == 'f' ? "stays behind" : "is as good as";
+    snprintf(out, DEMO_SENTENCE,
+             "Data instead of centers: p = %s with all data (%.2f %%) %s p = %s with its own labels (%.2f %%).",
+             cli_count_text(p, small->centers), 100 * small->accuracy, words, cli_count_text(q, large->centers),
+             100 * large->accuracy);
+}
+
+void demo_conclude(demo *self)
+{
+    say_samples(self, self->conclusion[0]);
+    say_centers(self, self->conclusion[1]);
+    say_exchange(self, self->conclusion[2]);
+}

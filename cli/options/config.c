@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Configuration files: a JSON object whose keys are the long names of options. */
+#include "options/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *cli_json_text(const char *text)
+{
+    json_t *string = json_string(text);
+    if (string != NULL) return string;
+    char *hex = cli_allocate((int64_t)(2 * strlen(text)) + 1, 1);
+    for (size_t i = 0; text[i] != '\0'; i++) snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    string = json_pack("{ss}", "hex", hex);
+    free(hex);
+    return string;
+}
+
+/* The bytes of {"hex": "..."}; NULL if that is none. */
+static char *hex_text(const char *hex)
+{
+    size_t length = hex != NULL ? strlen(hex) : 1;
+    if (length % 2 != 0 || strspn(hex, "0123456789abcdef") != length) return NULL;
+    char *text = cli_allocate((int64_t)(length / 2) + 1, 1);
+    for (size_t i = 0; i < length / 2; i++) {
+        char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        text[i] = (char)strtol(digits, NULL, 16);
+    }
+    return text;
+}
+
+/* The text of a JSON value as it would stand on a command line; NULL if it cannot stand there. */
+static char *value_text(const json_t *value)
+{
+    if (json_is_string(value)) return cli_copy(json_string_value(value));
+    if (json_is_integer(value)) return cli_format("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    if (json_is_real(value)) return cli_format("%.17g", json_real_value(value));
+    if (json_is_boolean(value)) return cli_copy(json_is_true(value) ? "true" : "false");
+    if (json_is_object(value)) return hex_text(json_string_value(json_object_get(value, "hex")));
+    return NULL;
+}
+
+/* ["a", "b"] as "a,b", for lists; NULL if an element cannot stand on a command line. */
+static char *list_text(const json_t *array)
+{
+    char *whole = NULL;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *element = json_array_get(array, i);
+        char *text = json_is_string(element) || json_is_integer(element) ? value_text(element) : NULL;
+        char *longer = text == NULL ? NULL : whole == NULL ? cli_copy(text) : cli_format("%s,%s", whole, text);
+        free(text);
+        free(whole);
+        whole = longer;
+        if (whole == NULL) return NULL;
+    }
+    return whole;
+}
+
+/* true and false serve for switches too. */
+static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *where,
+                         cli_origin origin)
+{
+    if (json_is_null(value)) return CLI_OK;
+    int list = option->type == CLI_LIST && json_is_array(value);
+    char *text = list ? list_text(value) : value_text(value);
+    if (text == NULL) return cli_error(CLI_USAGE, "%s: must be a string, a number, true or false", where);
+    const char *used = text;
+    if (json_is_boolean(value) && option->type == CLI_SWITCH) used = json_is_true(value) ? "on" : "off";
+    int code = cli_values_set(v, option, used, origin, where);
+    free(text);
+    return code;
+}
+
+int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_origin origin)
+{
+    const cli_command *command = cli_values_command(v);
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        if (key[0] == '_') continue; /* a remark, such as "_sources" of --print-config */
+        const cli_option *option = cli_find_option(command, key);
+        if (option == NULL || strcmp(option->name, "config") == 0 || strcmp(option->name, "print-config") == 0) {
+            const char *meant = option == NULL ? cli_suggest_option(command, key) : NULL;
+            if (meant != NULL)
+                return cli_error(CLI_USAGE, "%s: %s has no option '%s'; did you mean '%s'?", from, command->name, key,
+                                 meant);
+            return cli_error(CLI_USAGE, "%s: '%s' is no key for %s; see mercer %s --help", from, key, command->name,
+                             command->name);
+        }
+        char *where = cli_format("%s: %s", from, key);
+        int code = set_from_json(v, option, value, where, origin);
+        free(where);
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+
+int cli_read_config(cli_values *v, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return cli_error(errno == ENOENT ? CLI_MISSING : CLI_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    json_error_t error;
+    json_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (object == NULL)
+        return cli_error(CLI_USAGE, "%s: line %d: %s: a configuration is a JSON object", path, error.line, error.text);
+    int code = CLI_OK;
+    if (!json_is_object(object))
+        code = cli_error(CLI_USAGE, "%s: is no JSON object: write {\"option\": value, ...}", path);
+    else
+        code = cli_take_config(v, object, path, CLI_FROM_CONFIG);
+    json_decref(object);
+    return code;
+}
+
+static int is_configurable(const cli_option *option)
+{
+    return strcmp(option->name, "help") != 0 && strcmp(option->name, "config") != 0 &&
+           strcmp(option->name, "print-config") != 0;
+}
+
+/* Numbers become JSON numbers where nothing is lost; everything else keeps its text. */
+static json_t *option_json(const cli_option *option, const char *text)
+{
+    int64_t integer = 0;
+    double number = 0;
+    if (option->type == CLI_FLAG) return json_boolean(strcmp(text, "true") == 0);
+    if (option->type == CLI_INTEGER && cli_read_integer(text, &integer) == 0) return json_integer(integer);
+    if (option->type == CLI_NUMBER && cli_read_number(text, &number) == 0) return json_real(number);
+    return cli_json_text(text);
+}
+
+json_t *cli_config_object(const cli_values *v)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        const char *text = cli_values_get(v, option);
+        if ((option->commands & cli_values_command(v)->bit) == 0 || text == NULL || !is_configurable(option)) continue;
+        json_object_set_new(object, option->name, option_json(option, text));
+    }
+    return object;
+}
+
+int cli_print_config(const cli_values *v)
+{
+    static const char *const origins[] = {"default", "config", "environment", "command line"};
+    json_t *object = cli_config_object(v);
+    json_t *sources = json_object();
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        if (json_object_get(object, option->name) == NULL) continue;
+        if ((option->commands & cli_values_command(v)->bit) == 0) continue;
+        json_object_set_new(sources, option->name, json_string(origins[cli_values_origin(v, option)]));
+    }
+    json_object_set_new(object, "_sources", sources);
+    return cli_print_json(object);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of options, and looking one up. The table of commands is in commands.c. */
+#include "options/options.h"
+
+#include <string.h>
+
+enum {
+    READS = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* take data files */
+    LABELLED = CLI_TRAIN | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT,            /* and their targets */
+    FITS = CLI_TRAIN | CLI_PLAN,                                                       /* take options of training */
+    USES_MODEL = CLI_PREDICT | CLI_EVAL,
+    COMPUTES = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO,
+    ANSWERS = CLI_TRAIN | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
+              CLI_SYNTH | CLI_BENCH | CLI_DEMO, /* have --json */
+    CONFIGURED =
+        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH | CLI_DEMO,
+    RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
+    ALL = (1 << 15) - 1
+};
+
+#define SOLVERS "auto|direct|cg|ep4|ep3|ep3-exact|ep2|ep1|richardson|pegasos|nytro|gd"
+#define FORMATS "auto|npy|idx|csv|tsv|libsvm|raw"
+#define KERNELS "laplace|gaussian|matern32|matern52|exppower|cauchy|rational-quadratic|polynomial|linear|ntk|nngp"
+
+const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
+
+/* clang-format off */
+const cli_option cli_options[] = {
+/*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
+    {"x", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, READS, 0, "Data",
+     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
+     "match, in the order of the numbers in their names, as one"},
+    {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
+     "targets: classes or values, one row for each sample, and an output for each column; csv and libsvm files have "
+     "them inside; a pattern as for --x"},
+    {"x-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
+     "validation samples, watched while training; a pattern as for --x"},
+    {"y-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "their targets"},
+    {"data", NULL, 0, CLI_INPUT, "DIR", NULL, NULL, NULL, READS, 0, "Data",
+     "a folder with the four files of MNIST's names (train-images-idx3-ubyte, ...; .gz too); train uses train-* and "
+     "validates on t10k-*, the other commands use t10k-*"},
+    {"part", NULL, 0, CLI_CHOICE, "PART", "train|test", NULL, NULL, CLI_EVAL | CLI_PREDICT | CLI_CENTERS | CLI_CONVERT,
+     0, "Data", "which part of --data: train-* or t10k-* (default: train for centers, test for the others)"},
+    {"synth", NULL, 0, CLI_TEXT, "SPEC", "digits|spirals|teacher", NULL, NULL, READS, 0, "Data",
+     "computed samples instead of files: digits, spirals or teacher, with parameters as for mercer synth"},
+    {"synth-seed", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, READS, 0, "Data", "seed of --synth"},
+    {"rows", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, READS & ~CLI_PLAN, 0, "Data",
+     "use only so many rows; with --synth: how many samples (default there: 10000)"},
+    {"rows", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Data",
+     "use only so many rows; without data: the number of samples"},
+    {"rows", NULL, 'n', CLI_INTEGER, "N", NULL, "10000", NULL, CLI_SYNTH, 0, "Data", "how many samples to make"},
+    {"first", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, READS | CLI_SYNTH, 0, "Data",
+     "begin at this row, counted from 0"},
+    {"format", NULL, 0, CLI_CHOICE, "FORMAT", FORMATS, "auto", NULL, READS, 0, "Data",
+     "format of --x; auto: by name and content"},
+    {"y-format", NULL, 0, CLI_CHOICE, "FORMAT", FORMATS, "auto", NULL, LABELLED, 0, "Data", "format of --y"},
+    {"raw", NULL, 0, CLI_TEXT, "SHAPE", NULL, NULL, NULL, READS, 0, "Data",
+     "shape of a raw file: f32:1000x784, or u8:784 (as many rows as there are); @128 behind it skips bytes"},
+    {"target", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, READS, 0, "Data",
+     "csv: the target column, a name of the header or an index from 0; -1 is the last. Several, as a,b or given again: "
+     "values, an output for each. Default: the one named target, label, class or y; of --y, all columns"},
+    {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
+     "csv: the first line names the columns; auto: if a field of it is no number"},
+    {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
+     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
+     "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs "
+     "three times on average, or only 2 differ), other numbers are values"},
+    {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
+     "hold back this share of the rows for validation: drawn at random, or the last ones of a file too large for "
+     "memory; with --synth, further samples"},
+    {"features", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, READS & ~CLI_PLAN, 0, "Data",
+     "libsvm: number of features (default: the largest index found)"},
+    {"features", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Data",
+     "without data: the number of features; libsvm: the same (default: the largest index found)"},
+    {"outputs", NULL, 0, CLI_INTEGER, "N", NULL, "1", NULL, CLI_PLAN, 0, "Data",
+     "without data: the number of classes, or of columns of the targets"},
+    {"data-type", NULL, 0, CLI_CHOICE, "TYPE", "f64|f32|f16|u8", "f32", NULL, CLI_PLAN, 0, "Data",
+     "without data: the type of the samples"},
+
+    {"model", NULL, 'm', CLI_INPUT, "FILE", NULL, NULL, NULL, USES_MODEL, USES_MODEL, "Model", "model file"},
+    {"kernel", NULL, 0, CLI_TEXT, "SPEC", KERNELS, "laplace", NULL, FITS | CLI_CENTERS, 0, "Model",
+     "kernel function, as laplace:bandwidth=10; a bandwidth that is not in the text is that of --bandwidth"},
+    {"bandwidth", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS | CLI_CENTERS, 0, "Model",
+     "bandwidth of the kernel function; auto: the median distance between preprocessed samples"},
+    {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardise|minmax|unit", "auto", NULL,
+     FITS | CLI_CENTERS, 0, "Model",
+     "what happens to samples before the kernel sees them; kept in the model. auto: scale (pixels / 255) for bytes, "
+     "minmax for libsvm, none for half floats and computed samples, standardise for all other numbers"},
+    {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
+     "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
+    {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,
+     CLI_TRAIN | CLI_CENTERS, 0, "Model",
+     "how centers are chosen: random, kmeans, rpcholesky, balanced (as many of each class), augmented (samples of "
+     "--augment, more than there are rows if asked for), or file:PATH (samples in the units of the data)"},
+    {"center-type", NULL, 0, CLI_CHOICE, "TYPE", "auto|f64|f32|f16|u8", "auto", NULL, CLI_TRAIN | CLI_CENTERS, 0,
+     "Model", "type of the centers; auto: that of the preprocessed samples, so bytes stay bytes (k-means is rounded)"},
+    {"center-iterations", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, CLI_TRAIN | CLI_CENTERS, 0, "Model",
+     "kmeans: at most so many rounds"},
+    {"center-batch", NULL, 0, CLI_INTEGER, "N", "auto|all", "auto", NULL, CLI_TRAIN | CLI_CENTERS, 0, "Model",
+     "kmeans: rows of a mini-batch; all: Lloyd's algorithm on all rows"},
+    {"precision", NULL, 0, CLI_CHOICE, "TYPE", "auto|f32|f64", "auto", "MERCER_PRECISION", FITS, 0, "Model",
+     "type of the weights and of training; auto: f64 for f64 data, else f32"},
+
+    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise", "auto", NULL, CLI_TRAIN, 0,
+     "Model",
+     "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
+     "the mean, and they are divided by their standard deviation; auto: standardise for values, center for classes"},
+
+    {"solver", NULL, 0, CLI_CHOICE, "NAME", SOLVERS, "auto", NULL, FITS, 0, "Training", "how the weights are found"},
+    {"projector", NULL, 0, CLI_CHOICE, "NAME", "auto|exact|ep2|pcg|bgs", "auto", NULL, FITS, 0, "Training",
+     "how the solver projects onto the centers"},
+    {"epochs", NULL, 'e', CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
+     "passes over the samples; for cg, most steps"},
+    {"batch", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "samples in a step"},
+    {"lambda", "ridge", 0, CLI_NUMBER, "V", NULL, "0", NULL, FITS, 0, "Training", "ridge: + V alpha' K(Z,Z) alpha"},
+    {"patience", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, CLI_TRAIN, 0, "Training",
+     "stop after so many epochs without a better validation result, and keep the best; 0: never"},
+    {"average", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training",
+     "return the average of the later iterates"},
+    {"decay", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training",
+     "let the step fall in the later epochs"},
+    {"polish", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, FITS, 0, "Training",
+     "so many CG steps on the true objective at the end"},
+    {"step-factor", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS, 0, "Training",
+     "gamma of the step rule, between 0 and 1"},
+    {"nystrom", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "samples of the preconditioner"},
+    {"eigenpairs", NULL, 0, CLI_INTEGER, "N", "auto|none", "auto", NULL, FITS, 0, "Training",
+     "eigenpairs of the preconditioner"},
+    {"period", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "batches between projections"},
+    {"projector-nystrom", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
+     "samples of the projector's own preconditioner"},
+    {"projector-eigenpairs", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "its eigenpairs"},
+    {"projector-passes", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
+     "at most so many passes over K(Z,Z) in a projection"},
+    {"projector-tolerance", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS, 0, "Training",
+     "stop a projection at this relative residual"},
+    {"projector-block", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
+     "centers in a block of bgs"},
+    {"carry", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training",
+     "add what a projection leaves over to the next"},
+    {"cache", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training", "keep K(X,Z) if it fits"},
+    {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL, FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO, 0,
+     "Training", "seed of everything random: the same seed gives the same result"},
+
+    {"augment", NULL, 0, CLI_TEXT, "SPEC", "noise:|shift:|crop:|flip|mixup:", NULL, NULL, CLI_TRAIN, 0, "Augmentation",
+     "new samples from those read: noise:sigma=V, shift:pixels=K, crop:pad=K, flip, mixup:alpha=A, joined by +; in the "
+     "units of the data"},
+    {"samples", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_TRAIN, 0, "Augmentation",
+     "samples in an epoch (default: as many as rows)"},
+    {"image", NULL, 0, CLI_TEXT, "HxWxC", NULL, NULL, NULL, CLI_TRAIN, 0, "Augmentation",
+     "shape of images, for shift, crop and flip, where the file does not tell"},
+
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
+     "model file to write (safetensors)"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
+     "predictions: .npy, .csv, .tsv or .txt; - for text on stdout"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_CENTERS, CLI_CENTERS, "Output",
+     "NPY file to write (.npy), centers as rows"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_SYNTH | CLI_CONVERT, CLI_SYNTH | CLI_CONVERT,
+     "Output", "file to write, samples as rows: .npy, or text with the names of the columns: .csv, .tsv"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, "report.html", NULL, CLI_REPORT | CLI_DEMO, 0, "Output",
+     "page to write"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_MAN | CLI_COMPLETIONS, 0, "Output",
+     "file to write instead of stdout"},
+    {"directory", NULL, 0, CLI_OUTPUT, "DIR", NULL, NULL, NULL, CLI_MAN, 0, "Output",
+     "write the pages of all commands into this folder"},
+    {"y-output", NULL, 0, CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_SYNTH | CLI_CONVERT, 0, "Output",
+     "the same for the targets"},
+    {"scores", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
+     "write the model's outputs instead of labels"},
+    {"confusion", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EVAL, 0, "Output",
+     "show which classes were taken for which"},
+    {"save-centers-as", NULL, 0, CLI_CHOICE, "TYPE", "auto|f64|f32|f16|u8", "auto", NULL, CLI_TRAIN, 0, "Output",
+     "type of the centers in the model file; auto: as they are"},
+    {"log", NULL, 0, CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN | CLI_RESUME | CLI_DEMO, 0, "Output",
+     "write events, one JSON object a line, behind those of a log that is there; mercer report makes a page of the "
+     "last run"},
+    {"checkpoint", NULL, 0, CLI_OUTPUT, "DIR", NULL, NULL, NULL, CLI_TRAIN, 0, "Output",
+     "folder in which the state of training is kept; mercer resume DIR continues"},
+    {"checkpoint-every", NULL, 0, CLI_DURATION, "TIME", NULL, "10m", NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
+     "within an epoch, too, a checkpoint after so long: 30s, 10m, 1h"},
+    {"force", NULL, 'f', CLI_FLAG, NULL, NULL, NULL, NULL, CLI_TRAIN | CLI_RESUME, 0, "Output",
+     "train: discard an unfinished run in --checkpoint; resume: go on although data files changed"},
+    {"json", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, ANSWERS, 0, "Output",
+     "print one JSON object on stdout and nothing else there"},
+    {"quick", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_BENCH | CLI_DEMO, 0, "General",
+     "smaller sizes, a few seconds"},
+
+    {"comm", NULL, 0, CLI_CHOICE, "NAME", "auto|self|mpi", "auto", "MERCER_COMM", RANKED, 0, "Ranks",
+     "how processes that were started together find each other; auto: mpi if a launcher (mpirun, srun) started them; "
+     "self: each is alone"},
+    {"ranks", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Ranks",
+     "what the training would cost on so many ranks: bytes and seconds on the network, memory of a rank"},
+    {"network", NULL, 0, CLI_TEXT, "SPEED", NULL, "100Gb/s", NULL, CLI_PLAN, 0, "Ranks",
+     "what a rank can send: 100Gb/s (bits), 12.5GB/s (bytes)"},
+    {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, (RANKED | CLI_PLAN) & ~CLI_RESUME, 0, "Ranks",
+     "cut the centers into so many shards; the result depends on their number (in its last digits), not on that of the "
+     "ranks, which may be no more. auto: one without ranks, otherwise 8 to 1024 by the number of centers"},
+    {"exchange", NULL, 0, CLI_CHOICE, "HOW", "auto|host|nccl", "auto", "MERCER_EXCHANGE", RANKED, 0, "Ranks",
+     "how GPUs of different ranks exchange: nccl, from one to the other, or not at all; host, through host memory; "
+     "auto: nccl if every rank has a GPU of its own and the module is there"},
+    {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",
+     "give up a rank that has not been heard of for so long: the job ends with code 76"},
+
+    {"threads", NULL, 't', CLI_INTEGER, "N", "auto", "auto", "MERCER_THREADS", COMPUTES, 0, "General",
+     "threads to use; auto: one for each processor, shared out over the ranks that --device makes; a number is for "
+     "each of them. The result does not depend on it"},
+    {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES & ~RANKED,
+     0, "General",
+     "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one, else the CPU; reference, plain loops "
+     "in double, slow, to judge by"},
+    {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|cuda:all|auto|reference", "cpu", "MERCER_DEVICE", RANKED, 0,
+     "General",
+     "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); "
+     "auto, a GPU if there is one, else the CPU; reference, plain loops in double, slow, to judge by. A list, as "
+     "cuda:0,cuda:1 or cpu,cpu, or cuda:all: "
+     "one rank on each, as threads of this process"},
+    {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0,
+     "General",
+     "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
+    {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
+     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT, 0, "General",
+     "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "
+     "there but for a margin. What is mapped from files does not count"},
+    {"config", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
+     "read options from a JSON object with their long names as keys; what the command line says wins"},
+    {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",
+     "print all options as such an object and end"},
+    {"color", NULL, 0, CLI_CHOICE, "WHEN", "auto|always|never", "auto", NULL, ALL, 0, "General",
+     "colours on a terminal; auto honours NO_COLOR"},
+    {"quiet", NULL, 'q', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "say nothing but warnings and errors"},
+    {"help", NULL, 'h', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "show this text and end"},
+};
+/* clang-format on */
+const int cli_option_count = (int)(sizeof cli_options / sizeof cli_options[0]);
+
+/* '_' and '-' are the same in names, so that keys of configuration files may be written either way. */
+static int same_name(const char *a, const char *b)
+{
+    for (; *a != '\0' && *b != '\0'; a++, b++) {
+        if ((*a == '_' ? '-' : *a) != (*b == '_' ? '-' : *b)) return 0;
+    }
+    return *a == *b;
+}
+
+const cli_option *cli_find_option(const cli_command *command, const char *name)
+{
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        if ((option->commands & command->bit) == 0) continue;
+        if (same_name(option->name, name) || (option->alias != NULL && same_name(option->alias, name))) return option;
+    }
+    return NULL;
+}
+
+const cli_option *cli_find_letter(const cli_command *command, char letter)
+{
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        if ((option->commands & command->bit) != 0 && option->letter == letter && letter != '\0') return option;
+    }
+    return NULL;
+}
+
+/* The number of single-character edits between two names, neighbours swapped counting as one; at most `limit` + 1. */
+static int edit_distance(const char *a, const char *b, int limit)
+{
+    enum { LONGEST = 40 };
+    int rows[3][LONGEST + 1] = {{0}};
+    size_t la = strlen(a), lb = strlen(b);
+    if (la > LONGEST || lb > LONGEST) return limit + 1;
+    int *before = rows[0], *last = rows[1], *now = rows[2];
+    for (size_t j = 0; j <= lb; j++) last[j] = (int)j;
+    for (size_t i = 1; i <= la; i++) {
+        now[0] = (int)i;
+        for (size_t j = 1; j <= lb; j++) {
+            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best) best = last[j] + 1;
+            if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            now[j] = best;
+        }
+        int *spare = before;
+        before = last;
+        last = now;
+        now = spare;
+    }
+    return last[lb] < limit ? last[lb] : (last[lb] == limit ? limit : limit + 1);
+}
+
+/* A typing mistake changes few letters; a beginning of a name (at least three) is taken for it too. */
+static int unlikeness(const char *typed, const char *name)
+{
+    size_t length = strlen(typed);
+    int limit = length < 3 ? 0 : (length < 6 ? 1 : (int)length / 3);
+    int distance = edit_distance(typed, name, limit);
+    if (distance > limit && length >= 3 && strncmp(typed, name, length) == 0) return limit;
+    return distance > limit ? 1000 : distance;
+}
+
+const char *cli_suggest_option(const cli_command *command, const char *name)
+{
+    const char *best = NULL;
+    int least = 1000;
+    for (int i = 0; i < cli_option_count; i++) {
+        if ((cli_options[i].commands & command->bit) == 0) continue;
+        int d = unlikeness(name, cli_options[i].name);
+        if (d < least) {
+            least = d;
+            best = cli_options[i].name;
+        }
+    }
+    return best;
+}
+
+const char *cli_suggest_command(const char *name)
+{
+    const char *best = NULL;
+    int least = 1000;
+    for (int i = 0; i < cli_command_count; i++) {
+        int d = unlikeness(name, cli_commands[i].name);
+        if (d < least) {
+            least = d;
+            best = cli_commands[i].name;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads a command line with the table of options: --name=value, --name value, -n value, -nvalue; -- ends options. */
+#include "options/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int unknown_option(const cli_command *command, const char *shown, const char *name)
+{
+    const char *meant = cli_suggest_option(command, name);
+    if (meant != NULL) return cli_error(CLI_USAGE, "%s: no option %s; did you mean --%s?", command->name, shown, meant);
+    return cli_error(CLI_USAGE, "%s: no option %s; see mercer %s --help", command->name, shown, command->name);
+}
+
+/* Arguments that have not been read yet. */
+typedef struct reader {
+    cli_values *v;
+    const cli_command *command;
+    char **arguments;
+    int count, at;
+} reader;
+
+/* An option that is given again would hide what was said first; only lists grow. */
+static int set_value(reader *r, const cli_option *option, const char *value, const char *where)
+{
+    int again = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
+    if (!again) return cli_values_set(r->v, option, value, CLI_FROM_COMMAND, where);
+    if (option->type != CLI_LIST)
+        return cli_error(CLI_USAGE, "%s: %s is given twice: give it once", r->command->name, where);
+    if (*value == '\0') return cli_error(CLI_USAGE, "%s: the value is empty", where);
+    char *both = cli_format("%s,%s", cli_values_get(r->v, option), value);
+    int code = cli_values_set(r->v, option, both, CLI_FROM_COMMAND, where);
+    free(both);
+    return code;
+}
+
+/* The value of an option: what stands behind '=' (or behind the letter), or the next argument. */
+static int take_value(reader *r, const cli_option *option, const char *attached, const char *where)
+{
+    if (option->type == CLI_FLAG) {
+        return set_value(r, option, attached != NULL ? attached : "true", where);
+    }
+    if (attached == NULL) {
+        if (r->at >= r->count) {
+            const char *metavar = option->type == CLI_SWITCH ? "on|off|auto" : option->metavar;
+            return cli_error(CLI_USAGE, "%s: %s needs a value: --%s %s", r->command->name, where, option->name,
+                             metavar);
+        }
+        attached = r->arguments[r->at++];
+    }
+    return set_value(r, option, attached, where);
+}
+
+static int take_long(reader *r, const char *argument)
+{
+    const char *equals = strchr(argument, '=');
+    char *shown = equals == NULL ? cli_copy(argument) : cli_format("%.*s", (int)(equals - argument), argument);
+    const cli_option *option = cli_find_option(r->command, shown + 2);
+    int code = CLI_OK;
+    if (option == NULL)
+        code = unknown_option(r->command, shown, shown + 2);
+    else
+        code = take_value(r, option, equals == NULL ? NULL : equals + 1, shown);
+    free(shown);
+    return code;
+}
+
+/* -o FILE, -oFILE; flags may stand together, as -qf. */
+static int take_letters(reader *r, const char *argument)
+{
+    for (const char *at = argument + 1; *at != '\0'; at++) {
+        char shown[3] = {'-', *at, '\0'};
+        const cli_option *option = cli_find_letter(r->command, *at);
+        if (option == NULL) return unknown_option(r->command, shown, argument + 1);
+        if (option->type != CLI_FLAG) {
+            const char *attached = at[1] == '\0' ? NULL : at + 1 + (at[1] == '=');
+            return take_value(r, option, attached, shown);
+        }
+        int code = take_value(r, option, NULL, shown);
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+
+static int check_positional(const cli_values *v)
+{
+    const cli_command *command = cli_values_command(v);
+    int count = cli_positional_count(v);
+    if (count < command->least)
+        return cli_error(CLI_USAGE, "%s: %s is missing: mercer %s %s", command->name, command->positional,
+                         command->name, command->positional);
+    if (count > command->most)
+        return cli_error(CLI_USAGE,
+                         "%s: '%s' is too much here; options begin with --, patterns of files stand in quotes, see "
+                         "mercer %s --help",
+                         command->name, cli_positional(v, command->most), command->name);
+    return CLI_OK;
+}
+
+int cli_parse(cli_values *v, int count, char **arguments, int *help)
+{
+    reader r = {v, cli_values_command(v), arguments, count, 0};
+    int ended = 0;
+    while (r.at < count) {
+        const char *argument = arguments[r.at++];
+        int code = CLI_OK;
+        if (ended || argument[0] != '-' || argument[1] == '\0')
+            cli_values_add_positional(v, argument);
+        else if (strcmp(argument, "--") == 0)
+            ended = 1;
+        else if (argument[1] == '-')
+            code = take_long(&r, argument);
+        else
+            code = take_letters(&r, argument);
+        if (code != CLI_OK) return code;
+    }
+    *help = cli_flag(v, "help");
+    return *help ? CLI_OK : check_positional(v);
+}
+
+int cli_read_environment(cli_values *v)
+{
+    const cli_command *command = cli_values_command(v);
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        if ((option->commands & command->bit) == 0 || option->environment == NULL) continue;
+        const char *value = getenv(option->environment);
+        if (value == NULL || *value == '\0') continue;
+        int code = cli_values_set(v, option, value, CLI_FROM_ENVIRONMENT, option->environment);
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+
+int cli_check_required(const cli_values *v)
+{
+    const cli_command *command = cli_values_command(v);
+    for (int i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_options[i];
+        if ((option->required & command->bit) == 0) continue;
+        /* A default does not serve where an option must be given. */
+        if (cli_values_get(v, option) != NULL && cli_values_origin(v, option) != CLI_FROM_DEFAULT) continue;
+        char title[64];
+        cli_option_title(title, sizeof title, option);
+        return cli_error(CLI_USAGE, "%s: %s is missing: %s", command->name, title, option->help);
+    }
+    return CLI_OK;
+}

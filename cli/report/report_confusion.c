@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which classes are taken for which. matrix[i][j] counts samples of class i that were given class j. A dozen classes
+ * make a shaded table; up to a hundred a map that is scaled to the width of the page; of more, and beside a map, the
+ * pairs that are confused most are listed.
+ */
+#include "report/report.h"
+
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TABLE_CLASSES = 14, MAP_CLASSES = 100, MOST_PAIRS = 20 };
+
+typedef struct confusion {
+    size_t classes;
+    double *counts; /* (classes, classes) */
+    const json_t *labels;
+} confusion;
+
+/* False if the event is no square matrix of counts. */
+static bool read_matrix(confusion *out, const json_t *event)
+{
+    const json_t *matrix = json_object_get(event, "matrix");
+    size_t k = json_array_size(matrix);
+    *out = (confusion){.classes = k, .labels = json_object_get(event, "labels")};
+    if (k == 0) return false;
+    for (size_t i = 0; i < k; i++)
+        if (json_array_size(json_array_get(matrix, i)) != k) return false;
+    out->counts = cli_allocate((int64_t)(k * k), sizeof *out->counts);
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < k; j++) {
+            const json_t *count = json_array_get(json_array_get(matrix, i), j);
+            double value = json_is_number(count) ? json_number_value(count) : -1;
+            if (!(value >= 0)) return false;
+            out->counts[i * k + j] = value;
+        }
+    return true;
+}
+
+static void label(page *out, const confusion *self, size_t i)
+{
+    const json_t *name = json_array_get(self->labels, i);
+    if (json_is_string(name))
+        page_escape(out, json_string_value(name));
+    else if (json_is_number(name))
+        page_number(out, json_number_value(name), 6);
+    else
+        page_print(out, "%zu", i);
+}
+
+static double row_sum(const confusion *self, size_t i)
+{
+    double sum = 0;
+    for (size_t j = 0; j < self->classes; j++) sum += self->counts[i * self->classes + j];
+    return sum;
+}
+
+static double column_sum(const confusion *self, size_t j)
+{
+    double sum = 0;
+    for (size_t i = 0; i < self->classes; i++) sum += self->counts[i * self->classes + j];
+    return sum;
+}
+
+/* ---- The table ----------------------------------------------------------------------------------------------- */
+
+/* How strongly a cell is coloured, 0 .. 0.9: right answers in proportion to their share of the row; mistakes, where
+   even a small share must be seen, by its square root. */
+static double strength(double share, bool right)
+{
+    return right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));
+}
+
+static void cell(page *out, double count, double share, bool right)
+{
+    double shade = strength(share, right);
+    if (!(count > 0)) {
+        page_add(out, right ? "<td>0</td>" : "<td class=\"zero\">0</td>");
+        return;
+    }
+    page_print(out, "<td%s style=\"background:rgb(var(--%s)/%.3f)\">", shade > 0.55 ? " class=\"strong\"" : "",
+               right ? "hit" : "miss", shade);
+    page_count(out, count);
+    page_add(out, "</td>");
+}
+
+static void table_head(page *out, const confusion *self)
+{
+    page_add(out, "<table class=\"confusion\"><caption>Rows: true class. Columns: class given by the model.</caption>"
+                  "<thead><tr><td></td>");
+    for (size_t j = 0; j < self->classes; j++) {
+        page_add(out, "<th scope=\"col\">");
+        label(out, self, j);
+        page_add(out, "</th>");
+    }
+    page_add(out, "<th scope=\"col\" class=\"rim\">recall</th></tr></thead><tbody>\n");
+}
+
+static void table_foot(page *out, const confusion *self)
+{
+    page_add(out, "<tr><th scope=\"row\">precision</th>");
+    for (size_t j = 0; j < self->classes; j++) {
+        page_add(out, "<td class=\"soft\">");
+        page_percent(out, self->counts[j * self->classes + j] / column_sum(self, j), 0);
+        page_add(out, "</td>");
+    }
+    page_add(out, "<td></td></tr>\n</tbody></table>\n");
+}
+
+static void whole_table(page *out, const confusion *self)
+{
+    table_head(out, self);
+    for (size_t i = 0; i < self->classes; i++) {
+        double sum = row_sum(self, i);
+        page_add(out, "<tr><th scope=\"row\">");
+        label(out, self, i);
+        page_add(out, "</th>");
+        for (size_t j = 0; j < self->classes; j++) {
+            double count = self->counts[i * self->classes + j];
+            cell(out, count, sum > 0 ? count / sum : 0, i == j);
+        }
+        page_add(out, "<td class=\"rim\">");
+        page_percent(out, self->counts[i * self->classes + i] / sum, 1);
+        page_add(out, "</td></tr>\n");
+    }
+    table_foot(out, self);
+}
+
+/* ---- The map ------------------------------------------------------------------------------------------------- */
+
+enum { PAGE_WIDTH = 1080, LARGEST_CELL = 34, COUNTED_CELL = 21, LONGEST_LABEL = 14, RIGHT_RIM = 46, BOTTOM_RIM = 20 };
+
+/* Sizes of a map, in pixels of a page that is wide enough. */
+typedef struct map {
+    double cell, font, left, top;
+} map;
+
+/* A label as it is shown: its first characters. */
+static void short_label(page *out, const confusion *self, size_t i)
+{
+    const char *name = json_string_value(json_array_get(self->labels, i));
+    size_t characters = 0, bytes = 0;
+    if (!name) {
+        label(out, self, i);
+        return;
+    }
+    for (; name[bytes] && characters <= LONGEST_LABEL; bytes++)
+        characters += ((unsigned char)name[bytes] & 0xC0) != 0x80;
+    if (characters > LONGEST_LABEL) {
+        while (bytes > 0 && ((unsigned char)name[--bytes] & 0xC0) == 0x80) {}
+        page_escape_part(out, name, bytes);
+        page_add(out, "…");
+    } else {
+        page_escape(out, name);
+    }
+}
+
+static size_t longest_label(const confusion *self)
+{
+    size_t longest = 1;
+    for (size_t i = 0; i < self->classes; i++) {
+        const char *name = json_string_value(json_array_get(self->labels, i));
+        size_t length = name ? strlen(name) : 3;
+        if (length > longest) longest = length;
+    }
+    return longest < LONGEST_LABEL + 1 ? longest : LONGEST_LABEL + 1;
+}
+
+static map plan_map(const confusion *self)
+{
+    double label = 7.2 * (double)longest_label(self); /* pixels that the longest takes */
+    map sizes = {.left = 14 + label};
+    sizes.cell = fmin(LARGEST_CELL, (PAGE_WIDTH - sizes.left - RIGHT_RIM) / (double)self->classes);
+    sizes.font = fmax(8, fmin(12, 0.85 * sizes.cell));
+    sizes.top = 12 + (label > sizes.cell ? label : sizes.font);
+    return sizes;
+}
+
+static void map_labels(page *out, const confusion *self, const map *sizes)
+{
+    bool upright = sizes->top > 12 + sizes->font;
+    for (size_t i = 0; i < self->classes; i++) {
+        double middle = ((double)i + 0.5) * sizes->cell, down = sizes->top + middle + 0.35 * sizes->font;
+        page_print(out, "<text class=\"name\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
+                   sizes->font, sizes->left - 8, down);
+        short_label(out, self, i);
+        page_print(out,
+                   "</text><text class=\"name\" style=\"font-size:%.1fpx\" transform=\"translate(%.1f %.1f)%s\" "
+                   "text-anchor=\"%s\">",
+                   sizes->font, sizes->left + middle + (upright ? 0.35 * sizes->font : 0), sizes->top - 6,
+                   upright ? " rotate(-90)" : "", upright ? "start" : "middle");
+        short_label(out, self, i);
+        page_print(out, "</text><text class=\"rim\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\">", sizes->font,
+                   sizes->left + (double)self->classes * sizes->cell + 8, down);
+        page_percent(out, self->counts[i * self->classes + i] / row_sum(self, i), 0);
+        page_add(out, "</text>\n");
+    }
+}
+
+static void map_cell(page *out, const confusion *self, const map *sizes, size_t i, size_t j, double share)
+{
+    double x = sizes->left + (double)j * sizes->cell, y = sizes->top + (double)i * sizes->cell;
+    double shade = strength(share, i == j), count = self->counts[i * self->classes + j];
+    page_print(out,
+               "<rect style=\"fill:rgb(var(--%s)/%.2f)\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
+               i == j ? "hit" : "miss", fmax(shade, 0.02), x, y, sizes->cell - 1, sizes->cell - 1);
+    label(out, self, i);
+    page_add(out, i == j ? ", right: " : ", taken for ");
+    if (i != j) {
+        label(out, self, j);
+        page_add(out, ": ");
+    }
+    page_count(out, count);
+    page_add(out, "</title></rect>");
+    if (sizes->cell < COUNTED_CELL) return;
+    page_print(out, "<text class=\"count%s\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+               shade > 0.55 ? " strong" : "", count < 1000 ? fmin(12, 0.45 * sizes->cell) : 0.3 * sizes->cell,
+               x + 0.5 * (sizes->cell - 1), y + 0.63 * sizes->cell);
+    if (count < 10000)
+        page_print(out, "%.0f", count);
+    else
+        page_print(out, "%.0fk", count / 1000);
+    page_add(out, "</text>");
+}
+
+/* Cells shrink with the page until labels would be too small to read; then it scrolls. */
+static void whole_map(page *out, const confusion *self)
+{
+    map sizes = plan_map(self);
+    double side = (double)self->classes * sizes.cell, width = sizes.left + side + RIGHT_RIM;
+    page_print(out,
+               "<svg class=\"map\" style=\"max-width:%.0fpx;min-width:%.0fpx\" viewBox=\"0 0 %.1f %.1f\" role=\"img\">"
+               "<title>Confusion of ",
+               width, width * fmin(1, 8 / sizes.font), width, sizes.top + side + BOTTOM_RIM);
+    page_count(out, (double)self->classes);
+    page_print(out, " classes</title><rect class=\"ground\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+               sizes.left, sizes.top, side, side);
+    map_labels(out, self, &sizes);
+    for (size_t i = 0; i < self->classes; i++) {
+        double sum = row_sum(self, i);
+        for (size_t j = 0; j < self->classes; j++) {
+            double count = self->counts[i * self->classes + j];
+            if (count > 0) map_cell(out, self, &sizes, i, j, count / sum);
+        }
+        page_add(out, "\n");
+    }
+    page_add(out, "</svg>\n");
+}
+
+/* ---- The most confused pairs --------------------------------------------------------------------------------- */
+
+/* The largest counts off the diagonal, descending, the first of equals first. Returns how many. */
+static size_t worst_pairs(const confusion *self, size_t pairs[MOST_PAIRS])
+{
+    size_t found = 0;
+    for (size_t at = 0; at < self->classes * self->classes; at++) {
+        double count = self->counts[at];
+        if (at / self->classes == at % self->classes || !(count > 0)) continue;
+        if (found == MOST_PAIRS && self->counts[pairs[found - 1]] >= count) continue;
+        size_t place = found < MOST_PAIRS ? found++ : found - 1;
+        for (; place > 0 && self->counts[pairs[place - 1]] < count; place--) pairs[place] = pairs[place - 1];
+        pairs[place] = at;
+    }
+    return found;
+}
+
+static void pair_table(page *out, const confusion *self, size_t most)
+{
+    size_t pairs[MOST_PAIRS], count = worst_pairs(self, pairs);
+    if (count == 0) return;
+    if (count > most) count = most;
+    page_add(out, "<div class=\"scroll pairs\"><table><caption>");
+    page_count(out, (double)self->classes);
+    page_add(out, " classes; the pairs that are confused most.</caption><thead><tr><th scope=\"col\">True class</th>"
+                  "<th scope=\"col\">Taken for</th><th scope=\"col\" class=\"n\">Samples</th>"
+                  "<th scope=\"col\" class=\"n\">Of the true class</th></tr></thead><tbody>\n");
+    for (size_t k = 0; k < count; k++) {
+        size_t i = pairs[k] / self->classes, j = pairs[k] % self->classes;
+        page_add(out, "<tr><th scope=\"row\">");
+        label(out, self, i);
+        page_add(out, "</th><td>");
+        label(out, self, j);
+        page_add(out, "</td><td class=\"n\">");
+        page_count(out, self->counts[pairs[k]]);
+        page_add(out, "</td><td class=\"n\">");
+        page_percent(out, self->counts[pairs[k]] / row_sum(self, i), 1);
+        page_add(out, "</td></tr>\n");
+    }
+    page_add(out, "</tbody></table></div>\n");
+}
+
+static char *lead_text(const confusion *self, const char *data)
+{
+    char wrong_text[CLI_SHORT], all_text[CLI_SHORT];
+    double right = 0, all = 0;
+    for (size_t i = 0; i < self->classes; i++) right += self->counts[i * self->classes + i], all += row_sum(self, i);
+    return cli_format("%s of %s%s%s samples got the wrong class.",
+                      cli_count_text(wrong_text, (int64_t)fmin(all - right, 1e18)),
+                      cli_count_text(all_text, (int64_t)fmin(all, 1e18)), data ? " " : "", data ? data : "");
+}
+
+static const char map_words[] =
+    "<p class=\"soft\">Rows: true class, with its recall at the right. Columns: class given by the model.</p>\n";
+
+void report_confusion(report_page *self, const report_run *run)
+{
+    confusion matrix = {0};
+    if (run->confusion && read_matrix(&matrix, run->confusion)) {
+        char *lead = lead_text(&matrix, report_text(run->confusion, "data"));
+        report_open(self, "confusion", "Confusion", lead);
+        bool table = matrix.classes <= TABLE_CLASSES, mapped = !table && matrix.classes <= MAP_CLASSES;
+        if (mapped) page_add(&self->body, map_words);
+        if (table || mapped) {
+            page_add(&self->body, "<div class=\"scroll\">\n");
+            (table ? whole_table : whole_map)(&self->body, &matrix);
+            page_add(&self->body, "</div>\n");
+        }
+        if (!table) pair_table(&self->body, &matrix, mapped ? MOST_PAIRS / 2 : MOST_PAIRS);
+        report_close(self);
+        free(lead);
+    }
+    free(matrix.counts);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The charts of a training: losses and accuracies, the spectrum, projection residuals.
+ *
+ * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, t = lambda_{q+1} the tail: the top q become
+ * t, the others stay. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
+ */
+#include "report/report.h"
+
+#include "cli.h"
+#include "report/svg.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TABLE_ROWS = 24, ENOUGH_EPOCHS = 3 };
+
+/* ---- A chart in the page ------------------------------------------------------------------------------------- */
+
+static void table_cell(page *out, const svg_chart *chart, double value)
+{
+    page_add(out, "<td class=\"n\">");
+    if (chart->percent)
+        page_percent(out, value, 2);
+    else
+        page_number(out, value, 4);
+    page_add(out, "</td>");
+}
+
+/* The numbers behind a chart, for those who cannot see it or want to copy them: a few points of each series. */
+static void chart_table(page *out, const svg_chart *chart, bool alone)
+{
+    page_add(out, alone ? "" : "<details><summary>Numbers</summary>");
+    page_add(out,
+             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Series</th><th scope=\"col\" class=\"n\">");
+    page_escape(out, chart->x_label);
+    page_add(out, "</th><th scope=\"col\" class=\"n\">");
+    page_escape(out, chart->y_label);
+    page_add(out, "</th></tr></thead><tbody>\n");
+    for (size_t k = 0; k < chart->count; k++) {
+        const svg_series *series = &chart->series[k];
+        for (size_t i = 0; i < svg_kept(series->count, TABLE_ROWS); i++) {
+            size_t at = svg_kept_index(i, series->count, TABLE_ROWS);
+            page_add(out, "<tr><th scope=\"row\">");
+            page_escape(out, series->name);
+            page_add(out, "</th><td class=\"n\">");
+            page_number(out, series->x[at], 4);
+            page_add(out, "</td>");
+            table_cell(out, chart, series->y[at]);
+            page_add(out, "</tr>\n");
+        }
+    }
+    page_add(out, "</tbody></table></div>");
+    page_add(out, alone ? "\n" : "</details>\n");
+}
+
+void report_chart(page *out, const svg_chart *chart, bool caption)
+{
+    bool drawn = svg_worth_drawing(chart);
+    if (svg_points(chart) == 0) return;
+    page_add(out, "<figure>");
+    if (caption) {
+        page_add(out, "<figcaption><h3>");
+        page_escape(out, chart->title);
+        page_add(out, "</h3></figcaption>\n");
+    }
+    if (drawn) svg_legend(out, chart);
+    if (drawn) svg_line_chart(out, chart);
+    chart_table(out, chart, !drawn);
+    page_add(out, "</figure>\n");
+}
+
+/* ---- Losses and accuracies ----------------------------------------------------------------------------------- */
+
+static double field(const report_point *point, size_t offset)
+{
+    double value;
+    memcpy(&value, (const char *)point + offset, sizeof value);
+    return value;
+}
+
+/* Means over the part of a pass that is done jump where the next begins: they serve only where there is little else. */
+static bool has_epochs(const report_run *run)
+{
+    size_t ends = 0;
+    for (size_t i = 0; i < run->count; i++) ends += !run->points[i].inside;
+    return ends >= ENOUGH_EPOCHS;
+}
+
+/* The points of a curve that are known: x (count) and y (count), in one block that the series owns. */
+static svg_series curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset, double x_unit,
+                        bool ends_only)
+{
+    double *block = cli_allocate(2 * (int64_t)run->count, sizeof *block), *y = block + run->count;
+    size_t count = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        if (ends_only && run->points[i].inside) continue;
+        double at = field(&run->points[i], x_offset) / x_unit, value = field(&run->points[i], y_offset);
+        if (isfinite(at) && isfinite(value)) block[count] = at, y[count++] = value;
+    }
+    return (svg_series){.name = name, .x = block, .y = y, .count = count};
+}
+
+/* Values spread over more than a factor of 20 are read on a log axis. */
+static bool wants_log(const svg_series *series, size_t count)
+{
+    double low = INFINITY, high = 0;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < series[k].count; i++) {
+            if (!(series[k].y[i] > 0)) return false;
+            low = fmin(low, series[k].y[i]), high = fmax(high, series[k].y[i]);
+        }
+    return high > 20 * low;
+}
+
+typedef struct time_axis {
+    const char *label;
+    size_t offset;
+    double unit;
+} time_axis;
+
+static time_axis seconds_axis(const report_run *run)
+{
+    double most = 0;
+    for (size_t i = 0; i < run->count; i++)
+        if (run->points[i].seconds > most) most = run->points[i].seconds;
+    time_axis axis = {"seconds", offsetof(report_point, seconds), 1};
+    if (most >= 600) axis = (time_axis){"minutes", axis.offset, 60};
+    if (most >= 4 * 3600) axis = (time_axis){"hours", axis.offset, 3600};
+    return axis;
+}
+
+static void curve_chart(page *out, const report_run *run, const char *title, const time_axis *x, bool accuracy)
+{
+    size_t train = accuracy ? offsetof(report_point, train_accuracy) : offsetof(report_point, train_loss);
+    size_t validation =
+        accuracy ? offsetof(report_point, validation_accuracy) : offsetof(report_point, validation_loss);
+    bool ends_only = has_epochs(run);
+    svg_series series[] = {curve(run, "training", x->offset, train, x->unit, ends_only),
+                           curve(run, "validation", x->offset, validation, x->unit, ends_only)};
+    svg_chart chart = {.title = title,
+                       .x_label = x->label,
+                       .y_label = accuracy ? "accuracy" : "mean squared error",
+                       .percent = accuracy,
+                       .log_y = !accuracy && wants_log(series, 2),
+                       .x_whole = ends_only && x->offset == offsetof(report_point, epoch),
+                       .x_from_zero = true,
+                       .y_from_zero = !accuracy,
+                       .series = series,
+                       .count = 2};
+    if (svg_worth_drawing(&chart)) report_chart(out, &chart, true);
+    free((void *)series[0].x), free((void *)series[1].x);
+}
+
+/* ---- One value: a table, not a chart ------------------------------------------------------------------------- */
+
+static void value_cell(page *out, double value, bool share)
+{
+    page_add(out, "<td class=\"n\">");
+    if (share)
+        page_percent(out, value, 2);
+    else
+        page_number(out, value, 4);
+    page_add(out, "</td>");
+}
+
+static void value_row(page *out, const char *name, double training, double validation, bool share)
+{
+    if (!isfinite(training) && !isfinite(validation)) return;
+    page_print(out, "<tr><th scope=\"row\">%s</th>", name);
+    value_cell(out, training, share);
+    value_cell(out, validation, share);
+    page_add(out, "</tr>\n");
+}
+
+/* What a solver that is done in one step, or a run of one epoch, has in place of curves. */
+static void single_values(report_page *self, const report_run *run)
+{
+    const report_point *last = &run->points[run->count - 1];
+    page rows = {0};
+    if (run->summary && !isfinite(last->train_loss)) return; /* the page's head has all of it */
+    if (!isfinite(last->epoch)) return;
+    value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
+    value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
+    if (rows.used > 0) {
+        report_open(self, "curves", "Result", "One value each: there is no curve to draw.");
+        page_add(&self->body,
+                 "<div class=\"scroll\"><table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
+                 "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
+        page_add(&self->body, rows.text);
+        page_add(&self->body, "</tbody></table></div>\n");
+        report_close(self);
+    }
+    page_free(&rows);
+}
+
+/* ---- Curves of a training ------------------------------------------------------------------------------------ */
+
+/* Training by conjugate gradients counts its steps as epochs. */
+static time_axis epochs_axis(const report_run *run)
+{
+    const char *solver = report_text(run->plan, "solver");
+    bool steps = solver && strcmp(solver, "cg") == 0;
+    return (time_axis){steps ? "steps of conjugate gradients" : "epochs", offsetof(report_point, epoch), 1};
+}
+
+void report_curves(report_page *self, const report_run *run)
+{
+    time_axis epochs = epochs_axis(run), seconds = seconds_axis(run);
+    page charts = {0};
+    if (run->count == 0) return;
+    curve_chart(&charts, run, "Loss over epochs", &epochs, false);
+    curve_chart(&charts, run, "Loss over time", &seconds, false);
+    curve_chart(&charts, run, "Accuracy over epochs", &epochs, true);
+    curve_chart(&charts, run, "Accuracy over time", &seconds, true);
+    if (charts.used > 0) {
+        report_open(self, "curves", "Learning curves",
+                    "Training values are means over the samples of a pass, each of the model as it was then.");
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        page_add(&self->body, charts.text);
+        page_add(&self->body, "</div>\n");
+        report_close(self);
+    } else {
+        single_values(self, run);
+    }
+    page_free(&charts);
+}
+
+/* ---- Spectrum ------------------------------------------------------------------------------------------------ */
+
+static void spectrum_words(page *out, double first, double tail, size_t q)
+{
+    page_add(out, "<p class=\"soft\">The top ");
+    page_count(out, (double)q);
+    page_add(out, " eigenvalues of the sample’s kernel matrix are brought down to the tail λ<sub>q+1</sub> = ");
+    page_number(out, tail, 3);
+    page_add(out, ". The largest, ");
+    page_number(out, first, 3);
+    page_add(out, ", no longer limits the step: it can be about ");
+    page_number(out, first / tail, 3);
+    page_add(out, " times as long.</p>\n");
+}
+
+void report_spectrum(report_page *self, const report_run *run)
+{
+    const json_t *values = json_object_get(run->spectrum, "values");
+    double tail = report_number(run->spectrum, "tail"), eigenpairs = report_number(run->spectrum, "eigenpairs");
+    size_t count = json_array_size(values), q = eigenpairs >= 0 && eigenpairs < 1e9 ? (size_t)eigenpairs : count - 1;
+    if (count == 0) return;
+    double *x = cli_allocate((int64_t)count, sizeof *x), *before = cli_allocate((int64_t)count, sizeof *before);
+    double *after = cli_allocate((int64_t)count, sizeof *after);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(values, i);
+        x[i] = (double)(i + 1);
+        before[i] = report_value(value);
+        after[i] = isfinite(tail) && before[i] > tail ? tail : before[i];
+    }
+    svg_series series[] = {{"before", x, before, count}, {"after preconditioning", x, after, count}};
+    svg_chart chart = {.title = "Eigenvalues of K(Xₛ, Xₛ) / s",
+                       .x_label = "index",
+                       .y_label = "eigenvalue",
+                       .log_x = count >= 20,
+                       .log_y = true,
+                       .series = series,
+                       .count = isfinite(tail) ? 2 : 1};
+    if (svg_worth_drawing(&chart)) {
+        report_open(self, "spectrum", "Spectrum", NULL);
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_chart(&self->body, &chart, true);
+        if (before[0] > 0 && tail > 0) spectrum_words(&self->body, before[0], tail, q);
+        page_add(&self->body, "</div>\n");
+        report_close(self);
+    }
+    free(x), free(before), free(after);
+}
+
+/* ---- Projection residuals ------------------------------------------------------------------------------------ */
+
+static void last_residual(page *out, double value)
+{
+    page_add(out, "<p>Relative residual of the last projection: ");
+    page_number(out, value, 3);
+    page_add(out, "</p>\n");
+}
+
+void report_residuals(report_page *self, const report_run *run)
+{
+    time_axis epochs = epochs_axis(run);
+    svg_series series = curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1, false);
+    svg_chart chart = {.title = "Relative residual of the last projection",
+                       .x_label = epochs.label,
+                       .y_label = "|h − K(Z, Z) θ| / |h|",
+                       .log_y = true,
+                       .x_from_zero = true,
+                       .series = &series,
+                       .count = 1};
+    if (svg_points(&chart) > 0) {
+        report_open(self, "residuals", "Projection", NULL);
+        page_add(&self->body, "<div class=\"grid2\">\n");
+        if (svg_worth_drawing(&chart))
+            report_chart(&self->body, &chart, true);
+        else
+            last_residual(&self->body, series.y[0]);
+        page_add(&self->body,
+                 "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
+                 "their right-hand side. 0 would be exact; what is carried over is made good by the next."
+                 "</p>\n</div>\n");
+        report_close(self);
+    }
+    free((void *)series.x);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables, charts and images that a log brings along, for instance those of the demonstration. */
+#include "report/report.h"
+
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 1000, MOST_COLUMNS = 64, MOST_IMAGES = 200, MOST_SIDE = 256 };
+
+/* ---- Tables -------------------------------------------------------------------------------------------------- */
+
+/* A column is set right if all its cells are numbers, or texts that begin like one ("97.3 %"). */
+static bool is_numeric(const json_t *rows, size_t column)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *cell = json_array_get(json_array_get(rows, i), column);
+        const char *text = json_string_value(cell);
+        bool numeric = !text || !*text || (*text >= '0' && *text <= '9') || strchr("+-.", *text);
+        if (!numeric) return false;
+    }
+    return true;
+}
+
+static void table_cell(page *out, const json_t *cell)
+{
+    if (json_is_string(cell))
+        page_escape(out, json_string_value(cell));
+    else if (json_is_number(cell))
+        page_number(out, json_number_value(cell), 5);
+    else if (json_is_boolean(cell))
+        page_add(out, json_is_true(cell) ? "yes" : "no");
+    else
+        page_add(out, "–");
+}
+
+static void table_row(page *out, const json_t *row, size_t columns, const bool *numeric)
+{
+    page_add(out, "<tr>");
+    for (size_t j = 0; j < columns; j++) {
+        const char *kind = numeric[j] ? " class=\"n\"" : "";
+        page_print(out, j == 0 ? "<th scope=\"row\"%s>" : "<td%s>", kind);
+        if (j < json_array_size(row)) table_cell(out, json_array_get(row, j));
+        page_add(out, j == 0 ? "</th>" : "</td>");
+    }
+    page_add(out, "</tr>\n");
+}
+
+static void table(page *out, const json_t *event)
+{
+    const json_t *columns = json_object_get(event, "columns"), *rows = json_object_get(event, "rows");
+    size_t count = json_array_size(columns), height = json_array_size(rows);
+    bool numeric[MOST_COLUMNS];
+    if (count > MOST_COLUMNS) count = MOST_COLUMNS;
+    if (count == 0) return;
+    page_add(out, "<div class=\"scroll\"><table><thead><tr>");
+    for (size_t j = 0; j < count; j++) {
+        numeric[j] = is_numeric(rows, j);
+        page_print(out, "<th scope=\"col\"%s>", numeric[j] ? " class=\"n\"" : "");
+        table_cell(out, json_array_get(columns, j));
+        page_add(out, "</th>");
+    }
+    page_add(out, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < height && i < MOST_ROWS; i++) table_row(out, json_array_get(rows, i), count, numeric);
+    page_add(out, "</tbody></table></div>\n");
+    if (height > MOST_ROWS) page_print(out, "<p class=\"soft\">The first %d of %zu rows.</p>\n", MOST_ROWS, height);
+}
+
+/* ---- Charts -------------------------------------------------------------------------------------------------- */
+
+static void chart(page *out, const json_t *event, bool caption)
+{
+    const json_t *list = json_object_get(event, "series");
+    const char *title = report_text(event, "title"), *x = report_text(event, "x"), *y = report_text(event, "y");
+    size_t count = json_array_size(list);
+    if (count == 0) return;
+    svg_series *series = cli_allocate((int64_t)count, sizeof *series);
+    for (size_t k = 0; k < count; k++) {
+        const json_t *one = json_array_get(list, k), *xs = json_object_get(one, "x"), *ys = json_object_get(one, "y");
+        const char *name = report_text(one, "name");
+        size_t points = json_array_size(xs) < json_array_size(ys) ? json_array_size(xs) : json_array_size(ys);
+        series[k] = (svg_series){name ? name : "", report_values(xs, points), report_values(ys, points), points};
+    }
+    svg_chart drawn = {.title = title ? title : "",
+                       .x_label = x ? x : "",
+                       .y_label = y ? y : "",
+                       .log_x = json_is_true(json_object_get(event, "log_x")),
+                       .log_y = json_is_true(json_object_get(event, "log_y")),
+                       .percent = json_is_true(json_object_get(event, "percent")),
+                       .series = series,
+                       .count = count};
+    report_chart(out, &drawn, caption);
+    for (size_t k = 0; k < count; k++) free((void *)series[k].x), free((void *)series[k].y);
+    free(series);
+}
+
+/* ---- Images -------------------------------------------------------------------------------------------------- */
+
+static void one_image(page *out, const json_t *values, const json_t *label, int height, int width)
+{
+    const char *name = json_string_value(label);
+    unsigned char *pixels = cli_allocate((int64_t)height * width, 1);
+    for (int i = 0; i < height * width; i++) {
+        double value = json_number_value(json_array_get(values, (size_t)i)); /* 0 for what is no number */
+        pixels[i] = (unsigned char)fmax(0, fmin(255, value));
+    }
+    page_add(out, "<li>");
+    report_image(out, pixels, height, width, name ? name : "image");
+    page_escape(out, name);
+    page_add(out, "</li>\n");
+    free(pixels);
+}
+
+static void images(page *out, const json_t *event)
+{
+    const json_t *list = json_object_get(event, "images"), *labels = json_object_get(event, "labels");
+    double height = report_number(event, "height"), width = report_number(event, "width");
+    if (!(height >= 1 && height <= MOST_SIDE && width >= 1 && width <= MOST_SIDE)) return;
+    page_add(out, "<ul class=\"images\">\n");
+    for (size_t i = 0; i < json_array_size(list) && i < MOST_IMAGES; i++)
+        one_image(out, json_array_get(list, i), json_array_get(labels, i), (int)height, (int)width);
+    page_add(out, "</ul>\n");
+}
+
+/* ---- In their order ------------------------------------------------------------------------------------------ */
+
+static const char *kind_of(const json_t *event)
+{
+    const char *kind = report_text(event, "event");
+    return kind ? kind : "";
+}
+
+/* Charts that follow each other and name the same "section" stand side by side in it. Returns how many. */
+static size_t chart_section(report_page *self, const json_t *extras, size_t first, const char *id)
+{
+    const json_t *event = json_array_get(extras, first);
+    const char *section = report_text(event, "section"), *title = report_text(event, "title");
+    size_t count = 0;
+    report_open(self, id, section ? section : title ? title : "Chart", report_text(event, "text"));
+    page_add(&self->body, section ? "<div class=\"grid2\">\n" : "<div class=\"single\">\n");
+    do {
+        chart(&self->body, event, section != NULL);
+        event = json_array_get(extras, first + ++count);
+    } while (section && event && strcmp(kind_of(event), "chart") == 0 && report_text(event, "section") &&
+             strcmp(report_text(event, "section"), section) == 0);
+    page_add(&self->body, "</div>\n");
+    report_close(self);
+    return count;
+}
+
+void report_extras(report_page *self, const report_run *run)
+{
+    for (size_t i = 0; i < json_array_size(run->extras);) {
+        const json_t *event = json_array_get(run->extras, i);
+        const char *title = report_text(event, "title"), *kind = kind_of(event);
+        char id[32];
+        snprintf(id, sizeof id, "extra-%zu", i + 1);
+        if (strcmp(kind, "chart") == 0) {
+            i += chart_section(self, run->extras, i, id);
+            continue;
+        }
+        bool is_table = strcmp(kind, "table") == 0;
+        report_open(self, id, title ? title : is_table ? "Table" : "Images", report_text(event, "text"));
+        if (is_table)
+            table(&self->body, event);
+        else
+            images(&self->body, event);
+        report_close(self);
+        i++;
+    }
+}

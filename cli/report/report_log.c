@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the log of a run: one JSON object a line, {"event": name, ...}.
+ *
+ * A log may hold several runs; the last one counts. A run that was resumed goes on: what it had logged beyond the point
+ * it was resumed from is replaced. Unknown events and fields are left to later versions. A line that is no JSON was cut
+ * off when the run was killed if it is the last one, or the last before a run starts or resumes: it is left out. Any
+ * other is an error, because what is missing is then unknown.
+ */
+#include "report/report.h"
+
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double report_value(const json_t *value)
+{
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+double *report_values(const json_t *array, size_t count)
+{
+    double *values = cli_allocate((int64_t)count, sizeof *values);
+    for (size_t i = 0; i < count; i++) values[i] = report_value(json_array_get(array, i));
+    return values;
+}
+
+double report_number(const json_t *object, const char *name)
+{
+    return report_value(json_object_get(object, name));
+}
+
+const char *report_text(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+/* ---- Events -------------------------------------------------------------------------------------------------- */
+
+static void drop_run(report_run *run)
+{
+    json_t **events[] = {&run->start,       &run->plan,    &run->spectrum, &run->confusion,
+                         &run->predictions, &run->summary, &run->extras};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        json_decref(*events[i]);
+        *events[i] = NULL;
+    }
+    run->count = 0;
+}
+
+void report_free(report_run *run)
+{
+    drop_run(run);
+    free(run->points);
+    *run = (report_run){0};
+}
+
+static void add_point(report_run *run, const json_t *event, bool inside)
+{
+    if (run->count == run->room) {
+        size_t room = run->room ? 2 * run->room : 256;
+        report_point *points = cli_allocate((int64_t)room, sizeof *points);
+        if (run->count > 0) memcpy(points, run->points, run->count * sizeof *points);
+        free(run->points);
+        run->points = points;
+        run->room = room;
+    }
+    double epoch = report_number(event, "epoch");
+    while (run->resumed && run->count > 0 && run->points[run->count - 1].epoch > epoch) run->count--;
+    run->resumed = false;
+    run->points[run->count++] = (report_point){.epoch = epoch,
+                                               .seconds = report_number(event, "seconds"),
+                                               .train_loss = report_number(event, "train_loss"),
+                                               .train_accuracy = report_number(event, "train_accuracy"),
+                                               .validation_loss = report_number(event, "validation_loss"),
+                                               .validation_accuracy = report_number(event, "validation_accuracy"),
+                                               .projection_residual = report_number(event, "projection_residual"),
+                                               .inside = inside};
+}
+
+typedef enum beginning { NEITHER, STARTS, RESUMES } beginning;
+
+static beginning begins_anew(const char *name, const json_t *event)
+{
+    if (strcmp(name, "resume") == 0) return RESUMES;
+    if (strcmp(name, "start") != 0) return NEITHER;
+    return json_is_true(json_object_get(event, "resumed")) ? RESUMES : STARTS;
+}
+
+/* Takes what the event says; of events that should come once, the last one counts. */
+static void take_event(report_run *run, const char *name, json_t *event, size_t line)
+{
+    struct {
+        const char *name;
+        json_t **place;
+    } const single[] = {{"start", &run->start},
+                        {"plan", &run->plan},
+                        {"spectrum", &run->spectrum},
+                        {"confusion", &run->confusion},
+                        {"predictions", &run->predictions},
+                        {"summary", &run->summary}};
+    static const char *const extras[] = {"table", "chart", "images"};
+    bool resumes = begins_anew(name, event) == RESUMES;
+    if (begins_anew(name, event) == STARTS) {
+        drop_run(run);
+        run->runs++;
+        run->first = line;
+    }
+    run->resumed = run->resumed || resumes;
+    if (strcmp(name, "progress") == 0 || strcmp(name, "epoch") == 0) add_point(run, event, *name == 'p');
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
+        if (strcmp(name, single[i].name) != 0) continue;
+        json_decref(*single[i].place);
+        *single[i].place = json_incref(event);
+    }
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+        if (strcmp(name, extras[i]) != 0) continue;
+        if (!run->extras) run->extras = json_array();
+        json_array_append(run->extras, event);
+    }
+}
+
+/* ---- Lines --------------------------------------------------------------------------------------------------- */
+
+/* Where a log is read, and the line that could not be, until it is known whether it matters. */
+typedef struct reader {
+    const char *path;
+    size_t line;      /* number of the current one */
+    size_t torn_line; /* 0: none */
+    char why[JSON_ERROR_TEXT_LENGTH];
+} reader;
+
+static int refuse_torn(const reader *self)
+{
+    return cli_error(CLI_DATA, "%s: line %zu: not a JSON object (%s); remove the line, or log the run again",
+                     self->path, self->torn_line, self->why);
+}
+
+/* One line, without its end. Exit code. */
+static int take_line(reader *self, report_run *run, const char *line, size_t length)
+{
+    json_error_t error;
+    if (strspn(line, " \t\r") == length) return CLI_OK;
+    json_t *event = json_loadb(line, length, JSON_DECODE_INT_AS_REAL, &error);
+    const char *name = report_text(event, "event");
+    if (self->torn_line && !(name && begins_anew(name, event))) {
+        json_decref(event);
+        return refuse_torn(self);
+    }
+    self->torn_line = 0;
+    if (!event) {
+        self->torn_line = self->line;
+        memcpy(self->why, error.text, sizeof self->why);
+        return CLI_OK;
+    }
+    int code = CLI_OK;
+    if (name)
+        take_event(run, name, event, self->line);
+    else
+        code = cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; a log is written by mercer train --log", self->path,
+                         self->line);
+    json_decref(event);
+    return code;
+}
+
+static int read_lines(report_run *run, const char *path, FILE *file)
+{
+    reader self = {.path = path};
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    int code = CLI_OK;
+    errno = 0;
+    while (code == CLI_OK && (length = getline(&line, &room, file)) > 0) {
+        if (line[length - 1] == '\n') line[--length] = '\0';
+        self.line++;
+        code = take_line(&self, run, line, (size_t)length);
+        errno = 0;
+    }
+    if (code == CLI_OK && !feof(file))
+        code = cli_error(CLI_IO, "%s: cannot read: %s", path, strerror(errno ? errno : EIO));
+    run->torn = self.torn_line > 0;
+    free(line);
+    return code;
+}
+
+static bool has_events(const report_run *run)
+{
+    return run->start || run->plan || run->spectrum || run->confusion || run->predictions || run->summary ||
+           run->extras || run->count > 0;
+}
+
+int report_read(report_run *out, const char *path)
+{
+    *out = (report_run){.first = 1};
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        int error = errno;
+        return cli_error(error == ENOENT || error == ENOTDIR ? CLI_MISSING : CLI_IO, "%s: cannot open: %s", path,
+                         strerror(error));
+    }
+    int code = read_lines(out, path, file);
+    fclose(file);
+    if (code == CLI_OK && !has_events(out))
+        code = cli_error(CLI_DATA, "%s: has no events of a run; a log is written by mercer train --log", path);
+    return code;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the predictions of a regression lie beside the targets: measures for each output, the sampled pairs of the first
+ * ones as a plot, and what a prediction misses (true - predicted) over what was predicted.
+ */
+#include "report/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_PLOTS = 4, MOST_ROWS = 100 };
+
+/* The name of output k, "output 3" if it has none. */
+static void say_output(page *out, const json_t *output, size_t k)
+{
+    const char *name = report_text(output, "name");
+    if (name)
+        page_escape(out, name);
+    else
+        page_print(out, "output %zu", k + 1);
+}
+
+static void measure_table(page *out, const json_t *outputs)
+{
+    static const char *const fields[] = {"r2", "rmse", "mae"};
+    page_add(out,
+             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Output</th><th scope=\"col\" class=\"n\">R²"
+             "</th><th scope=\"col\" class=\"n\">RMSE</th><th scope=\"col\" class=\"n\">MAE</th></tr></thead>"
+             "<tbody>\n");
+    for (size_t k = 0; k < json_array_size(outputs) && k < MOST_ROWS; k++) {
+        const json_t *output = json_array_get(outputs, k);
+        page_add(out, "<tr><th scope=\"row\">");
+        say_output(out, output, k);
+        page_add(out, "</th>");
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+            page_add(out, "<td class=\"n\">");
+            page_number(out, report_number(output, fields[i]), 4);
+            page_add(out, "</td>");
+        }
+        page_add(out, "</tr>\n");
+    }
+    page_add(out, "</tbody></table></div>\n");
+}
+
+/* The plots of output k: of one output alone its misses as well. */
+static void plots(page *out, const json_t *output, size_t k, bool alone)
+{
+    const json_t *truth = json_object_get(output, "true"), *given = json_object_get(output, "predicted");
+    size_t count = json_array_size(truth);
+    if (count == 0 || count != json_array_size(given)) return;
+    double *y = report_values(truth, count), *f = report_values(given, count), *miss = report_values(truth, count);
+    char number[32];
+    snprintf(number, sizeof number, "output %zu", k + 1);
+    const char *name = report_text(output, "name") ? report_text(output, "name") : number;
+    for (size_t i = 0; i < count; i++) miss[i] = y[i] - f[i];
+    svg_series pairs = {"samples", y, f, count}, misses = {"samples", f, miss, count};
+    svg_chart against = {.title = alone ? "Predicted against true" : name,
+                         .x_label = "true",
+                         .y_label = "predicted",
+                         .dots = true,
+                         .diagonal = true,
+                         .tall = true,
+                         .series = &pairs,
+                         .count = 1};
+    svg_chart left = {.title = "What predictions miss",
+                      .x_label = "predicted",
+                      .y_label = "true − predicted",
+                      .dots = true,
+                      .zero = true,
+                      .tall = true,
+                      .series = &misses,
+                      .count = 1};
+    report_chart(out, &against, true);
+    if (alone) report_chart(out, &left, true);
+    free(y), free(f), free(miss);
+}
+
+static void say_sample(page *out, const json_t *event, size_t sampled)
+{
+    const char *data = report_text(event, "data");
+    double rows = report_number(event, "rows");
+    page_count(out, (double)sampled);
+    if (rows > (double)sampled) {
+        page_add(out, " of ");
+        page_count(out, rows);
+    }
+    page_add(out, " ");
+    page_add(out, data ? data : "");
+    page_add(out, data ? " samples" : "samples");
+    page_add(out, rows > (double)sampled ? ", spread evenly. " : ". ");
+    page_add(out, "On the dashed line a prediction is exact.");
+}
+
+void report_predictions(report_page *self, const report_run *run)
+{
+    const json_t *outputs = json_object_get(run->predictions, "outputs");
+    size_t count = json_array_size(outputs);
+    page lead = {0};
+    if (count == 0) return;
+    say_sample(&lead, run->predictions, json_array_size(json_object_get(json_array_get(outputs, 0), "true")));
+    report_open(self, "predictions", "Predictions", lead.text);
+    if (count > 1) measure_table(&self->body, outputs);
+    page_add(&self->body, "<div class=\"grid2\">\n");
+    for (size_t k = 0; k < count && k < MOST_PLOTS; k++) plots(&self->body, json_array_get(outputs, k), k, count == 1);
+    page_add(&self->body, "</div>\n");
+    report_close(self);
+    page_free(&lead);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Errors and talk on stderr: one line each, whatever a file's name holds. */
+#include "options/options.h"
+#include "ranks.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Prints a text with line breaks and other control characters written out, so that it stays one line. */
+static void print_visible(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c == '\n')
+            fputs("\\n", stderr);
+        else if (c < 32 || c == 127)
+            fprintf(stderr, "\\x%02x", c);
+        else
+            fputc(c, stderr);
+    }
+}
+
+__attribute__((format(printf, 2, 0))) static void print_line(const char *prefix, const char *format, va_list arguments)
+{
+    char text[4096];
+    vsnprintf(text, sizeof text, format, arguments);
+    cli_bar_make_way();
+    fputs(prefix, stderr);
+    print_visible(text);
+    fputc('\n', stderr);
+}
+
+int cli_error(int code, const char *format, ...)
+{
+    char text[512];
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    vsnprintf(text, sizeof text, format, again);
+    if (cli_ranks_blame(text)) print_line("mercer: ", format, arguments);
+    va_end(again);
+    va_end(arguments);
+    return code;
+}
+
+void cli_warn(const char *format, ...)
+{
+    va_list arguments;
+    if (cli_rank() > 0) return;
+    va_start(arguments, format);
+    print_line("mercer: warning: ", format, arguments);
+    va_end(arguments);
+}
+
+/* What the library has to say, once: a plan that is made again would warn again. */
+static void print_warning(void *user, mercer_log_level level, const char *message)
+{
+    static char *told[64]; /* by rank 0, which is one thread; what is beyond is told again */
+    (void)user;
+    if (level > MERCER_LOG_WARNING || cli_rank() > 0) return;
+    size_t i = 0;
+    for (; i < sizeof told / sizeof told[0] && told[i] != NULL; i++) {
+        if (strcmp(told[i], message) == 0) return;
+    }
+    if (i < sizeof told / sizeof told[0]) told[i] = cli_copy(message);
+    cli_warn("%s", message);
+}
+
+int cli_exit_code(mercer_status status)
+{
+    switch (status) {
+        case MERCER_OK: return CLI_OK;
+        case MERCER_ERROR_ARGUMENT:
+        case MERCER_ERROR_KERNEL: return CLI_USAGE;
+        case MERCER_ERROR_SHAPE:
+        case MERCER_ERROR_DTYPE:
+        case MERCER_ERROR_DATA:
+        case MERCER_ERROR_FORMAT:
+        case MERCER_ERROR_MISMATCH: return CLI_DATA;
+        case MERCER_ERROR_MEMORY:
+        case MERCER_ERROR_UNSUPPORTED:
+        case MERCER_ERROR_NUMERIC: return CLI_FAILURE;
+        case MERCER_ERROR_MISSING: return CLI_MISSING;
+        case MERCER_ERROR_IO: return CLI_IO;
+        case MERCER_ERROR_COMM: return CLI_RANKS;
+        case MERCER_ERROR_OVERLAP:
+        case MERCER_ERROR_CALLBACK:
+        case MERCER_ERROR_INTERNAL:
+        case MERCER_STATUS_MAX_: return CLI_INTERNAL;
+    }
+    return CLI_INTERNAL;
+}
+
+int cli_fail(mercer_context *context, mercer_status status)
+{
+    const char *message = mercer_last_error(context);
+    return cli_error(cli_exit_code(status), "%s", *message != '\0' ? message : mercer_status_string(status));
+}
+
+void cli_say(const cli_values *v, const char *format, ...)
+{
+    if (cli_flag(v, "quiet") || cli_rank() > 0) return;
+    va_list arguments;
+    va_start(arguments, format);
+    cli_bar_make_way();
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+void cli_give_up(int code, const char *format, ...)
+{
+    char prefix[32] = "mercer: ";
+    va_list arguments;
+    va_start(arguments, format);
+    if (cli_rank() > 0) snprintf(prefix, sizeof prefix, "mercer: rank %d: ", cli_rank());
+    print_line(prefix, format, arguments);
+    va_end(arguments);
+    if (cli_ranks() == 1) exit(code);
+    cli_wait_read();
+    fflush(NULL);
+    _Exit(code); /* other threads still compute, and other ranks would be waited for */
+}
+
+int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out)
+{
+    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    *out = NULL;
+    if (threads > 4096) return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
+    options.threads = threads;
+    options.backend = device;
+    options.arithmetic = cli_text(v, "arithmetic");
+    options.log = print_warning;
+    mercer_status status = mercer_context_create(out, &options);
+    return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
+}
+
+int cli_context(const cli_values *v, mercer_context **out)
+{
+    cli_devices devices;
+    *out = cli_comm_context();
+    if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
+    int code = cli_devices_read(v, &devices);
+    if (code != CLI_OK) return code;
+    int64_t threads = cli_integer(v, "threads");
+    if (devices.list)
+        code = cli_error(CLI_USAGE, "--device: %s: mercer %s computes on one device", cli_text(v, "device"),
+                         cli_command_name(v));
+    else
+        code = cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, out);
+    cli_devices_free(&devices);
+    return code;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A training while it runs: the moving line, a plain line for each epoch, events of the log. */
+#include "terminal/progress.h"
+#include "options/options.h"
+#include "ranks.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Passes done, with the part of the one under way. */
+static double passes_done(const mercer_progress *p)
+{
+    double part = p->pass_total > 0 ? (double)p->pass_samples / (double)p->pass_total : 0;
+    return (double)p->epoch + (part < 1 ? part : 1);
+}
+
+void cli_log_progress(cli_log *log, const mercer_progress *p, int ended)
+{
+    json_t *event =
+        json_pack("{sf sI sI so so so so so so so sI sI}", "epoch", passes_done(p), "epochs", (json_int_t)p->epochs,
+                  "samples", (json_int_t)p->samples, "seconds", cli_json_real(p->seconds), "train_loss",
+                  cli_json_real(p->train_loss), "train_accuracy", cli_json_real(p->train_accuracy), "validation_loss",
+                  cli_json_real(p->validation_loss), "validation_accuracy", cli_json_real(p->validation_accuracy),
+                  "projection_residual", cli_json_real(p->projection_residual), "step", cli_json_real(p->step), "steps",
+                  (json_int_t)p->steps, "projections", (json_int_t)p->projections);
+    cli_log_event(log, ended ? "epoch" : "progress", event);
+}
+
+/* The same, between epochs at most once a second. */
+static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int ended)
+{
+    if (!ended && p->seconds - watch->last_logged < 1) return;
+    watch->last_logged = p->seconds;
+    cli_log_progress(watch->log, p, ended);
+}
+
+/* Text that grows at its end, as far as it has room. */
+static void append(char *text, size_t size, const char *format, double value)
+{
+    size_t used = strlen(text);
+    if (used + 1 < size) snprintf(text + used, size - used, format, value);
+}
+
+static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
+{
+    char text[256] = "", eta[CLI_SHORT];
+    double done = passes_done(p), share = p->epochs > 0 ? done / (double)p->epochs : -1;
+    double seconds = p->seconds - watch->first_seconds, passes = done - watch->first_passes;
+    double rate = seconds > 0 ? (double)(p->samples - watch->first_samples) / seconds : 0;
+    int64_t epoch = ended || p->epoch == p->epochs ? p->epoch : p->epoch + 1;
+    if (watch->unit != NULL)
+        snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64, watch->unit, epoch, p->epochs);
+    else
+        snprintf(text, sizeof text, "solving");
+    if (isfinite(p->train_loss)) append(text, sizeof text, "  loss %.5f", p->train_loss);
+    if (isfinite(watch->validation_accuracy))
+        append(text, sizeof text, "  validation %.2f %%", 100 * watch->validation_accuracy);
+    else if (isfinite(watch->validation_loss))
+        append(text, sizeof text, "  validation loss %.5f", watch->validation_loss);
+    if (rate >= 10000)
+        append(text, sizeof text, "  %.0fk rows/s", rate / 1000);
+    else if (rate > 0)
+        append(text, sizeof text, "  %.0f rows/s", rate);
+    if (passes > 0 && done < (double)p->epochs) {
+        size_t used = strlen(text);
+        cli_seconds_text(eta, seconds / passes * ((double)p->epochs - done));
+        snprintf(text + used, sizeof text - used, "  ETA %s", eta);
+    }
+    cli_bar_draw(&watch->bar, share, text, ended);
+}
+
+/* Before the first step: rates and the time that is left count from the end of this. */
+static void draw_setup(cli_watch *watch, const mercer_progress *p)
+{
+    char text[256], seconds[CLI_SHORT];
+    watch->begun = 1;
+    watch->first_samples = p->samples;
+    watch->first_seconds = p->seconds;
+    watch->first_passes = passes_done(p);
+    snprintf(text, sizeof text, "setting up: %s, %s", p->phase, cli_seconds_text(seconds, p->seconds));
+    cli_bar_draw(&watch->bar, p->phase_share, text, 1);
+}
+
+/* One line for each epoch, where no line can move. */
+static void print_epoch(cli_watch *watch, const mercer_progress *p)
+{
+    char text[256] = "", seconds[CLI_SHORT];
+    if (watch->unit != NULL)
+        snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64 ": ", watch->unit, p->epoch, p->epochs);
+    else
+        snprintf(text, sizeof text, "solved: ");
+    if (isfinite(p->train_loss)) append(text, sizeof text, "loss %.6f, ", p->train_loss);
+    if (isfinite(p->train_accuracy)) append(text, sizeof text, "accuracy %.2f %%, ", 100 * p->train_accuracy);
+    if (isfinite(p->validation_loss)) append(text, sizeof text, "validation loss %.6f, ", p->validation_loss);
+    if (isfinite(p->validation_accuracy))
+        append(text, sizeof text, "validation accuracy %.2f %%, ", 100 * p->validation_accuracy);
+    cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
+}
+
+void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan)
+{
+    int cg = strcmp(plan->solver, "cg") == 0, direct = strcmp(plan->solver, "direct") == 0;
+    watch->unit = direct ? NULL : cg ? "step" : "epoch";
+    watch->trainer = trainer;
+    watch->told = strlen(plan->text);
+}
+
+void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
+{
+    if (strlen(plan->text) <= watch->told) return;
+    cli_bar_clear(&watch->bar);
+    char *lines = cli_copy(plan->text + watch->told), *rest = NULL;
+    for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        cli_say(watch->job->v, "%s", line);
+    free(lines);
+    cli_watch_start(watch, watch->trainer, plan);
+}
+
+/* Set-up is behind: has it changed the plan? */
+static void look_at_plan(cli_watch *watch)
+{
+    mercer_report *report = cli_allocate(1, sizeof *report);
+    report->struct_size = sizeof *report;
+    if (watch->trainer != NULL && mercer_trainer_report(watch->trainer, report) == MERCER_OK)
+        cli_watch_plan(watch, &report->plan);
+    free(report);
+}
+
+int cli_watch_progress(void *user, const mercer_progress *p)
+{
+    cli_watch *watch = user;
+    if (p->phase != NULL) {
+        draw_setup(watch, p);
+        return cli_signal() != 0;
+    }
+    /* Calls between steps come with a part of a pass, or with an epoch that was told before. */
+    int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
+    if (!watch->begun) {
+        look_at_plan(watch);
+        watch->begun = 1;
+        watch->first_samples = ended ? 0 : p->samples;
+        watch->first_seconds = ended ? 0 : p->seconds;
+        watch->first_passes = ended ? 0 : passes_done(p);
+    }
+    if (ended) watch->epoch = p->epoch;
+    if (isfinite(p->validation_accuracy)) watch->validation_accuracy = p->validation_accuracy;
+    if (isfinite(p->validation_loss)) watch->validation_loss = p->validation_loss;
+    log_now_and_then(watch, p, ended);
+    if (watch->bar.on)
+        draw_progress(watch, p, ended);
+    else if (ended)
+        print_epoch(watch, p);
+    return cli_signal() != 0;
+}
+
+/* ---- Events and objects ------------------------------------------------------------------------------------------ */
+
+json_t *cli_plan_json(const mercer_plan *p)
+{
+    json_t *object = json_pack("{ss ss sI sI sI sI sI sI sI sI sI}", "solver", p->solver, "projector", p->projector,
+                               "epochs", (json_int_t)p->epochs, "batch", (json_int_t)p->batch, "nystrom",
+                               (json_int_t)p->nystrom, "eigenpairs", (json_int_t)p->eigenpairs, "period",
+                               (json_int_t)p->period, "projector_nystrom", (json_int_t)p->projector_nystrom,
+                               "projector_eigenpairs", (json_int_t)p->projector_eigenpairs, "projector_passes",
+                               (json_int_t)p->projector_passes, "projector_block", (json_int_t)p->projector_block);
+    json_t *rest = json_pack("{sb sb sb sb sb ss so so sI so so ss}", "carry", p->carry, "average", p->average, "decay",
+                             p->decay, "cache_data", p->cache_data, "cache_centers", p->cache_centers, "precision",
+                             cli_dtype_name(p->precision), "step_factor", cli_json_real(p->step_factor), "lambda",
+                             cli_json_real(p->lambda), "bytes", (json_int_t)p->bytes, "flops", cli_json_real(p->flops),
+                             "seconds", cli_json_real(p->seconds), "text", p->text);
+    json_object_update(object, rest);
+    json_decref(rest);
+    return object;
+}
+
+void cli_log_start(cli_log *log, const cli_job *job, int resumed)
+{
+    mercer_matrix centers = mercer_model_centers(job->model);
+    json_t *chosen = json_pack("{sI ss ss}", "count", (json_int_t)centers.rows, "method", job->center_method, "dtype",
+                               cli_dtype_name(centers.dtype));
+    if (job->center_report.struct_size > 0) {
+        json_object_set_new(chosen, "iterations", json_integer(job->center_report.iterations));
+        json_object_set_new(chosen, "error", cli_json_real(job->center_report.error));
+        json_object_set_new(chosen, "seconds", cli_json_real(job->center_report.seconds));
+    }
+    json_t *event = json_pack("{ss ss so so so ss ss sb}", "version", mercer_version(), "command", "train", "config",
+                              cli_config_object(job->v), "data", cli_data_json(&job->info), "centers", chosen, "kernel",
+                              job->kernel_text, "preprocess",
+                              job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none", "resumed", resumed);
+    cli_log_event(log, "start", event);
+}
+
+void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report)
+{
+    int64_t count = 0;
+    if (mercer_trainer_spectrum(trainer, NULL, 0, &count) != MERCER_OK || count == 0) return;
+    double *values = cli_allocate(count, sizeof *values);
+    mercer_trainer_spectrum(trainer, values, count, &count);
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++) json_array_append_new(array, cli_json_real(values[i]));
+    free(values);
+    cli_log_event(log, "spectrum",
+                  json_pack("{so sI so}", "values", array, "eigenpairs", (json_int_t)report->plan.eigenpairs, "tail",
+                            cli_json_real(report->tail)));
+}
+
+/* Seconds of each phase. Solvers that do not iterate over batches have one of their own: what is left of training. */
+static json_t *phases_json(const mercer_report *r)
+{
+    double named = r->setup_seconds + r->forward_seconds + r->gradient_seconds + r->projection_seconds;
+    double rest = r->seconds - named - r->validation_seconds;
+    json_t *phases = json_pack("{so so so so}", "setup", cli_json_real(r->setup_seconds), "forward",
+                               cli_json_real(r->forward_seconds), "gradient", cli_json_real(r->gradient_seconds),
+                               "projection", cli_json_real(r->projection_seconds));
+    if (strcmp(r->plan.solver, "direct") == 0 || strcmp(r->plan.solver, "cg") == 0)
+        json_object_set_new(phases, "solve", cli_json_real(rest > 0 ? rest : 0));
+    json_object_set_new(phases, "validation", cli_json_real(r->validation_seconds));
+    return phases;
+}
+
+json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, double seconds)
+{
+    static const char *const stops[] = {"finished", "early", "interrupted"};
+    json_t *object = json_object();
+    if (metrics != NULL && metrics->classifier)
+        json_object_set_new(object, "accuracy", cli_json_real(metrics->accuracy));
+    if (metrics != NULL) json_object_set_new(object, "mse", cli_json_real(metrics->mse));
+    if (metrics != NULL && !metrics->classifier) {
+        json_object_set_new(object, "rmse", cli_json_real(sqrt(metrics->mse)));
+        json_object_set_new(object, "mae", cli_json_real(metrics->mae));
+        json_object_set_new(object, "r2", cli_json_real(metrics->r2));
+    }
+    json_t *rest =
+        json_pack("{so so sI sI sI sI so so so sI so so sI so ss}", "train_loss", cli_json_real(r->train_loss),
+                  "train_accuracy", cli_json_real(r->train_accuracy), "epochs", (json_int_t)r->epochs, "samples",
+                  (json_int_t)r->samples, "steps", (json_int_t)r->steps, "projections", (json_int_t)r->projections,
+                  "projection_residual", cli_json_real(r->projection_residual_last), "tail", cli_json_real(r->tail),
+                  "beta", cli_json_real(r->beta), "halvings", (json_int_t)r->halvings, "phases", phases_json(r),
+                  "seconds", cli_json_real(seconds), "peak_bytes", (json_int_t)r->peak_bytes, "flops",
+                  cli_json_real(r->flops), "stopped", stops[r->stopped >= 0 && r->stopped < 3 ? r->stopped : 0]);
+    json_object_update(object, rest);
+    json_decref(rest);
+    if (cli_ranks() > 1) {
+        mercer_comm_info info = {.struct_size = sizeof info};
+        mercer_comm_query(cli_comm(), &info);
+        json_object_set_new(object, "ranks", json_integer(info.ranks));
+        json_object_set_new(object, "bytes_sent", json_integer(info.bytes_sent)); /* by rank 0 */
+        json_object_set_new(object, "exchanges", json_integer(info.exchanges));
+        json_object_set_new(object, "direct", json_boolean(info.direct)); /* from GPU to GPU */
+    }
+    return object;
+}
+
+/* ---- For people -------------------------------------------------------------------------------------------------- */
+
+static void row(cli_table *table, const char *name, char *text)
+{
+    cli_table_cell(table, "%s", name);
+    cli_table_cell(table, "%s", text);
+    free(text);
+}
+
+static char *solver_text(const mercer_plan *plan)
+{
+    char batch[CLI_SHORT], sample[CLI_SHORT], pairs[CLI_SHORT];
+    cli_count_text(batch, plan->batch);
+    cli_count_text(sample, plan->nystrom);
+    cli_count_text(pairs, plan->eigenpairs);
+    if (strcmp(plan->solver, "direct") == 0) return cli_copy("direct");
+    if (strcmp(plan->solver, "cg") == 0) return cli_format("cg, at most %" PRId64 " steps", plan->epochs);
+    return cli_format("%s, projector %s, %" PRId64 " %s, batch %s, preconditioner %s of %s samples", plan->solver,
+                      plan->projector, plan->epochs, plan->epochs == 1 ? "epoch" : "epochs", batch, pairs, sample);
+}
+
+static char *preprocess_text(const cli_job *job)
+{
+    if (job->applied == NULL && job->model == NULL) return cli_copy(cli_job_preprocess(job)); /* only planned */
+    const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
+    double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
+    if (factor == 1.0 / 255) spec = "scale: pixels / 255";
+    return cli_format("%s%s", spec, job->folded ? ", by means of the bandwidth: samples keep their type" : "");
+}
+
+void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file)
+{
+    char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
+    cli_table *table = cli_table_new(2, "ll");
+    row(table, "data", cli_data_text(&job->info));
+    char *target = cli_target_text(job->v, &job->info);
+    if (target != NULL) row(table, "target", target);
+    if (job->validation != NULL) {
+        mercer_dataset_info held = cli_data_info(job->validation);
+        row(table, "validation", cli_format("%s rows", cli_count_text(count, held.rows)));
+    }
+    if (cli_has(job->v, "augment") && cli_text(job->v, "augment") != NULL)
+        row(table, "augmentation",
+            cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
+                       cli_count_text(count, job->source.rows)));
+    row(table, "preprocess", preprocess_text(job));
+    char *targets = job->model != NULL ? cli_targets_text(job->model) : NULL;
+    if (targets != NULL) row(table, "targets", targets);
+    row(table, "kernel", cli_copy(job->kernel_text));
+    if (job->bandwidth_note[0] != '\0') row(table, "", cli_copy(job->bandwidth_note));
+    row(table, "centers",
+        cli_format("%s, %s, %s", cli_count_text(count, p),
+                   job->center_method[0] != '\0' ? job->center_method : "random", cli_dtype_name(centers)));
+    row(table, "solver", solver_text(plan));
+    row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
+    row(table, "memory",
+        cli_job_on_device(job) ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
+                                            cli_ranks() > 1 ? "s" : "")
+                               : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
+                                            cli_bytes_text(budget, job->memory)));
+    row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));
+    cli_table_print(table, file, "");
+    cli_table_free(table);
+}
+
+void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metrics *metrics, double seconds)
+{
+    char text[CLI_SHORT];
+    if (cli_flag(job->v, "quiet")) return;
+    cli_table *table = cli_table_new(2, "ll");
+    if (metrics != NULL && metrics->classifier)
+        row(table, "accuracy",
+            cli_format("%.2f %% of %s validation samples", 100 * metrics->accuracy,
+                       cli_count_text(text, metrics->rows)));
+    if (metrics != NULL && !metrics->classifier) {
+        if (isfinite(metrics->r2))
+            row(table, "r2",
+                cli_format("%.4f on %s validation samples", metrics->r2, cli_count_text(text, metrics->rows)));
+        row(table, "rmse", cli_format("%.4g, mean absolute error %.4g", sqrt(metrics->mse), metrics->mae));
+    }
+    if (metrics != NULL) row(table, "mse", cli_format("%.6g", metrics->mse));
+    if (isfinite(r->train_loss))
+        row(table, "training loss", cli_format("%.6g%s", r->train_loss, r->stopped == 1 ? " (stopped early)" : ""));
+    if (r->halvings > 0) row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));
+    row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
+    row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
+    row(table, "model", cli_copy(cli_text(job->v, "output")));
+    fputc('\n', stderr); /* apart from the plan */
+    cli_table_print(table, stderr, "");
+    cli_table_free(table);
+}

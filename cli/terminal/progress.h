@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is told about a training while it runs and when it ends: to a person, to the log, as JSON. */
+#ifndef MERCER_CLI_PROGRESS_H
+#define MERCER_CLI_PROGRESS_H
+
+#include "commands/evaluate.h"
+#include "job.h"
+
+typedef struct cli_watch {
+    cli_job *job;
+    cli_log *log;
+    cli_bar bar;
+    const char *unit; /* "epoch", or "step" of cg; NULL: direct, which has neither */
+    int64_t epoch;    /* the last one that was reported as ended */
+    int begun;        /* a first call was made: rates count from there, for a resumed training has a past */
+    int64_t first_samples;
+    double first_seconds, first_passes;
+    double last_logged;
+    double validation_accuracy, validation_loss; /* the last known */
+    mercer_trainer *trainer;                     /* NULL until there is one */
+    size_t told;                                 /* of the plan's text, what was known when it was shown */
+} cli_watch;
+
+/* The training begins that was shown with this plan. */
+void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan);
+/* Says what training has added to the plan since: what set-up refined, a solver that was replaced. */
+void cli_watch_plan(cli_watch *watch, const mercer_plan *plan);
+
+/* The trainer's progress callback; user is a cli_watch. Non-zero when a signal asked to stop. */
+int cli_watch_progress(void *user, const mercer_progress *progress);
+
+/* One event of the log: "epoch" at the end of one, else "progress". */
+void cli_log_progress(cli_log *log, const mercer_progress *progress, int ended);
+
+void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file);
+json_t *cli_plan_json(const mercer_plan *plan);
+void cli_log_start(cli_log *log, const cli_job *job, int resumed);
+void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
+/* metrics may be NULL: there is no validation set. */
+json_t *cli_summary_json(const mercer_report *report, const cli_metrics *metrics, double seconds);
+void cli_show_summary(const cli_job *job, const mercer_report *report, const cli_metrics *metrics, double seconds);
+
+/* The cost of a plan on --ranks over --network (plan_ranks.c). */
+int cli_check_ranks(const cli_values *v);
+int cli_read_network(const char *text, double *out); /* bytes a second; -1 if the text is no speed */
+mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_rank_plan *out);
+json_t *cli_ranks_json(const mercer_rank_plan *ranks);
+void cli_show_ranks(const cli_values *v, const mercer_rank_plan *ranks, FILE *file);
+
+#endif

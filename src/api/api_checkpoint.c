@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public: checkpoints. A checkpoint is a model file with more tensors: state.numbers, state.plan (text as bytes) and
+ * the matrices of the list that the trainer made. Its model has the weights that training would return now, and the
+ * caller's text as its note.
+ */
+#include "api/api_checkpoint.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "model/model_file.h"
+
+#include <math.h>
+#include <string.h>
+
+struct mrc_checkpoint {
+    mercer_context *context;
+    mercer_model *model;
+    char *path; /* to write to; NULL: nowhere */
+    char *note;
+    mrc_tensor_file *file; /* that training goes on from */
+};
+
+static mercer_status copy_text(mercer_context *context, char **out, const char *text, const char *what)
+{
+    void *memory;
+    if (!text) return MERCER_OK;
+    MRC_TRY(mrc_alloc(context, &memory, (int64_t)strlen(text) + 1, 1, what));
+    memcpy(memory, text, strlen(text) + 1);
+    *out = memory;
+    return MERCER_OK;
+}
+
+/* The first row that this rank has of a matrix that is shared out. */
+static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *entry)
+{
+    return entry->temporary ? entry->first : self->model->first;
+}
+
+/* ---- Saving -------------------------------------------------------------------------------------------------- */
+
+static mercer_status save(void *user, const mrc_state *state, const mercer_matrix *weights)
+{
+    mrc_checkpoint *self = user;
+    mrc_tensor tensors[MRC_STATE_MATRICES + 2] = {0};
+    double numbers[MRC_STATE_NUMBERS];
+    char plan[MRC_STATE_PLAN];
+    int count = 0;
+    mrc_state_read_numbers(state, numbers);
+    memcpy(plan, state->plan, sizeof plan);
+    tensors[count++] =
+        (mrc_tensor){.name = "state.numbers", .value = mrc_view(numbers, 1, state->number_count, MERCER_F64)};
+    tensors[count++] = (mrc_tensor){.name = "state.plan", .value = mrc_view(plan, 1, (int64_t)strlen(plan), MERCER_U8)};
+    bool shared = self->model->comm && self->model->comm->ranks > 1;
+    for (int i = 0; i < state->matrix_count; i++) {
+        const mrc_state_matrix *entry = &state->matrices[i];
+        tensors[count++] = (mrc_tensor){.name = entry->name,
+                                        .value = entry->value,
+                                        .total = shared ? entry->total : 0,
+                                        .first = shared && entry->total > 0 ? first_row(self, entry) : 0};
+    }
+    mercer_model public_plan = *self->model; /* the same model with the weights of now */
+    public_plan.weights = *weights;
+    if (self->note) public_plan.note = self->note;
+    return mrc_model_write(&public_plan, self->path, NULL, tensors, count);
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------------- */
+
+static mercer_status load_plan(void *user, char *text, size_t size)
+{
+    mrc_checkpoint *self = user;
+    mercer_matrix found;
+    if (!mrc_tensor_file_find(self->file, "state.plan", &found) || found.dtype != MERCER_U8 || found.rows != 1 ||
+        found.cols >= (int64_t)size)
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "the file is a model, not a checkpoint: it has no state of a training");
+    memcpy(text, found.data, (size_t)found.cols);
+    text[found.cols] = 0;
+    return MERCER_OK;
+}
+
+static mercer_status load_numbers(void *user, mrc_state *state)
+{
+    mrc_checkpoint *self = user;
+    mercer_matrix found;
+    double numbers[MRC_STATE_NUMBERS];
+    if (!mrc_tensor_file_find(self->file, "state.numbers", &found) || found.dtype != MERCER_F64 || found.rows != 1 ||
+        found.cols != state->number_count)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "the checkpoint's numbers are not those of this solver in this version");
+    for (int64_t i = 0; i < found.cols; i++) {
+        numbers[i] = mrc_load(&found, 0, i);
+        if (state->numbers[i].whole && !(fabs(numbers[i]) < 9e15))
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the checkpoint's number %lld is %g", (long long)i,
+                            numbers[i]);
+    }
+    mrc_state_write_numbers(state, numbers);
+    return MERCER_OK;
+}
+
+static mercer_status load_matrices(void *user, mrc_state *state)
+{
+    mrc_checkpoint *self = user;
+    for (int i = 0; i < state->matrix_count; i++) {
+        mrc_state_matrix *entry = &state->matrices[i];
+        mercer_matrix found;
+        int64_t rows = entry->total > 0 ? entry->total : entry->value.rows;
+        if (!mrc_tensor_file_find(self->file, entry->name, &found) || found.rows != rows ||
+            (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
+            return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "the checkpoint's %s is missing or of another shape",
+                            entry->name);
+        if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
+        MRC_TRY(mrc_check_finite(self->context, entry->name, &found, NULL));
+        for (int64_t row = 0; row < found.rows; row++)
+            memcpy(mrc_row(&entry->value, row), mrc_row(&found, row),
+                   (size_t)(found.cols * mrc_dtype_size(found.dtype)));
+    }
+    mrc_tensor_file_close(self->file); /* all has been read */
+    self->file = NULL;
+    return MERCER_OK;
+}
+
+/* The checkpoint's centers and kernel are the model's. */
+static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *file, const char *path)
+{
+    const mercer_matrix *z = &self->model->centers;
+    mercer_matrix found;
+    char kernel[512];
+    const char *theirs = mrc_tensor_file_metadata(file, "kernel");
+    MRC_TRY(mercer_kernel_print(self->context, &self->model->kernel, kernel, sizeof kernel, NULL));
+    if (!theirs || strcmp(theirs, kernel) != 0)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, the model's %s", path,
+                        theirs ? theirs : "missing", kernel);
+    bool same = mrc_tensor_file_find(file, "centers", &found) && found.rows == self->model->total &&
+                found.cols == z->cols && found.dtype == z->dtype;
+    if (same) found = mrc_rows(&found, self->model->first, z->rows);
+    for (int64_t row = 0; row < z->rows && same; row++)
+        same = memcmp(mrc_row(&found, row), mrc_row(z, row), (size_t)(z->cols * mrc_dtype_size(z->dtype))) == 0;
+    if (same) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                    "%s: its centers are not those of the model; load the model from the checkpoint", path);
+}
+
+/* ---- Life ---------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_checkpoint_create(mrc_checkpoint **out, mercer_model *model, const mercer_train_options *options)
+{
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(model->context, &memory, 1, sizeof(mrc_checkpoint), "the checkpoint"));
+    mrc_checkpoint *self = memory;
+    self->context = model->context;
+    self->model = model;
+    mercer_status status = copy_text(self->context, &self->path, options->checkpoint, "the checkpoint's name");
+    if (status == MERCER_OK)
+        status = copy_text(self->context, &self->note, options->checkpoint_note, "the checkpoint's note");
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_checkpoint_free(self);
+    return status;
+}
+
+void mrc_checkpoint_free(mrc_checkpoint *self)
+{
+    if (!self) return;
+    mrc_tensor_file_close(self->file);
+    mrc_free(self->context, self->note);
+    mrc_free(self->context, self->path);
+    mrc_free(self->context, self);
+}
+
+void mrc_checkpoint_attach(mrc_checkpoint *self, mrc_trainer *trainer)
+{
+    trainer->keeper = (mrc_keeper){.save = self->path ? save : NULL,
+                                   .load_plan = load_plan,
+                                   .load_numbers = load_numbers,
+                                   .load_matrices = load_matrices,
+                                   .user = self};
+}
+
+mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, const char *path)
+{
+    mrc_tensor_file *file;
+    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
+    mercer_status status = check_model(self, file, path);
+    mercer_matrix plan;
+    if (status == MERCER_OK && !mrc_tensor_file_find(file, "state.plan", &plan))
+        status = mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                          "%s: is a model, not a checkpoint: it has no state of a training", path);
+    if (status != MERCER_OK) {
+        mrc_tensor_file_close(file);
+        return status;
+    }
+    mrc_tensor_file_close(self->file);
+    self->file = file;
+    trainer->resuming = true;
+    return MERCER_OK;
+}

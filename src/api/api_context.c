@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: version, status texts, contexts. */
+#include "core/context.h"
+
+#include "api/api_options.h"
+#include "backends/backend.h"
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_OF(x)  TEXT_OF_(x)
+#define TEXT_OF_(x) #x
+
+const char *mercer_version(void)
+{
+    return TEXT_OF(MERCER_VERSION_MAJOR) "." TEXT_OF(MERCER_VERSION_MINOR) "." TEXT_OF(MERCER_VERSION_PATCH);
+}
+
+const char *mercer_status_string(mercer_status status)
+{
+    return mrc_status_text(status);
+}
+
+const char *mercer_last_error(const mercer_context *context)
+{
+    return mrc_error_text(context);
+}
+
+mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size)
+{
+    return mrc_init_struct(options, struct_size, "mercer_context_options");
+}
+
+static mercer_status read_options(mercer_context_options *ours, const mercer_context_options *theirs)
+{
+    MRC_TRY(mrc_read_struct(NULL, ours, MRC_STRUCT(mercer_context_options), theirs, "options"));
+    if (ours->threads < 0)
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
+    if (!ours->allocator.allocate != !ours->allocator.release)
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
+    if (ours->arithmetic && strcmp(ours->arithmetic, "accurate") != 0 && strcmp(ours->arithmetic, "fast") != 0)
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: accurate, fast",
+                        ours->arithmetic);
+    return MERCER_OK;
+}
+
+static mercer_status choose_isa(const char *asked, mrc_isa *isa)
+{
+    const char *source = asked ? "options: isa" : "environment: MERCER_ISA";
+    if (!asked) asked = getenv("MERCER_ISA");
+    *isa = mrc_isa_best();
+    if (!asked || !asked[0]) return MERCER_OK;
+    mrc_isa wanted;
+    if (!mrc_isa_from_name(asked, &wanted))
+        return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "%s is '%s'; valid: %s", source, asked, mrc_isa_names());
+    if (wanted > *isa)
+        return mrc_fail(NULL, MERCER_ERROR_UNSUPPORTED, "%s is '%s', but this machine and build reach only %s", source,
+                        asked, mrc_isa_name(*isa));
+    *isa = wanted;
+    return MERCER_OK;
+}
+
+mercer_status mercer_context_create(mercer_context **out, const mercer_context_options *options)
+{
+    if (!out) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "out is NULL");
+    *out = NULL;
+    mercer_context_options chosen;
+    mrc_isa isa;
+    MRC_TRY(read_options(&chosen, options));
+    MRC_TRY(choose_isa(chosen.isa, &isa));
+    mercer_context *context = mrc_raw_alloc(&chosen.allocator, sizeof *context);
+    if (!context)
+        return mrc_fail(NULL, MERCER_ERROR_MEMORY, "out of memory: %zu bytes for the context", sizeof *context);
+    memset(context, 0, sizeof *context);
+    context->allocator = chosen.allocator;
+    context->log = chosen.log;
+    context->log_user = chosen.log_user;
+    context->log_level = chosen.log_level ? chosen.log_level : MERCER_LOG_WARNING;
+    context->threads = chosen.threads ? chosen.threads : mrc_processors();
+    context->isa = isa;
+    context->fast = chosen.arithmetic && strcmp(chosen.arithmetic, "fast") == 0;
+    mercer_status status = mrc_backend_create(&context->backend, context, chosen.backend);
+    if (status != MERCER_OK) {
+        mrc_fail(NULL, status, "%s", context->error); /* the context goes, its message stays */
+        mercer_context_free(context);
+        return status;
+    }
+    if (context->fast && context->backend->ops->capabilities(context->backend).memory == MERCER_HOST)
+        mrc_log(context, MERCER_LOG_WARNING, "arithmetic fast changes nothing on backend %s: it is for GPUs",
+                context->backend->ops->name);
+    mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(),
+            context->backend->ops->name, mrc_isa_name(isa), context->threads);
+    *out = context;
+    return MERCER_OK;
+}
+
+void mercer_context_free(mercer_context *context)
+{
+    if (!context) return;
+    mrc_backend_free(context->backend);
+    mercer_allocator allocator = context->allocator;
+    mrc_raw_free(&allocator, context);
+}
+
+int mercer_device_count(const char *backend)
+{
+    return mrc_backend_devices(backend);
+}
+
+mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mercer_context_info all = {.struct_size = sizeof all,
+                               .backend = context->backend->ops->name,
+                               .isa = context->backend->ops->capabilities(context->backend).isa,
+                               .threads = context->threads,
+                               .bytes_now = context->bytes_now,
+                               .bytes_peak = context->bytes_peak};
+    return mrc_write_struct(context, info, &all, MRC_STRUCT(mercer_context_info), "info");
+}

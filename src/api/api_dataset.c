@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: datasets from files. */
+#include "data/dataset.h"
+
+#include "api/api_options.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/prepare/preprocess.h"
+#include "data/targets.h"
+
+#include <string.h>
+
+mercer_status mercer_dataset_options_init(mercer_dataset_options *options, size_t struct_size)
+{
+    return mrc_init_struct(options, struct_size, "mercer_dataset_options");
+}
+
+static mercer_status check_labels(mercer_context *context, const mercer_dataset_options *options)
+{
+    if (options->label_count < 0 || options->label_count > MRC_MOST_CLASSES ||
+        (options->label_count == 0) != (options->labels == NULL))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: label_count is %lld, labels is %s; there are 1 to %d labels, or neither is set",
+                        (long long)options->label_count, options->labels ? "set" : "NULL", MRC_MOST_CLASSES);
+    for (int64_t i = 0; i < options->label_count; i++)
+        if (!options->labels[i])
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels[%lld] is NULL", (long long)i);
+    if (options->labels && options->task == MERCER_TASK_REGRESSION)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels name classes, which regression has not");
+    return MERCER_OK;
+}
+
+static mercer_status check_columns(mercer_context *context, const mercer_dataset_options *options)
+{
+    if (options->column_count < 0 || (options->column_count == 0) != (options->columns == NULL))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: column_count is %lld, columns is %s; both are set, or neither",
+                        (long long)options->column_count, options->columns ? "set" : "NULL");
+    for (int64_t i = 0; i < options->column_count; i++)
+        if (!options->columns[i])
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: columns[%lld] is NULL", (long long)i);
+    return MERCER_OK;
+}
+
+static mercer_status check_options(mercer_context *context, const mercer_dataset_options *options)
+{
+    if (!options->x || !options->x[0])
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: x is missing; name the file of samples");
+    if (options->y && !options->y[0])
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: y is empty; name the file of targets, or NULL");
+    if (options->header != MERCER_AUTO && options->header != MERCER_ON && options->header != MERCER_OFF)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: header is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", (int)options->header);
+    if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELLED)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d; use one of MERCER_TASK_...",
+                        (int)options->task);
+    if (options->features < 0 || options->first < 0 || options->rows < 0 || options->memory < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: features, first, rows and memory must not be negative (%lld, %lld, %lld, %lld)",
+                        (long long)options->features, (long long)options->first, (long long)options->rows,
+                        (long long)options->memory);
+    MRC_TRY(check_columns(context, options));
+    return check_labels(context, options);
+}
+
+mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options)
+{
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mercer_dataset_options ours;
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_options), options, "options"));
+    MRC_TRY(check_options(context, &ours));
+    return mrc_dataset_open(out, context, &ours);
+}
+
+void mercer_dataset_free(mercer_dataset *dataset)
+{
+    mrc_dataset_free(dataset);
+}
+
+mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    mercer_dataset_info ours = {.struct_size = sizeof ours,
+                                .rows = dataset->rows,
+                                .features = dataset->features,
+                                .outputs = dataset->outputs,
+                                .dtype = dataset->dtype,
+                                .task = dataset->task,
+                                .format = dataset->format,
+                                .labels = dataset->label_names,
+                                .features_named = dataset->feature_names,
+                                .height = dataset->height,
+                                .width = dataset->width,
+                                .channels = dataset->channels,
+                                .mapped = mrc_dataset_is_mapped(dataset),
+                                .bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype),
+                                .targets_named = dataset->target_names,
+                                .unused = dataset->unused,
+                                .unused_named = dataset->unused_names,
+                                .distinct = dataset->distinct};
+    return mrc_write_struct(dataset->context, info, &ours, MRC_STRUCT(mercer_dataset_info), "info");
+}
+
+mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset)
+{
+    return dataset ? dataset->x : (mercer_matrix){0};
+}
+
+const int32_t *mercer_dataset_labels(const mercer_dataset *dataset)
+{
+    return dataset ? dataset->labels : NULL;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_range(const mercer_dataset *dataset, const int64_t *rows, int64_t first, int64_t count)
+{
+    int64_t end;
+    if (!rows && count > 0 && (first < 0 || !mrc_add(first, count, &end) || end > dataset->rows))
+        return mrc_fail(dataset->context, MERCER_ERROR_SHAPE,
+                        "%lld rows from %lld on are asked for, the dataset has %lld", (long long)count,
+                        (long long)first, (long long)dataset->rows);
+    for (int64_t i = 0; rows && i < count; i++)
+        if (rows[i] < 0 || rows[i] >= dataset->rows)
+            return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows[%lld] is %lld, the dataset has %lld rows",
+                            (long long)i, (long long)rows[i], (long long)dataset->rows);
+    return MERCER_OK;
+}
+
+static mercer_status check_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
+                                const mercer_matrix *X, const mercer_matrix *Y, const int32_t *labels)
+{
+    mercer_context *context = dataset->context;
+    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_REAL | 1 << dtype));
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, dataset->features));
+    if (preprocess && preprocess->features && preprocess->features != dataset->features)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess is for %lld features, the dataset has %lld",
+                        (long long)preprocess->features, (long long)dataset->features);
+    if (labels && dataset->task != MERCER_TASK_CLASSIFICATION)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels are asked for, the dataset has no classes");
+    if (!Y) return MERCER_OK;
+    if (dataset->task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "Y is asked for, the dataset has no targets");
+    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, dataset->outputs));
+    return mrc_check_apart(context, "Y", Y, "X", X);
+}
+
+mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count)
+{
+    if (!from) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "from is NULL");
+    if (!out) return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    *out = NULL;
+    if (!rows) return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "rows is NULL");
+    if (count <= 0)
+        return mrc_fail(from->context, MERCER_ERROR_ARGUMENT, "count is %lld; a dataset has at least one row",
+                        (long long)count);
+    MRC_TRY(check_range(from, rows, 0, count));
+    return mrc_dataset_take(out, from, rows, count);
+}
+
+enum { READ_BYTES = 1 << 20 };
+
+/* Through a buffer of some rows as they are stored. */
+static mercer_status read_preprocessed(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
+                                       const int64_t *rows, int64_t first, const mercer_matrix *X,
+                                       const mercer_matrix *Y, int32_t *labels)
+{
+    int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
+    int64_t room = mrc_max(1, mrc_min(X->rows, READ_BYTES / row));
+    void *memory;
+    MRC_TRY(mrc_alloc(dataset->context, &memory, room, row, "a block of samples"));
+    for (int64_t i = 0; i < X->rows; i += room) {
+        int64_t count = mrc_min(room, X->rows - i);
+        mercer_matrix stored = mrc_view(memory, count, dataset->features, dataset->dtype);
+        mercer_matrix x = mrc_rows(X, i, count), y = Y ? mrc_rows(Y, i, count) : (mercer_matrix){0};
+        mrc_dataset_fetch(dataset, rows ? rows + i : NULL, first + i, &stored, Y ? &y : NULL,
+                          labels ? labels + i : NULL);
+        mrc_preprocess_rows(preprocess, &x, &stored);
+    }
+    mrc_free(dataset->context, memory);
+    return MERCER_OK;
+}
+
+mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
+                                  const int64_t *rows, int64_t first, const mercer_matrix *X, const mercer_matrix *Y,
+                                  int32_t *labels)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    MRC_TRY(check_read(dataset, preprocess, X, Y, labels));
+    MRC_TRY(check_range(dataset, rows, first, X->rows));
+    if (!mrc_preprocess_is_identity(preprocess) || X->dtype != dataset->dtype)
+        return read_preprocessed(dataset, preprocess, rows, first, X, Y, labels);
+    mrc_dataset_fetch(dataset, rows, first, X, Y, labels);
+    return MERCER_OK;
+}
+
+mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    return mrc_dataset_fingerprint(dataset, out);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_paths(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    if (!x_path) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path is NULL");
+    if (y_path && dataset->task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "y_path is set, the dataset has no targets");
+    if (y_path && strcmp(x_path, y_path) == 0)
+        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "x_path and y_path name the same file, %s", x_path);
+    return MERCER_OK;
+}
+
+mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+{
+    MRC_TRY(check_paths(dataset, x_path, y_path));
+    mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
+    return mrc_dataset_write(dataset, &files[0], y_path ? &files[1] : NULL);
+}
+
+mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path)
+{
+    MRC_TRY(check_paths(dataset, x_path, y_path));
+    mrc_dataset_file files[] = {{x_path, MRC_WRITE_NPY}, {y_path, MRC_WRITE_NPY}};
+    for (int i = 0; i < 2; i++)
+        if (files[i].path) MRC_TRY(mrc_dataset_file_form(dataset->context, &files[i]));
+    return mrc_dataset_write(dataset, &files[0], y_path ? &files[1] : NULL);
+}
+
+mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    MRC_TRY(mrc_check_matrix(context, "matrix", matrix, MRC_ACCEPT_ANY));
+    return mrc_matrix_write_npy(context, matrix, path);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A source with batches on the device. Which samples come next is asked of the source it stands in for; the samples
+ * themselves never pass through the host:
+ *
+ *   stored    X (n, d) is on the device; a batch is a gather of rows. Targets are few bytes and come from the host.
+ *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
+ */
+#include "api/api_device_source.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/stream/dataset_stream.h"
+#include "data/synth/synth.h"
+
+#include "solvers/operators/center_shards.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct device_source {
+    mrc_backend *backend;
+    const mercer_source *from;
+    const mercer_dataset *data;
+    mrc_teacher teacher;  /* no centers: samples are stored */
+    mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
+    mercer_matrix alpha;  /* (P, c) */
+    int64_t room;         /* rows of a batch */
+    mercer_matrix x, y, noise;
+    int64_t *rows, *numbers;
+    double *weights;
+} device_source;
+
+/* ---- Room ---------------------------------------------------------------------------------------------------- */
+
+static void release_batch(device_source *self)
+{
+    mercer_context *context = self->backend->context;
+    mrc_matrix_destroy(self->backend, &self->x);
+    mrc_matrix_destroy(self->backend, &self->noise);
+    if (self->y.memory == MERCER_HOST && !self->teacher.centers) {
+        mrc_free(context, self->y.data);
+        self->y.data = NULL;
+    } else {
+        mrc_matrix_destroy(self->backend, &self->y);
+    }
+    mrc_free(context, self->rows);
+    mrc_free(context, self->numbers);
+    mrc_free(context, self->weights);
+    self->rows = self->numbers = NULL, self->weights = NULL;
+    self->room = 0;
+}
+
+static mercer_status make_list(device_source *self, int64_t rows, int64_t size, void **out)
+{
+    return mrc_alloc(self->backend->context, out, rows, size, "a batch");
+}
+
+static mercer_status make_room(device_source *self, int64_t rows)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_dataset *data = self->data;
+    void *list;
+    if (rows <= self->room) return MERCER_OK;
+    release_batch(self);
+    MRC_TRY(make_list(self, rows, sizeof(int64_t), &list));
+    self->rows = list;
+    MRC_TRY(make_list(self, rows, sizeof(int64_t), &list));
+    self->numbers = list;
+    MRC_TRY(make_list(self, rows, sizeof(double), &list));
+    self->weights = list;
+    MRC_TRY(mrc_matrix_create(backend, &self->x, rows, data->features, data->dtype, "a batch"));
+    if (self->teacher.centers) {
+        MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, data->outputs, MERCER_F32, "a batch's noise"));
+        MRC_TRY(mrc_matrix_create(backend, &self->y, rows, data->outputs, MERCER_F32, "a batch's targets"));
+    } else {
+        self->y = mrc_view(NULL, rows, data->outputs, mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32);
+        MRC_TRY(mrc_alloc(backend->context, &self->y.data, rows * data->outputs, mrc_dtype_size(self->y.dtype),
+                          "a batch's targets"));
+    }
+    self->room = rows;
+    return MERCER_OK;
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------------------- */
+
+static mercer_status take_stored(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
+{
+    for (int64_t i = 0; i < x->rows; i++) mrc_dataset_target(self->data, self->rows[i], y, i);
+    return self->backend->ops->gather_rows(self->backend, x, &self->points, self->rows);
+}
+
+/* Targets are the same function whatever arithmetic the training is allowed. */
+static mercer_status teach(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
+{
+    mrc_backend *backend = self->backend;
+    mrc_pair pair = {.kernel = &self->teacher.kernel, .x = x, .z = &self->points};
+    bool fast = backend->context->fast;
+    backend->context->fast = false;
+    mercer_status status = backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false);
+    backend->context->fast = fast;
+    return status;
+}
+
+static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_teacher *teacher = &self->teacher;
+    mercer_matrix noise = mrc_rows(&self->noise, 0, x->rows);
+    for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->data->synth_first + self->rows[i];
+    MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
+    MRC_TRY(teach(self, x, y));
+    if (teacher->noise == 0) return MERCER_OK;
+    uint64_t first = (uint64_t)mrc_round_up(x->cols, 4);
+    MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, first, &noise));
+    return backend->ops->axpby(backend, teacher->noise, &noise, 1, y);
+}
+
+static int next(void *user, int64_t most, mercer_batch *batch)
+{
+    device_source *self = user;
+    const double *weights = mrc_data_stream_weights(self->from);
+    if (make_room(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
+    int64_t count = mrc_data_stream_rows(self->from, most, self->rows);
+    mercer_matrix x = mrc_rows(&self->x, 0, count), y = mrc_rows(&self->y, 0, count);
+    for (int64_t i = 0; i < count && weights; i++) self->weights[i] = weights[self->rows[i]];
+    *batch = (mercer_batch){.X = x, .Y = y, .weights = weights ? self->weights : NULL, .rows = self->rows};
+    if (count == 0) return 0;
+    mercer_status status = self->teacher.centers ? take_taught(self, &x, &y) : take_stored(self, &x, &y);
+    return status != MERCER_OK;
+}
+
+static int restart(void *user, int64_t epoch)
+{
+    const mercer_source *from = ((device_source *)user)->from;
+    return from->restart(from->user, epoch);
+}
+
+static int skip(void *user, int64_t rows)
+{
+    const mercer_source *from = ((device_source *)user)->from;
+    return from->skip(from->user, rows);
+}
+
+static const char *last_error(void *user)
+{
+    return mrc_error_text(((device_source *)user)->backend->context);
+}
+
+static void release(void *user)
+{
+    device_source *self = user;
+    release_batch(self);
+    mrc_matrix_destroy(self->backend, &self->points);
+    mrc_matrix_destroy(self->backend, &self->alpha);
+    mrc_free(self->backend->context, self);
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------------- */
+
+static mercer_status bring_points(device_source *self)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_teacher *teacher = &self->teacher;
+    const mercer_dataset *data = self->data;
+    if (!teacher->centers) {
+        MRC_TRY(mrc_matrix_create(backend, &self->points, data->rows, data->features, data->dtype, "the samples"));
+        for (int64_t first = 0; first < data->rows;) {
+            mrc_part part = mrc_dataset_part(data, first);
+            mercer_matrix to = mrc_rows(&self->points, first, part.rows.rows);
+            char name[64] = "source: X";
+            if (first > 0) snprintf(name, sizeof name, "source: X, rows from %lld on", (long long)first);
+            MRC_TRY(mrc_check_finite(backend->context, name, &part.rows, NULL));
+            MRC_TRY(backend->ops->copy(backend, &to, &part.rows));
+            first += part.rows.rows;
+        }
+        return MERCER_OK;
+    }
+    mercer_matrix z = mrc_view((void *)teacher->z, teacher->centers, data->features, MERCER_F32),
+                  alpha = mrc_view((void *)teacher->alpha, teacher->centers, data->outputs, MERCER_F32);
+    MRC_TRY(mrc_matrix_create(backend, &self->points, z.rows, z.cols, MERCER_F32, "the teacher's centers"));
+    MRC_TRY(mrc_matrix_create(backend, &self->alpha, alpha.rows, alpha.cols, MERCER_F32, "the teacher's weights"));
+    MRC_TRY(backend->ops->copy(backend, &self->points, &z));
+    return backend->ops->copy(backend, &self->alpha, &alpha);
+}
+
+mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
+                                       int64_t most)
+{
+    void *memory;
+    const mercer_dataset *data = mrc_data_stream_rows_of(source);
+    *out = (mercer_source){.struct_size = sizeof *out};
+    if (!data) return MERCER_OK;
+    mrc_teacher teacher = {0};
+    if (data->synth && !mrc_synth_teacher(data->synth, &teacher)) return MERCER_OK;
+    int64_t elements, bytes;
+    if (!data->synth && (!mrc_multiply(data->rows, data->features, &elements) ||
+                         !mrc_multiply(elements, mrc_dtype_size(data->dtype), &bytes) || bytes > most))
+        return MERCER_OK;
+    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(device_source), "the source"));
+    device_source *self = memory;
+    *self = (device_source){.backend = backend, .from = source, .data = data, .teacher = teacher};
+    mercer_status status = bring_points(self);
+    if (status != MERCER_OK) {
+        release(self);
+        return status;
+    }
+    *out = *source;
+    out->restart = restart, out->next = next, out->skip = skip;
+    out->last_error = last_error, out->release = release, out->user = self;
+    return MERCER_OK;
+}

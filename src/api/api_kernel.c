@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: kernel functions, kernel matrices and products. Validate, call, report. */
+#include "backends/backend.h"
+#include "core/context.h"
+#include "core/matrix.h"
+
+#include <float.h>
+#include <math.h>
+
+mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype)
+{
+    return mrc_view(data, rows, cols, dtype);
+}
+
+mercer_status mercer_kernel_parse(mercer_context *context, mercer_kernel *out, const char *spec)
+{
+    return mrc_kernel_parse(context, out, spec);
+}
+
+mercer_status mercer_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text, size_t size,
+                                  size_t *needed)
+{
+    return mrc_kernel_print(context, kernel, text, size, needed);
+}
+
+mercer_status mercer_kernel_from_callback(mercer_context *context, mercer_kernel *out, mercer_kernel_id on,
+                                          mercer_kernel_callback callback, void *user)
+{
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!callback) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "callback is NULL");
+    if (on != MERCER_KERNEL_CALLBACK_DISTANCE && on != MERCER_KERNEL_CALLBACK_INNER)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "on: %d is neither MERCER_KERNEL_CALLBACK_DISTANCE nor MERCER_KERNEL_CALLBACK_INNER", (int)on);
+    *out = (mercer_kernel){.id = (int32_t)on, .callback = callback, .callback_user = user};
+    return MERCER_OK;
+}
+
+/* ---- Checks -------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_points(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
+                                  const mercer_matrix *Z)
+{
+    MRC_TRY(mrc_kernel_check(context, kernel));
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_matrix(context, "Z", Z, MRC_ACCEPT_ANY));
+    if (X->cols == Z->cols) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, Z has %lld: they must have the same features",
+                    (long long)X->cols, (long long)Z->cols);
+}
+
+/*
+ * All values finite; and for functions of the inner product, no product of two rows may overflow the arithmetic: the
+ * result would be infinity or NaN. (Distances that overflow are harmless: kernels of a moderate bandwidth are 0 there,
+ * and others are computed in double.)
+ */
+static mercer_status check_values(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
+                                  const mercer_matrix *Z, mercer_dtype arithmetic)
+{
+    double x_top, z_top;
+    MRC_TRY(mrc_check_finite(context, "X", X, &x_top));
+    MRC_TRY(mrc_check_finite(context, "Z", Z, &z_top));
+    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
+    double top = fmax(x_top, z_top), limit = arithmetic == MERCER_F64 ? DBL_MAX : (double)FLT_MAX;
+    double product = top * top * (double)X->cols;
+    if (kernel->id == MERCER_KERNEL_POLYNOMIAL)
+        product = fmax(product, pow(kernel->scale * product + kernel->offset, kernel->degree));
+    if (product <= limit) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_DATA,
+                    "X or Z has values up to %g: inner products of %lld features could overflow %s; scale the data%s",
+                    top, (long long)X->cols, arithmetic == MERCER_F64 ? "f64" : "f32",
+                    arithmetic == MERCER_F64 ? "" : " or use f64");
+}
+
+/* ---- Values, matrices, products ------------------------------------------------------------------------------ */
+
+mercer_status mercer_kernel_value(mercer_context *context, double *out, const mercer_kernel *kernel, int64_t d,
+                                  const double *x, const double *z)
+{
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    MRC_TRY(mrc_kernel_check(context, kernel));
+    if (d < 0) return mrc_fail(context, MERCER_ERROR_SHAPE, "d: %lld is negative", (long long)d);
+    if (d > 0 && (!x || !z)) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", x ? "z" : "x");
+    for (int64_t k = 0; k < d; k++)
+        if (!isfinite(x[k]) || !isfinite(z[k]))
+            return mrc_fail(context, MERCER_ERROR_DATA, "%s: element %lld (from 0) is not finite",
+                            isfinite(x[k]) ? "z" : "x", (long long)k);
+    double value;
+    if (!mrc_kernel_reference(kernel, d, x, z, &value))
+        return mrc_fail(context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
+    *out = value;
+    return MERCER_OK;
+}
+
+mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K, const mercer_kernel *kernel,
+                                 const mercer_matrix *X, const mercer_matrix *Z)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(check_points(context, kernel, X, Z));
+    MRC_TRY(mrc_check_matrix(context, "K", K, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "K", K, X->rows, Z->rows));
+    MRC_TRY(mrc_check_apart(context, "K", K, "X", X));
+    MRC_TRY(mrc_check_apart(context, "K", K, "Z", Z));
+    MRC_TRY(check_values(context, kernel, X, Z, mrc_value_dtype(X, Z, K, NULL)));
+    mrc_pair pair = {.kernel = kernel, .x = X, .z = Z};
+    return context->backend->ops->kernel_eval(context->backend, &pair, K);
+}
+
+mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y, const mercer_kernel *kernel,
+                                   const mercer_matrix *X, const mercer_matrix *Z, const mercer_matrix *W)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(check_points(context, kernel, X, Z));
+    MRC_TRY(mrc_check_matrix(context, "W", W, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    if (W->rows != Z->rows)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %lld rows, Z has %lld: one row of weights for each center",
+                        (long long)W->rows, (long long)Z->rows);
+    MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, W->cols));
+    MRC_TRY(mrc_check_apart(context, "Y", Y, "X", X));
+    MRC_TRY(mrc_check_apart(context, "Y", Y, "Z", Z));
+    MRC_TRY(mrc_check_apart(context, "Y", Y, "W", W));
+    MRC_TRY(check_values(context, kernel, X, Z, mrc_value_dtype(X, Z, W, Y)));
+    MRC_TRY(mrc_check_finite(context, "W", W, NULL));
+    mrc_pair pair = {.kernel = kernel, .x = X, .z = Z};
+    return context->backend->ops->kernel_matmul(context->backend, &pair, W, Y, false);
+}
+
+mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matrix *D, const mercer_kernel *kernel,
+                                     const mercer_matrix *X)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(check_points(context, kernel, X, X));
+    MRC_TRY(mrc_check_matrix(context, "D", D, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "D", D, X->rows, 1));
+    MRC_TRY(mrc_check_apart(context, "D", D, "X", X));
+    MRC_TRY(check_values(context, kernel, X, X, mrc_value_dtype(X, D, NULL, NULL)));
+    return context->backend->ops->kernel_diagonal(context->backend, kernel, X, D);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public: how fast a context's machine is at products of a shape.
+ *
+ *   product   Y = K(X, Z) W through the backend's table, operands where its matrices live
+ *   plain     X Z' by the machine's own library: of the points themselves on a device, else in float or double
+ *   copies    X from host memory to where matrices live, as a batch goes, and back
+ *
+ * Each is the best of RUNS after a warm-up. Memory: the operands, and one (m, p) for the plain product.
+ */
+#include "api/api_options.h"
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/random.h"
+#include "solvers/operators/center_shards.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { RUNS = 5, PATTERN_ROWS = 1024 };
+
+typedef struct measuring {
+    mrc_backend *backend;
+    mercer_shape shape;
+    const mercer_kernel *kernel;
+    mercer_matrix host;       /* (pattern, d): random points */
+    mercer_matrix x, z, w, y; /* operands */
+    mercer_matrix a, b;       /* points in the type of the plain product, where that differs */
+    void *products;           /* (m, p) */
+    mercer_matrix batch;      /* (m, d) of host memory */
+} measuring;
+
+typedef mercer_status (*measured_work)(measuring *self);
+
+static mercer_status time_best(measuring *self, measured_work work, double *best)
+{
+    mrc_backend *backend = self->backend;
+    *best = INFINITY;
+    for (int run = -1; run < RUNS; run++) {
+        double start = mrc_seconds();
+        MRC_TRY(work(self));
+        MRC_TRY(backend->ops->sync(backend));
+        if (run >= 0) *best = fmin(*best, mrc_seconds() - start);
+    }
+    return MERCER_OK;
+}
+
+/* ---- Operands ------------------------------------------------------------------------------------------------ */
+
+/* Every row of `to` becomes one of the pattern's, which has as many columns or more. */
+static mercer_status repeat(measuring *self, const mercer_matrix *to, const mercer_matrix *pattern)
+{
+    for (int64_t first = 0; first < to->rows; first += pattern->rows) {
+        int64_t rows = mrc_min(pattern->rows, to->rows - first);
+        mercer_matrix part = mrc_rows(to, first, rows), from = mrc_rows(pattern, 0, rows);
+        MRC_TRY(self->backend->ops->copy(self->backend, &part, &from));
+    }
+    return MERCER_OK;
+}
+
+static void fill_pattern(const mercer_matrix *points)
+{
+    mrc_stream stream = {1, 1};
+    for (int64_t i = 0; i < points->rows * points->cols; i++) {
+        uint64_t bits = mrc_random_u64(stream, (uint64_t)i);
+        if (points->dtype == MERCER_U8)
+            ((uint8_t *)points->data)[i] = (uint8_t)bits;
+        else
+            ((float *)points->data)[i] = (float)(bits >> 40) * 0x1p-23F - 1;
+    }
+}
+
+static mercer_status make_operands(measuring *self)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_shape *shape = &self->shape;
+    int64_t widest = mrc_max(shape->features, shape->outputs);
+    mercer_dtype pattern = shape->points == MERCER_U8 ? MERCER_U8 : MERCER_F32;
+    self->host = mrc_view(NULL, PATTERN_ROWS, widest, pattern);
+    MRC_TRY(mrc_alloc(backend->context, &self->host.data, PATTERN_ROWS * widest, mrc_dtype_size(pattern), "points"));
+    fill_pattern(&self->host);
+    MRC_TRY(mrc_matrix_create(backend, &self->x, shape->samples, shape->features, shape->points, "X"));
+    MRC_TRY(mrc_matrix_create(backend, &self->z, shape->centers, shape->features, shape->points, "Z"));
+    MRC_TRY(mrc_matrix_create(backend, &self->w, shape->centers, shape->outputs, shape->weights, "W"));
+    MRC_TRY(mrc_matrix_create(backend, &self->y, shape->samples, shape->outputs, shape->weights, "Y"));
+    mercer_matrix points = mrc_columns(&self->host, 0, shape->features),
+                  weights = mrc_columns(&self->host, 0, shape->outputs);
+    MRC_TRY(repeat(self, &self->x, &points));
+    mercer_matrix shifted = mrc_rows(&points, 1, PATTERN_ROWS - 1); /* no row of X beside itself */
+    MRC_TRY(repeat(self, &self->z, &shifted));
+    return repeat(self, &self->w, &weights);
+}
+
+static void release(measuring *self)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix *const all[] = {&self->x, &self->z, &self->w, &self->y, &self->a, &self->b};
+    for (int i = 0; i < 6; i++) mrc_matrix_destroy(backend, all[i]);
+    backend->ops->free(backend, self->products);
+    mrc_free(backend->context, self->host.data);
+    mrc_free(backend->context, self->batch.data);
+}
+
+/* ---- Measurements -------------------------------------------------------------------------------------------- */
+
+static mercer_status multiply(measuring *self)
+{
+    mrc_pair pair = {.kernel = self->kernel, .x = &self->x, .z = &self->z};
+    return self->backend->ops->kernel_matmul(self->backend, &pair, &self->w, &self->y, false);
+}
+
+static mercer_status multiply_plainly(measuring *self)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_matrix *x = self->a.data ? &self->a : &self->x, *z = self->b.data ? &self->b : &self->z;
+    if (backend->ops->gemm_baseline) return backend->ops->gemm_baseline(backend, x, z, self->products);
+    mercer_matrix out = mrc_view(self->products, x->rows, z->rows, x->dtype);
+    mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = x, .b = z, .c = &out};
+    return backend->ops->gemm(backend, &job);
+}
+
+static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_shape *shape = &self->shape;
+    bool own = backend->ops->gemm_baseline != NULL;
+    mercer_dtype dtype = shape->points;
+    if (own && dtype == MERCER_F32 && backend->context->fast) dtype = MERCER_F16;
+    if (!own && dtype != MERCER_F64) dtype = MERCER_F32;
+    if (dtype != shape->points) {
+        MRC_TRY(mrc_matrix_create(backend, &self->a, shape->samples, shape->features, dtype, "X"));
+        MRC_TRY(mrc_matrix_create(backend, &self->b, shape->centers, shape->features, dtype, "Z"));
+        MRC_TRY(backend->ops->copy(backend, &self->a, &self->x));
+        MRC_TRY(backend->ops->copy(backend, &self->b, &self->z));
+    }
+    int64_t elements, bytes, size = dtype == MERCER_U8 ? 4 : mrc_dtype_size(dtype);
+    if (!mrc_multiply(shape->samples, shape->centers, &elements) || !mrc_multiply(elements, size, &bytes))
+        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "shape: X Z' is more than memory can address");
+    MRC_TRY(backend->ops->alloc(backend, &self->products, bytes, "X Z'"));
+    mercer_status status = time_best(self, multiply_plainly, seconds);
+    if (status == MERCER_ERROR_UNSUPPORTED) *seconds = 0; /* the library has no product of such sizes */
+    return status == MERCER_ERROR_UNSUPPORTED ? MERCER_OK : status;
+}
+
+static mercer_status copy_in(measuring *self)
+{
+    mercer_matrix staged;
+    return self->backend->ops->stage(self->backend, &self->batch, &staged);
+}
+
+static mercer_status copy_out(measuring *self)
+{
+    return self->backend->ops->copy(self->backend, &self->batch, &self->x);
+}
+
+static mercer_status measure_copies(measuring *self, mercer_speed *out)
+{
+    mrc_backend *backend = self->backend;
+    double bytes = (double)(self->x.rows * self->x.cols * mrc_dtype_size(self->x.dtype)), in, back;
+    if (self->x.memory == MERCER_HOST) return MERCER_OK;
+    self->batch = mrc_view(NULL, self->x.rows, self->x.cols, self->x.dtype);
+    MRC_TRY(mrc_alloc(backend->context, &self->batch.data, self->x.rows * self->x.cols, mrc_dtype_size(self->x.dtype),
+                      "a batch"));
+    MRC_TRY(time_best(self, copy_out, &back));
+    MRC_TRY(time_best(self, copy_in, &in));
+    out->to_device = bytes / in, out->from_device = bytes / back;
+    return MERCER_OK;
+}
+
+mercer_status mercer_measure(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
+                             const mercer_shape *shape)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
+    measuring self = {.backend = context->backend, .kernel = kernel};
+    mercer_speed found = {.struct_size = sizeof found};
+    MRC_TRY(mrc_kernel_check(context, kernel));
+    MRC_TRY(mrc_read_shape(context, &self.shape, shape));
+    mercer_status status = make_operands(&self);
+    if (status == MERCER_OK) status = time_best(&self, multiply, &found.product);
+    if (status == MERCER_OK) status = measure_gemm_baseline(&self, &found.plain);
+    if (status == MERCER_OK) status = measure_copies(&self, &found);
+    release(&self);
+    MRC_TRY(status);
+    return mrc_write_struct(context, out, &found, MRC_STRUCT(mercer_speed), "out");
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: model files, and what models carry beside their numbers. */
+#include "model/model_file.h"
+
+#include "api/api_options.h"
+#include "data/table/columns.h"
+
+#include <string.h>
+
+mercer_status mercer_model_save(mercer_model *model, const char *path, const mercer_save_options *options)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    if (!path) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    mercer_save_options ours;
+    MRC_TRY(mrc_read_struct(model->context, &ours, MRC_STRUCT(mercer_save_options), options, "options"));
+    return mrc_model_write(model, path, &ours, NULL, 0);
+}
+
+mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path)
+{
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    return mrc_model_read(out, context, NULL, path);
+}
+
+mercer_status mercer_file_header(mercer_context *context, const char *path, char *text, size_t size, size_t *needed)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    if (size > 0 && !text) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text is NULL");
+    mrc_tensor_file *file;
+    MRC_TRY(mrc_tensor_file_open(&file, context, path));
+    int64_t length;
+    const char *header = mrc_tensor_file_header(file, &length);
+    size_t bytes = (size_t)length + 1;
+    mercer_status status = MERCER_OK;
+    if (needed) *needed = bytes;
+    if (bytes > size) {
+        status = mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few, %zu are needed", size, bytes);
+    } else {
+        memcpy(text, header, bytes - 1);
+        text[bytes - 1] = 0;
+    }
+    mrc_tensor_file_close(file);
+    return status;
+}
+
+/* ---- Labels, note, preprocessing ----------------------------------------------------------------------------- */
+
+mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_labels(model, labels, count);
+}
+
+const char *const *mercer_model_labels(const mercer_model *model, int64_t *count)
+{
+    if (count) *count = model ? model->label_count : 0;
+    return model ? (const char *const *)model->labels : NULL;
+}
+
+mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_feature_names(model, names, count);
+}
+
+const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count)
+{
+    bool named = model && model->feature_names;
+    if (count) *count = named ? model->centers.cols : 0;
+    return named ? (const char *const *)model->feature_names : NULL;
+}
+
+mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_target_names(model, names, count);
+}
+
+const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count)
+{
+    if (count) *count = model ? model->target_count : 0;
+    return model ? (const char *const *)model->target_names : NULL;
+}
+
+mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names, int64_t count)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    int64_t features = model->centers.cols;
+    if (!columns) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "columns is NULL");
+    if (count < 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "count is %lld", (long long)count);
+    for (int64_t i = 0; names && i < count; i++)
+        if (!names[i]) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "names[%lld] is NULL", (long long)i);
+    if (names && model->feature_names)
+        return mrc_columns_match(context, "names", names, count, model->feature_names, features, columns);
+    if (count != features)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%lld columns, but the model was trained on %lld",
+                        (long long)count, (long long)features);
+    for (int64_t j = 0; j < features; j++) columns[j] = j;
+    return MERCER_OK;
+}
+
+mercer_status mercer_model_set_note(mercer_model *model, const char *note)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_note(model, note);
+}
+
+const char *mercer_model_note(const mercer_model *model)
+{
+    return model && model->note ? model->note : "";
+}
+
+mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    mercer_preprocess *copy = NULL;
+    if (preprocess && preprocess->features > 0 && preprocess->features != model->centers.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "preprocess: was fitted to %lld features, the model's centers have %lld",
+                        (long long)preprocess->features, (long long)model->centers.cols);
+    if (preprocess) MRC_TRY(mrc_preprocess_copy(&copy, context, preprocess));
+    mrc_preprocess_free(model->preprocess);
+    model->preprocess = copy;
+    return MERCER_OK;
+}
+
+const mercer_preprocess *mercer_model_preprocess(const mercer_model *model)
+{
+    return model ? model->preprocess : NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Structs with struct_size. */
+#include "api/api_options.h"
+
+#include "core/matrix.h"
+
+#include <string.h>
+
+static size_t size_of(const void *theirs)
+{
+    size_t size;
+    memcpy(&size, theirs, sizeof size);
+    return size;
+}
+
+static mercer_status fail_size(mercer_context *context, const char *name, const char *type, size_t size)
+{
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s)", name, size, type);
+}
+
+mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const char *type, const void *theirs,
+                              const char *name)
+{
+    memset(ours, 0, size);
+    memcpy(ours, &size, sizeof size);
+    if (!theirs) return MERCER_OK;
+    size_t their_size = size_of(theirs);
+    if (their_size < sizeof(size_t)) return fail_size(context, name, type, their_size);
+    for (size_t i = size; i < their_size; i++)
+        if (((const char *)theirs)[i])
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: a field is set that version %s does not know", name,
+                            mercer_version());
+    memcpy(ours, theirs, their_size < size ? their_size : size);
+    return MERCER_OK;
+}
+
+mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
+                               const char *name)
+{
+    if (!theirs) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", name);
+    size_t their_size = size_of(theirs);
+    if (their_size < sizeof(size_t)) return fail_size(context, name, type, their_size);
+    memcpy(theirs, ours, their_size < size ? their_size : size);
+    memcpy(theirs, &their_size, sizeof their_size);
+    return MERCER_OK;
+}
+
+mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *type)
+{
+    if (!theirs) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options is NULL");
+    if (struct_size < sizeof(size_t)) return fail_size(NULL, "options", type, struct_size);
+    memset(theirs, 0, struct_size);
+    memcpy(theirs, &struct_size, sizeof struct_size);
+    return MERCER_OK;
+}
+
+mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs)
+{
+    MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_shape), theirs, "shape"));
+    if (ours->samples < 1 || ours->centers < 1 || ours->features < 1 || ours->outputs < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "shape: samples, centers, features and outputs must be at least 1, they are %lld, %lld, %lld, "
+                        "%lld",
+                        (long long)ours->samples, (long long)ours->centers, (long long)ours->features,
+                        (long long)ours->outputs);
+    if (ours->points == 0) ours->points = MERCER_F32;
+    if (ours->weights == 0) ours->weights = ours->points == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    if (mrc_dtype_size(ours->points) == 0 || (ours->weights != MERCER_F32 && ours->weights != MERCER_F64))
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
+    if (ours->shards < -1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape: shards is %d, it must be -1 or more", ours->shards);
+    return MERCER_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Structs that cross the boundary begin with struct_size: reading old and new ones. */
+#ifndef MRC_API_API_OPTIONS_H
+#define MRC_API_API_OPTIONS_H
+
+#include "core/context.h"
+
+/* The size of a struct of the header and its name, which messages tell. */
+#define MRC_STRUCT(type) sizeof(type), #type
+
+/*
+ * Copies the caller's struct (NULL: all 0) into ours of `size` bytes. A caller built against an older header has a
+ * shorter one: the rest is 0. One built against a newer header may have set fields we do not know: refused, not
+ * ignored.
+ */
+mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const char *type, const void *theirs,
+                              const char *name);
+
+/* Copies our struct into the caller's, which may be shorter or longer: only the fields that both have. The caller's
+   struct_size is not changed. */
+mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
+                               const char *name);
+
+/* Clears options of the caller's and sets their struct_size. */
+mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *type);
+
+/* The caller's shape, checked; types that it leaves open are chosen. */
+mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs);
+
+#endif

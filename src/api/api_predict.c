@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public: prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
+ * its targets (0 and 1 if it has none).
+ *
+ * X (m, d) is preprocessed block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
+ * blocks change no bit of it. P may overflow the range of float: X is gone through once before, so that nothing is
+ * written if it does; that costs O(m d) beside the O(m p d) of the product.
+ *
+ * Units are for the digits that float does not have: an F in double does not make the product double where the model
+ * is in float, but keeps what offset and scale add to it.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/parallel.h"
+#include "model/model.h"
+#include "solvers/operators/center_shards.h"
+
+#include <stdio.h>
+
+enum {
+    BLOCK_ROWS = 4096,
+    ROWS_A_THREAD = 512,    /* the backend's own blocks: fewer would leave threads idle */
+    BLOCK_BYTES = 64 << 20, /* of preprocessed rows, at most (but one row at least) */
+    PART_ROWS = 256,        /* preprocessed by a thread at a time */
+};
+
+/* Rows that are preprocessed together, and room for them; no memory if they go as they are. */
+typedef struct input_block {
+    mercer_dtype dtype;
+    int64_t rows;
+    void *memory;
+    mercer_matrix product; /* (rows, c) K(P(X), Z) W where it has another type than F; otherwise no data */
+    mrc_centers *centers;  /* of a model that ranks share; NULL: it is here alone */
+    mrc_centers shared;
+} input_block;
+
+static void close_block(mercer_model *model, input_block *block)
+{
+    mrc_free(model->context, block->memory);
+    mrc_free(model->context, block->product.data);
+    if (block->centers) mrc_centers_destroy(block->centers);
+}
+
+static mercer_status make_room(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
+{
+    int64_t d = X->cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
+    mercer_matrix x = mrc_view(NULL, X->rows, d, out->dtype);
+    mercer_dtype own = mrc_value_dtype(&x, &model->centers, &model->weights, NULL);
+    bool identity = mrc_preprocess_is_identity(model->preprocess);
+    if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
+    if (!identity) MRC_TRY(mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples"));
+    if (!mrc_units_given(&model->units) || own == result || own == MERCER_F64) return MERCER_OK;
+    mercer_matrix product = mrc_view(NULL, out->rows, c, own);
+    MRC_TRY(mrc_alloc(model->context, &product.data, out->rows * c, mrc_dtype_size(own), "predictions"));
+    out->product = product;
+    return MERCER_OK;
+}
+
+/* result: the type of the predictions. Where the product, centers and weights are float, doubles are rounded after
+   the preprocessing: before, large numbers that differ little would become equal; as double, all arithmetic would
+   be. */
+static mercer_status open_block(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
+{
+    *out = (input_block){.dtype = mrc_preprocess_dtype(model->preprocess, X->dtype)};
+    bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
+    single &= result != MERCER_F64 || mrc_units_given(&model->units); /* which are applied in double */
+    if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;
+    int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
+    out->rows = mrc_max(1, mrc_min(rows, X->rows));
+    if (model->comm && mrc_comm_shards(model->comm, model->total) > 1) {
+        MRC_TRY(mrc_centers_create(&out->shared, model->context->backend, model->comm, &model->kernel, &model->centers,
+                                   model->total, model->origin, model->weights.dtype));
+        out->centers = &out->shared;
+    }
+    mercer_status status = make_room(model, X, result, out);
+    if (status != MERCER_OK) close_block(model, out);
+    return status;
+}
+
+typedef struct rows_task {
+    const mercer_preprocess *preprocess;
+    const mercer_matrix *to, *from;
+} rows_task;
+
+static void preprocess_part(void *argument, int64_t part, int worker)
+{
+    (void)worker;
+    const rows_task *task = argument;
+    int64_t first = part * PART_ROWS, rows = mrc_min(PART_ROWS, task->from->rows - first);
+    mercer_matrix to = mrc_rows(task->to, first, rows), from = mrc_rows(task->from, first, rows);
+    mrc_preprocess_rows(task->preprocess, &to, &from);
+}
+
+/* At most block->rows rows of X as the kernel sees them. */
+static mercer_matrix preprocessed(const mercer_model *model, const input_block *block, const mercer_matrix *X)
+{
+    if (!block->memory) return *X;
+    mercer_matrix out = mrc_view(block->memory, X->rows, X->cols, block->dtype);
+    rows_task task = {model->preprocess, &out, X};
+    int64_t parts = (X->rows + PART_ROWS - 1) / PART_ROWS;
+    mrc_parallel_for(parts > 1 ? model->context->threads : 1, parts, preprocess_part, &task);
+    return out;
+}
+
+static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
+{
+    bool apart = mrc_units_given(&model->units); /* the product has a type of its own */
+    mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, apart ? NULL : F);
+    return mrc_kernel_check_range(model->context, &model->kernel, name, x, real);
+}
+
+static mercer_status check_preprocessed(mercer_model *model, const input_block *block, const mercer_matrix *X,
+                                        const mercer_matrix *F)
+{
+    for (int64_t first = 0; block->memory && first < X->rows; first += block->rows) {
+        mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
+        mercer_matrix x = preprocessed(model, block, &part);
+        char name[80];
+        snprintf(name, sizeof name, "X preprocessed (%s), from row %lld on",
+                 mrc_preprocess_name(model->preprocess->kind), (long long)first);
+        MRC_TRY(check_range(model, name, &x, F));
+    }
+    return MERCER_OK;
+}
+
+/* F: the predictions, or NULL if they are of the type of the weights. */
+static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
+{
+    mercer_context *context = model->context;
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    if (X->cols != model->centers.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
+                        (long long)X->cols, (long long)model->centers.cols);
+    if (mrc_preprocess_is_identity(model->preprocess)) return check_range(model, "X", X, F);
+    return mrc_check_finite(context, "X", X, NULL);
+}
+
+/* What is left after the ranges were checked: large weights, a user's function, a file that was tampered with. */
+static mercer_status check_predictions(mercer_model *model, const mercer_matrix *f)
+{
+    if (mrc_check_finite(model->context, "predictions", f, NULL) == MERCER_OK) return MERCER_OK;
+    return mrc_fail(
+        model->context, MERCER_ERROR_NUMERIC,
+        "the model's predictions are not finite: its weights or kernel values are too large for %s at these "
+        "samples",
+        mrc_dtype_name(f->dtype));
+}
+
+/* ---- Where the model is ---------------------------------------------------------------------------------------- */
+
+/* The model where the backend computes: on a device, a copy for the length of a call, so that it goes there once. */
+typedef struct placed_model {
+    mercer_matrix z, w;
+    mercer_matrix own_z, own_w;
+    mrc_packed *packed; /* of z, or NULL */
+} placed_model;
+
+static void unplace(mrc_backend *backend, placed_model *placed)
+{
+    backend->ops->pack_free(backend, placed->packed);
+    mrc_matrix_destroy(backend, &placed->own_z);
+    mrc_matrix_destroy(backend, &placed->own_w);
+}
+
+static mercer_status bring(mercer_model *model, placed_model *out)
+{
+    mrc_backend *backend = model->context->backend;
+    const mercer_matrix *z = &model->centers, *w = &model->weights;
+    MRC_TRY(mrc_matrix_create(backend, &out->own_z, z->rows, z->cols, z->dtype, "the centers"));
+    MRC_TRY(mrc_matrix_create(backend, &out->own_w, w->rows, w->cols, w->dtype, "the weights"));
+    MRC_TRY(backend->ops->copy(backend, &out->own_z, z));
+    MRC_TRY(backend->ops->copy(backend, &out->own_w, w));
+    MRC_TRY(backend->ops->pack_create(backend, &out->packed, &model->kernel, model->origin, z));
+    return out->packed ? backend->ops->pack_rows(backend, out->packed, 0, &out->own_z) : MERCER_OK;
+}
+
+static mercer_status place(mercer_model *model, placed_model *out)
+{
+    mrc_backend *backend = model->context->backend;
+    *out = (placed_model){.z = model->centers, .w = model->weights};
+    if (backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    mercer_status status = bring(model, out);
+    if (status == MERCER_OK) out->z = out->own_z, out->w = out->own_w;
+    if (status == MERCER_OK) return MERCER_OK;
+    unplace(backend, out);
+    *out = (placed_model){.z = model->centers, .w = model->weights};
+    return status == MERCER_ERROR_MEMORY ? MERCER_OK : status; /* then the products take it in parts */
+}
+
+/* ---- Products -------------------------------------------------------------------------------------------------- */
+
+static mercer_status multiply(mercer_model *model, const placed_model *placed, const input_block *block,
+                              const mercer_matrix *F, const mercer_matrix *X)
+{
+    mrc_backend *backend = model->context->backend;
+    mercer_matrix x = preprocessed(model, block, X);
+    if (block->centers) return mrc_centers_predict(block->centers, &x, &model->weights, F, NULL);
+    mrc_pair pair = {
+        .kernel = &model->kernel, .x = &x, .z = &placed->z, .origin = model->origin, .packed_z = placed->packed};
+    return backend->ops->kernel_matmul(backend, &pair, &placed->w, F, false);
+}
+
+static mercer_status predict_block(mercer_model *model, const placed_model *placed, const input_block *block,
+                                   const mercer_matrix *F, const mercer_matrix *X)
+{
+    mercer_matrix product = block->product.data ? mrc_rows(&block->product, 0, F->rows) : *F;
+    MRC_TRY(multiply(model, placed, block, &product, X));
+    if (mrc_units_given(&model->units)) mrc_units_leave(&model->units, F, &product);
+    return MERCER_OK;
+}
+
+static mercer_status predict(mercer_model *model, const placed_model *placed, const input_block *block,
+                             const mercer_matrix *F, const mercer_matrix *X)
+{
+    if (!block->memory && !block->product.data) return predict_block(model, placed, block, F, X);
+    for (int64_t first = 0; first < X->rows; first += block->rows) {
+        int64_t some = mrc_min(block->rows, X->rows - first);
+        mercer_matrix x = mrc_rows(X, first, some), f = mrc_rows(F, first, some);
+        MRC_TRY(predict_block(model, placed, block, &f, &x));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    input_block block;
+    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(check_input(model, X, F));
+    MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
+    MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
+    MRC_TRY(open_block(model, X, F->dtype, &block));
+    mercer_status status = check_preprocessed(model, &block, X, F);
+    placed_model placed = {0};
+    if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
+    if (status == MERCER_OK) status = predict(model, &placed, &block, F, X);
+    if (status == MERCER_OK) status = check_predictions(model, F);
+    unplace(context->backend, &placed);
+    close_block(model, &block);
+    return status;
+}
+
+/* The first of equals. */
+static int32_t largest_output(const mercer_matrix *f, int64_t i)
+{
+    int32_t best = 0;
+    for (int32_t j = 1; j < f->cols; j++)
+        if (mrc_load(f, i, j) > mrc_load(f, i, best)) best = j;
+    return best;
+}
+
+static mercer_status classify(mercer_model *model, const placed_model *placed, const input_block *block,
+                              int32_t *labels, const mercer_matrix *X)
+{
+    void *memory;
+    int64_t c = model->weights.cols;
+    mercer_dtype dtype = model->weights.dtype;
+    MRC_TRY(mrc_alloc(model->context, &memory, block->rows * c, mrc_dtype_size(dtype), "predictions"));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < X->rows && status == MERCER_OK; first += block->rows) {
+        mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
+        mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
+        status = predict_block(model, placed, block, &f, &part);
+        if (status == MERCER_OK) status = check_predictions(model, &f);
+        for (int64_t i = 0; i < part.rows && status == MERCER_OK; i++) labels[first + i] = largest_output(&f, i);
+    }
+    mrc_free(model->context, memory);
+    return status;
+}
+
+mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    input_block block;
+    MRC_TRY(check_input(model, X, NULL));
+    if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    MRC_TRY(open_block(model, X, model->weights.dtype, &block));
+    mercer_status status = check_preprocessed(model, &block, X, NULL);
+    placed_model placed = {0};
+    if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
+    if (status == MERCER_OK) status = classify(model, &placed, &block, labels, X);
+    unplace(context->backend, &placed);
+    close_block(model, &block);
+    return status;
+}

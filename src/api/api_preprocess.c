@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: preprocessing of features. */
+#include "data/prepare/preprocess.h"
+
+#include "core/matrix.h"
+#include "data/dataset.h"
+#include "kernels/kernel.h"
+
+static mercer_status check_arguments(mercer_preprocess **out, mercer_context *context, const char *spec)
+{
+    if (out) *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!spec) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "spec is NULL");
+    return MERCER_OK;
+}
+
+mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                    mercer_dataset *dataset)
+{
+    MRC_TRY(check_arguments(out, context, spec));
+    return mrc_preprocess_fit(out, context, spec, dataset);
+}
+
+mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                           const mercer_matrix *X)
+{
+    MRC_TRY(check_arguments(out, context, spec));
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    return mrc_preprocess_fit_matrix(out, context, spec, X);
+}
+
+const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype)
+{
+    return mrc_preprocess_auto(format, dtype);
+}
+
+void mercer_preprocess_free(mercer_preprocess *preprocess)
+{
+    mrc_preprocess_free(preprocess);
+}
+
+mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel, int *folded)
+{
+    if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
+    mercer_context *context = preprocess->context;
+    MRC_TRY(mrc_kernel_check(context, kernel));
+    if (preprocess->folded)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "preprocess: its factor is in a kernel's bandwidth already; fit another for this kernel");
+    mercer_kernel scaled = *kernel;
+    if (preprocess->kind == MRC_PREPROCESS_SCALE) scaled.bandwidth /= preprocess->scale;
+    int possible = preprocess->kind == MRC_PREPROCESS_SCALE && mrc_kernel_argument(kernel) == MRC_ON_DISTANCE &&
+                   !mrc_kernel_is_callback(kernel) && mrc_kernel_check(NULL, &scaled) == MERCER_OK;
+    if (possible) {
+        preprocess->folded = true;
+        preprocess->kernel = *kernel;
+        *kernel = scaled;
+    }
+    if (folded) *folded = possible;
+    return MERCER_OK;
+}
+
+const mercer_kernel *mercer_preprocess_kernel(const mercer_preprocess *preprocess)
+{
+    return preprocess && preprocess->folded ? &preprocess->kernel : NULL;
+}
+
+const char *mercer_preprocess_spec(const mercer_preprocess *preprocess)
+{
+    return preprocess ? preprocess->spec : "none";
+}
+
+mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype)
+{
+    return mrc_preprocess_dtype(preprocess, dtype);
+}
+
+mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
+                                      const mercer_matrix *X)
+{
+    if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
+    mercer_context *context = preprocess->context;
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    if (preprocess->features > 0 && X->cols != preprocess->features)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the preprocessing was fitted to %lld",
+                        (long long)X->cols, (long long)preprocess->features);
+    bool as_it_is = out && out->dtype == X->dtype && mrc_preprocess_is_identity(preprocess);
+    MRC_TRY(mrc_check_matrix(context, "out", out, as_it_is ? MRC_ACCEPT_ANY : MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "out", out, X->rows, X->cols));
+    MRC_TRY(mrc_check_apart(context, "out", out, "X", X));
+    mrc_preprocess_rows(preprocess, out, X);
+    return MERCER_OK;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: sources of samples, over matrices and datasets. */
+#include "api/api_options.h"
+#include "backends/backend.h"
+#include "core/matrix.h"
+#include "data/stream/dataset_stream.h"
+
+#include <string.h>
+
+/* Where a device computes, the processors have time for samples. */
+static int sample_threads(mercer_context *context)
+{
+    mrc_backend *backend = context->backend;
+    return backend->ops->capabilities(backend).memory == MERCER_HOST ? 1 : context->threads;
+}
+
+/* ---- Matrices ------------------------------------------------------------------------------------------------ */
+
+static mercer_status create_source(mercer_source *out, mercer_context *context, mercer_dataset *data,
+                                   const double *weights, uint64_t seed)
+{
+    MRC_TRY(mrc_check_finite(context, "X", &data->x, NULL));
+    MRC_TRY(mrc_check_weights(context, weights, data->x.rows));
+    data->context = context;
+    data->rows = data->x.rows;
+    data->features = data->x.cols;
+    data->dtype = data->x.dtype;
+    const mrc_data_stream_options options = {
+        .seed = seed, .weights = weights, .block = 1, .prefetch = MERCER_OFF, .threads = sample_threads(context)};
+    return mrc_data_stream_create(out, context, data, &options);
+}
+
+mercer_status mercer_source_from_matrices(mercer_source *out, mercer_context *context, const mercer_matrix *X,
+                                          const mercer_matrix *Y, const double *weights, uint64_t seed)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    if (Y->rows != X->rows)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has %lld rows, X has %lld", (long long)Y->rows,
+                        (long long)X->rows);
+    MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
+    mercer_dataset data = {.task = MERCER_TASK_REGRESSION, .x = *X, .y = *Y, .outputs = Y->cols};
+    return create_source(out, context, &data, weights, seed);
+}
+
+mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *context, const mercer_matrix *X,
+                                        const int32_t *labels, int64_t classes, const double *weights, uint64_t seed)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    if (!labels && X->rows > 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    if (classes < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "classes is %lld, it must be at least 1", (long long)classes);
+    for (int64_t i = 0; i < X->rows; i++)
+        if (labels[i] < 0 || labels[i] >= classes)
+            return mrc_fail(context, MERCER_ERROR_DATA, "labels: element %lld (from 0) is %d, classes are 0 .. %lld",
+                            (long long)i, (int)labels[i], (long long)classes - 1);
+    mercer_dataset data = {
+        .task = MERCER_TASK_CLASSIFICATION, .x = *X, .labels = (int32_t *)labels, .outputs = classes};
+    return create_source(out, context, &data, weights, seed);
+}
+
+void mercer_source_release(mercer_source *source)
+{
+    if (!source || !source->release) return;
+    source->release(source->user);
+    memset(source, 0, sizeof *source);
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+mercer_status mercer_stream_options_init(mercer_stream_options *options, size_t struct_size)
+{
+    return mrc_init_struct(options, struct_size, "mercer_stream_options");
+}
+
+static mercer_status check_numbers(mercer_context *context, const mercer_stream_options *options)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {{"height", options->height},
+                   {"width", options->width},
+                   {"channels", options->channels},
+                   {"samples", options->samples},
+                   {"block", options->block}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < 0)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be >= 0 (0: chosen)",
+                            numbers[i].name, (long long)numbers[i].value);
+    if (options->prefetch < MERCER_AUTO || options->prefetch > MERCER_OFF)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: prefetch is %d; use MERCER_AUTO, _ON or _OFF",
+                        (int)options->prefetch);
+    return MERCER_OK;
+}
+
+static mercer_status check_dataset(mercer_context *context, const mercer_dataset *data,
+                                   const mercer_preprocess *preprocess)
+{
+    if (data->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "dataset: it has no samples");
+    if (data->task == MERCER_TASK_UNLABELLED || data->outputs < 1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "dataset: it has no targets, training needs them");
+    if (preprocess && preprocess->features > 0 && preprocess->features != data->features)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess was fitted to %lld features, the dataset has %lld",
+                        (long long)preprocess->features, (long long)data->features);
+    return MERCER_OK;
+}
+
+mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dataset,
+                                         const mercer_stream_options *options)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    mercer_context *context = dataset->context;
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    mercer_stream_options given;
+    MRC_TRY(mrc_read_struct(context, &given, MRC_STRUCT(mercer_stream_options), options, "options"));
+    MRC_TRY(check_numbers(context, &given));
+    MRC_TRY(check_dataset(context, dataset, given.preprocess));
+    const mrc_data_stream_options wanted = {.seed = given.seed,
+                                            .preprocess = given.preprocess,
+                                            .augment = given.augment,
+                                            .height = given.height,
+                                            .width = given.width,
+                                            .channels = given.channels,
+                                            .samples = given.samples,
+                                            .block = given.block,
+                                            .prefetch = given.prefetch,
+                                            .threads = sample_threads(context)};
+    return mrc_data_stream_create(out, context, dataset, &wanted);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: plans and trainers. */
+#include "plan/plan_ranks.h"
+#include "training/trainer.h"
+
+#include "api/api_checkpoint.h"
+#include "api/api_device_source.h"
+#include "api/api_options.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Options and plan ---------------------------------------------------------------------------------------- */
+
+mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size)
+{
+    return mrc_init_struct(options, struct_size, "mercer_train_options");
+}
+
+static mercer_status check_switch(mercer_context *context, const char *name, mercer_switch value)
+{
+    if (value == MERCER_AUTO || value == MERCER_ON || value == MERCER_OFF) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", name,
+                    (int)value);
+}
+
+static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; weights && i < n; i++) {
+        if (!(weights[i] >= 0) || isinf(weights[i]))
+            return mrc_fail(context, MERCER_ERROR_DATA,
+                            "validation_weights: element %lld (from 0) is %g, it must be >= 0", (long long)i,
+                            weights[i]);
+        sum += weights[i];
+    }
+    if (!weights || (sum > 0 && isfinite(sum))) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: their sum is %g, it must be above 0", sum);
+}
+
+static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
+{
+    mercer_context *context = model->context;
+    const mercer_matrix *X = options->validation_X, *Y = options->validation_Y;
+    if (!X && !Y) {
+        if (options->validation_weights)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: validation_weights needs validation_X");
+        if (options->patience > 0)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation_X and validation_Y");
+        return MERCER_OK;
+    }
+    if (!X || !Y)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is NULL", X ? "validation_Y" : "validation_X");
+    MRC_TRY(mrc_check_matrix(context, "validation_X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_matrix(context, "validation_Y", Y, MRC_ACCEPT_REAL));
+    if (X->rows == 0) return mrc_fail(context, MERCER_ERROR_SHAPE, "validation_X has no rows");
+    MRC_TRY(mrc_check_size(context, "validation_X", X, X->rows, model->centers.cols));
+    MRC_TRY(mrc_check_size(context, "validation_Y", Y, X->rows, model->weights.cols));
+    MRC_TRY(mrc_kernel_check_range(context, &model->kernel, "validation_X", X,
+                                   mrc_value_dtype(X, &model->centers, &model->weights, NULL)));
+    MRC_TRY(mrc_check_finite(context, "validation_Y", Y, NULL));
+    return check_validation_weights(context, options->validation_weights, X->rows);
+}
+
+static mercer_status read_options(mercer_context *context, mercer_train_options *ours,
+                                  const mercer_train_options *theirs)
+{
+    MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_train_options), theirs, "options"));
+    MRC_TRY(check_switch(context, "carry", ours->carry));
+    MRC_TRY(check_switch(context, "average", ours->average));
+    MRC_TRY(check_switch(context, "decay", ours->decay));
+    MRC_TRY(check_switch(context, "cache", ours->cache));
+    MRC_TRY(check_switch(context, "classification", ours->classification));
+    if (!(ours->progress_seconds >= 0) || !(ours->checkpoint_seconds >= 0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
+                        ours->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");
+    return MERCER_OK;
+}
+
+/* What only data tell is guessed: with one shard so that the plan is on the safe side; with several, which are for
+   ranks, as of a Laplace kernel. */
+static mercer_status plan_for(mercer_context *context, mercer_plan *out, const mercer_shape *shape, int shards,
+                              const mercer_train_options *options)
+{
+    mrc_plan_request request = {.context = context,
+                                .options = options,
+                                .n = shape->samples,
+                                .p = shape->centers,
+                                .d = shape->features,
+                                .c = shape->outputs,
+                                .real = shape->weights,
+                                .points = shape->points,
+                                .shards = shards,
+                                .threads = context->threads,
+                                .rows_known = true,
+                                .sizes_only = true,
+                                .roughness = shards > 1 ? 0.5 : 0,
+                                .bounded = shards > 1};
+    mrc_plan plan;
+    MRC_TRY(mrc_make_plan(&plan, &request));
+    return mrc_write_struct(context, out, &plan.public_plan, MRC_STRUCT(mercer_plan), "out");
+}
+
+static mrc_target target_of(mercer_model *model)
+{
+    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights, model->origin, &model->units};
+}
+
+/* The plan that a trainer of the model would make. */
+static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mercer_shape *shape,
+                                const mercer_train_options *options)
+{
+    mrc_target target = target_of(model);
+    mrc_trainer *trainer;
+    MRC_TRY(mrc_trainer_create(&trainer, model->context->backend, model->comm, &target, options));
+    trainer->planned_threads = model->context->threads;
+    mercer_status status = mrc_trainer_make_plan(trainer, shape->samples, true, shape->points);
+    if (status == MERCER_OK)
+        status = mrc_write_struct(model->context, out, &trainer->plan.public_plan, MRC_STRUCT(mercer_plan), "out");
+    mrc_trainer_free(trainer);
+    return status;
+}
+
+mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
+                                const mercer_train_options *options)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_train_options chosen;
+    MRC_TRY(read_options(model->context, &chosen, options));
+    MRC_TRY(check_validation(model, &chosen));
+    mercer_shape shape = {.samples = samples,
+                          .centers = model->total,
+                          .features = model->centers.cols,
+                          .outputs = model->weights.cols,
+                          .points = model->centers.dtype,
+                          .weights = model->weights.dtype};
+    /* Ranks would have to look at the centers together, for which they need not be here. */
+    if (model->comm && model->comm->ranks > 1)
+        return plan_for(model->context, out, &shape, mrc_comm_shards(model->comm, model->total), &chosen);
+    return plan_model(model, out, &shape, &chosen);
+}
+
+mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
+                                const mercer_train_options *options)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mercer_train_options chosen;
+    mercer_shape ours;
+    MRC_TRY(read_options(context, &chosen, options));
+    MRC_TRY(mrc_read_shape(context, &ours, shape));
+    mrc_comm comm = {.ranks = 1, .shards = ours.shards > 0 ? ours.shards : 0};
+    int shards = ours.shards == 0 ? 1 : mrc_comm_shards(&comm, ours.centers);
+    return plan_for(context, out, &ours, shards, &chosen);
+}
+
+mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
+                                const mercer_shape *shape, const mercer_network *network)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    mercer_shape sizes;
+    mercer_plan planned;
+    mercer_network wire;
+    mercer_rank_plan result;
+    if (!plan || !network) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan or network is NULL");
+    MRC_TRY(mrc_read_shape(context, &sizes, shape));
+    MRC_TRY(mrc_read_struct(context, &planned, MRC_STRUCT(mercer_plan), plan, "plan"));
+    MRC_TRY(mrc_read_struct(context, &wire, MRC_STRUCT(mercer_network), network, "network"));
+    if (wire.ranks < 1 || wire.shards < 0 || (wire.shards > 0 && wire.shards < wire.ranks) ||
+        !(wire.bytes_per_second > 0) || !(wire.latency >= 0) || wire.validation_rows < 0)
+        return mrc_fail(
+            context, MERCER_ERROR_ARGUMENT,
+            "network: ranks %d and bytes_per_second %g must be above 0, shards %d at least as many, latency "
+            "%g and validation_rows %lld not negative",
+            wire.ranks, wire.bytes_per_second, wire.shards, wire.latency, (long long)wire.validation_rows);
+    if (wire.shards == 0 && wire.ranks > 1024)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "network: more than 1024 ranks need as many shards: set shards");
+    mrc_plan_ranks(&result, &planned, &sizes, &wire);
+    return mrc_write_struct(context, out, &result, MRC_STRUCT(mercer_rank_plan), "out");
+}
+
+/* ---- Trainer ------------------------------------------------------------------------------------------------- */
+
+/* A shared model is trained by the ranks that share it. */
+static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
+{
+    if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
+                        "comm: the model is not shared among its ranks; make it with mercer_model_create_shared");
+    if (*comm && model->comm && model->comm != *comm)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "comm: the model is shared among the ranks of another");
+    if (!*comm) *comm = model->comm;
+    return MERCER_OK;
+}
+
+mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
+                                    const mercer_train_options *options)
+{
+    mercer_context *context = model ? model->context : NULL;
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    *out = NULL;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_train_options chosen;
+    MRC_TRY(read_options(context, &chosen, options));
+    MRC_TRY(check_validation(model, &chosen));
+    /* A plan for one sample: unknown names and values out of range are refused here, not hours later. */
+    mrc_plan plan;
+    mrc_plan_request request = {.context = context,
+                                .options = &chosen,
+                                .n = 1,
+                                .p = 1,
+                                .d = 1,
+                                .c = 1,
+                                .real = MERCER_F32,
+                                .points = MERCER_F32,
+                                .shards = 1,
+                                .threads = 1};
+    mercer_train_options names = chosen;
+    if (names.memory > 0) names.memory = 0;
+    request.options = &names;
+    MRC_TRY(mrc_make_plan(&plan, &request));
+    MRC_TRY(find_comm(model, &comm));
+    mrc_target target = target_of(model);
+    mrc_checkpoint *checkpoint;
+    MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
+    mercer_status status = mrc_trainer_create(out, context->backend, comm, &target, &chosen);
+    if (status == MERCER_OK)
+        mrc_checkpoint_attach(checkpoint, *out);
+    else
+        mrc_checkpoint_free(checkpoint);
+    return status;
+}
+
+/* ---- Samples on a device ------------------------------------------------------------------------------------- */
+
+static void drop_samples(mercer_trainer *trainer)
+{
+    if (trainer->there_of && trainer->there.next) mercer_source_release(&trainer->there);
+    trainer->there = (mercer_source){0};
+    trainer->there_of = NULL;
+    trainer->there_bytes = 0;
+}
+
+/*
+ * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again
+ * stay there if they take at most a quarter of its memory. What they take is no longer there for training. They stay
+ * from the plan to the end of the fit.
+ */
+static mercer_status bring_samples(mercer_trainer *trainer, const mercer_source *source)
+{
+    mrc_backend *backend = trainer->backend;
+    if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
+    drop_samples(trainer);
+    if (!source || backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
+    int64_t memory = backend->ops->free_memory(backend);
+    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
+    mercer_status made =
+        mrc_device_source_create(&trainer->there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
+    if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
+    trainer->there_of = source, trainer->there_user = source->user;
+    trainer->there_bytes = trainer->context->bytes_now - before;
+    return MERCER_OK;
+}
+
+/* Plans for, or fits, the samples where they are read from. */
+static mercer_status on_samples(mercer_trainer *trainer, const mercer_source *source,
+                                mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source))
+{
+    int64_t budget = trainer->options.memory;
+    MRC_TRY(bring_samples(trainer, source));
+    if (!trainer->there.next) return act(trainer, source);
+    if (budget > 0) trainer->options.memory = mrc_max(1, budget - trainer->there_bytes);
+    trainer->trusted_source = true;
+    mercer_status status = act(trainer, &trainer->there);
+    trainer->trusted_source = false;
+    trainer->options.memory = budget;
+    return status;
+}
+
+void mercer_trainer_free(mercer_trainer *trainer)
+{
+    if (!trainer) return;
+    mrc_checkpoint *checkpoint = trainer->keeper.user;
+    drop_samples(trainer);
+    mrc_trainer_free(trainer);
+    mrc_checkpoint_free(checkpoint);
+}
+
+mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    if (!path) return mrc_fail(trainer->context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
+}
+
+mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room, int64_t *count)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    if (room < 0 || (!values && room > 0))
+        return mrc_fail(trainer->context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
+    for (int64_t i = 0; i < room && i < trainer->spectrum_count; i++) values[i] = trainer->spectrum[i];
+    if (count) *count = trainer->spectrum_count;
+    return MERCER_OK;
+}
+
+mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    mercer_context *context = trainer->context;
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    MRC_TRY(on_samples(trainer, source, mrc_trainer_plan));
+    return mrc_write_struct(context, out, &trainer->plan.public_plan, MRC_STRUCT(mercer_plan), "out");
+}
+
+mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report, const mercer_source *source)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    mercer_status status = on_samples(trainer, source, mrc_trainer_fit);
+    drop_samples(trainer);
+    MRC_TRY(status);
+    return report ? mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report")
+                  : MERCER_OK;
+}
+
+mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *X, const mercer_matrix *Y,
+                                  const double *weights)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    mercer_context *context = trainer->context;
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    if (X->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "X has no rows");
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, trainer->target.z->cols));
+    MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, trainer->target.weights->cols));
+    MRC_TRY(mrc_kernel_check_range(context, trainer->target.kernel, "X", X,
+                                   mrc_value_dtype(X, trainer->target.z, trainer->target.weights, NULL)));
+    MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
+    MRC_TRY(mrc_check_weights(context, weights, X->rows));
+    if (trainer->ready && X->dtype != trainer->system.points.dtype)
+        return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, earlier batches were %s", mrc_dtype_name(X->dtype),
+                        mrc_dtype_name(trainer->system.points.dtype));
+    mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
+    return mrc_trainer_step(trainer, &batch);
+}
+
+mercer_status mercer_trainer_finish(mercer_trainer *trainer)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    return mrc_trainer_finish(trainer);
+}
+
+mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report)
+{
+    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
+    mrc_trainer_fill_report(trainer);
+    return mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report");
+}

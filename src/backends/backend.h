@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ops table: all that algorithms know of a machine. A backend is one struct of functions; every result it gives is
+ * judged against the scalar double reference by tests/conformance, which covers a backend because it is listed in
+ * registry.c.
+ *
+ * Contract of every operation:
+ *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data
+ *     finite. A backend fails only for lack of memory, for lack of support, on numerical breakdown or when a user
+ *     callback fails; it then records a message and leaves outputs that it promises to keep as they were.
+ *   - Any size may be 0. Any leading dimension is allowed.
+ *   - Matrices lie where their views say: in host memory, or in memory that alloc gave. A backend whose memory is not
+ *     the host's takes both, in any mixture. What it writes to the host is there when the operation returns.
+ *   - Results do not depend on the number of threads. Reductions are local; src/comm makes them global.
+ *
+ * Letters: m rows of X, p rows of Z (centers), d features, c outputs. Matrices are row-major.
+ */
+#ifndef MRC_BACKENDS_BACKEND_H
+#define MRC_BACKENDS_BACKEND_H
+
+#include "core/context.h"
+#include "core/numbers/random_normal.h"
+#include "kernels/kernel.h"
+
+enum { MRC_BACKEND_API = 5 };
+
+typedef struct mrc_backend mrc_backend;
+typedef struct mrc_backend_ops mrc_backend_ops;
+
+struct mrc_backend {
+    const mrc_backend_ops *ops; /* complete: optional operations are filled with defaults */
+    mercer_context *context;    /* for allocation, threads, messages */
+    int device;                 /* which of several: the number behind the colon of "cuda:0" */
+    void *state;                /* the backend's own */
+};
+
+/* Rows in the form that a backend computes with: made once (pack_create, pack_rows), used in many products. */
+typedef struct mrc_packed mrc_packed;
+
+/* A kernel matrix K(X, Z) that is not stored: what the fused operations work on. */
+typedef struct mrc_pair {
+    const mercer_kernel *kernel;
+    const mercer_matrix *x; /* (m, d) any dtype */
+    const mercer_matrix *z; /* (p, d) any dtype */
+    const double
+        *origin; /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from
+                               both sides before products are formed: distances stay, cancellation shrinks. */
+    const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
+    int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
+} mrc_pair;
+
+/*
+ * Room in which kernel_forward may leave K(X, Z) for kernel_transpose: the caller gives memory of the backend, the
+ * backend says how many of the p columns it kept there. They lie there as (m, columns) in the dtype of W or, if it
+ * says opaque, in a form of its own. bytes == 0 keeps nothing: all is recomputed.
+ */
+typedef struct mrc_kept {
+    void *memory;
+    int64_t bytes;
+    int64_t columns;
+    bool opaque;
+} mrc_kept;
+
+/* The sizes of a training, as far as they decide what operations hold beyond their operands. */
+typedef struct mrc_extent {
+    int64_t rows, centers;           /* of the two sides of products, the most */
+    int64_t features, outputs, wide; /* columns of W as a rule, and the most */
+    int64_t eigen;                   /* rows of the largest matrix that eigen_top gets */
+    mercer_dtype points, real;
+} mrc_extent;
+
+/* A search for nearest rows. */
+typedef struct mrc_search {
+    const mercer_matrix *x; /* (m, d) any dtype */
+    const mercer_matrix *z; /* (p, d) any dtype, p > 0 */
+    const double *origin;   /* as in mrc_pair */
+    bool wide;              /* compute in double: squared distances would leave the range of float */
+} mrc_search;
+
+/* C = alpha op(A) op(B) + beta C; all f32 or all f64. beta == 0 does not read C. */
+typedef struct mrc_gemm {
+    bool transpose_a, transpose_b;
+    double alpha, beta;
+    const mercer_matrix *a, *b, *c;
+} mrc_gemm;
+
+/*
+ * Rows of a stored matrix: rows[i] of k for i < count, or its first count rows if rows is NULL. room is scratch
+ * (1 row or more, p) in the type of the factor: rows are gathered there where they cannot be multiplied as they lie. If
+ * the last product on that room was with the same rows (again), they may still lie there. add: kernel_rows adds to Y.
+ */
+typedef struct mrc_stored {
+    const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
+    const int64_t *rows;
+    int64_t count;
+    const mercer_matrix *room;
+    bool again, add;
+} mrc_stored;
+
+typedef struct mrc_capabilities {
+    const char *isa;      /* what it was tuned to, for people */
+    int point_dtypes;     /* set of MRC_ACCEPT_...: X and Z */
+    mercer_memory memory; /* where its matrices live */
+    /* What it computes and moves in a second, roughly, for plans; 0: measured by the instruction set. */
+    double rate, rate_double, bandwidth;
+    int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
+    uint64_t place;    /* the same for those that share a device's memory, whatever its number; 0: the host's */
+} mrc_capabilities;
+
+struct mrc_backend_ops {
+    int api_version; /* MRC_BACKEND_API */
+    const char *name;
+
+    /* ---- Required -------------------------------------------------------------------------------------------- */
+    mercer_status (*create)(mrc_backend *backend); /* sets state; on failure nothing is left behind */
+    void (*destroy)(mrc_backend *backend);
+    mrc_capabilities (*capabilities)(const mrc_backend *backend);
+
+    mercer_status (*alloc)(mrc_backend *backend, void **out, int64_t bytes, const char *what);
+    void (*free)(mrc_backend *backend, void *memory);
+    mercer_status (*copy)(mrc_backend *backend, const mercer_matrix *to,
+                          const mercer_matrix *from); /* converts to f32, f64, and f32 to f16 */
+    mercer_status (*sync)(mrc_backend *backend);
+
+    /* Y = K(X, Z) W, or Y += K(X, Z) W if add. W (p, c) and Y (m, c) f32 or f64. Y is untouched on failure, except by a
+       callback that fails midway. */
+    mercer_status (*kernel_matmul)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add);
+    /* F = K(X, Z) W, and then H = K(Z, X) G with the tile block kept in between as far as kept has room. W, F, G and H
+       have one dtype. */
+    mercer_status (*kernel_forward)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept);
+    mercer_status (*kernel_transpose)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept);
+    mercer_status (*gemm)(mrc_backend *backend, const mrc_gemm *job);
+
+    /* ---- Optional: NULL is replaced by a plain host loop in double (src/backends/defaults.c, dense.c) -------- */
+    mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
+    int (*devices)(void);                         /* how many of it are here; NULL stays: one */
+    bool (*knows_kernel)(int32_t id);             /* has the function's formula; NULL stays: all of the table's */
+    int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
+    /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
+       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
+    mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                 const double *origin, const mercer_matrix *like);
+    mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+    void (*pack_free)(mrc_backend *backend, mrc_packed *packed);
+    /* Bytes that operations on these sizes hold beyond their operands, at most. NULL stays: the planner counts
+       tiles. */
+    int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
+    /* *out: the same elements in the backend's memory; the matrix itself if it already lies there. Otherwise a copy,
+       made while the backend computes; the host's elements may change as soon as this returns. There are two buffers in
+       turn: start what uses *out before the next call of stage, since the call after that overwrites it. */
+    mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
+    /* out = X Z' of matrices of one type that it holds, alone and as fast as its library does it: what its speed is
+       compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
+    mercer_status (*gemm_baseline)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
+    mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
+    mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                     const mercer_matrix *diagonal);                           /* (m, 1) */
+    mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
+    mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
+
+    /* For each row of X the nearest row of Z, the first of equals, and its squared distance; both (m). Distances are
+       those a kernel function of the distance gets: exact integers for bytes, else with the rounding of float or
+       double. */
+    mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                  double *sqdistances);
+
+    /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64,
+       each of length 1 with its largest entry (the first of equals) positive. */
+    mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
+                               const mercer_matrix *vectors);
+    /* A (n, n) f64 symmetric positive definite becomes its lower Cholesky factor; the upper triangle is set to 0.
+       MERCER_ERROR_NUMERIC, naming the row, if it is not positive definite. */
+    mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
+    /* B (n, c) f64 becomes L^-1 B, or L^-T B. */
+    mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                      const mercer_matrix *b);
+
+    /* to_i = from_{rows[i]}, to_{rows[i]} = from_i; both convert as copy does. And to_{rows[i]} += factor * from_i, f32
+       or f64. Rows that are written are distinct. */
+    mercer_status (*gather_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                 const int64_t *rows);
+    mercer_status (*scatter_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                  const int64_t *rows);
+    mercer_status (*scatter_add_rows)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                      const int64_t *rows, double factor);
+    /* The rows that stored names become K(X, Z), one for each row of X, in its type (f16: of values in float); and Y =
+       K(X, Z) W, or Y += it, in the same go unless w is NULL. */
+    mercer_status (*kernel_rows)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                 const mercer_matrix *y, const mrc_stored *stored);
+    /* Y = K W or, transposed, Y = K' W for the rows that stored names; W and Y f32 or f64, of one type. */
+    mercer_status (*rows_product)(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                  const mercer_matrix *w, const mercer_matrix *y);
+    /* Y = a X + b Y (b == 0 does not read Y; X may be Y), X_i *= factors[i], and out[j] = sum_i X_ij Y_ij. f32 or
+       f64. */
+    mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
+    mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+    mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
+    mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+    /* X (m, d) f32: row i becomes numbers first, first + 1, ... of stream streams[i] of the seed, the bits that
+       mrc_random_normals draws; first is a multiple of 4. */
+    mercer_status (*draw_normals)(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                  const int64_t *streams, uint64_t first, const mercer_matrix *x);
+};
+
+/* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */
+extern const mrc_backend_ops *const mrc_backend_registry[];
+
+/* Makes the backend of that name (NULL: the default; "auto": the first that is there of those with memory of their own,
+   else the default; "name:2": its device 2) for context. On failure *out is NULL. */
+mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
+void mrc_backend_free(mrc_backend *backend);
+/* How many devices the backend of that name (without a number) has here; 0: none, or no such backend. */
+int mrc_backend_devices(const char *name);
+
+/* MERCER_ERROR_UNSUPPORTED, by name, unless the kernel is a callback or a function that the backend has a formula for:
+   what every operation on kernels begins with, so that none ever computes another function instead. */
+mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel);
+
+/* f64 if any of the matrices is f64 (NULLs are skipped), else f32: the type kernel values are computed in. */
+mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,
+                             const mercer_matrix *y);
+
+/* Replaces the NULLs among the optional operations. */
+void mrc_backend_fill_defaults(mrc_backend_ops *ops);
+
+/* rows_product by gathering and multiplying, with the backend's own operations. */
+mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                       const mercer_matrix *w, const mercer_matrix *y);
+
+/* Host memory and copying, for backends that compute there. */
+mercer_status mrc_host_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
+void mrc_host_free(mrc_backend *backend, void *memory);
+mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+/* MERCER_ERROR_DTYPE if copy does not convert one type to the other. */
+mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+mercer_status mrc_host_sync(mrc_backend *backend);
+
+/*
+ * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there
+ * are some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
+ */
+mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
+mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,
+                             mercer_status status);
+
+/* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */
+void mrc_fix_signs(const mercer_matrix *vectors);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps BLAS single-threaded while Mercer uses it. Only OpenBLAS has a setting; other libraries link without these
+   symbols. The setting is one for the process: the first user makes it, the last one undoes it. */
+#include "backends/cpu/cpu.h"
+
+#include "core/threads/section.h"
+
+extern void openblas_set_num_threads(int count) __attribute__((weak));
+extern int openblas_get_num_threads(void) __attribute__((weak));
+
+static int threads_were; /* written and read by the two functions below, which never run at the same time */
+
+static void take_threads(bool again)
+{
+    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+    if (!again) threads_were = openblas_get_num_threads();
+    if (threads_were != 1) openblas_set_num_threads(1);
+}
+
+static void give_threads_back(void)
+{
+    if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+    if (threads_were != 1) openblas_set_num_threads(threads_were);
+}
+
+void mrc_blas_begin(void)
+{
+    mrc_section_enter(take_threads);
+}
+
+void mrc_blas_end(void)
+{
+    mrc_section_leave(give_threads_back);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CPU backend: its table, and the fused operations on top of the driver in product.c. */
+#include "backends/cpu/cpu.h"
+
+#include "backends/cpu/tile.h"
+#include "core/matrix.h"
+
+static mercer_status create(mrc_backend *backend)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_cpu), "the CPU backend"));
+    mrc_cpu *cpu = memory;
+    cpu->uk = mrc_ukernels_for(backend->context->isa);
+    mrc_arena_init(&cpu->arena, backend->context);
+    backend->state = cpu;
+    return MERCER_OK;
+}
+
+static void destroy(mrc_backend *backend)
+{
+    mrc_cpu *cpu = backend->state;
+    mrc_arena_destroy(&cpu->arena);
+    mrc_free(backend->context, cpu);
+}
+
+static mrc_capabilities capabilities(const mrc_backend *backend)
+{
+    return (mrc_capabilities){
+        .isa = mrc_isa_name(backend->context->isa), .point_dtypes = MRC_ACCEPT_ANY, .memory = MERCER_HOST};
+}
+
+static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add)
+{
+    mrc_product product;
+    MRC_TRY(mrc_product_init(&product, backend, pair, w, y, NULL));
+    product.add = add;
+    return mrc_product_run(&product, backend);
+}
+
+static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
+{
+    mrc_product product;
+    MRC_TRY(mrc_product_init(&product, backend, pair, NULL, NULL, k));
+    return mrc_product_run(&product, backend);
+}
+
+static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                 const mercer_matrix *y, const mrc_stored *stored)
+{
+    mrc_product product;
+    MRC_TRY(mrc_product_init(&product, backend, pair, w, y, stored->k));
+    product.k_rows = stored->rows;
+    product.add = stored->add;
+    return mrc_product_run(&product, backend);
+}
+
+/* A view of the kept columns, of the type of the weights they will be multiplied with. */
+static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
+                               int64_t columns)
+{
+    return mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
+}
+
+static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept)
+{
+    mercer_matrix k = kept_view(pair, w, kept, 0);
+    int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
+    k.cols = k.ld = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
+    mrc_product product;
+    MRC_TRY(mrc_product_init(&product, backend, pair, w, f, &k));
+    MRC_TRY(mrc_product_run(&product, backend));
+    kept->columns = k.cols;
+    return MERCER_OK;
+}
+
+static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
+{
+    int64_t columns = kept->columns;
+    if (columns > 0) {
+        mercer_matrix k = kept_view(pair, g, kept, columns), top = mrc_rows(h, 0, columns);
+        mrc_gemm job = {.transpose_a = true, .alpha = 1, .a = &k, .b = g, .c = &top};
+        MRC_TRY(mrc_cpu_gemm(backend, &job));
+    }
+    if (columns == h->rows) return MERCER_OK;
+    mercer_matrix rest = mrc_rows(pair->z, columns, pair->z->rows - columns),
+                  bottom = mrc_rows(h, columns, h->rows - columns);
+    mrc_pair swapped = {.kernel = pair->kernel, .x = &rest, .z = pair->x, .origin = pair->origin};
+    return kernel_matmul(backend, &swapped, g, &bottom, false);
+}
+
+const mrc_backend_ops mrc_cpu_backend = {
+    .api_version = MRC_BACKEND_API,
+    .name = "cpu",
+    .create = create,
+    .destroy = destroy,
+    .capabilities = capabilities,
+    .alloc = mrc_host_alloc,
+    .free = mrc_host_free,
+    .copy = mrc_cpu_copy,
+    .sync = mrc_host_sync,
+    .kernel_matmul = kernel_matmul,
+    .kernel_forward = kernel_forward,
+    .kernel_transpose = kernel_transpose,
+    .gemm = mrc_cpu_gemm,
+    .kernel_eval = kernel_eval,
+    .column_mean = mrc_cpu_column_mean,
+    .nearest_rows = mrc_cpu_nearest_rows,
+    .eigen_top = mrc_cpu_eigen_top,
+    .cholesky = mrc_cpu_cholesky,
+    .triangular_solve = mrc_cpu_triangular_solve,
+    .gather_rows = mrc_cpu_gather_rows,
+    .scatter_rows = mrc_cpu_scatter_rows,
+    .scatter_add_rows = mrc_cpu_scatter_add_rows,
+    .kernel_rows = kernel_rows,
+    .rows_product = mrc_cpu_rows_product,
+    .axpby = mrc_cpu_axpby,
+    .column_dots = mrc_cpu_column_dots,
+};

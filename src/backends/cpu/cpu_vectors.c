@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Row and element operations in typed loops: the same results as the defaults in src/backend (which convert every
+ * element), several times faster; copies in parallel. Arithmetic is in double and rounded once to the type of the
+ * result.
+ */
+#include "backends/cpu/cpu.h"
+#include "core/matrix.h"
+#include "core/threads/parallel.h"
+
+#include <string.h>
+
+enum { ROWS_EACH = 64 }; /* of a piece */
+
+typedef struct row_job {
+    const mrc_panel_ops *panel;
+    const mercer_matrix *to, *from;
+    const int64_t *rows; /* which of from, or of to if scattered; NULL: the same */
+    bool scatter;
+} row_job;
+
+static void copy_row(const row_job *self, int64_t row)
+{
+    const mercer_matrix *to = self->to, *from = self->from;
+    int64_t other = self->rows ? self->rows[row] : row, i = self->scatter ? other : row,
+            source = self->scatter ? row : other;
+    if (to->dtype == from->dtype)
+        memcpy(mrc_row(to, i), mrc_row(from, source), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
+    else if (to->dtype == MERCER_F16)
+        self->panel->to_half(to->cols, mrc_row(from, source), mrc_row(to, i));
+    else if (to->dtype == MERCER_F32 && from->dtype == MERCER_F16)
+        self->panel->from_half(to->cols, mrc_row(from, source), mrc_row(to, i));
+    else if (to->dtype == MERCER_F64)
+        mrc_load_row_f64(from, source, mrc_row(to, i));
+    else
+        mrc_load_row_f32(from, source, mrc_row(to, i));
+}
+
+static void copy_rows(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const row_job *self = argument;
+    int64_t end = mrc_min((piece + 1) * ROWS_EACH, self->scatter ? self->from->rows : self->to->rows);
+    for (int64_t i = piece * ROWS_EACH; i < end; i++) copy_row(self, i);
+}
+
+mercer_status mrc_cpu_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                  const int64_t *rows)
+{
+    row_job self = {((mrc_cpu *)backend->state)->uk.panel, to, from, rows, false};
+    mrc_parallel_for(backend->context->threads, (to->rows + ROWS_EACH - 1) / ROWS_EACH, copy_rows, &self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows)
+{
+    row_job self = {((mrc_cpu *)backend->state)->uk.panel, to, from, rows, true};
+    mrc_parallel_for(backend->context->threads, (from->rows + ROWS_EACH - 1) / ROWS_EACH, copy_rows, &self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    return mrc_cpu_gather_rows(backend, to, from, NULL);
+}
+
+#define BOTH(a, b, type) ((a)->dtype == (type) && (b)->dtype == (type))
+
+mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
+{
+    (void)backend;
+    for (int64_t i = 0; i < y->rows; i++) {
+        if (BOTH(x, y, MERCER_F32)) {
+            const float *from = mrc_row(x, i);
+            float *to = mrc_row(y, i);
+            if (b == 0)
+                for (int64_t j = 0; j < y->cols; j++) to[j] = (float)(a * (double)from[j]);
+            else
+                for (int64_t j = 0; j < y->cols; j++) to[j] = (float)(a * (double)from[j] + b * (double)to[j]);
+        } else if (BOTH(x, y, MERCER_F64)) {
+            const double *from = mrc_row(x, i);
+            double *to = mrc_row(y, i);
+            if (b == 0)
+                for (int64_t j = 0; j < y->cols; j++) to[j] = a * from[j];
+            else
+                for (int64_t j = 0; j < y->cols; j++) to[j] = a * from[j] + b * to[j];
+        } else {
+            for (int64_t j = 0; j < y->cols; j++)
+                mrc_store(y, i, j, a * mrc_load(x, i, j) + (b != 0 ? b * mrc_load(y, i, j) : 0));
+        }
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                       const int64_t *rows, double factor)
+{
+    for (int64_t i = 0; i < from->rows; i++) {
+        mercer_matrix target = mrc_rows(to, rows[i], 1), source = mrc_rows(from, i, 1);
+        MRC_TRY(mrc_cpu_axpby(backend, factor, &source, 1, &target));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    (void)backend;
+    for (int64_t j = 0; j < x->cols; j++) out[j] = 0;
+    for (int64_t i = 0; i < x->rows; i++) {
+        if (BOTH(x, y, MERCER_F32)) {
+            const float *left = mrc_row(x, i), *right = mrc_row(y, i);
+            for (int64_t j = 0; j < x->cols; j++) out[j] += (double)left[j] * (double)right[j];
+        } else if (BOTH(x, y, MERCER_F64)) {
+            const double *left = mrc_row(x, i), *right = mrc_row(y, i);
+            for (int64_t j = 0; j < x->cols; j++) out[j] += left[j] * right[j];
+        } else {
+            for (int64_t j = 0; j < x->cols; j++) out[j] += mrc_load(x, i, j) * mrc_load(y, i, j);
+        }
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cholesky factor and triangular solves in blocks of 256. LAPACK factors the blocks on the diagonal; triangles are
+ * solved for 32 packed columns at a time, in parallel; the rest, nearly all of it, is products (gemm.c). Each column of
+ * a solve, and each row of L below a diagonal block, has a fixed order of operations that depends on nothing else.
+ *
+ *   A = L L':  for k:  L_kk = chol(A_kk);  L_ik = A_ik L_kk^-T  (i > k);  A_ij -= L_ik L_jk'  (k < j <= i)  n^3/3 flops
+ *   L X = B:   for k:  X_k = L_kk^-1 B_k;   B_i -= L_ik X_k      (i > k)                                    n^2 c flops
+ *   L'X = B:   for k descending:  X_k = L_kk^-T B_k;   B_i -= L_ki' X_k  (i < k)
+ */
+#include "backends/cpu/cpu.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/parallel.h"
+
+#include <lapacke.h>
+#include <limits.h>
+#include <string.h>
+
+enum { BLOCK = 256, STRIP = 32 /* columns in a packed strip, */, FEW = 8 /* or if there are few */ };
+
+static double *at(const mercer_matrix *a, int64_t i, int64_t j)
+{
+    return (double *)mrc_row(a, i) + j;
+}
+
+static int block_size(int64_t n, int64_t block)
+{
+    return (int)mrc_min(BLOCK, n - block * BLOCK);
+}
+
+/* Rows from (i, j) on as a view. */
+static mercer_matrix part(const mercer_matrix *a, int64_t i, int64_t j, int64_t rows, int64_t columns)
+{
+    mercer_matrix some = mrc_rows(a, i, rows);
+    return mrc_columns(&some, j, columns);
+}
+
+/* ---- Triangles ----------------------------------------------------------------------------------------------- */
+
+/* L_kk X = B or L_kk' X = B for the columns of B, or for its rows. */
+typedef struct triangle {
+    const mrc_panel_ops *ops;
+    const double *l;
+    int64_t ld, n;
+    bool transpose, by_rows;
+    const mercer_matrix *b; /* (n, count), or (count, n) by rows */
+    int64_t count, width;   /* right-hand sides, in all and of a strip */
+    double *spaces;         /* (threads, 2, n, width) */
+} triangle;
+
+/* Where a transposed triangle is solved from its end, the packed rows of the strip lie in reverse order. */
+static int64_t place_of(const triangle *self, int64_t k)
+{
+    return self->transpose ? self->n - 1 - k : k;
+}
+
+static void load_strip(const triangle *self, int64_t first, int64_t count, double *staging, double *x)
+{
+    const int64_t n = self->n, width = self->width;
+    if (!self->by_rows) {
+        for (int64_t k = 0; k < n; k++) {
+            double *to = x + place_of(self, k) * width;
+            memcpy(to, at(self->b, k, first), (size_t)count * sizeof *to);
+            memset(to + count, 0, (size_t)(width - count) * sizeof *to);
+        }
+        return;
+    }
+    for (int64_t r = 0; r < width; r++) {
+        if (r < count)
+            memcpy(staging + r * n, at(self->b, first + r, 0), (size_t)n * sizeof *x);
+        else
+            memset(staging + r * n, 0, (size_t)n * sizeof *x);
+    }
+    self->ops->interleave_f64(n, width, staging, n, x);
+}
+
+static void store_strip(const triangle *self, int64_t first, int64_t count, double *staging, const double *x)
+{
+    const int64_t n = self->n, width = self->width;
+    if (!self->by_rows) {
+        for (int64_t k = 0; k < n; k++)
+            memcpy(at(self->b, k, first), x + place_of(self, k) * width, (size_t)count * sizeof *x);
+        return;
+    }
+    self->ops->interleave_f64(width, n, x, width, staging);
+    for (int64_t r = 0; r < count; r++) memcpy(at(self->b, first + r, 0), staging + r * n, (size_t)n * sizeof *x);
+}
+
+static void solve_strip(void *argument, int64_t index, int worker)
+{
+    const triangle *self = argument;
+    const int64_t n = self->n, first = index * self->width, count = mrc_min(self->width, self->count - first);
+    double *x = self->spaces + worker * 2 * n * self->width, *staging = x + n * self->width;
+    load_strip(self, first, count, staging, x);
+    if (self->transpose) /* L' from its last row on is a lower triangle again */
+        self->ops->solve(n, self->width, self->l + (n - 1) * (self->ld + 1), -1, -self->ld, x);
+    else
+        self->ops->solve(n, self->width, self->l, self->ld, 1, x);
+    store_strip(self, first, count, staging, x);
+}
+
+/* X of one diagonal block l (n, n) in place of B. */
+static mercer_status solve_triangle(mrc_backend *backend, const mercer_matrix *l, bool transpose, bool by_rows,
+                                    const mercer_matrix *b)
+{
+    mrc_cpu *cpu = backend->state;
+    int threads = backend->context->threads;
+    triangle self = {.ops = cpu->uk.panel,
+                     .l = l->data,
+                     .ld = l->ld,
+                     .n = l->rows,
+                     .transpose = transpose,
+                     .by_rows = by_rows,
+                     .b = b,
+                     .count = by_rows ? b->rows : b->cols};
+    self.width = self.count <= FEW ? FEW : STRIP;
+    int64_t bytes = threads * 2 * self.n * self.width * (int64_t)sizeof(double);
+    MRC_TRY(mrc_arena_reserve(&cpu->arena, bytes));
+    self.spaces = mrc_arena_push(&cpu->arena, bytes);
+    mrc_parallel_for(threads, (self.count + self.width - 1) / self.width, solve_strip, &self);
+    mrc_arena_reset(&cpu->arena);
+    return MERCER_OK;
+}
+
+/* ---- Cholesky ------------------------------------------------------------------------------------------------ */
+
+static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *a, int64_t k)
+{
+    /* The lower triangle by rows is the upper triangle by columns. */
+    mrc_blas_begin();
+    lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', block_size(a->rows, k), at(a, k * BLOCK, k * BLOCK),
+                                          (lapack_int)a->ld);
+    mrc_blas_end();
+    if (info < 0)
+        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
+    /* Not every LAPACK notices a NaN: the first pivot that is not a positive number tells, whatever info says. */
+    int64_t end = info > 0 ? info - 1 : block_size(a->rows, k), row = 0;
+    while (row<end && * at(a, k * BLOCK + row, k * BLOCK + row)> 0) row++;
+    if (info == 0 && row == end) return MERCER_OK;
+    row += k * BLOCK;
+    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
+                    (long long)row);
+}
+
+mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
+{
+    if (a->ld > INT_MAX || a->rows > INT_MAX)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                        "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK", (long long)a->rows);
+    for (int64_t k = 0, first = 0; first < a->rows; k++) {
+        int64_t size = block_size(a->rows, k), next = first + size, rest = a->rows - next;
+        MRC_TRY(factor_diagonal(backend, a, k));
+        mercer_matrix diagonal = part(a, first, first, size, size), panel = part(a, next, first, rest, size),
+                      below = part(a, next, next, rest, rest);
+        mrc_gemm update = {.transpose_b = true, .alpha = -1, .beta = 1, .a = &panel, .b = &panel, .c = &below};
+        MRC_TRY(solve_triangle(backend, &diagonal, false, true, &panel));
+        MRC_TRY(mrc_cpu_gemm_lower(backend, &update));
+        first = next;
+    }
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = i + 1; j < a->cols; j++) *at(a, i, j) = 0;
+    return MERCER_OK;
+}
+
+/* ---- Triangular systems -------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                       const mercer_matrix *b)
+{
+    int64_t blocks = (l->rows + BLOCK - 1) / BLOCK, n = l->rows, c = b->cols;
+    if (c == 0) return MERCER_OK;
+    for (int64_t step = 0; step < blocks; step++) {
+        int64_t k = transpose ? blocks - 1 - step : step, first = k * BLOCK, size = block_size(n, k);
+        int64_t other = transpose ? 0 : first + size, rows = transpose ? first : n - other;
+        mercer_matrix diagonal = part(l, first, first, size, size), x = mrc_rows(b, first, size),
+                      rest = mrc_rows(b, other, rows);
+        mercer_matrix factor = transpose ? part(l, first, other, size, rows) : part(l, other, first, rows, size);
+        mrc_gemm update = {.transpose_a = transpose, .alpha = -1, .beta = 1, .a = &factor, .b = &x, .c = &rest};
+        MRC_TRY(solve_triangle(backend, &diagonal, transpose, false, &x));
+        MRC_TRY(mrc_cpu_gemm(backend, &update));
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Dense products on the micro-kernels, C = alpha op(A) op(B) + beta C in float or double.
+ *
+ *   C_ij <- fma(alpha, S_0, beta C_ij),  C_ij <- fma(alpha, S_b, C_ij),   b = 1, 2, ...
+ *   S_b = sum_k op(A)_ik op(B)_kj over the b-th 256 k, one chain of FMAs from 0
+ *
+ * This is the whole rule for the bits of an element: it knows neither its place in C, nor the size of C, nor threads,
+ * nor the instruction set. Equal rows of op(A) give equal rows of the product; everything below is free to choose.
+ *
+ * Both factors are packed into panels, the left one for broadcasts (mr), the right one for vectors (nr):
+ *
+ *   broad    for 1024 columns, for 256 of the depth: pack the right side, shared by all; pieces of rows in parallel,
+ *            each packs its part of the left side (at most 240 rows, for the second-level cache)
+ *   narrow   one side has few rows: pieces of the other side in parallel, a panel packed and used at once while it lies
+ *            in the first-level cache. The few rows are the left side; if they are the columns of C, its transpose is
+ *            computed.
+ *
+ * Cost: 2 m n k flops, (m n / 1024 + n) k elements packed. Memory: 2 MB, and half a MB for each worker.
+ */
+#include "backends/cpu/cpu.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/parallel.h"
+
+#include <string.h>
+
+enum {
+    DEPTH = 256,     /* of a chain */
+    COLUMNS = 1024,  /* of the right side that are packed at a time */
+    ROWS = 240,      /* of the left side: a multiple of every mr */
+    LEAST_ROWS = 48, /* of a piece, so that packing pays */
+    LEAST_COLUMNS = 128,
+    NEAR = 1024,         /* bytes: a row of those packed columns that are multiplied with one part of the left side */
+    AHEAD = 16,          /* rows that are fetched before they are copied */
+    NARROW = 48,         /* rows of the smaller side that are few */
+    PIECES = 4,          /* for each thread, so that none waits long */
+    LEAST_WORK = 1 << 16 /* products of numbers in a piece: less is not worth waking a thread */
+};
+
+/* Rows of op(A), or columns of op(B). */
+typedef struct side {
+    const char *data;
+    int64_t count, ld;
+    bool by_rows; /* the depth of each is contiguous; else one element of the depth of all of them */
+} side;
+
+typedef struct gemm {
+    const mrc_ukernels *uk;
+    bool wide; /* double */
+    int64_t size, mr, nr, depth;
+    double alpha, beta;
+    side left, right;
+    char *c;
+    int64_t down, across; /* elements from one row of C to the next, and from one column */
+    bool lower;           /* only where row >= column; the rest may be written or not */
+    char *shared;         /* broad: packed columns of the right side */
+    char *spaces;         /* one for each worker */
+    int64_t space_bytes, left_bytes, panel_bytes;
+    int64_t k, deep;                 /* the part of the depth that is being done */
+    int64_t column, columns;         /* broad: those that are packed */
+    int64_t rows_each, columns_each; /* of a piece */
+} gemm;
+
+/* A worker's memory: its part of the left side, a panel of the right one, rows of an incomplete panel, a tile. */
+typedef struct space {
+    char *left, *panel, *staging, *tile;
+} space;
+
+static space space_of(const gemm *self, int worker)
+{
+    space out;
+    out.left = self->spaces + worker * self->space_bytes;
+    out.panel = out.left + self->left_bytes;
+    out.staging = out.panel + self->panel_bytes;
+    out.tile = out.staging + self->panel_bytes;
+    return out;
+}
+
+/* ---- Pieces of work ------------------------------------------------------------------------------------------ */
+
+static void interleave(const gemm *self, int64_t width, const void *rows, int64_t ld, void *panel)
+{
+    const mrc_panel_ops *ops = self->uk->panel;
+    if (self->wide)
+        ops->interleave_f64(self->deep, width, rows, ld, panel);
+    else
+        ops->interleave_f32(self->deep, width, rows, ld, panel);
+}
+
+/* `width` rows of a side from `first` on, those that are missing as zeros. */
+static void pack(const gemm *self, const side *from, int64_t first, int64_t width, char *staging, char *panel)
+{
+    const int64_t size = self->size, deep = self->deep, ld = from->ld, count = mrc_min(width, from->count - first);
+    if (!from->by_rows) {
+        const char *at = from->data + (self->k * ld + first) * size;
+        for (int64_t k = 0; k < deep; k++, at += ld * size, panel += width * size) {
+            for (int64_t byte = 0; byte < count * size && k + AHEAD < deep; byte += MRC_ALIGNMENT)
+                __builtin_prefetch(at + AHEAD * ld * size + byte);
+            memcpy(panel, at, (size_t)(count * size));
+            if (count < width) memset(panel + count * size, 0, (size_t)((width - count) * size));
+        }
+        return;
+    }
+    const char *at = from->data + (first * ld + self->k) * size;
+    if (count == width) {
+        interleave(self, width, at, ld, panel);
+        return;
+    }
+    for (int64_t r = 0; r < width; r++) {
+        if (r < count)
+            memcpy(staging + r * deep * size, at + r * ld * size, (size_t)(deep * size));
+        else
+            memset(staging + r * deep * size, 0, (size_t)(deep * size));
+    }
+    interleave(self, width, staging, deep, panel);
+}
+
+/* One tile of C: rows from `row`, columns from `column` on. */
+static void multiply(const gemm *self, const void *left, const void *right, void *tile, int64_t row, int64_t column)
+{
+    const int64_t rows = mrc_min(self->mr, self->left.count - row),
+                  columns = mrc_min(self->nr, self->right.count - column);
+    void *c = self->c + (row * self->down + column * self->across) * self->size;
+    double beta = self->k == 0 ? self->beta : 1;
+    if (self->lower && column > row + rows - 1) return;
+    if (self->across == 1) /* what comes after the chain is there by then */
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t byte = 0; byte < columns * self->size; byte += MRC_ALIGNMENT)
+                __builtin_prefetch((char *)c + i * self->down * self->size + byte, 1);
+    if (self->wide) {
+        self->uk->gemm_f64(self->deep, left, right, tile);
+        self->uk->panel->blend_f64(rows, columns, self->nr, tile, self->alpha, beta, c, self->down, self->across);
+    } else {
+        self->uk->gemm_f32(self->deep, left, right, tile);
+        self->uk->panel->blend_f32(rows, columns, self->nr, tile, (float)self->alpha, (float)beta, c, self->down,
+                                   self->across);
+    }
+}
+
+static void pack_left(const gemm *self, const space *own, int64_t row, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i += self->mr)
+        pack(self, &self->left, row + i, self->mr, own->staging, own->left + i * self->deep * self->size);
+}
+
+static void multiply_panel(const gemm *self, const space *own, const char *panel, int64_t row, int64_t rows,
+                           int64_t column)
+{
+    for (int64_t i = 0; i < rows; i += self->mr)
+        multiply(self, own->left + i * self->deep * self->size, panel, own->tile, row + i, column);
+}
+
+/* ---- Broad --------------------------------------------------------------------------------------------------- */
+
+static void pack_right_panel(void *argument, int64_t index, int worker)
+{
+    const gemm *self = argument;
+    space own = space_of(self, worker);
+    pack(self, &self->right, self->column + index * self->nr, self->nr, own.staging,
+         self->shared + index * self->nr * self->deep * self->size);
+}
+
+static void broad_piece(void *argument, int64_t index, int worker)
+{
+    const gemm *self = argument;
+    space own = space_of(self, worker);
+    int64_t across = (self->columns + self->columns_each - 1) / self->columns_each;
+    int64_t last = (self->left.count + self->rows_each - 1) / self->rows_each - 1;
+    int64_t row = (last - index / across) * self->rows_each; /* the lower triangle has its longest rows last */
+    int64_t rows = mrc_min(self->rows_each, self->left.count - row);
+    int64_t begin = index % across * self->columns_each, end = mrc_min(begin + self->columns_each, self->columns);
+    if (self->lower && self->column + begin > row + rows - 1) return;
+    pack_left(self, &own, row, rows);
+    const int64_t near = NEAR / self->size, deep_bytes = self->deep * self->size;
+    for (; begin < end; begin += near) /* these stay in the second-level cache, a panel of the left side in the first */
+        for (int64_t i = 0; i < rows; i += self->mr)
+            for (int64_t j = begin; j < mrc_min(begin + near, end); j += self->nr)
+                multiply(self, own.left + i * deep_bytes, self->shared + j * deep_bytes, own.tile, row + i,
+                         self->column + j);
+}
+
+static void choose_broad_pieces(gemm *self, int threads)
+{
+    int64_t wanted = PIECES * (int64_t)threads, m = self->left.count;
+    int64_t rows = mrc_max(LEAST_ROWS, mrc_round_up((m + wanted - 1) / wanted, self->mr));
+    self->rows_each = mrc_min(ROWS, rows);
+    int64_t down = (m + self->rows_each - 1) / self->rows_each, across = mrc_max(1, wanted / down);
+    int64_t columns = mrc_min(COLUMNS, self->right.count);
+    self->columns_each = mrc_round_up(mrc_max(LEAST_COLUMNS, (columns + across - 1) / across), self->nr);
+}
+
+static void run_broad(gemm *self, int threads)
+{
+    const int64_t n = self->right.count;
+    for (self->column = 0; self->column < n; self->column += COLUMNS) {
+        self->columns = mrc_min(COLUMNS, n - self->column);
+        for (self->k = 0; self->k < self->depth; self->k += DEPTH) {
+            self->deep = mrc_min(DEPTH, self->depth - self->k);
+            mrc_parallel_for(threads, (self->columns + self->nr - 1) / self->nr, pack_right_panel, self);
+            int64_t down = (self->left.count + self->rows_each - 1) / self->rows_each;
+            int64_t across = (self->columns + self->columns_each - 1) / self->columns_each;
+            mrc_parallel_for(threads, down * across, broad_piece, self);
+        }
+    }
+}
+
+/* ---- Narrow -------------------------------------------------------------------------------------------------- */
+
+static void narrow_piece(void *argument, int64_t index, int worker)
+{
+    gemm self = *(const gemm *)argument; /* each piece is at a depth of its own */
+    space own = space_of(&self, worker);
+    int64_t begin = index * self.columns_each, end = mrc_min(begin + self.columns_each, self.right.count);
+    for (self.k = 0; self.k < self.depth; self.k += DEPTH) {
+        self.deep = mrc_min(DEPTH, self.depth - self.k);
+        pack_left(&self, &own, 0, self.left.count);
+        for (int64_t j = begin; j < end; j += self.nr) {
+            pack(&self, &self.right, j, self.nr, own.staging, own.panel);
+            multiply_panel(&self, &own, own.panel, 0, self.left.count, j);
+        }
+    }
+}
+
+static void run_narrow(gemm *self, int threads)
+{
+    int64_t n = self->right.count, work = mrc_max(1, self->left.count * self->depth);
+    int64_t wanted = PIECES * (int64_t)threads, columns = (n + wanted - 1) / wanted;
+    columns = mrc_max(columns, (LEAST_WORK + work - 1) / work);
+    self->columns_each = mrc_min(mrc_round_up(columns, self->nr), COLUMNS);
+    mrc_parallel_for(threads, (n + self->columns_each - 1) / self->columns_each, narrow_piece, self);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------------------------- */
+
+/* C = beta C. */
+static void scale(const gemm *self)
+{
+    const double zero = 0;
+    const float narrow_zero = 0;
+    for (int64_t i = 0; i < self->left.count; i++)
+        for (int64_t j = 0; j < self->right.count; j++) {
+            void *c = self->c + (i * self->down + j * self->across) * self->size;
+            if (self->wide)
+                self->uk->panel->blend_f64(1, 1, 1, &zero, 0, self->beta, c, 1, 1);
+            else
+                self->uk->panel->blend_f32(1, 1, 1, &narrow_zero, 0, (float)self->beta, c, 1, 1);
+        }
+}
+
+static void swap_sides(gemm *self)
+{
+    side left = self->left;
+    int64_t down = self->down;
+    self->left = self->right, self->right = left;
+    self->down = self->across, self->across = down;
+    self->lower = false; /* so few rows are not worth a triangle */
+}
+
+static mercer_status run(gemm *self, mrc_backend *backend)
+{
+    mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
+    int threads = backend->context->threads;
+    bool narrow = mrc_min(self->left.count, self->right.count) <= NARROW;
+    if (narrow && self->left.count > self->right.count) swap_sides(self);
+    if (!narrow) choose_broad_pieces(self, threads);
+    int64_t deep = mrc_min(DEPTH, self->depth), left_rows = narrow ? self->left.count : self->rows_each;
+    self->left_bytes = mrc_round_up(mrc_round_up(left_rows, self->mr) * deep * self->size, MRC_ALIGNMENT);
+    self->panel_bytes = mrc_round_up(mrc_max(self->mr, self->nr) * deep * self->size, MRC_ALIGNMENT);
+    self->space_bytes =
+        self->left_bytes + 2 * self->panel_bytes + mrc_round_up(self->mr * self->nr * self->size, MRC_ALIGNMENT);
+    int64_t columns = narrow ? 0 : mrc_round_up(mrc_min(COLUMNS, self->right.count), self->nr);
+    int64_t shared_bytes = mrc_round_up(columns * deep * self->size, MRC_ALIGNMENT);
+    MRC_TRY(mrc_arena_reserve(arena, shared_bytes + threads * self->space_bytes));
+    self->shared = mrc_arena_push(arena, shared_bytes);
+    self->spaces = mrc_arena_push(arena, threads * self->space_bytes);
+    if (narrow)
+        run_narrow(self, threads);
+    else
+        run_broad(self, threads);
+    mrc_arena_reset(arena);
+    return MERCER_OK;
+}
+
+static mercer_status start(mrc_backend *backend, const mrc_gemm *job, bool lower)
+{
+    const mrc_ukernels *uk = &((mrc_cpu *)backend->state)->uk;
+    const mercer_matrix *a = job->a, *b = job->b, *c = job->c;
+    const bool wide = c->dtype == MERCER_F64;
+    gemm self = {.uk = uk,
+                 .wide = wide,
+                 .size = mrc_dtype_size(c->dtype),
+                 .mr = wide ? uk->mr_f64 : uk->mr_f32,
+                 .nr = wide ? uk->nr_f64 : uk->nr_f32,
+                 .depth = job->transpose_a ? a->rows : a->cols,
+                 .alpha = job->alpha,
+                 .beta = job->beta,
+                 .left = {a->data, c->rows, a->ld, !job->transpose_a},
+                 .right = {b->data, c->cols, b->ld, job->transpose_b},
+                 .c = c->data,
+                 .down = c->ld,
+                 .across = 1,
+                 .lower = lower};
+    if (c->rows == 0 || c->cols == 0) return MERCER_OK;
+    if (self.depth > 0 && job->alpha != 0) return run(&self, backend);
+    scale(&self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job)
+{
+    return start(backend, job, false);
+}
+
+mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job)
+{
+    return start(backend, job, true);
+}

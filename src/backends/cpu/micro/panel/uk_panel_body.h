@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Body of the elementwise work, included once per instruction set after UK_PANEL_NAME and UK_PANEL_FN(name). Plain C
+ * that the compiler vectorises; every rounding is written out (fma where fused), so all instruction sets give the same
+ * bits.
+ *
+ *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
+ *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
+ *   kernel functions of r^2 or x.z                  uk_map_body.h
+ */
+#include "backends/cpu/micro/uk_map_body.h"
+#include "core/numbers/half.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+enum { MOST_WIDTH = 32 }; /* of a packed panel */
+
+/* Squares of 4 rows by 4 features through registers, a few rows from end to end, so that each line of memory is read
+   once; what is left over one by one. */
+static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, int64_t ld,
+                                        float *restrict panel)
+{
+    int64_t r = 0;
+#if defined(__SSE2__)
+    for (; r + 4 <= width; r += 4) {
+        int64_t k = 0;
+        for (; k + 4 <= depth; k += 4) {
+            const float *from = rows + r * ld + k;
+            float *to = panel + k * width + r;
+            __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + ld), c = _mm_loadu_ps(from + 2 * ld),
+                   d = _mm_loadu_ps(from + 3 * ld);
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps(to, a);
+            _mm_storeu_ps(to + width, b);
+            _mm_storeu_ps(to + 2 * width, c);
+            _mm_storeu_ps(to + 3 * width, d);
+        }
+        for (; k < depth; k++)
+            for (int q = 0; q < 4; q++) panel[k * width + r + q] = rows[(r + q) * ld + k];
+    }
+#endif
+    for (; r < width; r++)
+        for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
+}
+
+#if defined(__AVX__)
+static inline void UK_PANEL_FN(turn_4x4)(const double *restrict from, int64_t ld, double *restrict to, int64_t width)
+{
+    __m256d a = _mm256_loadu_pd(from), b = _mm256_loadu_pd(from + ld), c = _mm256_loadu_pd(from + 2 * ld),
+            d = _mm256_loadu_pd(from + 3 * ld);
+    __m256d ab = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b), cd = _mm256_unpacklo_pd(c, d),
+            cd_odd = _mm256_unpackhi_pd(c, d);
+    _mm256_storeu_pd(to, _mm256_permute2f128_pd(ab, cd, 0x20));
+    _mm256_storeu_pd(to + width, _mm256_permute2f128_pd(ab_odd, cd_odd, 0x20));
+    _mm256_storeu_pd(to + 2 * width, _mm256_permute2f128_pd(ab, cd, 0x31));
+    _mm256_storeu_pd(to + 3 * width, _mm256_permute2f128_pd(ab_odd, cd_odd, 0x31));
+}
+#endif
+
+static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const double *restrict rows, int64_t ld,
+                                        double *restrict panel)
+{
+    int64_t r = 0;
+#if defined(__AVX__)
+    for (; r + 4 <= width; r += 4) {
+        int64_t k = 0;
+        for (; k + 4 <= depth; k += 4) UK_PANEL_FN(turn_4x4)(rows + r * ld + k, ld, panel + k * width + r, width);
+        for (; k < depth; k++)
+            for (int q = 0; q < 4; q++) panel[k * width + r + q] = rows[(r + q) * ld + k];
+    }
+#endif
+#if defined(__SSE2__)
+    for (; r + 2 <= width; r += 2) {
+        const double *from = rows + r * ld;
+        int64_t k = 0;
+        for (; k + 2 <= depth; k += 2) {
+            __m128d a = _mm_loadu_pd(from + k), b = _mm_loadu_pd(from + ld + k);
+            _mm_storeu_pd(panel + k * width + r, _mm_unpacklo_pd(a, b));
+            _mm_storeu_pd(panel + (k + 1) * width + r, _mm_unpackhi_pd(a, b));
+        }
+        for (; k < depth; k++) panel[k * width + r] = from[k], panel[k * width + r + 1] = from[ld + k];
+    }
+#endif
+    for (; r < width; r++)
+        for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
+}
+
+/* Written out for the widths there are, so that the sums stay in registers. */
+#define SQNORMS(name, real, fused)                                                                                  \
+    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_of)(int64_t depth, int64_t width,          \
+                                                                             const real *panel, real *norms)        \
+    {                                                                                                               \
+        real sum[MOST_WIDTH];                                                                                       \
+        for (int64_t r = 0; r < width; r++) sum[r] = 0;                                                             \
+        for (int64_t k = 0; k < depth; k++)                                                                         \
+            for (int64_t r = 0; r < width; r++) sum[r] = fused(panel[k * width + r], panel[k * width + r], sum[r]); \
+        for (int64_t r = 0; r < width; r++) norms[r] = sum[r];                                                      \
+    }                                                                                                               \
+    static void UK_PANEL_FN(name)(int64_t depth, int64_t width, const real *panel, real *norms)                     \
+    {                                                                                                               \
+        switch (width) {                                                                                            \
+            case 4: UK_PANEL_FN(name##_of)(depth, 4, panel, norms); break;                                          \
+            case 6: UK_PANEL_FN(name##_of)(depth, 6, panel, norms); break;                                          \
+            case 8: UK_PANEL_FN(name##_of)(depth, 8, panel, norms); break;                                          \
+            case 12: UK_PANEL_FN(name##_of)(depth, 12, panel, norms); break;                                        \
+            case 16: UK_PANEL_FN(name##_of)(depth, 16, panel, norms); break;                                        \
+            case 32: UK_PANEL_FN(name##_of)(depth, 32, panel, norms); break;                                        \
+            default: UK_PANEL_FN(name##_of)(depth, width, panel, norms); break; /* few rows of X */                 \
+        }                                                                                                           \
+    }
+SQNORMS(sqnorms_f32, float, fmaf)
+SQNORMS(sqnorms_f64, double, fma)
+#undef SQNORMS
+
+static void UK_PANEL_FN(center_f32)(int64_t d, const float *restrict origin, float *restrict row)
+{
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
+}
+
+static void UK_PANEL_FN(center_f64)(int64_t d, const double *restrict origin, double *restrict row)
+{
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
+}
+
+static bool UK_PANEL_FN(sqdist_f32)(int64_t rows, int64_t width, float *restrict tile, const float *restrict x_norms,
+                                    const float *restrict z_norms, float near)
+{
+    int suspicious = 0;
+    for (int64_t j = 0; j < rows; j++) {
+        float *row = tile + j * width;
+        for (int64_t i = 0; i < width; i++) {
+            float sum = x_norms[i] + z_norms[j];
+            float square = fmaf(-2.0f, row[i], sum);
+            suspicious |= !(square > near * sum);
+            row[i] = square > 0 ? square : 0;
+        }
+    }
+    return suspicious != 0;
+}
+
+static bool UK_PANEL_FN(sqdist_f64)(int64_t rows, int64_t width, double *restrict tile, const double *restrict x_norms,
+                                    const double *restrict z_norms, double near)
+{
+    int suspicious = 0;
+    for (int64_t j = 0; j < rows; j++) {
+        double *row = tile + j * width;
+        for (int64_t i = 0; i < width; i++) {
+            double sum = x_norms[i] + z_norms[j];
+            double square = fma(-2.0, row[i], sum);
+            suspicious |= !(square > near * sum);
+            row[i] = square > 0 ? square : 0;
+        }
+    }
+    return suspicious != 0;
+}
+
+static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip,
+                                 const uint8_t *restrict row, void *restrict panel, int32_t *sum, int32_t *squares)
+{
+    int32_t total = 0, total_squares = 0;
+    for (int64_t k = 0; k < d; k++) {
+        total += row[k];
+        total_squares += row[k] * row[k];
+    }
+    *sum = total;
+    *squares = total_squares;
+    int64_t whole = d / group * group;
+    if (group == 2) {
+        int16_t *out = (int16_t *)panel + 2 * r;
+        for (int64_t k = 0; k < whole; k += 2, out += 2 * width) out[0] = row[k], out[1] = row[k + 1];
+        if (whole < d) out[0] = row[whole];
+        return;
+    }
+    if (group == 64) {
+        uint8_t *out = (uint8_t *)panel + 64 * r;
+        for (int64_t k = 0; k < whole; k += 64, out += 64 * width) memcpy(out, row + k, 64);
+        memcpy(out, row + whole, (size_t)(d - whole));
+        return;
+    }
+    uint8_t *out = (uint8_t *)panel + 4 * r;
+    const uint32_t flips = flip * UINT32_C(0x01010101);
+    for (int64_t k = 0; k < whole; k += 4, out += 4 * width) {
+        uint32_t word;
+        memcpy(&word, row + k, sizeof word);
+        word ^= flips; /* adds 128 to each byte, modulo 256: as signed bytes, value - 128 */
+        memcpy(out, &word, sizeof word);
+    }
+    for (int64_t k = whole; k < d; k++) *out++ = row[k] ^ flip;
+}
+
+static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
+                                   const int32_t *restrict x_norms, const int32_t *restrict z_norms,
+                                   float *restrict out)
+{
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t i = 0; i < width; i++) {
+            /* The distance fits 31 bits although the sum of the norms may not: unsigned arithmetic wraps and comes
+               back. */
+            int32_t square =
+                (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
+            out[j * width + i] = (float)(square > 0 ? square : 0); /* only rows that pad a panel can be negative */
+        }
+}
+
+static int32_t UK_PANEL_FN(inner_u8)(int64_t d, const uint8_t *restrict x, const uint8_t *restrict z)
+{
+    int32_t sum = 0;
+    for (int64_t k = 0; k < d; k++) sum += x[k] * z[k];
+    return sum;
+}
+
+static void UK_PANEL_FN(few_sums_f32)(int64_t count, const float *restrict weights, const float *restrict values,
+                                      float *restrict sums)
+{
+    float sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = fmaf(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void UK_PANEL_FN(few_sums_f64)(int64_t count, const double *restrict weights, const double *restrict values,
+                                      double *restrict sums)
+{
+    double sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = fma(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+#endif
+    for (; i < count; i++) to[i] = mrc_half_to_float(from[i]);
+}
+
+static void UK_PANEL_FN(to_half)(int64_t count, const float *restrict from, uint16_t *restrict to)
+{
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i *)(to + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; i++) to[i] = mrc_half_from_float(from[i]);
+}
+
+static void UK_PANEL_FN(add_f32)(int64_t d, const float *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
+}
+
+static void UK_PANEL_FN(add_f64)(int64_t d, const double *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += row[k];
+}
+
+#define NEAREST(name, real)                                                                                    \
+    static void UK_PANEL_FN(name)(int64_t rows, int64_t width, const real *restrict tile, real *restrict best, \
+                                  int32_t *restrict at)                                                        \
+    {                                                                                                          \
+        for (int64_t i = 0; i < width; i++) best[i] = tile[i], at[i] = 0;                                      \
+        for (int64_t j = 1; j < rows; j++)                                                                     \
+            for (int64_t i = 0; i < width; i++) {                                                              \
+                bool less = tile[j * width + i] < best[i];                                                     \
+                best[i] = less ? tile[j * width + i] : best[i];                                                \
+                at[i] = less ? (int32_t)j : at[i];                                                             \
+            }                                                                                                  \
+    }
+NEAREST(nearest_f32, float)
+NEAREST(nearest_f64, double)
+#undef NEAREST
+
+static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
+                                    const int32_t *restrict x_norms, const int32_t *restrict z_norms,
+                                    int32_t *restrict best, int32_t *restrict at)
+{
+    for (int64_t i = 0; i < width; i++) best[i] = INT32_MAX, at[i] = 0; /* no distance is larger than that */
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t i = 0; i < width; i++) {
+            int32_t square = /* unsigned, as in sqdist_u8 */
+                (int32_t)((uint32_t)x_norms[i] + (uint32_t)z_norms[j] - 2u * (uint32_t)dots[j * width + i]);
+            bool less = square < best[i];
+            best[i] = less ? square : best[i];
+            at[i] = less ? (int32_t)j : at[i];
+        }
+}
+
+/* Whole tiles are written out for the widths there are. */
+#define BLEND(name, real, fused)                                                                                       \
+    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_rows)(                                        \
+        int64_t rows, int64_t columns, int64_t width, const real *restrict tile, real alpha, real beta,                \
+        real *restrict c, int64_t down)                                                                                \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < rows; i++, c += down, tile += width) {                                                 \
+            if (beta == 0)                                                                                             \
+                for (int64_t j = 0; j < columns; j++) c[j] = alpha * tile[j];                                          \
+            else                                                                                                       \
+                for (int64_t j = 0; j < columns; j++) c[j] = fused(alpha, tile[j], beta * c[j]);                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void UK_PANEL_FN(name)(int64_t rows, int64_t columns, int64_t width, const real *restrict tile, real alpha, \
+                                  real beta, real *restrict c, int64_t down, int64_t across)                           \
+    {                                                                                                                  \
+        if (across != 1) { /* by columns, which are contiguous if anything is */                                       \
+            for (int64_t j = 0; j < columns; j++)                                                                      \
+                for (int64_t i = 0; i < rows; i++) {                                                                   \
+                    real *to = &c[i * down + j * across];                                                              \
+                    *to = beta == 0 ? alpha * tile[i * width + j] : fused(alpha, tile[i * width + j], beta * *to);     \
+                }                                                                                                      \
+        } else if (columns == 8 && width == 8) {                                                                       \
+            UK_PANEL_FN(name##_rows)(rows, 8, 8, tile, alpha, beta, c, down);                                          \
+        } else if (columns == 16 && width == 16) {                                                                     \
+            UK_PANEL_FN(name##_rows)(rows, 16, 16, tile, alpha, beta, c, down);                                        \
+        } else if (columns == 32 && width == 32) {                                                                     \
+            UK_PANEL_FN(name##_rows)(rows, 32, 32, tile, alpha, beta, c, down);                                        \
+        } else {                                                                                                       \
+            UK_PANEL_FN(name##_rows)(rows, columns, width, tile, alpha, beta, c, down);                                \
+        }                                                                                                              \
+    }
+BLEND(blend_f32, float, fmaf)
+BLEND(blend_f64, double, fma)
+#undef BLEND
+
+/* Written out for the widths there are, so that the sums stay in registers. */
+static inline __attribute__((always_inline)) void UK_PANEL_FN(solve_of)(int64_t n, int64_t width,
+                                                                        const double *restrict l, int64_t down,
+                                                                        int64_t across, double *restrict x)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const double *row = l + j * down;
+        double sum[MOST_WIDTH];
+        for (int64_t r = 0; r < width; r++) sum[r] = x[j * width + r];
+        for (int64_t k = 0; k < j; k++)
+            for (int64_t r = 0; r < width; r++) sum[r] = fma(-row[k * across], x[k * width + r], sum[r]);
+        for (int64_t r = 0; r < width; r++) x[j * width + r] = sum[r] / row[j * across];
+    }
+}
+
+static void UK_PANEL_FN(solve)(int64_t n, int64_t width, const double *restrict l, int64_t down, int64_t across,
+                               double *restrict x)
+{
+    if (width == MOST_WIDTH)
+        UK_PANEL_FN(solve_of)(n, MOST_WIDTH, l, down, across, x);
+    else
+        UK_PANEL_FN(solve_of)(n, width, l, down, across, x);
+}
+
+const mrc_panel_ops UK_PANEL_NAME = {
+    .interleave_f32 = UK_PANEL_FN(interleave_f32),
+    .interleave_f64 = UK_PANEL_FN(interleave_f64),
+    .center_f32 = UK_PANEL_FN(center_f32),
+    .center_f64 = UK_PANEL_FN(center_f64),
+    .sqnorms_f32 = UK_PANEL_FN(sqnorms_f32),
+    .sqnorms_f64 = UK_PANEL_FN(sqnorms_f64),
+    .sqdist_f32 = UK_PANEL_FN(sqdist_f32),
+    .sqdist_f64 = UK_PANEL_FN(sqdist_f64),
+    .pack_u8 = UK_PANEL_FN(pack_u8),
+    .inner_u8 = UK_PANEL_FN(inner_u8),
+    .few_sums_f32 = UK_PANEL_FN(few_sums_f32),
+    .few_sums_f64 = UK_PANEL_FN(few_sums_f64),
+    .from_half = UK_PANEL_FN(from_half),
+    .to_half = UK_PANEL_FN(to_half),
+    .add_f32 = UK_PANEL_FN(add_f32),
+    .add_f64 = UK_PANEL_FN(add_f64),
+    .sqdist_u8 = UK_PANEL_FN(sqdist_u8),
+    .nearest_f32 = UK_PANEL_FN(nearest_f32),
+    .nearest_f64 = UK_PANEL_FN(nearest_f64),
+    .nearest_u8 = UK_PANEL_FN(nearest_u8),
+    .map_f32 = UK_PANEL_FN(map_f32),
+    .map_f64 = UK_PANEL_FN(map_f64),
+    .map_wide_f32 = UK_PANEL_FN(map_wide_f32),
+    .finite_f32 = UK_PANEL_FN(finite_f32),
+    .finite_f64 = UK_PANEL_FN(finite_f64),
+    .blend_f32 = UK_PANEL_FN(blend_f32),
+    .blend_f64 = UK_PANEL_FN(blend_f64),
+    .solve = UK_PANEL_FN(solve),
+    .angular = UK_PANEL_FN(angular),
+};

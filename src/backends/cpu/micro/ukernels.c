@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Picks micro-kernels for an instruction set: reference first, then every row of the list that it supports
+   overrides. */
+#include "backends/cpu/micro/ukernels.h"
+
+#include <stddef.h>
+
+typedef struct row {
+    mrc_isa isa;
+    mrc_ukernels entry; /* only the fields of its own operation are set */
+} row;
+
+#define MRC_UK_GEMM_F32(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f32 = name, .mr_f32 = mr, .nr_f32 = nr}},
+#define MRC_UK_GEMM_F64(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f64 = name, .mr_f64 = mr, .nr_f64 = nr}},
+#define MRC_UK_DOT_U8(level, name, mr, nr, group) \
+    {MRC_ISA_##level, {.dot_u8 = name, .mr_u8 = mr, .nr_u8 = nr, .group_u8 = group}},
+#define MRC_UK_FEW_F32(level, name, count) {MRC_ISA_##level, {.few_f32 = name, .few_lanes_f32 = count}},
+#define MRC_UK_FEW_F64(level, name, count) {MRC_ISA_##level, {.few_f64 = name, .few_lanes_f64 = count}},
+#define MRC_UK_ROWS(level, dots, sums, most, columns) \
+    {MRC_ISA_##level, {.rows_dots = dots, .rows_sums = sums, .rows_group = most, .rows_strip = columns}},
+#define MRC_UK_PANEL(level, name) {MRC_ISA_##level, {.panel = &name}},
+static const row rows[] = {
+#include "backends/cpu/micro/ukernels.inc"
+};
+
+mrc_ukernels mrc_ukernels_for(mrc_isa isa)
+{
+    mrc_ukernels best = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const mrc_ukernels *entry = &rows[i].entry;
+        if (rows[i].isa > isa) continue;
+        if (entry->gemm_f32) best.gemm_f32 = entry->gemm_f32, best.mr_f32 = entry->mr_f32, best.nr_f32 = entry->nr_f32;
+        if (entry->gemm_f64) best.gemm_f64 = entry->gemm_f64, best.mr_f64 = entry->mr_f64, best.nr_f64 = entry->nr_f64;
+        if (entry->few_f32) best.few_f32 = entry->few_f32, best.few_lanes_f32 = entry->few_lanes_f32;
+        if (entry->few_f64) best.few_f64 = entry->few_f64, best.few_lanes_f64 = entry->few_lanes_f64;
+        if (entry->panel) best.panel = entry->panel;
+        if (entry->rows_dots) {
+            best.rows_dots = entry->rows_dots, best.rows_sums = entry->rows_sums;
+            best.rows_group = entry->rows_group, best.rows_strip = entry->rows_strip;
+        }
+        if (!entry->dot_u8) continue;
+        best.dot_u8 = entry->dot_u8;
+        best.mr_u8 = entry->mr_u8, best.nr_u8 = entry->nr_u8, best.group_u8 = entry->group_u8;
+    }
+    return best;
+}

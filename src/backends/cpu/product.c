@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fused driver: Y (+)= K(X, Z) W and K(X, Z) itself, tile by tile; K exists only as one (240, nr) tile for each
+ * worker.
+ *
+ *   for each block of X (parallel):   pack it
+ *     for each tile of 240 centers:   pack it and its weights
+ *       for each panel of the block:  products -> kernel values -> tile_sums = W' values
+ *       total_sums += tile_sums       (double)
+ *     Y = total_sums
+ *
+ * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept.
+ *
+ * When X has few rows, centers are read where they lie (tile.h). When X is a single block, tiles are the parallel
+ * pieces; their sums are added in order, which is the same sum. Cost: 2 m p (d + c) flops, m p kernel values, p d m /
+ * 512 packed elements. Memory: a few MB for each worker.
+ */
+#include "backends/cpu/tile.h"
+
+#include "backends/cpu/cpu.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/parallel.h"
+
+#include <string.h>
+
+/* When tiles are the parallel pieces: tiles for each thread, or doubles in all, before their sums are added up. */
+enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
+
+/* ---- Scratch ------------------------------------------------------------------------------------------------- */
+
+/* Takes `bytes` at *used, or only counts when base is NULL. */
+static void *take(char *base, int64_t *used, int64_t bytes)
+{
+    void *piece = base ? base + *used : NULL;
+    *used += mrc_round_up(bytes, MRC_ALIGNMENT);
+    return piece;
+}
+
+static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *base, mrc_space *space)
+{
+    int64_t used = 0, size = product->type->size, nr = product->nr;
+    int64_t row_bytes = product->bytes ? product->groups * 4 : product->d * size;
+    int64_t tallest = mrc_max(product->nr, product->few ? product->lanes : product->mr);
+    int64_t sums = product->results * block_rows;
+    *space = (mrc_space){0};
+    space->x_panels = take(base, &used, block_rows * row_bytes);
+    space->x_norms = take(base, &used, block_rows * 8);
+    space->x_start = take(base, &used, block_rows * 4);
+    space->z_panels = take(base, &used, product->few ? 0 : MRC_TILE_CENTERS * row_bytes);
+    space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
+    space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
+    space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
+    space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
+    space->dots = take(base, &used, product->bytes ? MRC_TILE_CENTERS * nr * 4 : 0);
+    space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
+    int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->c_panels * product->mr_sum;
+    space->weights = take(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
+    space->partial = take(base, &used, product->mr_sum * nr * size);
+    space->nearest = take(base, &used, product->nearest ? nr * 4 : 0);
+    space->tile_sums = take(base, &used, sums * 8);
+    space->total_sums = take(base, &used, sums * 8);
+    return used;
+}
+
+/* ---- The loops ----------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+    mrc_product *product;
+    mrc_space *spaces;  /* one for each worker */
+    int64_t block_rows; /* rows of X in a block */
+    int64_t first_tile; /* tile-parallel mode: the group's first tile */
+    double *group_sums; /* tile-parallel mode: one set of sums for each tile of the group */
+    int64_t sums_count; /* doubles in a set */
+} run;
+
+static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
+                       bool centers, mrc_space *space, void *panel, void *norms, int32_t *start)
+{
+    if (product->bytes)
+        mrc_pack_u8(product, source, first, count, width, centers, panel, norms, start);
+    else
+        product->type->pack(product, source, first, count, width, space->staging, panel, norms);
+}
+
+static int64_t panel_bytes(const mrc_product *product, int width)
+{
+    return (product->bytes ? product->groups * 4 : product->d * product->type->size) * width;
+}
+
+static int64_t norm_bytes(const mrc_product *product)
+{
+    return product->bytes ? 4 : product->type->size;
+}
+
+static void pack_block(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
+{
+    const int nr = product->nr;
+    for (int64_t done = 0, panel = 0; done < count; done += nr, panel++)
+        pack_panel(product, product->x, first + done, mrc_min(nr, count - done), nr, false, space,
+                   (char *)space->x_panels + panel * panel_bytes(product, nr),
+                   (char *)space->x_norms + done * norm_bytes(product), space->x_start + done);
+}
+
+/* Centers of a tile that are packed and multiplied: all 240, since the sums run over all; a search needs only those
+   there are. */
+static int64_t packed_centers(const mrc_product *product, int64_t count)
+{
+    return product->nearest ? mrc_round_up(count, product->mr) : MRC_TILE_CENTERS;
+}
+
+static void pack_tile(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
+{
+    const int mr = product->mr;
+    for (int64_t done = 0, panel = 0; done < packed_centers(product, count); done += mr, panel++)
+        pack_panel(product, product->z, first + done, mrc_max(0, mrc_min(mr, count - done)), mr, true, space,
+                   (char *)space->z_panels + panel * panel_bytes(product, mr),
+                   (char *)space->z_norms + done * norm_bytes(product), NULL);
+    if (product->w) product->type->pack_weights(product, first, count, space->weights);
+}
+
+/* Products of one panel of X with the whole packed tile. */
+static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel, int64_t centers)
+{
+    const int mr = product->mr, nr = product->nr;
+    const char *x_panel = (const char *)space->x_panels + panel * panel_bytes(product, nr);
+    const char *z_panel = space->z_panels;
+    for (int64_t done = 0; done < centers; done += mr, z_panel += panel_bytes(product, mr)) {
+        if (product->bytes)
+            product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr,
+                                space->dots + done * nr);
+        else
+            product->type->dot_panel(product, z_panel, x_panel,
+                                     (char *)space->values + done * nr * product->type->size);
+    }
+}
+
+/* One tile of centers, not packed, against all of X, which has few rows. */
+static void do_few(mrc_product *product, mrc_space *space, int64_t x_count, int64_t z_first, int64_t z_count,
+                   double *sums)
+{
+    mrc_place place = {.x_count = x_count,
+                       .z_first = z_first,
+                       .z_count = z_count,
+                       .x_norms = space->x_norms,
+                       .x_step = mrc_round_up(z_count, product->lanes),
+                       .z_step = 1};
+    if (product->bytes)
+        mrc_few_u8(product, space, &place);
+    else
+        product->type->few_products(product, space, &place);
+    if (!product->type->finish(product, space, &place)) {
+        atomic_store(&product->callback_failed, 1);
+        return;
+    }
+    if (z_first < product->k.cols) product->type->store(product, space, &place);
+    if (product->w) product->type->few_multiply(product, space, &place, sums);
+}
+
+/* One tile of centers against the packed block: kernel values, then wherever they are wanted. */
+static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int64_t x_count, int64_t z_first,
+                    double *sums)
+{
+    int64_t z_count = mrc_min(MRC_TILE_CENTERS, product->z->rows - z_first);
+    if (product->few) {
+        do_few(product, space, x_count, z_first, z_count, sums);
+        return;
+    }
+    pack_tile(product, space, z_first, z_count);
+    const int nr = product->nr;
+    const int64_t panel_sums = product->results * nr;
+    for (int64_t done = 0, panel = 0; done < x_count; done += nr, panel++) {
+        mrc_place place = {.x_first = x_first + done,
+                           .x_count = mrc_min(nr, x_count - done),
+                           .z_first = z_first,
+                           .z_count = z_count,
+                           .x_norms = (char *)space->x_norms + done * norm_bytes(product),
+                           .x_step = 1,
+                           .z_step = nr};
+        multiply_points(product, space, panel, packed_centers(product, z_count));
+        if (product->nearest) {
+            product->type->nearest(product, space, &place, sums + panel * panel_sums);
+            continue;
+        }
+        if (!product->type->finish(product, space, &place)) {
+            atomic_store(&product->callback_failed, 1);
+            return;
+        }
+        if (z_first < product->k.cols) product->type->store(product, space, &place);
+        if (product->w) product->type->multiply(product, space, sums + panel * panel_sums);
+    }
+}
+
+static int64_t tile_count(const mrc_product *product)
+{
+    return (product->z->rows + MRC_TILE_CENTERS - 1) / MRC_TILE_CENTERS;
+}
+
+static void write_sums(const mrc_product *product, const double *sums, int64_t x_first, int64_t x_count)
+{
+    const mercer_matrix *y = product->y;
+    const int nr = product->nr;
+    const int64_t panel_sums = product->results * nr;
+    for (int64_t i = 0; i < x_count; i++) {
+        const double *column = sums + i / nr * panel_sums + i % nr;
+        for (int64_t k = 0; k < y->cols; k++) {
+            double old = product->add ? mrc_load(y, x_first + i, k) : 0;
+            mrc_store(y, x_first + i, k, old + column[k * nr]);
+        }
+    }
+}
+
+/* What all tiles give: before the first of them, after one more, and after the last. */
+static void begin_totals(const run *self, double *totals)
+{
+    memset(totals, 0, (size_t)self->sums_count * sizeof *totals);
+    if (self->product->nearest) mrc_nearest_begin(self->product, totals, self->block_rows);
+}
+
+static void add_to_totals(const run *self, double *totals, const double *sums)
+{
+    if (self->product->nearest)
+        mrc_nearest_merge(self->product, totals, sums, self->block_rows);
+    else
+        for (int64_t i = 0; i < self->sums_count; i++) totals[i] += sums[i];
+}
+
+static void write_totals(const mrc_product *product, const double *totals, int64_t x_first, int64_t x_count)
+{
+    if (product->nearest) mrc_nearest_write(product, totals, x_first, x_count);
+    if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, totals, x_first, x_count);
+}
+
+static void do_block(void *argument, int64_t block, int worker)
+{
+    run *self = argument;
+    mrc_product *product = self->product;
+    mrc_space *space = &self->spaces[worker];
+    int64_t first = block * self->block_rows, count = mrc_min(self->block_rows, product->x->rows - first);
+    size_t bytes = (size_t)self->sums_count * sizeof(double);
+    pack_block(product, space, first, count);
+    begin_totals(self, space->total_sums);
+    for (int64_t z = 0; z < product->z->rows && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS) {
+        memset(space->tile_sums, 0, bytes);
+        do_tile(product, space, first, count, z, space->tile_sums);
+        add_to_totals(self, space->total_sums, space->tile_sums);
+    }
+    write_totals(product, space->total_sums, first, count);
+}
+
+static void do_tile_of_group(void *argument, int64_t index, int worker)
+{
+    run *self = argument;
+    mrc_product *product = self->product;
+    mrc_space *space = &self->spaces[worker];
+    double *sums = self->group_sums + index * self->sums_count;
+    if (!space->packed) pack_block(product, space, 0, product->x->rows);
+    space->packed = true;
+    memset(sums, 0, (size_t)self->sums_count * sizeof *sums);
+    if (!atomic_load(&product->callback_failed))
+        do_tile(product, space, 0, product->x->rows, (self->first_tile + index) * MRC_TILE_CENTERS, sums);
+}
+
+/* A single block of X: tiles in parallel, a group at a time, their sums added in order. */
+static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
+{
+    mrc_product *product = self->product;
+    begin_totals(self, totals);
+    for (int64_t first = 0; first < tile_count(product); first += group) {
+        int64_t count = mrc_min(group, tile_count(product) - first);
+        self->first_tile = first;
+        mrc_parallel_for(threads, count, do_tile_of_group, self);
+        for (int64_t tile = 0; tile < count; tile++)
+            add_to_totals(self, totals, self->group_sums + tile * self->sums_count);
+    }
+    write_totals(product, totals, 0, product->x->rows);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------------------------- */
+
+/*
+ * The origin in the arithmetic of the product: given, or the column mean of Z, from an even part of its rows if they
+ * are many. Any point amid the data serves, as long as it depends on Z alone, so that a batch may be split anywhere;
+ * and a pass over all of Z would cost few rows of X as much as their products.
+ */
+static mercer_status find_origin(mrc_product *product, mrc_backend *backend, double *mean, void *rounded)
+{
+    const double *origin = product->pair->origin;
+    if (!origin) {
+        mercer_matrix some = *product->z;
+        int64_t step = mrc_max(1, some.rows / ORIGIN_ROWS);
+        some.rows = (some.rows + step - 1) / step;
+        some.ld *= step;
+        MRC_TRY(backend->ops->column_mean(backend, &some, mean));
+        origin = mean;
+    }
+    for (int64_t k = 0; k < product->d; k++) {
+        if (product->type == &mrc_tile_f64)
+            ((double *)rounded)[k] = origin[k];
+        else
+            ((float *)rounded)[k] = (float)origin[k];
+    }
+    product->origin = rounded;
+    return MERCER_OK;
+}
+
+/* Rows of X in a block: as many blocks as make the same number for every thread, so that none waits at the end. */
+static int64_t choose_block_rows(const mrc_product *product, int threads, bool by_tiles)
+{
+    int64_t m = product->x->rows, all = MRC_BLOCK_ROWS * (int64_t)threads, rounds = (m + all - 1) / all;
+    int64_t share = (m + rounds * threads - 1) / (rounds * threads);
+    return mrc_round_up(by_tiles ? m : share, product->nr);
+}
+
+mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
+{
+    mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
+    int threads = backend->context->threads;
+    int64_t m = product->x->rows;
+    if (m == 0 || (product->k.cols == 0 && product->results == 0)) return MERCER_OK;
+    bool by_tiles = threads > 1 && m <= MRC_BLOCK_ROWS && tile_count(product) > 1;
+    int64_t block_rows = choose_block_rows(product, threads, by_tiles);
+    int64_t in_flight =
+        mrc_max(TILES_IN_FLIGHT * (int64_t)threads,
+                SUMS_IN_FLIGHT / mrc_max(1, product->results * block_rows)); /* small sums: all at once */
+    int64_t group = by_tiles ? mrc_min(in_flight, tile_count(product)) : 0;
+    run self = {.product = product, .block_rows = block_rows, .sums_count = product->results * block_rows};
+
+    mrc_space measured;
+    int64_t space_bytes = lay_out(product, block_rows, NULL, &measured),
+            spaces_bytes = threads * (int64_t)sizeof measured;
+    int64_t sums_bytes = (group + 1) * self.sums_count * 8, d_bytes = product->d * 8;
+    MRC_TRY(mrc_arena_reserve(arena, threads * space_bytes + mrc_round_up(spaces_bytes, MRC_ALIGNMENT) +
+                                         mrc_round_up(sums_bytes, MRC_ALIGNMENT) +
+                                         2 * mrc_round_up(d_bytes, MRC_ALIGNMENT)));
+    self.spaces = mrc_arena_push(arena, spaces_bytes);
+    for (int i = 0; i < threads; i++) lay_out(product, block_rows, mrc_arena_push(arena, space_bytes), &self.spaces[i]);
+    self.group_sums = mrc_arena_push(arena, sums_bytes);
+    double *mean = mrc_arena_push(arena, d_bytes);
+    void *rounded = mrc_arena_push(arena, d_bytes);
+    if (product->centred)
+        MRC_TRY(find_origin(product, backend, mean, rounded));
+    else if (product->few) /* its micro-kernels always subtract one */
+        product->origin = memset(rounded, 0, (size_t)d_bytes);
+
+    if (by_tiles)
+        run_by_tiles(&self, threads, group, self.group_sums + group * self.sums_count);
+    else
+        mrc_parallel_for(threads, (m + block_rows - 1) / block_rows, do_block, &self);
+    mrc_arena_reset(arena);
+    if (!atomic_load(&product->callback_failed)) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
+}

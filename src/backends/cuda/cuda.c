@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The CUDA backend: its table, and how it finds its device. Operands may lie in host or in device memory, whatever
+ * mixture: what lies on the host is copied for the call (operands.c). All work goes to one stream, but for
+ * the copies of batches (stage.c); an operation that gives numbers to the host waits for them, others return when their
+ * work is queued.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+
+mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char *what)
+{
+    if (error == cudaSuccess) return MERCER_OK;
+    cudaGetLastError(); /* an error that was reported is not reported again */
+    mercer_status status = error == cudaErrorMemoryAllocation ? MERCER_ERROR_MEMORY : MERCER_ERROR_INTERNAL;
+    return mrc_fail(backend->context, status, "CUDA: %s: %s", what, cudaGetErrorString(error));
+}
+
+/* ---- The device ---------------------------------------------------------------------------------------------- */
+
+static int devices(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError(); /* that there is no driver is no failure of a later call */
+    return 0;
+}
+
+static mercer_status find_device(mrc_backend *backend, int *device)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    cudaGetLastError();
+    if (error != cudaSuccess || count == 0)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device: %s",
+                        error == cudaSuccess ? "the driver reports none" : cudaGetErrorString(error));
+    *device = backend->device;
+    if (backend->device < count) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "no CUDA device %d: there are %d, numbered from 0",
+                    backend->device, count);
+}
+
+/* Two numbers may mean one device, and two processes number theirs as they please: its own identity tells. */
+static uint64_t place_of(const struct cudaDeviceProp *properties)
+{
+    uint64_t place = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < sizeof properties->uuid.bytes; i++)
+        place = (place ^ (unsigned char)properties->uuid.bytes[i]) * 0x100000001B3u;
+    return place | 1;
+}
+
+static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
+{
+    struct cudaDeviceProp properties;
+    MRC_TRY(find_device(backend, &cuda->device));
+    MRC_CUDA_TRY(backend, cudaSetDevice(cuda->device));
+    MRC_CUDA_TRY(backend, cudaGetDeviceProperties(&properties, cuda->device));
+    if (properties.major < 8)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
+                        "CUDA device %d (%s) has compute capability %d.%d; this build needs 8.0 or more", cuda->device,
+                        properties.name, properties.major, properties.minor);
+    snprintf(cuda->name, sizeof cuda->name, "%s, sm_%d%d", properties.name, properties.major, properties.minor);
+    cuda->hopper = properties.major == 9;
+    cuda->place = place_of(&properties);
+    void *overflow;
+    MRC_CUDA_TRY(backend, cudaHostAlloc(&overflow, sizeof *cuda->overflow, cudaHostAllocMapped));
+    cuda->overflow = overflow;
+    *cuda->overflow = 0;
+    MRC_CUDA_TRY(backend, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
+    MRC_CUDA_TRY(backend, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->device));
+    uint64_t keep = UINT64_MAX; /* what is freed stays with the pool: no call to the driver in the loop */
+    MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    MRC_TRY(mrc_cuda_make_room(backend));
+    MRC_TRY(mrc_cuda_open_staging(backend));
+    MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
+    if (cuda->libraries.cublasCreate_v2(&cuda->blas) != CUBLAS_STATUS_SUCCESS ||
+        cuda->libraries.cublasSetStream_v2(cuda->blas, cuda->stream) != CUBLAS_STATUS_SUCCESS)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuBLAS could not be started on %s", cuda->name);
+    if (cuda->libraries.cusolverDnCreate(&cuda->solver) != CUSOLVER_STATUS_SUCCESS ||
+        cuda->libraries.cusolverDnSetStream(cuda->solver, cuda->stream) != CUSOLVER_STATUS_SUCCESS)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "cuSOLVER could not be started on %s", cuda->name);
+    return MERCER_OK;
+}
+
+static void destroy(mrc_backend *backend)
+{
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    if (cuda->stream) mrc_cuda_select(backend); /* else there is no such device, and nothing that belongs to it */
+    if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    mrc_cuda_close_staging(backend);
+    mrc_cuda_release_all(backend);
+    if (cuda->solver) cuda->libraries.cusolverDnDestroy(cuda->solver);
+    if (cuda->blas) cuda->libraries.cublasDestroy_v2(cuda->blas);
+    mrc_cuda_unload_libraries(&cuda->libraries);
+    if (cuda->pool) cudaMemPoolTrimTo(cuda->pool, 0);
+    if (cuda->overflow) cudaFreeHost(cuda->overflow);
+    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    mrc_free(backend->context, cuda);
+}
+
+static mercer_status create(mrc_backend *backend)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_cuda), "the CUDA backend"));
+    backend->state = memory;
+    mercer_status status = open_device(backend, memory);
+    if (status != MERCER_OK) destroy(backend);
+    return status;
+}
+
+static mrc_capabilities capabilities(const mrc_backend *backend)
+{
+    return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,
+                              .point_dtypes = MRC_ACCEPT_ANY,
+                              .memory = MERCER_CUDA,
+                              .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
+                              .rate_double = 40e12,
+                              .bandwidth = 3e12,
+                              .kept_size = backend->context->fast && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .place = mrc_cuda_of(backend)->place};
+}
+
+const mrc_backend_ops mrc_cuda_backend = {
+    .api_version = MRC_BACKEND_API,
+    .name = "cuda",
+    .create = create,
+    .destroy = destroy,
+    .capabilities = capabilities,
+    .alloc = mrc_cuda_alloc,
+    .free = mrc_cuda_free,
+    .copy = mrc_cuda_copy,
+    .sync = mrc_cuda_sync,
+    .kernel_matmul = mrc_cuda_kernel_matmul,
+    .kernel_forward = mrc_cuda_kernel_forward,
+    .kernel_transpose = mrc_cuda_kernel_transpose,
+    .gemm = mrc_cuda_gemm,
+    .clear = mrc_cuda_clear,
+    .devices = devices,
+    .free_memory = mrc_cuda_free_memory,
+    .pack_create = mrc_cuda_pack_create,
+    .pack_rows = mrc_cuda_pack_rows,
+    .pack_free = mrc_cuda_pack_free,
+    .work_bytes = mrc_cuda_work_bytes,
+    .gemm_baseline = mrc_cuda_gemm_baseline,
+    .stage = mrc_cuda_stage,
+    .kernel_eval = mrc_cuda_kernel_eval,
+    .knows_kernel = mrc_cuda_knows_kernel,
+    .kernel_diagonal = mrc_cuda_kernel_diagonal,
+    .row_sqnorms = mrc_cuda_row_sqnorms,
+    .column_mean = mrc_cuda_column_mean,
+    .nearest_rows = mrc_cuda_nearest_rows,
+    .eigen_top = mrc_cuda_eigen_top,
+    .cholesky = mrc_cuda_cholesky,
+    .triangular_solve = mrc_cuda_triangular_solve,
+    .gather_rows = mrc_cuda_gather_rows,
+    .scatter_add_rows = mrc_cuda_scatter_add_rows,
+    .axpby = mrc_cuda_axpby,
+    .scale_rows = mrc_cuda_scale_rows,
+    .scale_columns = mrc_cuda_scale_columns,
+    .symmetrise = mrc_cuda_symmetrise,
+    .draw_normals = mrc_cuda_draw_normals,
+    .column_dots = mrc_cuda_column_dots,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CUDA backend's state, its device memory and operands, and the operations its files give to its table. */
+#ifndef MRC_BACKENDS_CUDA_CUDA_H
+#define MRC_BACKENDS_CUDA_CUDA_H
+
+#include "backends/backend.h"
+#include "backends/cuda/device/launch.h"
+#include "backends/cuda/libraries.h"
+
+enum { MRC_CUDA_NAME = 320 };
+
+/* One block of device memory, and what the context counts for it. */
+typedef struct mrc_cuda_block {
+    char *memory;
+    int64_t bytes;
+} mrc_cuda_block;
+
+enum { MRC_CUDA_RING_PARTS = 4, MRC_CUDA_RING_PART = 2 << 20 };
+
+/* Page-locked memory through which small things pass (stage.c). */
+typedef struct mrc_cuda_ring_memory {
+    char *memory;
+    int part;
+    int64_t used;                          /* bytes of the part */
+    cudaEvent_t done[MRC_CUDA_RING_PARTS]; /* the copies out of it */
+} mrc_cuda_ring_memory;
+
+/* Where the points of every other batch lie. */
+typedef struct mrc_cuda_slot {
+    mrc_cuda_block device;
+    char *locked; /* page-locked memory of the host */
+    int64_t locked_bytes;
+    cudaEvent_t used, ready; /* computing with it is over; the copy is there */
+} mrc_cuda_slot;
+
+typedef struct mrc_cuda {
+    int device;
+    char name[MRC_CUDA_NAME];    /* "NVIDIA H200, sm_90" */
+    uint64_t place;              /* a number of this GPU among all there are */
+    bool hopper;                 /* has the instructions of the fused product */
+    int *overflow;               /* host memory that kernels write to: a coordinate did not fit a half */
+    cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */
+    cudaMemPool_t pool;
+    mrc_cuda_ring_memory ring;
+    mrc_cuda_slot slots[2];
+    int turn; /* which slot is next */
+    mrc_cuda_libraries libraries;
+    cublasHandle_t blas;
+    cusolverDnHandle_t solver;
+    mrc_cuda_block *blocks; /* what alloc gave out */
+    int64_t count, room;
+    /* Scratch of the running operation: pieces of one block; a call that outgrows it gets further blocks, and when
+       nothing is in use any more they become one. */
+    mrc_cuda_block scratch[16];
+    int scratches;
+    int64_t used, needed; /* bytes of the last block; of all of them */
+} mrc_cuda;
+
+static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
+{
+    return backend->state;
+}
+
+/* The calling thread's work goes to the backend's device from here on: which one is current is a thread's own affair,
+   and threads may work on different ones. A failure shows in the work that follows. */
+static inline void mrc_cuda_select(const mrc_backend *backend)
+{
+    cudaSetDevice(mrc_cuda_of(backend)->device);
+}
+
+/* Turns an error of the CUDA runtime into a status with a message; MERCER_OK for cudaSuccess. */
+mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char *what);
+
+#define MRC_CUDA_TRY(backend, call) MRC_TRY(mrc_cuda_check(backend, call, #call))
+
+/* ---- memory.c ------------------------------------------------------------------------------------------------ */
+
+/* A block of its own, counted, and its end. */
+mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what);
+void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block);
+mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
+void mrc_cuda_free(mrc_backend *backend, void *memory);
+mercer_status mrc_cuda_sync(mrc_backend *backend);
+mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix);
+int64_t mrc_cuda_free_memory(mrc_backend *backend);
+void mrc_cuda_release_all(mrc_backend *backend);
+/* Room in the list of blocks for one more. */
+mercer_status mrc_cuda_make_room(mrc_backend *backend);
+
+/*
+ * Scratch: begin an operation, push pieces, end it. Operations nest: what an inner one pushed is given back when it
+ * ends. Pieces are 256-byte aligned and not cleared.
+ */
+typedef struct mrc_cuda_mark {
+    int scratches;
+    int64_t used;
+} mrc_cuda_mark;
+
+mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend);
+mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes);
+/* Passes status on. */
+mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_status status);
+
+/* ---- stage.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_open_staging(mrc_backend *backend);
+void mrc_cuda_close_staging(mrc_backend *backend);
+/* Room for at most MRC_CUDA_RING_PART bytes, for a copy that the stream is given next. */
+mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
+mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
+
+/* ---- footprint.c --------------------------------------------------------------------------------------------- */
+
+int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
+
+/* ---- plain.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_gemm_baseline(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
+
+/* ---- normals.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                    const int64_t *streams, uint64_t first, const mercer_matrix *x);
+
+/* ---- operands.c ---------------------------------------------------------------------------------------------- */
+
+/* Where memory that is not described by a view lies. */
+mercer_memory mrc_cuda_memory_of(const void *memory);
+/* A contiguous piece of scratch as a view. */
+mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                               mercer_dtype dtype);
+/* *out: the operand itself if it lies on the device, else a copy of it in scratch. */
+mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out);
+/* The same for a result: written back by mrc_cuda_write_back. content: copied in first, because it is read too. */
+mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
+mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
+/* Host arrays to scratch, and scratch to host arrays (the latter waits for the device). */
+mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes);
+mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
+mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
+
+/* ---- vectors.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows);
+mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                        const int64_t *rows, double factor);
+mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
+mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors);
+mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a);
+mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
+mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms);
+/* The column means (d) of a matrix on the device, in scratch. */
+mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
+
+/* ---- dense.c ------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job);
+mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
+                                 const mercer_matrix *vectors);
+mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a);
+mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                        const mercer_matrix *b);
+/* dots (rows, ld) = A B' of packed rows (rows, width), (cols, width) on the device. */
+mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
+                            int64_t width, const void *a, const void *b, void *dots, int64_t ld);
+
+/* ---- fast.c -------------------------------------------------------------------------------------------------- */
+
+/* Whether Y = K(X, Z) W may and can be done by the fused product in half precision or bytes. */
+bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                        const mercer_matrix *y);
+mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add);
+
+/* Of a fast pair: forward that keeps K in half precision, and H = K(Z, X) G for the columns that were kept. */
+mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept);
+mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept);
+
+/* ---- packed.c ------------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                   const double *origin, const mercer_matrix *like);
+mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
+void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed);
+
+/* ---- product.c ----------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                     const mercer_matrix *y, bool add);
+mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
+mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                      const mercer_matrix *f, mrc_kept *kept);
+mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                        const mercer_matrix *h, const mrc_kept *kept);
+mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                    double *sqdistances);
+mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                       const mercer_matrix *diagonal);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernel matrices and products, accurate to the arithmetic of their operands (float, double, exact bytes).
+ *
+ *   Y = K(X, Z) W:   for each block of up to 8192 rows of X           packed: centred, one type, padded
+ *                      for each block of up to 8192 centers           packed alike
+ *                        D = X_b Z_b'                                 one matrix product (cuBLAS)      2 m p d flops
+ *                        K = profile(D)                               in place, profile.cu             memory-bound
+ *                        sums += K W_b                                multiply_weights.cu, in double              2 m
+ * p c
+ *                      Y_b = sums
+ *
+ * kernel_eval stores K instead; kernel_forward does both, as far as there is room. A user's function is called on the
+ * host, a block at a time. Scratch: one block of products (256 MB in float) and the packed rows, whatever m and p are.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+enum { BLOCK = 8192, CALLBACK_BLOCK = 1024, LANES = 16 };
+
+/* Bytes beyond this many features could overflow 32-bit sums; they are multiplied in double, which is exact too. */
+enum { MOST_BYTE_FEATURES = 1 << 17 };
+
+/* Columns of W that the kernel of multiply_weights.cu is made for. */
+enum { MOST_WEIGHED = 64 };
+
+/* Rows of one side, packed. */
+typedef struct packed {
+    mercer_matrix points; /* as they were given, on the device */
+    void *rows;
+    double *norms, *sums;
+} packed;
+
+typedef struct job {
+    mrc_backend *backend;
+    const mrc_pair *pair;
+    mrc_cuda_arithmetic arithmetic;
+    mercer_dtype real; /* of values: f32 or f64 */
+    int64_t block;     /* rows of X, and centers, at a time */
+    int64_t width;     /* features, padded */
+    double *origin;    /* (d) on the device, or NULL */
+    mercer_matrix x, z, w, sums;
+    mercer_matrix staged; /* (block, d): rows of X that lie on the host */
+    packed px, pz;
+    void *dots;                /* (block, block) */
+    mercer_matrix space;       /* (block, block) of values, where dots cannot hold them */
+    double *parts;             /* of weigh */
+    mercer_matrix typed, wide; /* (block, c): weights and products in the type of values, where c is large */
+    double *host;              /* (block, block) for a user's function, else NULL */
+    double *host_norms;        /* (2 block) */
+} job;
+
+static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
+{
+    return arithmetic == MRC_CUDA_F64 ? 8 : arithmetic == MRC_CUDA_F32 ? 4 : 1;
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------------- */
+
+static mercer_status make_packed(job *self, packed *out, int64_t rows)
+{
+    mrc_backend *backend = self->backend;
+    void *norms, *sums;
+    MRC_TRY(mrc_cuda_push(backend, &out->rows, rows * self->width * element_bytes(self->arithmetic)));
+    MRC_TRY(mrc_cuda_push(backend, &norms, rows * 8));
+    MRC_TRY(mrc_cuda_push(backend, &sums, rows * 8));
+    out->norms = norms, out->sums = sums;
+    return MERCER_OK;
+}
+
+/* The product of bytes works on multiples of 16 rows; what lies behind the last one must at least be defined. */
+static mercer_status clear_packed(job *self, const packed *out, int64_t rows)
+{
+    if (self->arithmetic != MRC_CUDA_BYTES) return MERCER_OK;
+    mercer_matrix view = mrc_view(out->rows, rows, self->width, MERCER_U8);
+    view.memory = MERCER_CUDA;
+    return mrc_cuda_clear(self->backend, &view);
+}
+
+static mercer_status find_origin(job *self)
+{
+    void *uploaded;
+    if (mrc_kernel_argument(self->pair->kernel) != MRC_ON_DISTANCE || self->arithmetic == MRC_CUDA_BYTES ||
+        self->z.cols == 0)
+        return MERCER_OK;
+    if (!self->pair->origin) return mrc_cuda_device_mean(self->backend, &self->z, &self->origin);
+    MRC_TRY(mrc_cuda_upload(self->backend, &uploaded, self->pair->origin, self->z.cols * 8));
+    self->origin = uploaded;
+    return MERCER_OK;
+}
+
+static mercer_status make_host_room(job *self, int64_t block)
+{
+    void *memory;
+    if (!mrc_kernel_is_callback(self->pair->kernel)) return MERCER_OK;
+    MRC_TRY(mrc_alloc(self->backend->context, &memory, block * block + 2 * block, sizeof(double),
+                      "kernel values for the user's function"));
+    self->host = memory;
+    self->host_norms = self->host + block * block;
+    return MERCER_OK;
+}
+
+/* w, if not NULL, and out decide the type of values with x and z. */
+static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                          const mercer_matrix *out)
+{
+    *self = (job){.backend = backend, .pair = pair};
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
+    self->real = mrc_value_dtype(pair->x, pair->z, w, out);
+    bool bytes = pair->x->dtype == MERCER_U8 && pair->z->dtype == MERCER_U8;
+    self->arithmetic = bytes && pair->x->cols < MOST_BYTE_FEATURES ? MRC_CUDA_BYTES
+                       : bytes || self->real == MERCER_F64         ? MRC_CUDA_F64
+                                                                   : MRC_CUDA_F32;
+    self->width = mrc_round_up(mrc_max(pair->x->cols, 1), LANES);
+    self->block = mrc_kernel_is_callback(pair->kernel) ? CALLBACK_BLOCK : BLOCK;
+    self->x = *pair->x;
+    if (self->x.memory == MERCER_HOST)
+        MRC_TRY(
+            mrc_cuda_scratch(backend, &self->staged, mrc_min(self->x.rows, self->block), self->x.cols, self->x.dtype));
+    MRC_TRY(mrc_cuda_read(backend, pair->z, &self->z));
+    if (w) MRC_TRY(mrc_cuda_read(backend, w, &self->w));
+    MRC_TRY(find_origin(self));
+    int64_t rows = mrc_round_up(mrc_min(self->x.rows, self->block), LANES),
+            cols = mrc_round_up(mrc_min(self->z.rows, self->block), LANES);
+    MRC_TRY(make_packed(self, &self->px, rows));
+    MRC_TRY(make_packed(self, &self->pz, cols));
+    int64_t dot_bytes = self->arithmetic == MRC_CUDA_F64 ? 8 : 4;
+    MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * cols * dot_bytes));
+    if (mrc_kernel_is_callback(pair->kernel) || dot_bytes != mrc_dtype_size(self->real))
+        MRC_TRY(mrc_cuda_scratch(backend, &self->space, rows, cols,
+                                 mrc_kernel_is_callback(pair->kernel) ? MERCER_F64 : self->real));
+    MRC_TRY(make_host_room(self, mrc_max(rows, cols)));
+    if (!w) return MERCER_OK;
+    if (w->cols > MOST_WEIGHED) {
+        mercer_dtype values = self->space.data ? self->space.dtype : self->real;
+        MRC_TRY(mrc_cuda_scratch(backend, &self->typed, cols, w->cols, values));
+        MRC_TRY(mrc_cuda_scratch(backend, &self->wide, rows, w->cols, values));
+        return mrc_cuda_scratch(backend, &self->sums, rows, w->cols, MERCER_F64);
+    }
+    void *parts;
+    MRC_TRY(mrc_cuda_push(backend, &parts, mrc_multiply_weights_groups(cols) * rows * self->w.cols * 8));
+    self->parts = parts;
+    return mrc_cuda_scratch(backend, &self->sums, rows, self->w.cols, MERCER_F64);
+}
+
+static void release(job *self)
+{
+    mrc_free(self->backend->context, self->host);
+}
+
+/* ---- One block ----------------------------------------------------------------------------------------------- */
+
+static mercer_status pack(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
+{
+    out->points = mrc_rows(points, first, rows);
+    if (points->memory == MERCER_HOST) {
+        mercer_matrix to = mrc_rows(&self->staged, 0, rows);
+        MRC_TRY(mrc_cuda_copy(self->backend, &to, &out->points));
+        out->points = to;
+    }
+    MRC_TRY(clear_packed(self, out, mrc_round_up(rows, LANES)));
+    MRC_CUDA_TRY(self->backend, mrc_launch_pack(mrc_cuda_of(self->backend)->stream, self->arithmetic, out->points,
+                                                self->origin, self->width, out->rows, out->norms, out->sums));
+    return MERCER_OK;
+}
+
+/* Squared norms as a user's function sees them: of the points themselves. */
+static mercer_status point_norms(job *self, const packed *side, double *host)
+{
+    return mrc_cuda_row_sqnorms(self->backend, &side->points, host);
+}
+
+/* Replaces arguments by the user's values, through the host. */
+static mercer_status call_back(job *self, const mercer_matrix *values)
+{
+    const mercer_kernel *kernel = self->pair->kernel;
+    mercer_matrix host = mrc_view(self->host, values->rows, values->cols, MERCER_F64);
+    bool inner = mrc_kernel_argument(kernel) == MRC_ON_INNER;
+    double *x_norms = self->host_norms, *z_norms = self->host_norms + values->rows;
+    MRC_TRY(mrc_cuda_copy(self->backend, &host, values));
+    if (inner) MRC_TRY(point_norms(self, &self->px, x_norms));
+    if (inner) MRC_TRY(point_norms(self, &self->pz, z_norms));
+    mercer_kernel_block block = {.rows = host.rows,
+                                 .cols = host.cols,
+                                 .ld = host.ld,
+                                 .values = self->host,
+                                 .x_sqnorms = inner ? x_norms : NULL,
+                                 .z_sqnorms = inner ? z_norms : NULL};
+    if (kernel->callback(kernel->callback_user, &block))
+        return mrc_fail(self->backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback reported failure");
+    return mrc_cuda_copy(self->backend, values, &host);
+}
+
+/* The products of the packed rows, and what the kernels that follow need to know of them. */
+static mercer_status multiply_points(job *self, mrc_profile_job *out)
+{
+    const mercer_kernel *kernel = self->pair->kernel;
+    int64_t rows = self->px.points.rows, cols = self->pz.points.rows, ld = mrc_round_up(cols, LANES);
+    bool bytes = self->arithmetic == MRC_CUDA_BYTES;
+    *out = (mrc_profile_job){.kernel = *kernel,
+                             .on_distance = mrc_kernel_argument(kernel) == MRC_ON_DISTANCE,
+                             .angular = mrc_kernel_is_angular(kernel),
+                             .arithmetic = self->arithmetic,
+                             .x = self->px.points,
+                             .z = self->pz.points,
+                             .x_norms = self->px.norms,
+                             .z_norms = self->pz.norms,
+                             .x_sums = self->px.sums,
+                             .z_sums = self->pz.sums,
+                             .dots = self->dots,
+                             .dots_ld = ld};
+    return mrc_cuda_dots(self->backend, self->arithmetic, bytes ? mrc_round_up(rows, LANES) : rows, bytes ? ld : cols,
+                         self->width, self->px.rows, self->pz.rows, self->dots, ld);
+}
+
+/* The values of the packed rows of X with the packed centers; *values: where they are. */
+static mercer_status evaluate(job *self, mercer_matrix *values)
+{
+    mrc_profile_job profile;
+    MRC_TRY(multiply_points(self, &profile));
+    *values = mrc_view(self->dots, self->px.points.rows, self->pz.points.rows, self->real);
+    if (self->space.data) values->data = self->space.data, values->dtype = self->space.dtype;
+    values->ld = profile.dots_ld;
+    values->memory = MERCER_CUDA;
+    profile.values = *values;
+    MRC_CUDA_TRY(self->backend, mrc_launch_profile(mrc_cuda_of(self->backend)->stream, &profile));
+    return mrc_kernel_is_callback(self->pair->kernel) ? call_back(self, values) : MERCER_OK;
+}
+
+/* sums += K W. Many columns are a matrix product, summed in the type of K inside a block. */
+static mercer_status multiply_weights(job *self, const mercer_matrix *values, const mercer_matrix *w,
+                                      const mercer_matrix *sums)
+{
+    mrc_backend *backend = self->backend;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    if (!self->wide.data) {
+        MRC_CUDA_TRY(backend, mrc_launch_multiply_weights(stream, *values, *w, self->parts, sums->data));
+        return MERCER_OK;
+    }
+    mercer_matrix typed = mrc_rows(&self->typed, 0, w->rows), out = mrc_rows(&self->wide, 0, values->rows);
+    MRC_TRY(mrc_cuda_copy(backend, &typed, w));
+    mrc_gemm product = {.alpha = 1, .a = values, .b = &typed, .c = &out};
+    MRC_TRY(mrc_cuda_gemm(backend, &product));
+    MRC_CUDA_TRY(backend, mrc_launch_axpby(stream, 1, out, 1, *sums));
+    return MERCER_OK;
+}
+
+/* ---- All blocks ---------------------------------------------------------------------------------------------- */
+
+/* k: where columns 0 .. k->cols - 1 of K are stored, or no columns. y: (m, c) on the device, or NULL. */
+static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix *y, bool add)
+{
+    mrc_backend *backend = self->backend;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    for (int64_t i = 0; i < self->x.rows; i += self->block) {
+        int64_t rows = mrc_min(self->block, self->x.rows - i);
+        mercer_matrix sums = mrc_rows(&self->sums, 0, rows);
+        MRC_TRY(pack(self, &self->px, &self->x, i, rows));
+        if (y) MRC_TRY(mrc_cuda_clear(backend, &sums));
+        for (int64_t j = 0; j < self->z.rows; j += self->block) {
+            int64_t cols = mrc_min(self->block, self->z.rows - j), stored = mrc_max(0, mrc_min(cols, k->cols - j));
+            mercer_matrix values;
+            MRC_TRY(pack(self, &self->pz, &self->z, j, cols));
+            MRC_TRY(evaluate(self, &values));
+            if (stored > 0) {
+                mercer_matrix part = mrc_rows(k, i, rows), to = mrc_columns(&part, j, stored),
+                              from = mrc_columns(&values, 0, stored);
+                MRC_TRY(mrc_cuda_copy(backend, &to, &from));
+            }
+            if (!y) continue;
+            mercer_matrix weights = mrc_rows(&self->w, j, cols);
+            MRC_TRY(multiply_weights(self, &values, &weights, &sums));
+        }
+        if (!y) continue;
+        mercer_matrix out = mrc_rows(y, i, rows);
+        MRC_CUDA_TRY(backend, mrc_launch_store_sums(stream, sums.data, out, add));
+    }
+    return MERCER_OK;
+}
+
+static mercer_status multiply(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                              const mercer_matrix *y, bool add, const mercer_matrix *k)
+{
+    job self;
+    mercer_matrix out;
+    mercer_status status = make(&self, backend, pair, w, y);
+    if (status == MERCER_OK) status = mrc_cuda_write(backend, y, add, &out);
+    if (status == MERCER_OK) status = run(&self, k, &out, add);
+    release(&self);
+    MRC_TRY(status);
+    return mrc_cuda_write_back(backend, y, &out);
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                     const mercer_matrix *y, bool add)
+{
+    static const mercer_matrix nothing = {0};
+    if (y->rows == 0 || y->cols == 0) return MERCER_OK;
+    if (pair->z->rows == 0) return add ? MERCER_OK : mrc_cuda_clear(backend, y);
+    if (mrc_cuda_uses_half(backend, pair, w, y)) return mrc_cuda_half_matmul(backend, pair, w, y, add);
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, multiply(backend, pair, w, y, add, &nothing));
+}
+
+static mercer_status eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
+{
+    job self;
+    mercer_status status = make(&self, backend, pair, NULL, k);
+    if (status == MERCER_OK) status = run(&self, k, NULL, false);
+    release(&self);
+    return status;
+}
+
+mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
+{
+    if (k->rows == 0 || k->cols == 0) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, eval(backend, pair, k));
+}
+
+static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistances)
+{
+    mrc_backend *backend = self->backend;
+    void *numbers, *best;
+    MRC_TRY(mrc_cuda_push(backend, &numbers, self->block * (int64_t)sizeof *nearest));
+    MRC_TRY(mrc_cuda_push(backend, &best, self->block * (int64_t)sizeof *sqdistances));
+    for (int64_t i = 0; i < self->x.rows; i += self->block) {
+        int64_t rows = mrc_min(self->block, self->x.rows - i);
+        MRC_TRY(pack(self, &self->px, &self->x, i, rows));
+        for (int64_t j = 0; j < self->z.rows; j += self->block) {
+            mrc_profile_job profile;
+            MRC_TRY(pack(self, &self->pz, &self->z, j, mrc_min(self->block, self->z.rows - j)));
+            MRC_TRY(multiply_points(self, &profile));
+            MRC_CUDA_TRY(backend, mrc_launch_nearest(mrc_cuda_of(backend)->stream, &profile, j, j == 0, numbers, best));
+        }
+        MRC_TRY(mrc_cuda_download(backend, nearest + i, numbers, rows * (int64_t)sizeof *nearest));
+        MRC_TRY(mrc_cuda_download(backend, sqdistances + i, best, rows * (int64_t)sizeof *sqdistances));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                    double *sqdistances)
+{
+    static const mercer_kernel any = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 1}; /* a function of the distance */
+    static const mercer_matrix in_double = {.dtype = MERCER_F64};
+    mrc_pair pair = {.kernel = &any, .x = search->x, .z = search->z, .origin = search->origin};
+    if (search->x->rows == 0) return MERCER_OK;
+    job self;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    mercer_status status = make(&self, backend, &pair, NULL, search->wide ? &in_double : NULL);
+    if (status == MERCER_OK) status = search_rows(&self, nearest, sqdistances);
+    return mrc_cuda_end(backend, mark, status);
+}
+
+/* A view of the kept columns, of the type of the weights they will be multiplied with. */
+static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
+                               int64_t columns)
+{
+    mercer_matrix view = mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
+    view.memory = columns > 0 ? mrc_cuda_memory_of(kept->memory) : MERCER_CUDA;
+    return view;
+}
+
+mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                      const mercer_matrix *f, mrc_kept *kept)
+{
+    int64_t column_bytes = pair->x->rows * mrc_dtype_size(w->dtype);
+    int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
+    kept->columns = 0, kept->opaque = false;
+    if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
+    if (mrc_cuda_uses_half(backend, pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, kept);
+    mercer_matrix k = kept_view(pair, w, kept, columns);
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    MRC_TRY(mrc_cuda_end(backend, mark, multiply(backend, pair, w, f, false, &k)));
+    kept->columns = columns;
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                        const mercer_matrix *h, const mrc_kept *kept)
+{
+    int64_t columns = kept->columns;
+    mercer_matrix top = mrc_rows(h, 0, columns);
+    if (columns > 0 && kept->opaque) {
+        MRC_TRY(mrc_cuda_half_transpose(backend, pair, g, &top, kept));
+    } else if (columns > 0) {
+        mercer_matrix k = kept_view(pair, g, kept, columns);
+        mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = &k, .b = g, .c = &top};
+        MRC_TRY(mrc_cuda_gemm(backend, &product));
+    }
+    if (columns == h->rows) return MERCER_OK;
+    mercer_matrix rest = mrc_rows(pair->z, columns, pair->z->rows - columns),
+                  bottom = mrc_rows(h, columns, h->rows - columns);
+    mrc_pair swapped = {.kernel = pair->kernel,
+                        .x = &rest,
+                        .z = pair->x,
+                        .origin = pair->origin,
+                        .packed_x = pair->packed_z,
+                        .packed_z = pair->packed_x,
+                        .first_x = pair->first_z + columns,
+                        .first_z = pair->first_x};
+    return mrc_cuda_kernel_matmul(backend, &swapped, g, &bottom, false);
+}

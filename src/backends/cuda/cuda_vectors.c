@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Row and element operations: operands to the device, one kernel (elements.cu, sums.cu), results back. */
+#include "backends/cuda/cuda.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+static bool is_empty(const mercer_matrix *a)
+{
+    return a->rows == 0 || a->cols == 0;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------- */
+
+static mercer_status gather(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                            const int64_t *rows)
+{
+    mercer_matrix target, source;
+    void *list;
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    MRC_TRY(mrc_cuda_write(backend, to, false, &target));
+    MRC_TRY(mrc_cuda_upload(backend, &list, rows, to->rows * (int64_t)sizeof *rows));
+    MRC_CUDA_TRY(backend, mrc_launch_gather(mrc_cuda_of(backend)->stream, target, source, list));
+    return mrc_cuda_write_back(backend, to, &target);
+}
+
+mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows)
+{
+    if (is_empty(to)) return MERCER_OK;
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, gather(backend, to, from, rows));
+}
+
+static mercer_status scatter_add(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                 const int64_t *rows, double factor)
+{
+    mercer_matrix target, source;
+    void *list;
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    MRC_TRY(mrc_cuda_write(backend, to, true, &target));
+    MRC_TRY(mrc_cuda_upload(backend, &list, rows, from->rows * (int64_t)sizeof *rows));
+    MRC_CUDA_TRY(backend, mrc_launch_scatter_add(mrc_cuda_of(backend)->stream, target, source, list, factor));
+    return mrc_cuda_write_back(backend, to, &target);
+}
+
+mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                        const int64_t *rows, double factor)
+{
+    if (is_empty(from)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, scatter_add(backend, to, from, rows, factor));
+}
+
+/* ---- Elements ------------------------------------------------------------------------------------------------ */
+
+static mercer_status axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
+{
+    mercer_matrix source, target;
+    MRC_TRY(mrc_cuda_read(backend, x, &source));
+    MRC_TRY(mrc_cuda_write(backend, y, b != 0, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_axpby(mrc_cuda_of(backend)->stream, a, source, b, target));
+    return mrc_cuda_write_back(backend, y, &target);
+}
+
+mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
+{
+    if (is_empty(y)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, axpby(backend, a, x, b, y));
+}
+
+static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
+{
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    mercer_matrix target;
+    void *list;
+    MRC_TRY(mrc_cuda_write(backend, x, true, &target));
+    MRC_TRY(mrc_cuda_upload(backend, &list, factors, (columns ? x->cols : x->rows) * (int64_t)sizeof *factors));
+    MRC_CUDA_TRY(backend, columns ? mrc_launch_scale_columns(stream, target, list)
+                                  : mrc_launch_scale_rows(stream, target, list));
+    return mrc_cuda_write_back(backend, x, &target);
+}
+
+mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    if (is_empty(x)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, scale(backend, x, factors, false));
+}
+
+mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    if (is_empty(x)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, scale(backend, x, factors, true));
+}
+
+static mercer_status symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    mercer_matrix target;
+    MRC_TRY(mrc_cuda_write(backend, a, true, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_symmetrise(mrc_cuda_of(backend)->stream, target));
+    return mrc_cuda_write_back(backend, a, &target);
+}
+
+mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    if (is_empty(a)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, symmetrise(backend, a));
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------------------------- */
+
+/* out (cols) in scratch: factor * sum_i x_ij y_ij, of operands on the device. */
+static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
+                                 double **out)
+{
+    void *parts, *sums;
+    MRC_TRY(mrc_cuda_push(backend, &parts, mrc_sum_parts(x->rows) * x->cols * 8));
+    MRC_TRY(mrc_cuda_push(backend, &sums, x->cols * 8));
+    mercer_matrix nothing = {.data = NULL};
+    MRC_CUDA_TRY(backend,
+                 mrc_launch_column_sums(mrc_cuda_of(backend)->stream, *x, y ? *y : nothing, factor, parts, sums));
+    *out = sums;
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean)
+{
+    return column_sums(backend, x, NULL, 1 / (double)x->rows, mean);
+}
+
+static mercer_status column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    mercer_matrix left, right;
+    double *sums;
+    MRC_TRY(mrc_cuda_read(backend, x, &left));
+    MRC_TRY(mrc_cuda_read(backend, y, &right));
+    MRC_TRY(column_sums(backend, &left, &right, 1, &sums));
+    return mrc_cuda_download(backend, out, sums, x->cols * 8);
+}
+
+mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    if (x->cols > 0) memset(out, 0, (size_t)x->cols * sizeof *out);
+    if (is_empty(x)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, column_dots(backend, x, y, out));
+}
+
+static mercer_status column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
+{
+    mercer_matrix source;
+    double *sums;
+    MRC_TRY(mrc_cuda_read(backend, x, &source));
+    MRC_TRY(mrc_cuda_device_mean(backend, &source, &sums));
+    return mrc_cuda_download(backend, mean, sums, x->cols * 8);
+}
+
+mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
+{
+    if (x->cols > 0) memset(mean, 0, (size_t)x->cols * sizeof *mean);
+    if (is_empty(x)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, column_mean(backend, x, mean));
+}
+
+static mercer_status row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
+{
+    mercer_matrix source;
+    void *sums;
+    MRC_TRY(mrc_cuda_read(backend, x, &source));
+    MRC_TRY(mrc_cuda_push(backend, &sums, x->rows * 8));
+    MRC_CUDA_TRY(backend, mrc_launch_row_sqnorms(mrc_cuda_of(backend)->stream, source, sums));
+    return mrc_cuda_download(backend, norms, sums, x->rows * 8);
+}
+
+mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
+{
+    if (x->rows > 0) memset(norms, 0, (size_t)x->rows * sizeof *norms);
+    if (is_empty(x)) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, row_sqnorms(backend, x, norms));
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Row and element operations. Arithmetic is in double, rounded once to the type of the result, as in the defaults of
+ * src/backend: one thread for each element, no sums between threads.
+ */
+#include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/launch.h"
+
+#define FOR_EACH(i, j, rows, cols)                                                                         \
+    for (int64_t at_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at_ / (cols), j = at_ % (cols); \
+         at_ < (rows) * (cols); at_ += (int64_t)gridDim.x * blockDim.x, i = at_ / (cols), j = at_ % (cols))
+
+static __global__ void convert(mercer_matrix to, mercer_matrix from)
+{
+    FOR_EACH(i, j, to.rows, to.cols)
+    mrc_put(to, i, j, mrc_at(from, i, j));
+}
+
+static __global__ void gather(mercer_matrix to, mercer_matrix from, const int64_t *rows)
+{
+    FOR_EACH(i, j, to.rows, to.cols)
+    {
+        int64_t at = i * to.ld + j, source = rows[i] * from.ld + j;
+        if (to.dtype != from.dtype) {
+            mrc_put(to, i, j, mrc_at(from, rows[i], j));
+            continue;
+        }
+        switch (to.dtype) {
+            case MERCER_F64: ((double *)to.data)[at] = ((const double *)from.data)[source]; break;
+            case MERCER_F32: ((float *)to.data)[at] = ((const float *)from.data)[source]; break;
+            case MERCER_F16: ((uint16_t *)to.data)[at] = ((const uint16_t *)from.data)[source]; break;
+            default: ((uint8_t *)to.data)[at] = ((const uint8_t *)from.data)[source]; break;
+        }
+    }
+}
+
+static __global__ void scatter_add(mercer_matrix to, mercer_matrix from, const int64_t *rows, double factor)
+{
+    FOR_EACH(i, j, from.rows, from.cols)
+    mrc_put(to, rows[i], j, __dadd_rn(mrc_at(to, rows[i], j), __dmul_rn(factor, mrc_at(from, i, j))));
+}
+
+static __global__ void axpby(double a, mercer_matrix x, double b, mercer_matrix y)
+{
+    FOR_EACH(i, j, y.rows, y.cols)
+    {
+        double value = __dmul_rn(a, mrc_at(x, i, j));
+        if (b != 0) value = __dadd_rn(value, __dmul_rn(b, mrc_at(y, i, j)));
+        mrc_put(y, i, j, value);
+    }
+}
+
+static __global__ void scale_rows(mercer_matrix x, const double *factors)
+{
+    FOR_EACH(i, j, x.rows, x.cols)
+    mrc_put(x, i, j, factors[i] * mrc_at(x, i, j));
+}
+
+static __global__ void scale_columns(mercer_matrix x, const double *factors)
+{
+    FOR_EACH(i, j, x.rows, x.cols)
+    mrc_put(x, i, j, factors[j] * mrc_at(x, i, j));
+}
+
+static __global__ void symmetrise(mercer_matrix a)
+{
+    double *data = (double *)a.data;
+    FOR_EACH(i, j, a.rows, a.cols)
+    {
+        if (j >= i) continue;
+        double mean = (data[i * a.ld + j] + data[j * a.ld + i]) / 2;
+        data[i * a.ld + j] = data[j * a.ld + i] = mean;
+    }
+}
+
+static __global__ void clear_upper(mercer_matrix a)
+{
+    FOR_EACH(i, j, a.rows, a.cols)
+    if (j > i) ((double *)a.data)[i * a.ld + j] = 0;
+}
+
+/* One block for each eigenvector: the first of its largest entries decides the sign. */
+static __global__ void order_vectors(mercer_matrix vectors, const double *columns)
+{
+    __shared__ double top[256];
+    __shared__ int64_t where[256];
+    int64_t n = vectors.rows, column = vectors.cols - 1 - blockIdx.x;
+    const double *from = columns + column * n;
+    double best = -1;
+    int64_t at = 0;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        if (fabs(from[i]) > best) best = fabs(from[i]), at = i;
+    top[threadIdx.x] = best, where[threadIdx.x] = at;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            int other = threadIdx.x + half;
+            if (top[other] > top[threadIdx.x] || (top[other] == top[threadIdx.x] && where[other] < where[threadIdx.x]))
+                top[threadIdx.x] = top[other], where[threadIdx.x] = where[other];
+        }
+        __syncthreads();
+    }
+    double sign = from[where[0]] < 0 ? -1 : 1;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        ((double *)vectors.data)[i * vectors.ld + blockIdx.x] = sign * from[i];
+}
+
+cudaError_t mrc_launch_convert(cudaStream_t stream, mercer_matrix to, mercer_matrix from)
+{
+    convert<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows)
+{
+    gather<<<mrc_blocks(to.rows * to.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from, rows);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows,
+                                   double factor)
+{
+    scatter_add<<<mrc_blocks(from.rows * from.cols, MRC_CUDA_GRID), 256, 0, stream>>>(to, from, rows, factor);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y)
+{
+    axpby<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a, x, b, y);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_scale_rows(cudaStream_t stream, mercer_matrix x, const double *factors)
+{
+    scale_rows<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_scale_columns(cudaStream_t stream, mercer_matrix x, const double *factors)
+{
+    scale_columns<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a)
+{
+    symmetrise<<<mrc_blocks(a.rows * a.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a)
+{
+    clear_upper<<<mrc_blocks(a.rows * a.cols, MRC_CUDA_GRID), 256, 0, stream>>>(a);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_order_vectors(cudaStream_t stream, mercer_matrix vectors, const double *columns)
+{
+    order_vectors<<<(unsigned)vectors.cols, 256, 0, stream>>>(vectors, columns);
+    return cudaGetLastError();
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Element access on the device, as mrc_load and mrc_store do it on the host. */
+#ifndef MRC_BACKENDS_CUDA_DEVICE_ELEMENTS_CUH
+#define MRC_BACKENDS_CUDA_DEVICE_ELEMENTS_CUH
+
+#include "mercer/mercer.h"
+
+#include <cuda_fp16.h>
+
+#include <stdint.h>
+
+__device__ __forceinline__ double mrc_at(const mercer_matrix &a, int64_t i, int64_t j)
+{
+    int64_t at = i * a.ld + j;
+    switch (a.dtype) {
+        case MERCER_F64: return ((const double *)a.data)[at];
+        case MERCER_F32: return (double)((const float *)a.data)[at];
+        case MERCER_F16: return (double)__half2float(((const __half *)a.data)[at]);
+        default: return (double)((const uint8_t *)a.data)[at];
+    }
+}
+
+__device__ __forceinline__ void mrc_put(const mercer_matrix &a, int64_t i, int64_t j, double value)
+{
+    int64_t at = i * a.ld + j;
+    switch (a.dtype) {
+        case MERCER_F64: ((double *)a.data)[at] = value; break;
+        case MERCER_F32: ((float *)a.data)[at] = (float)value; break;
+        case MERCER_F16: ((__half *)a.data)[at] = __double2half(value); break;
+        default: ((uint8_t *)a.data)[at] = (uint8_t)value; break;
+    }
+}
+
+/* Blocks for `work` threads of 256, bounded: kernels stride over the rest. */
+static inline unsigned mrc_blocks(int64_t work, int64_t most)
+{
+    int64_t blocks = (work + 255) / 256;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+enum { MRC_CUDA_GRID = 132 * 16 };
+
+#endif

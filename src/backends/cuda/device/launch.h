@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the host side of the CUDA backend may launch: one function for each kernel, callable from C. Every view lies in
+ * device memory, every size is > 0 unless said otherwise, work is queued on the stream and the launch error is
+ * returned.
+ */
+#ifndef MRC_BACKENDS_CUDA_DEVICE_LAUNCH_H
+#define MRC_BACKENDS_CUDA_DEVICE_LAUNCH_H
+
+#include "mercer/mercer.h"
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- elements.cu: rows and elements -------------------------------------------------------------------------- */
+
+/* to = from, converted; to is f32, f64 or f16 (rounded to nearest), or of the same dtype. */
+cudaError_t mrc_launch_convert(cudaStream_t stream, mercer_matrix to, mercer_matrix from);
+cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
+cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows,
+                                   double factor);
+cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
+cudaError_t mrc_launch_scale_rows(cudaStream_t stream, mercer_matrix x, const double *factors);
+cudaError_t mrc_launch_scale_columns(cudaStream_t stream, mercer_matrix x, const double *factors);
+cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a);
+/* A (n, n) f64: everything above the diagonal becomes 0. */
+cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);
+/* vectors (n, q) f64 from columns (q, n), ascending to descending, with the sign rule of eigen_top. */
+cudaError_t mrc_launch_order_vectors(cudaStream_t stream, mercer_matrix vectors, const double *columns);
+
+/* ---- normals.cu ---------------------------------------------------------------------------------------------- */
+
+/* x (rows, cols) f32: row i is numbers first .. first + cols - 1 of stream streams[i]; first is a multiple of 4. */
+cudaError_t mrc_launch_normals(cudaStream_t stream, mercer_matrix x, const int16_t *atoms, uint64_t seed,
+                               const int64_t *streams, uint64_t first);
+
+/* ---- sums.cu: sums in double, in an order that depends on the sizes alone ------------------------------------ */
+
+/* Parts into which the rows are cut; parts (mrc_sum_parts(rows), cols) is scratch. */
+int64_t mrc_sum_parts(int64_t rows);
+/* out[j] = factor * sum_i x_ij y_ij; y.data == NULL: sum_i x_ij. */
+cudaError_t mrc_launch_column_sums(cudaStream_t stream, mercer_matrix x, mercer_matrix y, double factor, double *parts,
+                                   double *out);
+cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double *norms);
+
+/* ---- pack.cu: operands of the products ----------------------------------------------------------------------- */
+
+/* How products are formed. */
+typedef enum mrc_cuda_arithmetic { MRC_CUDA_F32, MRC_CUDA_F64, MRC_CUDA_BYTES } mrc_cuda_arithmetic;
+
+/*
+ * Float rows that are long enough for it are products of halves on tensor cores: a f = high + low, f a power of two for
+ * each row. high lies in the first half of a row of 2 width halves, low in the second: as many bytes as width floats.
+ * sums (rows) then gets 1 / f. `features`: of the points, padded or not.
+ */
+static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
+{
+    return arithmetic == MRC_CUDA_F32 && (features + 15) / 16 * 16 >= 64;
+}
+
+/*
+ * rows (rows, width) = x - origin (NULL: 0) in the arithmetic, zeros behind the last column; norms (rows) = |row|^2.
+ * Bytes lose 128 instead and become signed; sums (rows) then gets the sum of each row.
+ */
+cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, const double *origin,
+                            int64_t width, void *rows, double *norms, double *sums);
+
+/* ---- profile.cu: kernel values from products ----------------------------------------------------------------- */
+
+typedef struct mrc_profile_job {
+    mercer_kernel kernel;
+    int on_distance, angular;
+    mrc_cuda_arithmetic arithmetic;
+    mercer_matrix x, z; /* (rows, d), (cols, d): the points as they were given, for nearly equal pairs */
+    const double *x_norms, *z_norms, *x_sums, *z_sums; /* of the packed rows */
+    const void *dots;                                  /* (rows, dots_ld) products of the packed rows */
+    int64_t dots_ld;
+    mercer_matrix values; /* (rows, cols) f32 or f64; may be dots itself if the size of an element is the same */
+} mrc_profile_job;
+
+/* There is a formula for the kernel function; the launches below must not be asked for others (callbacks aside). */
+bool mrc_cuda_knows_kernel(int32_t id);
+cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job);
+/* For each row the nearest of the job's centers, whose first has number `first`, if it is nearer than best says;
+   start: there is none yet. */
+cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, int64_t first, int start,
+                               int32_t *nearest, double *best);
+/* values (m, 1) = K(x_i, x_i), or the argument of a user's function and squared norms. */
+cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel, int on_distance, mercer_matrix x,
+                                mercer_matrix values);
+
+/* ---- multiply_weights.cu: values times weights
+   -------------------------------------------------------------------------- */
+
+/* Groups of centers whose sums are kept apart; parts (groups, rows, c) f64 is scratch. */
+int64_t mrc_multiply_weights_groups(int64_t cols);
+/* sums (rows, c) f64 += K (rows, cols) W (cols, c), summed in double in an order that depends on cols alone. */
+cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, mercer_matrix w, double *parts,
+                                        double *sums);
+/* y = sums, or y += sums. */
+cudaError_t mrc_launch_store_sums(cudaStream_t stream, const double *sums, mercer_matrix y, int add);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernel values times weights, summed in double:  sums (rows, c) += K (rows, n) W (n, c).
+ *
+ * Centers are cut into groups of 2048 by their number alone. A block takes 32 rows, 16 columns and one group, and goes
+ * through it 64 centers at a time in shared memory; every thread owns two sums. Groups are then added in order. A row's
+ * sum depends on its own values and weights alone: neither on other rows nor on how the work was shared out.
+ */
+#include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/launch.h"
+
+enum { GROUP = 2048, ROWS = 32, COLUMNS = 16, DEPTH = 64 };
+
+int64_t mrc_multiply_weights_groups(int64_t cols)
+{
+    return (cols + GROUP - 1) / GROUP;
+}
+
+template <typename T> static __global__ void multiply_weights(mercer_matrix k, mercer_matrix w, double *parts)
+{
+    __shared__ T values[ROWS][DEPTH + 1];
+    __shared__ double weights[DEPTH][COLUMNS];
+    int64_t row0 = (int64_t)blockIdx.x * ROWS, column0 = (int64_t)blockIdx.z * COLUMNS;
+    int64_t first = (int64_t)blockIdx.y * GROUP, end = first + GROUP < k.cols ? first + GROUP : k.cols;
+    int row = threadIdx.x / 8, lane = threadIdx.x % 8;
+    double sum0 = 0, sum1 = 0;
+    for (int64_t j0 = first; j0 < end; j0 += DEPTH) {
+        for (int at = threadIdx.x; at < ROWS * DEPTH; at += 256) {
+            int64_t i = row0 + at / DEPTH, j = j0 + at % DEPTH;
+            values[at / DEPTH][at % DEPTH] = i < k.rows && j < end ? ((const T *)k.data)[i * k.ld + j] : (T)0;
+        }
+        for (int at = threadIdx.x; at < DEPTH * COLUMNS; at += 256) {
+            int64_t j = j0 + at / COLUMNS, c = column0 + at % COLUMNS;
+            weights[at / COLUMNS][at % COLUMNS] = j < end && c < w.cols ? mrc_at(w, j, c) : 0;
+        }
+        __syncthreads();
+        for (int j = 0; j < DEPTH; j++) {
+            double value = (double)values[row][j];
+            sum0 += value * weights[j][lane];
+            sum1 += value * weights[j][lane + 8];
+        }
+        __syncthreads();
+    }
+    double *out = parts + ((int64_t)blockIdx.y * k.rows + row0 + row) * w.cols + column0;
+    if (row0 + row >= k.rows) return;
+    if (column0 + lane < w.cols) out[lane] = sum0;
+    if (column0 + lane + 8 < w.cols) out[lane + 8] = sum1;
+}
+
+static __global__ void add_groups(const double *parts, int64_t groups, int64_t count, double *sums)
+{
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        double sum = sums[at];
+        for (int64_t group = 0; group < groups; group++) sum += parts[group * count + at];
+        sums[at] = sum;
+    }
+}
+
+static __global__ void store_sums(const double *sums, mercer_matrix y, bool add)
+{
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < y.rows * y.cols;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        int64_t i = at / y.cols, j = at % y.cols;
+        mrc_put(y, i, j, (add ? mrc_at(y, i, j) : 0) + sums[at]);
+    }
+}
+
+cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, mercer_matrix w, double *parts,
+                                        double *sums)
+{
+    dim3 grid((unsigned)((k.rows + ROWS - 1) / ROWS), (unsigned)mrc_multiply_weights_groups(k.cols),
+              (unsigned)((w.cols + COLUMNS - 1) / COLUMNS));
+    if (k.dtype == MERCER_F64)
+        multiply_weights<double><<<grid, 256, 0, stream>>>(k, w, parts);
+    else
+        multiply_weights<float><<<grid, 256, 0, stream>>>(k, w, parts);
+    int64_t count = k.rows * w.cols;
+    add_groups<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(parts, mrc_multiply_weights_groups(k.cols), count,
+                                                                     sums);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_store_sums(cudaStream_t stream, const double *sums, mercer_matrix y, int add)
+{
+    store_sums<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(sums, y, add != 0);
+    return cudaGetLastError();
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernel values from inner products, one thread for each pair.
+ *
+ *   distances   s = |a|^2 + |b|^2 - 2 a.b of the packed rows; pairs with s <= near (|a|^2 + |b|^2) again from their
+ *               coordinates in double, near = 2^-10 (float) or 2^-20 (double). Bytes: exact integers.
+ *   inner       t = x.z, |x|^2, |z|^2; for kernels of the angle, nearly parallel pairs again in double.
+ *   values      laplace, gaussian and the two Materns in float where that is the arithmetic and the bandwidth is
+ *               moderate, everything else by the double formulas of kernels/formulas.c, rounded once
+ *
+ * Memory-bound: reads a product, writes a value.
+ */
+#include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/launch.h"
+
+/* What one thread needs to know, by value. */
+struct profile {
+    mercer_kernel kernel;
+    bool on_distance, angular, wide, bytes, in_float, split;
+    float scale; /* of the float forms: argument of exp2 or exp over r or s */
+    mercer_matrix x, z, values;
+    const double *x_norms, *z_norms, *x_sums, *z_sums;
+    const void *dots;
+    int64_t dots_ld;
+};
+
+static __device__ double of_distance(const mercer_kernel &kernel, double s)
+{
+    double b = kernel.bandwidth, u, decay;
+    switch (kernel.id) {
+        case MERCER_KERNEL_LAPLACE: return exp(-sqrt(s) / b);
+        case MERCER_KERNEL_GAUSSIAN: return exp(-0.5 * (s / b / b));
+        case MERCER_KERNEL_MATERN32: u = sqrt(3 * s) / b, decay = exp(-u); return decay > 0 ? (1 + u) * decay : 0;
+        case MERCER_KERNEL_MATERN52:
+            u = sqrt(5 * s) / b, decay = exp(-u);
+            return decay > 0 ? (1 + u + u * u / 3) * decay : 0;
+        case MERCER_KERNEL_EXPPOWER: return exp(-pow(sqrt(s) / b, kernel.gamma));
+        case MERCER_KERNEL_CAUCHY: return 1 / (1 + s / b / b);
+        case MERCER_KERNEL_RATIONAL_QUADRATIC: return exp(-kernel.alpha * log1p(s / b / b / (2 * kernel.alpha)));
+        case MERCER_KERNEL_CALLBACK_DISTANCE: return sqrt(s); /* a user's function gets the distance */
+        default: return NAN;                                  /* mrc_cuda_knows_kernel keeps others away */
+    }
+}
+
+/* The float forms; exp in float is within one ulp, so these are within a few. */
+static __device__ float of_distance_float(int id, float s, float scale)
+{
+    if (id == MERCER_KERNEL_GAUSSIAN) return expf(-s * scale);
+    float u = sqrtf(s) * scale, decay = expf(-u);
+    if (id == MERCER_KERNEL_LAPLACE) return decay;
+    if (!(decay > 0)) return 0; /* infinity * 0 would be NaN */
+    return id == MERCER_KERNEL_MATERN32 ? (1 + u) * decay : (1 + u + u * u / 3) * decay;
+}
+
+static __device__ double relu_layers(const mercer_kernel &kernel, double dot, double xx, double zz)
+{
+    const double pi = 3.14159265358979323846;
+    double variance = kernel.bias * kernel.bias, s = dot + variance, t = s;
+    bool same = dot == xx && dot == zz;
+    for (int layer = 1; layer <= kernel.depth; layer++) {
+        double x_norm = xx + layer * variance, z_norm = zz + layer * variance;
+        double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm);
+        double c = same || norms == 0 ? 1 : s / norms;
+        c = c > 1 ? 1 : c < -1 ? -1 : c;
+        double k0 = 1 - acos(c) / pi, k1 = c * k0 + sqrt(1 - c * c) / pi;
+        s = norms * k1 + variance;
+        t = t * k0 + s;
+    }
+    return kernel.id == MERCER_KERNEL_NTK ? t : s;
+}
+
+static __device__ double of_inner(const mercer_kernel &kernel, double t, double xx, double zz)
+{
+    double base = kernel.scale * t + kernel.offset, power = 1;
+    switch (kernel.id) {
+        case MERCER_KERNEL_NTK:
+        case MERCER_KERNEL_NNGP: return relu_layers(kernel, t, xx, zz);
+        case MERCER_KERNEL_LINEAR:
+        case MERCER_KERNEL_CALLBACK_INNER: return t; /* what a user's function gets */
+        case MERCER_KERNEL_POLYNOMIAL:
+            for (int i = 0; i < kernel.degree; i++) power *= base;
+            return power;
+        default: return NAN; /* mrc_cuda_knows_kernel keeps others away */
+    }
+}
+
+/* The cases of of_distance and of_inner. */
+bool mrc_cuda_knows_kernel(int32_t id)
+{
+    switch (id) {
+        case MERCER_KERNEL_LAPLACE:
+        case MERCER_KERNEL_GAUSSIAN:
+        case MERCER_KERNEL_MATERN32:
+        case MERCER_KERNEL_MATERN52:
+        case MERCER_KERNEL_EXPPOWER:
+        case MERCER_KERNEL_CAUCHY:
+        case MERCER_KERNEL_RATIONAL_QUADRATIC:
+        case MERCER_KERNEL_POLYNOMIAL:
+        case MERCER_KERNEL_LINEAR:
+        case MERCER_KERNEL_NTK:
+        case MERCER_KERNEL_NNGP: return true;
+        default: return false;
+    }
+}
+
+static __device__ double exact_sqdist(const profile &p, int64_t i, int64_t j)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < p.x.cols; k++) {
+        double difference = mrc_at(p.x, i, k) - mrc_at(p.z, j, k);
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+static __device__ double exact_inner(const profile &p, int64_t i, int64_t j)
+{
+    double dot = 0, xx = 0, zz = 0;
+    for (int64_t k = 0; k < p.x.cols; k++) {
+        double x = mrc_at(p.x, i, k), z = mrc_at(p.z, j, k);
+        dot += x * z, xx += x * x, zz += z * z;
+    }
+    return of_inner(p.kernel, dot, xx, zz);
+}
+
+/* The product of packed rows, in the units of the points. */
+template <typename Dot> static __device__ double dot_of(const profile &p, int64_t i, int64_t j)
+{
+    double dot = (double)((const Dot *)p.dots)[i * p.dots_ld + j];
+    return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* powers of two */
+}
+
+static __device__ double sqdist(const profile &p, int64_t i, int64_t j, double dot)
+{
+    double all = p.x_norms[i] + p.z_norms[j], s = all - 2 * dot;
+    return !p.bytes && s <= (p.wide ? 0x1p-20 : 0x1p-10) * all ? exact_sqdist(p, i, j) : s;
+}
+
+static __device__ void distance_value(const profile &p, int64_t i, int64_t j, double dot)
+{
+    double s = sqdist(p, i, j, dot);
+    if (p.in_float)
+        ((float *)p.values.data)[i * p.values.ld + j] = of_distance_float(p.kernel.id, (float)s, p.scale);
+    else
+        mrc_put(p.values, i, j, of_distance(p.kernel, s));
+}
+
+static __device__ void inner_value(const profile &p, int64_t i, int64_t j, double dot)
+{
+    double xx = p.x_norms[i], zz = p.z_norms[j], value;
+    if (p.bytes) { /* back from rows that lost 128: all of it exact */
+        double d = (double)p.x.cols;
+        dot += 128 * (p.x_sums[i] + p.z_sums[j]) + 16384 * d;
+        xx += 256 * p.x_sums[i] + 16384 * d;
+        zz += 256 * p.z_sums[j] + 16384 * d;
+    }
+    double bound = (1 - (p.wide ? 0x1p-20 : 0x1p-10)) * xx * zz;
+    if (p.angular && !p.bytes && dot * dot > bound)
+        value = exact_inner(p, i, j);
+    else
+        value = of_inner(p.kernel, dot, xx, zz);
+    mrc_put(p.values, i, j, value);
+}
+
+template <typename Dot> static __global__ void fill(profile p)
+{
+    int64_t all = p.values.rows * p.values.cols;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < all; at += (int64_t)gridDim.x * blockDim.x) {
+        int64_t i = at / p.values.cols, j = at % p.values.cols;
+        double dot = dot_of<Dot>(p, i, j);
+        if (p.on_distance)
+            distance_value(p, i, j, dot);
+        else
+            inner_value(p, i, j, dot);
+    }
+}
+
+static bool moderate(double bandwidth)
+{
+    return bandwidth > 1e-15 && bandwidth < 1e15;
+}
+
+static float float_scale(const mercer_kernel *kernel)
+{
+    double b = kernel->bandwidth;
+    switch (kernel->id) {
+        case MERCER_KERNEL_LAPLACE: return (float)(1 / b);
+        case MERCER_KERNEL_GAUSSIAN: return (float)(0.5 / (b * b));
+        case MERCER_KERNEL_MATERN32: return (float)(1.7320508075688772 / b);
+        case MERCER_KERNEL_MATERN52: return (float)(2.23606797749979 / b);
+        default: return 0;
+    }
+}
+
+static profile profile_for(const mrc_profile_job *job)
+{
+    bool wide = job->arithmetic == MRC_CUDA_F64, bytes = job->arithmetic == MRC_CUDA_BYTES;
+    float scale = float_scale(&job->kernel);
+    profile p = {job->kernel,
+                 job->on_distance != 0,
+                 job->angular != 0,
+                 wide,
+                 bytes,
+                 job->values.dtype == MERCER_F32 && !wide && scale > 0 && moderate(job->kernel.bandwidth),
+                 mrc_splits(job->arithmetic, job->x.cols) != 0,
+                 scale,
+                 job->x,
+                 job->z,
+                 job->values,
+                 job->x_norms,
+                 job->z_norms,
+                 job->x_sums,
+                 job->z_sums,
+                 job->dots,
+                 job->dots_ld};
+    return p;
+}
+
+cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job)
+{
+    profile p = profile_for(job);
+    unsigned blocks = mrc_blocks(job->values.rows * job->values.cols, MRC_CUDA_GRID);
+    if (p.wide)
+        fill<double><<<blocks, 256, 0, stream>>>(p);
+    else if (p.bytes)
+        fill<int32_t><<<blocks, 256, 0, stream>>>(p);
+    else
+        fill<float><<<blocks, 256, 0, stream>>>(p);
+    return cudaGetLastError();
+}
+
+/* A warp for each row; the smaller number wins among equals. */
+template <typename Dot>
+static __global__ void find_nearest(profile p, int64_t rows, int64_t cols, int64_t first, bool start, int32_t *nearest,
+                                    double *best)
+{
+    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    if (i >= rows) return;
+    double top = INFINITY;
+    int64_t at = INT64_MAX;
+    for (int64_t j = lane; j < cols; j += 32) {
+        double s = sqdist(p, i, j, dot_of<Dot>(p, i, j));
+        if (s < top || at == INT64_MAX) top = s, at = first + j;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        double other = __shfl_xor_sync(0xffffffffu, top, step);
+        int64_t where = __shfl_xor_sync(0xffffffffu, at, step);
+        if (other < top || (other == top && where < at)) top = other, at = where;
+    }
+    if (lane != 0 || (!start && !(top < best[i]))) return;
+    best[i] = top;
+    nearest[i] = (int32_t)at;
+}
+
+cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, int64_t first, int start,
+                               int32_t *nearest, double *best)
+{
+    profile p = profile_for(job);
+    int64_t rows = job->x.rows, cols = job->z.rows;
+    unsigned blocks = mrc_blocks(rows * 32, INT32_MAX);
+    if (p.wide)
+        find_nearest<double><<<blocks, 256, 0, stream>>>(p, rows, cols, first, start != 0, nearest, best);
+    else if (p.bytes)
+        find_nearest<int32_t><<<blocks, 256, 0, stream>>>(p, rows, cols, first, start != 0, nearest, best);
+    else
+        find_nearest<float><<<blocks, 256, 0, stream>>>(p, rows, cols, first, start != 0, nearest, best);
+    return cudaGetLastError();
+}
+
+/* K(x, x) in double: 1 for functions of the distance. */
+static __global__ void diagonal(mercer_kernel kernel, bool on_distance, mercer_matrix x, mercer_matrix values)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= x.rows) return;
+    double sum = 0;
+    for (int64_t k = 0; k < x.cols && !on_distance; k++) sum += mrc_at(x, i, k) * mrc_at(x, i, k);
+    mrc_put(values, i, 0, on_distance ? of_distance(kernel, 0) : of_inner(kernel, sum, sum, sum));
+}
+
+cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel, int on_distance, mercer_matrix x,
+                                mercer_matrix values)
+{
+    diagonal<<<mrc_blocks(x.rows, INT32_MAX), 256, 0, stream>>>(*kernel, on_distance != 0, x, values);
+    return cudaGetLastError();
+}

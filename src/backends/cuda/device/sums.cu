@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sums over rows and columns, in double. Rows are cut into parts by their number alone; inside a part every thread adds
+ * its rows in order, threads are added as a tree, parts in order: two runs give the same bits, and no atomics are used.
+ *
+ *   column_sums   out_j = factor sum_i x_ij y_ij        row_sqnorms   norms_i = sum_j x_ij^2
+ */
+#include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/launch.h"
+
+enum { MOST_PARTS = 1024, PART_ROWS = 64, LANES = 32, ROWS = 8 };
+
+int64_t mrc_sum_parts(int64_t rows)
+{
+    int64_t parts = (rows + PART_ROWS - 1) / PART_ROWS;
+    return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
+/* Block (part, group of 32 columns), 32 columns x 8 rows of threads. */
+static __global__ void part_sums(mercer_matrix x, mercer_matrix y, int64_t rows_each, double *parts)
+{
+    __shared__ double sums[ROWS][LANES];
+    int64_t j = (int64_t)blockIdx.y * LANES + threadIdx.x, first = blockIdx.x * rows_each;
+    int64_t end = first + rows_each < x.rows ? first + rows_each : x.rows;
+    double sum = 0;
+    if (j < x.cols)
+        for (int64_t i = first + threadIdx.y; i < end; i += ROWS)
+            sum += mrc_at(x, i, j) * (y.data ? mrc_at(y, i, j) : 1);
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y != 0 || j >= x.cols) return;
+    for (int r = 1; r < ROWS; r++) sum += sums[r][threadIdx.x];
+    parts[blockIdx.x * x.cols + j] = sum;
+}
+
+static __global__ void add_parts(const double *parts, int64_t count, int64_t cols, double factor, double *out)
+{
+    int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= cols) return;
+    double sum = 0;
+    for (int64_t part = 0; part < count; part++) sum += parts[part * cols + j];
+    out[j] = sum * factor;
+}
+
+/* A warp for each row. */
+static __global__ void row_sqnorms(mercer_matrix x, double *norms)
+{
+    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    int lane = threadIdx.x % 32;
+    if (i >= x.rows) return;
+    double sum = 0;
+    for (int64_t j = lane; j < x.cols; j += 32) sum += mrc_at(x, i, j) * mrc_at(x, i, j);
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (lane == 0) norms[i] = sum;
+}
+
+cudaError_t mrc_launch_column_sums(cudaStream_t stream, mercer_matrix x, mercer_matrix y, double factor, double *parts,
+                                   double *out)
+{
+    int64_t count = mrc_sum_parts(x.rows), rows_each = (x.rows + count - 1) / count;
+    dim3 grid((unsigned)count, (unsigned)((x.cols + LANES - 1) / LANES)), block(LANES, ROWS);
+    part_sums<<<grid, block, 0, stream>>>(x, y, rows_each, parts);
+    add_parts<<<mrc_blocks(x.cols, INT32_MAX), 256, 0, stream>>>(parts, count, x.cols, factor, out);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double *norms)
+{
+    row_sqnorms<<<mrc_blocks(x.rows * 32, INT32_MAX), 256, 0, stream>>>(x, norms);
+    return cudaGetLastError();
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The parts of a product in half precision by tiles, around two matrix products of cuBLAS:
+ *
+ *   D = X_b Z_b'              halves to floats
+ *   K = 2^15 profile(D)       floats to halves, here; memory-bound
+ *   S += K (W_high | W_low)   halves to floats
+ *   y = 2^-15 (S_high + S_low) / f, here
+ *
+ * It serves where the fused kernel does not: many columns of W, and GPUs without its instructions.
+ */
+#include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/tiles.h"
+
+static __device__ float value_of(int id, float t)
+{
+    if (id == MERCER_KERNEL_CAUCHY) return 32768.0f / (1.0f + t);
+    float u = id == MERCER_KERNEL_GAUSSIAN ? t : sqrtf(t), value = exp2f(15.0f - u);
+    if (id == MERCER_KERNEL_MATERN32) value *= fmaf(u, 0.69314718f, 1.0f);
+    if (id == MERCER_KERNEL_MATERN52) value *= fmaf(u, fmaf(u, 0.16015105f, 0.69314718f), 1.0f);
+    return value;
+}
+
+/* Two columns at a time; ld is even. */
+static __global__ void tile_profile(int id, float minus_two_scale, int64_t rows, int64_t cols, int64_t ld,
+                                    const float *dots, const float *x_norms, const float *z_norms, __half *values)
+{
+    int64_t pairs = ld / 2;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < rows * pairs;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        int64_t i = at / pairs, j = at % pairs * 2;
+        float2 dot = *(const float2 *)(dots + i * ld + j);
+        float x = x_norms[i];
+        float first = j < cols ? value_of(id, fmaxf(fmaf(minus_two_scale, dot.x, x + z_norms[j]), 0.0f)) : 0;
+        float second = j + 1 < cols ? value_of(id, fmaxf(fmaf(minus_two_scale, dot.y, x + z_norms[j + 1]), 0.0f)) : 0;
+        *(__half2 *)(values + i * ld + j) = __floats2half2_rn(first, second);
+    }
+}
+
+static __global__ void tile_weights(mercer_matrix w, const float *factors, __half *parts)
+{
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < w.rows * w.cols;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        int64_t i = at / w.cols, k = at % w.cols;
+        float value = (float)mrc_at(w, i, k) * factors[k];
+        __half high = __float2half(value);
+        parts[i * 2 * w.cols + k] = high;
+        parts[i * 2 * w.cols + w.cols + k] = __float2half(value - __half2float(high));
+    }
+}
+
+static __global__ void tile_store(const float *sums, const float *factors, mercer_matrix y, bool add)
+{
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < y.rows * y.cols;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        int64_t i = at / y.cols, k = at % y.cols;
+        double sum = (double)sums[i * 2 * y.cols + k] + (double)sums[i * 2 * y.cols + y.cols + k];
+        mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * 0x1p-15 / (double)factors[k]);
+    }
+}
+
+cudaError_t mrc_tile_profile(cudaStream_t stream, const mercer_kernel *kernel, int64_t rows, int64_t cols, int64_t ld,
+                             const float *dots, const float *x_norms, const float *z_norms, void *values)
+{
+    double unit = mrc_fused_unit(kernel);
+    float minus_two_scale = (float)(-2 * mrc_fused_scale(kernel) / (unit * unit));
+    tile_profile<<<mrc_blocks(rows * ld / 2, MRC_CUDA_GRID), 256, 0, stream>>>(
+        kernel->id, minus_two_scale, rows, cols, ld, dots, x_norms, z_norms, (__half *)values);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_tile_weights(cudaStream_t stream, mercer_matrix w, float *factors, void *parts)
+{
+    cudaError_t error = mrc_fused_find_factors(stream, w, factors);
+    if (error != cudaSuccess) return error;
+    tile_weights<<<mrc_blocks(w.rows * w.cols, MRC_CUDA_GRID), 256, 0, stream>>>(w, factors, (__half *)parts);
+    return cudaGetLastError();
+}
+
+cudaError_t mrc_tile_store(cudaStream_t stream, const float *sums, const float *factors, mercer_matrix y, int add)
+{
+    tile_store<<<mrc_blocks(y.rows * y.cols, MRC_CUDA_GRID), 256, 0, stream>>>(sums, factors, y, add != 0);
+    return cudaGetLastError();
+}

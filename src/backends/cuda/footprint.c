@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What operations hold on the device beyond their operands, for plans: an upper bound, in bytes.
+ *
+ *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        product.c
+ *   fast products       both sides as halves or bytes, weights, partial sums; or tiles for wide W  fast.c, half_tiles.c
+ *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             dense.c
+ *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
+ *   batches             two slots, each on the device and page-locked on the host, and a batch         stage.c
+ *
+ * Scratch is pieces of one block that is made anew when an operation outgrows it: up to twice what an operation needs.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "backends/cuda/half_precision/fused.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+enum {
+    BLOCK = 8192,       /* of product.c */
+    FAST_BLOCK = 65536, /* of fast.c */
+    TILE_ROWS = 8192,   /* of half_tiles.c */
+    TILE_CENTERS = 16384,
+    LANES = 16,
+    FEW = 64,             /* columns up to which products are summed without a matrix product */
+    PIECES = 32 * 256,    /* rounding up of single pieces */
+    LIBRARIES = 64 << 20, /* workspaces that cuBLAS and cuSOLVER make for themselves */
+    FAST_COLUMNS = 32
+};
+
+static int64_t accurate_bytes(const mrc_extent *work)
+{
+    int64_t side = mrc_round_up(mrc_min(mrc_max(work->rows, work->centers), BLOCK), LANES);
+    int64_t width = mrc_round_up(mrc_max(work->features, 1), LANES);
+    int64_t dots = side * side * 8, values = work->points == MERCER_U8 && work->real == MERCER_F64 ? dots : 0;
+    int64_t packed = 2 * side * (width * 8 + 16) + side * work->features * 8;
+    int64_t sums = side * work->wide * 24 + mrc_multiply_weights_groups(side) * side * mrc_min(work->wide, FEW) * 8;
+    return dots + values + packed + sums + work->features * 16;
+}
+
+static int64_t half_bytes(const mrc_extent *work)
+{
+    int64_t all = mrc_max(work->rows, work->centers), ld = mrc_round_up(work->features, LANES);
+    int64_t some = mrc_min(all, FAST_BLOCK);
+    int64_t sides = (all + some) * (ld * 2 + 4) + some * work->features * mrc_dtype_size(work->points);
+    int64_t weights = mrc_fused_padded(all) * FAST_COLUMNS * 2;
+    int64_t forward = mrc_fused_units(work->centers) * mrc_min(work->rows, FAST_BLOCK),
+            back = mrc_fused_units(work->rows) * mrc_min(work->centers, FAST_BLOCK);
+    int64_t sums = mrc_max(forward, back) * FAST_COLUMNS * 4;
+    int64_t rows = mrc_min(all, TILE_ROWS), centers = mrc_min(all, TILE_CENTERS);
+    int64_t tiles = rows * centers * 6 + all * work->wide * 4 + rows * work->wide * 8;
+    return sides + mrc_max(weights + sums, tiles) + work->features * 16;
+}
+
+int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
+{
+    int64_t scratch = accurate_bytes(work), n = work->eigen;
+    int64_t solver = 28 * n * n + 512 * n;
+    int64_t packed = 0;
+    if (backend->context->fast) {
+        scratch = mrc_max(scratch, half_bytes(work));
+        /* centers and temporary centers; samples of two preconditioners, a batch, a block of centers */
+        packed = (2 * work->centers + 4 * work->rows) * (mrc_round_up(work->features, LANES) * 2 + 4);
+    }
+    int64_t slots = 5 * work->rows * work->features * mrc_dtype_size(work->points);
+    return 2 * (mrc_max(scratch, solver) + PIECES) + packed + slots + LIBRARIES;
+}

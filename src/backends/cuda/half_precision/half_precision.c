@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Products in half precision, where arithmetic "fast" allows it: functions of the distance, float or half points
+ * (rounded to half once, centred, in units of the bandwidth) or bytes (exact distances), float weights.
+ *
+ *   Y = K(X, Z) W     for each block of up to 65,536 rows of X, for each 16 columns of W: one fused kernel (fused.h);
+ *                     with more than 64 columns, or without its instructions, by tiles (half_tiles.c)
+ *
+ * Scratch: Z and a block of X as halves, and (units, rows, columns) partial sums.
+ */
+#include "backends/cuda/half_precision/half_precision.h"
+
+#include "backends/cuda/half_precision/fused.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+enum { BLOCK = 65536, MOST_PASSES = 4, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128 };
+
+bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                        const mercer_matrix *y)
+{
+    if (!backend->context->fast || !(mrc_fused_scale(pair->kernel) > 0)) return false;
+    if (mrc_value_dtype(pair->x, pair->z, w, y) != MERCER_F32) return false;
+    /* The copy engine counts in 32 bits; and a few centers are not worth it. */
+    return pair->x->cols > 0 && pair->z->rows >= FEWEST_CENTERS && pair->z->rows < INT32_MAX - BLOCK;
+}
+
+/* ---- Operands ------------------------------------------------------------------------------------------------ */
+
+bool mrc_half_precision_takes_bytes(const mrc_backend *backend, const mercer_matrix *points)
+{
+    return mrc_cuda_of(backend)->hopper && points->dtype == MERCER_U8 && points->cols <= MOST_BYTE_FEATURES;
+}
+
+int64_t mrc_half_precision_ld(int64_t d)
+{
+    return mrc_round_up(d, ROW_UNIT);
+}
+
+static int64_t row_bytes(const mrc_half_precision *self)
+{
+    return self->ld * (self->bytes ? 1 : 2);
+}
+
+static mercer_status make_side(mrc_half_precision *self, mrc_half_side *out, const mercer_matrix *points,
+                               const mrc_packed *packed, int64_t first, int64_t rows)
+{
+    mrc_backend *backend = self->backend;
+    void *memory;
+    out->points = points;
+    bool aligned = out == &self->x || first % 4 == 0; /* norms of centers are copied 16 bytes at a time */
+    if (packed && packed->bytes == self->bytes && aligned) {
+        out->packed_before = true;
+        out->all_rows = (char *)packed->values + first * row_bytes(self);
+        out->all_norms = (char *)packed->norms + first * 4;
+        return MERCER_OK;
+    }
+    if (points->memory == MERCER_HOST)
+        MRC_TRY(mrc_cuda_scratch(backend, &out->staged, rows, points->cols, points->dtype));
+    MRC_TRY(mrc_cuda_push(backend, &memory, rows * row_bytes(self)));
+    out->all_rows = memory;
+    MRC_TRY(mrc_cuda_push(backend, &memory, mrc_fused_padded(rows) * 4));
+    out->all_norms = memory;
+    return MERCER_OK;
+}
+
+mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *out, int64_t first, int64_t count)
+{
+    mrc_backend *backend = self->backend;
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    mercer_matrix from = mrc_rows(out->points, first, count);
+    int64_t padded = mrc_fused_padded(count);
+    out->rows = out->all_rows, out->norms = out->all_norms;
+    if (out->packed_before) {
+        out->rows = out->all_rows + first * row_bytes(self), out->norms = out->all_norms + first * 4;
+        return MERCER_OK;
+    }
+    if (from.memory == MERCER_HOST) {
+        mercer_matrix staged = mrc_rows(&out->staged, 0, count);
+        MRC_TRY(mrc_cuda_copy(backend, &staged, &from));
+        from = staged;
+    }
+    if (self->bytes)
+        MRC_CUDA_TRY(backend, mrc_fused_pack_bytes(cuda->stream, from, self->ld, out->rows, out->norms, padded));
+    else
+        MRC_CUDA_TRY(backend, mrc_fused_pack_half(cuda->stream, self->pair->kernel, from, self->origin, self->ld,
+                                                  out->rows, out->norms, padded, cuda->overflow));
+    return MERCER_OK;
+}
+
+static mercer_status find_origin(mrc_half_precision *self, const mercer_matrix *z)
+{
+    void *uploaded;
+    if (self->bytes || (self->x.packed_before && self->z.packed_before)) return MERCER_OK;
+    if (!self->pair->origin) {
+        mercer_matrix points;
+        MRC_TRY(mrc_cuda_read(self->backend, z, &points));
+        return mrc_cuda_device_mean(self->backend, &points, &self->origin);
+    }
+    MRC_TRY(mrc_cuda_upload(self->backend, &uploaded, self->pair->origin, z->cols * 8));
+    self->origin = uploaded;
+    return MERCER_OK;
+}
+
+mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows)
+{
+    const mrc_pair *pair = self->pair;
+    self->ld = mrc_half_precision_ld(pair->x->cols);
+    MRC_TRY(make_side(self, &self->x, pair->x, pair->packed_x, pair->first_x, rows));
+    MRC_TRY(make_side(self, &self->z, pair->z, pair->packed_z, pair->first_z, pair->z->rows));
+    MRC_TRY(find_origin(self, pair->z));
+    return mrc_half_precision_use(self, &self->z, 0, pair->z->rows);
+}
+
+/* ---- The fused kernel ---------------------------------------------------------------------------------------- */
+
+/* What is kept lies in whole tiles. */
+static int64_t kept_width(const mrc_kept *kept, int64_t p)
+{
+    return kept->columns >= p ? mrc_fused_padded(p) : kept->columns;
+}
+
+typedef struct fused_room {
+    void *weights, *factors, *sums;
+} fused_room;
+
+/* One group of columns for the packed rows of X. */
+static mercer_status multiply_columns(mrc_half_precision *self, const fused_room *room, const mercer_matrix *w,
+                                      const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
+{
+    mrc_backend *backend = self->backend;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    const mrc_pair *pair = self->pair;
+    MRC_CUDA_TRY(backend, mrc_fused_pack_weights(stream, *w, mrc_fused_columns(w->cols),
+                                                 mrc_fused_padded(pair->z->rows), room->weights, room->factors));
+    mrc_fused_job fused = {.kernel = pair->kernel,
+                           .bytes = self->bytes,
+                           .m = y->rows,
+                           .p = pair->z->rows,
+                           .d = pair->x->cols,
+                           .ld = self->ld,
+                           .x = self->x.rows,
+                           .z = self->z.rows,
+                           .x_norms = self->x.norms,
+                           .z_norms = self->z.norms,
+                           .weights = room->weights,
+                           .factors = room->factors,
+                           .sums = room->sums,
+                           .y = *y,
+                           .add = add,
+                           .kept = kept,
+                           .kept_columns = kept_columns};
+    MRC_CUDA_TRY(backend, mrc_fused_product(stream, &fused));
+    return MERCER_OK;
+}
+
+static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
+                               const mrc_kept *kept)
+{
+    mrc_backend *backend = self->backend;
+    const mrc_pair *pair = self->pair;
+    int64_t p = pair->z->rows, block = mrc_min(y->rows, BLOCK);
+    int columns = mrc_fused_columns(mrc_min(w->cols, MRC_FUSED_OUTPUTS));
+    fused_room room;
+    self->bytes = mrc_half_precision_takes_bytes(backend, pair->x) && mrc_half_precision_takes_bytes(backend, pair->z);
+    MRC_TRY(mrc_half_precision_make(self, block));
+    MRC_TRY(mrc_cuda_push(backend, &room.weights, mrc_fused_padded(p) * columns * 2));
+    MRC_TRY(mrc_cuda_push(backend, &room.factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
+    MRC_TRY(mrc_cuda_push(backend, &room.sums, mrc_fused_units(p) * block * columns * (int64_t)sizeof(float)));
+    for (int64_t i = 0; i < y->rows; i += BLOCK) {
+        int64_t rows = mrc_min(BLOCK, y->rows - i);
+        mercer_matrix out = mrc_rows(y, i, rows);
+        MRC_TRY(mrc_half_precision_use(self, &self->x, i, rows));
+        for (int64_t k = 0; k < w->cols; k += MRC_FUSED_OUTPUTS) {
+            int64_t cols = mrc_min(MRC_FUSED_OUTPUTS, w->cols - k);
+            mercer_matrix some = mrc_columns(w, k, cols), to = mrc_columns(&out, k, cols);
+            /* The first columns of W leave K behind; it is the same for the others. */
+            int64_t width = kept && k == 0 ? kept_width(kept, pair->z->rows) : 0;
+            void *place = width > 0 ? (char *)kept->memory + i * width * 2 : NULL;
+            MRC_TRY(multiply_columns(self, &room, &some, &to, add, place, width));
+        }
+    }
+    return MERCER_OK;
+}
+
+/* ---- Entry --------------------------------------------------------------------------------------------------- */
+
+static bool is_fused(const mrc_backend *backend, const mercer_matrix *w)
+{
+    return mrc_cuda_of(backend)->hopper && w->cols <= MOST_PASSES * MRC_FUSED_OUTPUTS;
+}
+
+static mercer_status run(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
+                         const mrc_kept *kept)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix weights, out;
+    MRC_TRY(mrc_cuda_read(backend, w, &weights));
+    MRC_TRY(mrc_cuda_write(backend, y, add, &out));
+    MRC_TRY(is_fused(backend, w) ? run_fused(self, &weights, &out, add, kept)
+                                 : mrc_half_precision_tiles(self, &weights, &out, add));
+    return mrc_cuda_write_back(backend, y, &out);
+}
+
+mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add)
+{
+    mrc_half_precision self = {.backend = backend, .pair = pair};
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, run(&self, w, y, add, NULL));
+}
+
+mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept)
+{
+    mrc_half_precision self = {.backend = backend, .pair = pair};
+    mrc_kept room = *kept;
+    int64_t rows = mrc_max(mrc_fused_kept_rows(pair->x->rows), 1);
+    kept->columns = 0;
+    room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
+    room.columns = is_fused(backend, w) ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    MRC_TRY(mrc_cuda_end(backend, mark, run(&self, w, f, false, room.columns > 0 ? &room : NULL)));
+    kept->columns = mrc_min(room.columns, pair->z->rows);
+    kept->opaque = true;
+    return MERCER_OK;
+}
+
+/* H (columns, c) = K' G, K (m, ld) the halves that forward kept: one skinny product of tensor cores, at the speed of
+   memory. */
+static mercer_status transpose(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h, const void *kept,
+                               int64_t ld)
+{
+    static const float one = 1, zero = 0;
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    mercer_matrix weights, out;
+    void *parts, *sums, *factors;
+    int64_t padded = mrc_fused_kept_rows(g->rows); /* weights behind the last row are 0 */
+    int most = mrc_fused_columns(mrc_min(g->cols, MRC_FUSED_OUTPUTS));
+    MRC_TRY(mrc_cuda_read(backend, g, &weights));
+    MRC_TRY(mrc_cuda_write(backend, h, false, &out));
+    MRC_TRY(mrc_cuda_push(backend, &parts, padded * most * 2));
+    MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * most * (int64_t)sizeof(float)));
+    MRC_TRY(mrc_cuda_push(backend, &factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
+    for (int64_t k = 0; k < g->cols; k += MRC_FUSED_OUTPUTS) {
+        int64_t cols = mrc_min(MRC_FUSED_OUTPUTS, g->cols - k);
+        int columns = mrc_fused_columns(cols);
+        mercer_matrix some = mrc_columns(&weights, k, cols), to = mrc_columns(&out, k, cols);
+        MRC_CUDA_TRY(backend, mrc_fused_pack_weights(cuda->stream, some, columns, padded, parts, factors));
+        cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
+            cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, kept,
+            CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        if (status != CUBLAS_STATUS_SUCCESS)
+            return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
+                            (int)status);
+        MRC_CUDA_TRY(backend, mrc_fused_add_units(cuda->stream, sums, 1, columns, factors, to, 0));
+    }
+    return mrc_cuda_write_back(backend, h, &out);
+}
+
+mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
+{
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, transpose(backend, g, h, kept->memory, kept_width(kept, pair->z->rows)));
+}

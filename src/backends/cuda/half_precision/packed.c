@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packed rows that outlive a product: those of the fused kernel, made once for centers that many products meet. */
+#include "backends/cuda/half_precision/half_precision.h"
+
+#include "backends/cuda/half_precision/fused.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                   const double *origin, const mercer_matrix *like)
+{
+    void *memory;
+    *out = NULL;
+    bool serves = backend->context->fast && like->dtype != MERCER_F64 && like->cols > 0 && mrc_fused_scale(kernel) > 0;
+    if (!serves) return MERCER_OK;
+    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_packed), "packed rows"));
+    mrc_packed *packed = memory;
+    *packed =
+        (mrc_packed){.kernel = kernel, .bytes = mrc_half_precision_takes_bytes(backend, like), .rows = like->rows};
+    packed->ld = mrc_half_precision_ld(like->cols);
+    int64_t size = packed->bytes ? 1 : 2;
+    mercer_status status = mrc_cuda_alloc(backend, &packed->values, packed->rows * packed->ld * size, "packed rows");
+    if (status == MERCER_OK)
+        status = mrc_cuda_alloc(backend, &packed->norms, 4 * mrc_fused_padded(packed->rows + MRC_FUSED_CENTERS),
+                                "norms of packed rows");
+    if (status == MERCER_OK && origin && !packed->bytes)
+        status = mrc_cuda_alloc(backend, &packed->origin, like->cols * 8, "the origin of packed rows");
+    if (status == MERCER_OK && packed->origin)
+        status = mrc_cuda_check(backend,
+                                cudaMemcpyAsync(packed->origin, origin, (size_t)like->cols * 8, cudaMemcpyHostToDevice,
+                                                mrc_cuda_of(backend)->stream),
+                                "copying the origin");
+    /* Norms behind the last row are read, though what they lead to is thrown away. */
+    mercer_matrix norms = mrc_view(packed->norms, 1, mrc_fused_padded(packed->rows + MRC_FUSED_CENTERS), MERCER_F32);
+    norms.memory = MERCER_CUDA;
+    if (status == MERCER_OK) status = mrc_cuda_clear(backend, &norms);
+    if (status == MERCER_OK) status = mrc_cuda_sync(backend); /* the origin is the caller's */
+    if (status != MERCER_OK) mrc_cuda_pack_free(backend, packed);
+    if (status == MERCER_OK) *out = packed;
+    return status;
+}
+
+void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed)
+{
+    if (!packed) return;
+    mrc_cuda_free(backend, packed->values);
+    mrc_cuda_free(backend, packed->norms);
+    mrc_cuda_free(backend, packed->origin);
+    mrc_free(backend->context, packed);
+}
+
+static mercer_status pack(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
+{
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    mercer_matrix from;
+    char *rows = (char *)packed->values + first * packed->ld * (packed->bytes ? 1 : 2);
+    void *norms = (char *)packed->norms + first * 4;
+    MRC_TRY(mrc_cuda_read(backend, points, &from));
+    MRC_CUDA_TRY(backend, packed->bytes ? mrc_fused_pack_bytes(cuda->stream, from, packed->ld, rows, norms, from.rows)
+                                        : mrc_fused_pack_half(cuda->stream, packed->kernel, from, packed->origin,
+                                                              packed->ld, rows, norms, from.rows, cuda->overflow));
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
+{
+    if (!packed || points->rows == 0) return MERCER_OK;
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, pack(backend, packed, first, points));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loads cuBLAS and cuSOLVER: from the loader's path, else from the usual place of the toolkit. */
+#include "backends/cuda/libraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_OF(x)  TEXT_OF_(x)
+#define TEXT_OF_(x) #x
+
+/* The versions that the headers were of: their functions have the types we call them with. */
+static const char *const cublas_name = "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR);
+static const char *const cusolver_name = "libcusolver.so." TEXT_OF(CUSOLVER_VER_MAJOR);
+
+static mercer_status load(mercer_context *context, const char *name, void **out)
+{
+    char path[256];
+    *out = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (*out) return MERCER_OK;
+    snprintf(path, sizeof path, "/usr/local/cuda/lib64/%s", name);
+    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (*out) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                    "backend 'cuda' needs %s of the CUDA toolkit: install it, or name its folder in LD_LIBRARY_PATH",
+                    name);
+}
+
+static mercer_status find(mercer_context *context, void *library, const char *name, void *out)
+{
+    void *function = dlsym(library, name);
+    if (!function)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend 'cuda': the CUDA libraries have no %s", name);
+    memcpy(out, &function, sizeof function); /* ISO C has no cast from an object to a function */
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_load_libraries(mercer_context *context, mrc_cuda_libraries *out)
+{
+    memset(out, 0, sizeof *out);
+    MRC_TRY(load(context, cublas_name, &out->cublas));
+    MRC_TRY(load(context, cusolver_name, &out->cusolver));
+#define FIND_IN_CUBLAS(name)   MRC_TRY(find(context, out->cublas, #name, &out->name));
+#define FIND_IN_CUSOLVER(name) MRC_TRY(find(context, out->cusolver, #name, &out->name));
+    MRC_CUBLAS_FUNCTIONS(FIND_IN_CUBLAS)
+    MRC_CUSOLVER_FUNCTIONS(FIND_IN_CUSOLVER)
+    return MERCER_OK;
+}
+
+void mrc_cuda_unload_libraries(mrc_cuda_libraries *libraries)
+{
+    if (libraries->cusolver) dlclose(libraries->cusolver);
+    if (libraries->cublas) dlclose(libraries->cublas);
+    memset(libraries, 0, sizeof *libraries);
+}

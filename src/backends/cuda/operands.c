@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operands on the device: those that lie on the host are copied into scratch, results are copied back. */
+#include "backends/cuda/cuda.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+mercer_memory mrc_cuda_memory_of(const void *memory)
+{
+    struct cudaPointerAttributes attributes;
+    if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+        cudaGetLastError();
+        return MERCER_HOST;
+    }
+    return attributes.type == cudaMemoryTypeDevice ? MERCER_CUDA : MERCER_HOST;
+}
+
+mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype)
+{
+    *out = mrc_view(NULL, rows, cols, dtype);
+    out->memory = MERCER_CUDA;
+    return mrc_cuda_push(backend, &out->data, rows * cols * mrc_dtype_size(dtype));
+}
+
+/* One copy that is queued, by rows only where rows have gaps. */
+static mercer_status queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    size_t size = (size_t)mrc_dtype_size(to->dtype), width = (size_t)to->cols * size;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    bool dense = (to->ld == to->cols && from->ld == from->cols) || to->rows == 1;
+    enum cudaMemcpyKind kind = to->memory == MERCER_HOST     ? cudaMemcpyDeviceToHost
+                               : from->memory == MERCER_HOST ? cudaMemcpyHostToDevice
+                                                             : cudaMemcpyDeviceToDevice;
+    if (dense)
+        MRC_CUDA_TRY(backend, cudaMemcpyAsync(to->data, from->data, width * (size_t)to->rows, kind, stream));
+    else
+        MRC_CUDA_TRY(backend, cudaMemcpy2DAsync(to->data, (size_t)to->ld * size, from->data, (size_t)from->ld * size,
+                                                width, (size_t)to->rows, kind, stream));
+    return MERCER_OK;
+}
+
+static void copy_rows(const mercer_matrix *to, const mercer_matrix *from)
+{
+    size_t width = (size_t)(to->cols * mrc_dtype_size(to->dtype));
+    for (int64_t i = 0; i < to->rows; i++) memcpy(mrc_row(to, i), mrc_row(from, i), width);
+}
+
+/* The same elements, wherever both lie. What is small passes through the ring: to the device without waiting. */
+static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    int64_t bytes = to->rows * to->cols * mrc_dtype_size(to->dtype);
+    bool up = from->memory == MERCER_HOST, down = to->memory == MERCER_HOST;
+    if (bytes == 0) return MERCER_OK;
+    if (up == down) return queue_copy(backend, to, from);
+    if (bytes > MRC_CUDA_RING_PART) {
+        MRC_TRY(queue_copy(backend, to, from));
+        return mrc_cuda_sync(backend); /* the host's memory may change or be read as soon as this returns */
+    }
+    mercer_matrix ring = mrc_view(NULL, to->rows, to->cols, to->dtype);
+    MRC_TRY(mrc_cuda_ring(backend, bytes, &ring.data));
+    if (up) copy_rows(&ring, from);
+    MRC_TRY(queue_copy(backend, up ? to : &ring, up ? &ring : from));
+    if (up) return MERCER_OK;
+    MRC_TRY(mrc_cuda_sync(backend));
+    copy_rows(to, &ring);
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out)
+{
+    *out = *operand;
+    if (operand->memory == MERCER_CUDA) return MERCER_OK;
+    MRC_TRY(mrc_cuda_scratch(backend, out, operand->rows, operand->cols, operand->dtype));
+    return move(backend, out, operand);
+}
+
+mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out)
+{
+    if (content) return mrc_cuda_read(backend, operand, out);
+    *out = *operand;
+    if (operand->memory == MERCER_CUDA) return MERCER_OK;
+    return mrc_cuda_scratch(backend, out, operand->rows, operand->cols, operand->dtype);
+}
+
+mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device)
+{
+    return operand->memory == MERCER_CUDA ? MERCER_OK : move(backend, operand, device);
+}
+
+mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes)
+{
+    MRC_TRY(mrc_cuda_push(backend, out, bytes));
+    mercer_matrix from = mrc_view((void *)host, 1, bytes, MERCER_U8), to = mrc_view(*out, 1, bytes, MERCER_U8);
+    to.memory = MERCER_CUDA;
+    return move(backend, &to, &from);
+}
+
+mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes)
+{
+    mercer_matrix to = mrc_view(host, 1, bytes, MERCER_U8), from = mrc_view((void *)device, 1, bytes, MERCER_U8);
+    from.memory = MERCER_CUDA;
+    return bytes > 0 ? move(backend, &to, &from) : mrc_cuda_sync(backend);
+}
+
+static mercer_status convert(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    mercer_matrix target, source;
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    MRC_TRY(mrc_cuda_write(backend, to, false, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_convert(mrc_cuda_of(backend)->stream, target, source));
+    return mrc_cuda_write_back(backend, to, &target);
+}
+
+mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    if (to->memory == MERCER_HOST && from->memory == MERCER_HOST) return mrc_host_copy(backend, to, from);
+    if (to->rows == 0 || to->cols == 0) return MERCER_OK;
+    mrc_cuda_select(backend);
+    if (to->dtype == from->dtype && to->ld >= to->cols && from->ld >= from->cols) return move(backend, to, from);
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    mrc_cuda_mark mark = mrc_cuda_begin(backend);
+    return mrc_cuda_end(backend, mark, convert(backend, to, from));
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Defaults of the optional operations that are not dense linear algebra (those are in dense.c), and host memory. Plain
+ * loops in double: right before fast. A backend overrides what it can do better.
+ */
+#include "backends/reference/dense.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/half.h"
+
+#include <string.h>
+
+/* ---- Host memory --------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_host_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what)
+{
+    return mrc_alloc(backend->context, out, bytes, 1, what);
+}
+
+void mrc_host_free(mrc_backend *backend, void *memory)
+{
+    mrc_free(backend->context, memory);
+}
+
+mercer_status mrc_host_sync(mrc_backend *backend)
+{
+    (void)backend;
+    return MERCER_OK;
+}
+
+static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *matrix)
+{
+    (void)backend;
+    size_t bytes = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
+    /* Row by row: a view may be a part of something wider. */
+    for (int64_t i = 0; i < matrix->rows && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
+    return MERCER_OK;
+}
+
+static int64_t default_free_memory(mrc_backend *backend)
+{
+    (void)backend;
+    return mrc_free_memory();
+}
+
+static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
+                                         const double *origin, const mercer_matrix *like)
+{
+    (void)backend, (void)kernel, (void)origin, (void)like;
+    *out = NULL;
+    return MERCER_OK;
+}
+
+static mercer_status default_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first,
+                                       const mercer_matrix *points)
+{
+    (void)backend, (void)packed, (void)first, (void)points;
+    return MERCER_OK;
+}
+
+static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
+{
+    (void)backend, (void)packed;
+}
+
+static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
+{
+    (void)backend;
+    *out = *matrix;
+    return MERCER_OK;
+}
+
+mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    bool to_half = to->dtype == MERCER_F16 && from->dtype == MERCER_F32;
+    if (to->dtype == from->dtype || to->dtype == MERCER_F32 || to->dtype == MERCER_F64 || to_half) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_DTYPE, "copy: %s cannot be converted to %s",
+                    mrc_dtype_name(from->dtype), mrc_dtype_name(to->dtype));
+}
+
+static void copy_row(const mercer_matrix *to, int64_t i, const mercer_matrix *from, int64_t source)
+{
+    if (to->dtype == from->dtype)
+        memcpy(mrc_row(to, i), mrc_row(from, source), (size_t)(to->cols * mrc_dtype_size(to->dtype)));
+    else if (to->dtype == MERCER_F64)
+        mrc_load_row_f64(from, source, mrc_row(to, i));
+    else if (to->dtype == MERCER_F32)
+        mrc_load_row_f32(from, source, mrc_row(to, i));
+    else
+        for (int64_t j = 0; j < to->cols; j++)
+            ((uint16_t *)mrc_row(to, i))[j] = mrc_half_from_float(((const float *)mrc_row(from, source))[j]);
+}
+
+mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+{
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    for (int64_t i = 0; i < to->rows; i++) copy_row(to, i, from, i);
+    return MERCER_OK;
+}
+
+/* ---- Kernel matrices ----------------------------------------------------------------------------------------- */
+
+static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
+{
+    int64_t d = pair->x->cols;
+    void *memory;
+    if (k->cols == 0) return MERCER_OK; /* the rows of nothing may be any number */
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
+    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
+    double *x = memory, *z = x + d;
+    mercer_status status = MERCER_OK;
+    for (int64_t i = 0; i < k->rows && status == MERCER_OK; i++) {
+        mrc_load_row_f64(pair->x, i, x);
+        for (int64_t j = 0; j < k->cols; j++) {
+            double value;
+            mrc_load_row_f64(pair->z, j, z);
+            if (!mrc_kernel_reference(pair->kernel, d, x, z, &value)) {
+                status =
+                    mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
+                             "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
+                break;
+            }
+            mrc_store(k, i, j, value);
+        }
+    }
+    mrc_free(backend->context, memory);
+    return status;
+}
+
+static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                             const mercer_matrix *diagonal)
+{
+    void *memory;
+    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
+    MRC_TRY(mrc_alloc(backend->context, &memory, x->cols, sizeof(double), "a row"));
+    mercer_status status = MERCER_OK;
+    for (int64_t i = 0; i < x->rows && status == MERCER_OK; i++) {
+        double value;
+        mrc_load_row_f64(x, i, memory);
+        if (mrc_kernel_reference(kernel, x->cols, memory, memory, &value))
+            mrc_store(diagonal, i, 0, value);
+        else
+            status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
+                              (long long)i);
+    }
+    mrc_free(backend->context, memory);
+    return status;
+}
+
+static mercer_status default_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++) {
+        norms[i] = 0;
+        for (int64_t j = 0; j < x->cols; j++) norms[i] += mrc_load(x, i, j) * mrc_load(x, i, j);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status default_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
+{
+    (void)backend;
+    for (int64_t j = 0; j < x->cols; j++) mean[j] = 0;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mean[j] += mrc_load(x, i, j);
+    for (int64_t j = 0; j < x->cols && x->rows > 0; j++) mean[j] /= (double)x->rows;
+    return MERCER_OK;
+}
+
+static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
+                                          double *sqdistances)
+{
+    int64_t d = search->x->cols;
+    void *memory;
+    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
+    double *x = memory, *z = x + d;
+    for (int64_t i = 0; i < search->x->rows; i++) {
+        mrc_load_row_f64(search->x, i, x);
+        for (int64_t j = 0; j < search->z->rows; j++) {
+            double sum = 0;
+            mrc_load_row_f64(search->z, j, z);
+            for (int64_t k = 0; k < d; k++) sum += (x[k] - z[k]) * (x[k] - z[k]);
+            if (j > 0 && !(sum < sqdistances[i])) continue;
+            sqdistances[i] = sum;
+            nearest[i] = (int32_t)j;
+        }
+    }
+    mrc_free(backend->context, memory);
+    return MERCER_OK;
+}
+
+/* ---- Rows and elements --------------------------------------------------------------------------------------- */
+
+static mercer_status default_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                         const int64_t *rows)
+{
+    (void)backend;
+    for (int64_t i = 0; i < to->rows; i++) copy_row(to, i, from, rows[i]);
+    return MERCER_OK;
+}
+
+static mercer_status default_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                          const int64_t *rows)
+{
+    for (int64_t i = 0; i < from->rows; i++) {
+        mercer_matrix one = mrc_rows(from, i, 1), target = mrc_rows(to, rows[i], 1);
+        MRC_TRY(backend->ops->copy(backend, &target, &one));
+    }
+    return MERCER_OK;
+}
+
+static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                              const int64_t *rows, double factor)
+{
+    (void)backend;
+    for (int64_t i = 0; i < from->rows; i++)
+        for (int64_t j = 0; j < from->cols; j++)
+            mrc_store(to, rows[i], j, mrc_load(to, rows[i], j) + factor * mrc_load(from, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                         const mercer_matrix *y, const mrc_stored *stored)
+{
+    const mrc_backend_ops *ops = backend->ops;
+    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
+        int64_t count = mrc_min(stored->room->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->room, 0, count), x = mrc_rows(pair->x, first, count);
+        mrc_pair part = *pair;
+        part.x = &x;
+        MRC_TRY(ops->kernel_eval(backend, &part, &block));
+        if (w) {
+            mercer_matrix y_part = mrc_rows(y, first, count);
+            mrc_gemm job = {false, false, 1, stored->add ? 1 : 0, &block, w, &y_part};
+            MRC_TRY(ops->gemm(backend, &job));
+        }
+        if (stored->rows) {
+            MRC_TRY(ops->scatter_rows(backend, stored->k, &block, stored->rows + first));
+        } else {
+            mercer_matrix to = mrc_rows(stored->k, first, count);
+            MRC_TRY(ops->copy(backend, &to, &block));
+        }
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
+                                       const mercer_matrix *w, const mercer_matrix *y)
+{
+    const mrc_backend_ops *ops = backend->ops;
+    if (transpose && stored->count == 0) return ops->clear(backend, y);
+    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
+        int64_t count = mrc_min(stored->room->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->room, 0, count);
+        if (stored->again && count == stored->count) {
+            /* nothing to do: the whole block is there */
+        } else if (stored->rows) {
+            MRC_TRY(ops->gather_rows(backend, &block, stored->k, stored->rows + first));
+        } else {
+            mercer_matrix from = mrc_rows(stored->k, first, count);
+            MRC_TRY(ops->copy(backend, &block, &from));
+        }
+        mercer_matrix w_part = transpose ? mrc_rows(w, first, count) : *w;
+        mercer_matrix y_part = transpose ? *y : mrc_rows(y, first, count);
+        mrc_gemm job = {transpose, false, 1, transpose && first > 0 ? 1 : 0, &block, &w_part, &y_part};
+        MRC_TRY(ops->gemm(backend, &job));
+    }
+    return MERCER_OK;
+}
+
+static mercer_status default_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b,
+                                   const mercer_matrix *y)
+{
+    (void)backend;
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++)
+            mrc_store(y, i, j, a * mrc_load(x, i, j) + (b != 0 ? b * mrc_load(y, i, j) : 0));
+    return MERCER_OK;
+}
+
+static mercer_status default_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mrc_store(x, i, j, factors[i] * mrc_load(x, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) mrc_store(x, i, j, factors[j] * mrc_load(x, i, j));
+    return MERCER_OK;
+}
+
+static mercer_status default_symmetrise(mrc_backend *backend, const mercer_matrix *a)
+{
+    (void)backend;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < i; j++) {
+            double mean = (mrc_load(a, i, j) + mrc_load(a, j, i)) / 2;
+            mrc_store(a, i, j, mean);
+            mrc_store(a, j, i, mean);
+        }
+    return MERCER_OK;
+}
+
+static mercer_status default_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y,
+                                         double *out)
+{
+    (void)backend;
+    for (int64_t j = 0; j < x->cols; j++) out[j] = 0;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) out[j] += mrc_load(x, i, j) * mrc_load(y, i, j);
+    return MERCER_OK;
+}
+
+static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                          const int64_t *streams, uint64_t first, const mercer_matrix *x)
+{
+    (void)backend;
+    for (int64_t i = 0; i < x->rows; i++)
+        mrc_random_normals(table, (mrc_stream){seed, (uint64_t)streams[i]}, first, x->cols, mrc_row(x, i));
+    return MERCER_OK;
+}
+
+void mrc_backend_fill_defaults(mrc_backend_ops *ops)
+{
+    if (!ops->clear) ops->clear = default_clear;
+    if (!ops->free_memory) ops->free_memory = default_free_memory;
+    if (!ops->pack_create) ops->pack_create = default_pack_create;
+    if (!ops->pack_rows) ops->pack_rows = default_pack_rows;
+    if (!ops->pack_free) ops->pack_free = default_pack_free;
+    if (!ops->stage) ops->stage = default_stage;
+    if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
+    if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
+    if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
+    if (!ops->column_mean) ops->column_mean = default_column_mean;
+    if (!ops->nearest_rows) ops->nearest_rows = default_nearest_rows;
+    if (!ops->eigen_top) ops->eigen_top = mrc_default_eigen_top;
+    if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
+    if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;
+    if (!ops->gather_rows) ops->gather_rows = default_gather_rows;
+    if (!ops->scatter_rows) ops->scatter_rows = default_scatter_rows;
+    if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
+    if (!ops->kernel_rows) ops->kernel_rows = default_kernel_rows;
+    if (!ops->rows_product) ops->rows_product = mrc_default_rows_product;
+    if (!ops->axpby) ops->axpby = default_axpby;
+    if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
+    if (!ops->scale_columns) ops->scale_columns = default_scale_columns;
+    if (!ops->symmetrise) ops->symmetrise = default_symmetrise;
+    if (!ops->column_dots) ops->column_dots = default_column_dots;
+    if (!ops->draw_normals) ops->draw_normals = default_draw_normals;
+}

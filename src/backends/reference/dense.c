@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Textbook dense linear algebra in double.
+ *
+ *   eigen_top         cyclic Jacobi: rotations J with A <- J' A J, V <- V J until off(A) <= eps |A|. Cost about 10 n^3
+ *                     a sweep, 6 to 10 sweeps; small eigenvalues come out to high relative accuracy.
+ *   cholesky          A = L L', row by row. Cost n^3 / 3.
+ *   triangular_solve  forward or backward substitution. Cost n^2 c.
+ *   gemm              three loops, inner products in double. Cost 2 m n k.
+ */
+#include "backends/reference/dense.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { JACOBI_SWEEPS = 60 };
+
+static double *row_f64(const mercer_matrix *a, int64_t i)
+{
+    return mrc_row(a, i);
+}
+
+void mrc_fix_signs(const mercer_matrix *vectors)
+{
+    for (int64_t j = 0; j < vectors->cols; j++) {
+        double top = 0;
+        for (int64_t i = 0; i < vectors->rows; i++)
+            if (fabs(row_f64(vectors, i)[j]) > fabs(top)) top = row_f64(vectors, i)[j];
+        if (top >= 0) continue;
+        for (int64_t i = 0; i < vectors->rows; i++) row_f64(vectors, i)[j] = -row_f64(vectors, i)[j];
+    }
+}
+
+/* Zeroes A[i][j] by a rotation of rows and columns i and j, and applies it to rows i and j of V' (n, n). */
+static void rotate(const mercer_matrix *a, double *vt, int64_t i, int64_t j)
+{
+    int64_t n = a->rows;
+    double *ai = row_f64(a, i), *aj = row_f64(a, j);
+    if (ai[j] == 0) return;
+    double theta = (aj[j] - ai[i]) / (2 * ai[j]);
+    double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(1 + theta * theta));
+    double c = 1 / sqrt(1 + t * t), s = t * c;
+    for (int64_t k = 0; k < n; k++) { /* columns */
+        double *ak = row_f64(a, k);
+        double x = ak[i], y = ak[j];
+        ak[i] = c * x - s * y;
+        ak[j] = s * x + c * y;
+    }
+    for (int64_t k = 0; k < n; k++) { /* rows */
+        double x = ai[k], y = aj[k];
+        ai[k] = c * x - s * y;
+        aj[k] = s * x + c * y;
+        x = vt[i * n + k], y = vt[j * n + k];
+        vt[i * n + k] = c * x - s * y;
+        vt[j * n + k] = s * x + c * y;
+    }
+    ai[j] = aj[i] = 0;
+}
+
+static double largest_entry(const mercer_matrix *a)
+{
+    double top = 0;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->rows; j++) top = fmax(top, fabs(row_f64(a, i)[j]));
+    return top;
+}
+
+/* Entries are compared in units of the largest, whose square neither over- nor underflows. */
+static bool nearly_diagonal(const mercer_matrix *a)
+{
+    double off = 0, all = 0, top = largest_entry(a), unit = top > 0 ? 1 / top : 0;
+    for (int64_t i = 0; i < a->rows; i++) {
+        for (int64_t j = 0; j < a->rows; j++) {
+            double value = row_f64(a, i)[j] * unit;
+            all += value * value;
+            if (i != j) off += value * value;
+        }
+    }
+    return off <= DBL_EPSILON * DBL_EPSILON * all;
+}
+
+mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
+                                    const mercer_matrix *vectors)
+{
+    int64_t n = a->rows;
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &memory, n * n, sizeof(double), "eigenvectors"));
+    double *vt = memory;
+    for (int64_t i = 0; i < n; i++) vt[i * n + i] = 1;
+    int sweep = 0;
+    for (; sweep < JACOBI_SWEEPS && !nearly_diagonal(a); sweep++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = i + 1; j < n; j++) rotate(a, vt, i, j);
+    for (int64_t top = 0; top < q; top++) { /* selection: q is small */
+        int64_t best = -1;
+        for (int64_t i = 0; i < n; i++)
+            if (!isnan(row_f64(a, i)[i]) && (best < 0 || row_f64(a, i)[i] > row_f64(a, best)[best])) best = i;
+        if (best < 0) break;
+        values[top] = row_f64(a, best)[best];
+        row_f64(a, best)[best] = NAN; /* taken */
+        for (int64_t k = 0; k < n; k++) row_f64(vectors, k)[top] = vt[best * n + k];
+    }
+    mrc_fix_signs(vectors);
+    mrc_free(backend->context, memory);
+    if (sweep < JACOBI_SWEEPS) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "eigenvalues: no convergence in %d sweeps",
+                    (int)JACOBI_SWEEPS);
+}
+
+mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a)
+{
+    for (int64_t i = 0; i < a->rows; i++) {
+        double *ai = row_f64(a, i);
+        for (int64_t j = 0; j <= i; j++) {
+            const double *aj = row_f64(a, j);
+            double sum = ai[j];
+            for (int64_t k = 0; k < j; k++) sum -= ai[k] * aj[k];
+            if (i != j)
+                ai[j] = sum / aj[j];
+            else if (sum > 0)
+                ai[j] = sqrt(sum);
+            else
+                return mrc_fail(backend->context, MERCER_ERROR_NUMERIC,
+                                "Cholesky: the matrix is not positive definite at row %lld", (long long)i);
+        }
+        for (int64_t j = i + 1; j < a->cols; j++) ai[j] = 0;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_default_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                           const mercer_matrix *b)
+{
+    (void)backend;
+    int64_t n = l->rows;
+    for (int64_t step = 0; step < n; step++) {
+        int64_t i = transpose ? n - 1 - step : step;
+        double *bi = row_f64(b, i);
+        for (int64_t done = 0; done < step; done++) {
+            int64_t k = transpose ? n - 1 - done : done;
+            double factor = transpose ? row_f64(l, k)[i] : row_f64(l, i)[k];
+            const double *bk = row_f64(b, k);
+            for (int64_t j = 0; j < b->cols; j++) bi[j] -= factor * bk[j];
+        }
+        for (int64_t j = 0; j < b->cols; j++) bi[j] /= row_f64(l, i)[i];
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_default_gemm(mrc_backend *backend, const mrc_gemm *job)
+{
+    (void)backend;
+    const mercer_matrix *a = job->a, *b = job->b, *c = job->c;
+    int64_t depth = job->transpose_a ? a->rows : a->cols;
+    for (int64_t i = 0; i < c->rows; i++) {
+        for (int64_t j = 0; j < c->cols; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < depth; k++)
+                sum += (job->transpose_a ? mrc_load(a, k, i) : mrc_load(a, i, k)) *
+                       (job->transpose_b ? mrc_load(b, j, k) : mrc_load(b, k, j));
+            mrc_store(c, i, j, job->alpha * sum + (job->beta != 0 ? job->beta * mrc_load(c, i, j) : 0));
+        }
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reference backend: the required operations as plain loops over the scalar double kernel functions. Slow, simple,
+ * right: the exact solver of every other backend, and an oracle for algorithms on small problems.
+ *
+ *   kernel_matmul     y_i = sum_j K(x_i, z_j) w_j, summed in double          O(m p (d + c))
+ *   kernel_transpose  h_j = sum_i K(x_i, z_j) g_i
+ */
+#include "backends/reference/dense.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+static mercer_status create(mrc_backend *backend)
+{
+    (void)backend;
+    return MERCER_OK;
+}
+
+static void destroy(mrc_backend *backend)
+{
+    (void)backend;
+}
+
+static mrc_capabilities capabilities(const mrc_backend *backend)
+{
+    (void)backend;
+    return (mrc_capabilities){.isa = "scalar", .point_dtypes = MRC_ACCEPT_ANY, .memory = MERCER_HOST};
+}
+
+/* sums (rows, c) of one row of K at a time; y is written at the end, so that a failing callback leaves it alone. */
+static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, double *sums,
+                                double *rows)
+{
+    int64_t d = pair->x->cols, c = w->cols;
+    double *x = rows, *z = rows + d;
+    for (int64_t i = 0; i < pair->x->rows; i++) {
+        mrc_load_row_f64(pair->x, i, x);
+        for (int64_t j = 0; j < pair->z->rows; j++) {
+            double value;
+            mrc_load_row_f64(pair->z, j, z);
+            if (!mrc_kernel_reference(pair->kernel, d, x, z, &value))
+                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
+                                "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
+            for (int64_t k = 0; k < c; k++) sums[i * c + k] += value * mrc_load(w, j, k);
+        }
+    }
+    return MERCER_OK;
+}
+
+static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                   const mercer_matrix *y, bool add)
+{
+    void *sums, *rows;
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
+    MRC_TRY(mrc_alloc_zero(backend->context, &sums, y->rows * y->cols, sizeof(double), "sums"));
+    mercer_status status = mrc_alloc(backend->context, &rows, 2 * pair->x->cols, sizeof(double), "two rows");
+    if (status == MERCER_OK) status = accumulate(backend, pair, w, sums, rows);
+    for (int64_t i = 0; i < y->rows && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < y->cols; j++)
+            mrc_store(y, i, j, ((double *)sums)[i * y->cols + j] + (add ? mrc_load(y, i, j) : 0));
+    mrc_free(backend->context, rows);
+    mrc_free(backend->context, sums);
+    return status;
+}
+
+static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *f, mrc_kept *kept)
+{
+    kept->columns = 0;
+    return kernel_matmul(backend, pair, w, f, false);
+}
+
+static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
+{
+    (void)kept;
+    mrc_pair swapped = {.kernel = pair->kernel, .x = pair->z, .z = pair->x, .origin = pair->origin};
+    return kernel_matmul(backend, &swapped, g, h, false);
+}
+
+const mrc_backend_ops mrc_reference_backend = {
+    .api_version = MRC_BACKEND_API,
+    .name = "reference",
+    .create = create,
+    .destroy = destroy,
+    .capabilities = capabilities,
+    .alloc = mrc_host_alloc,
+    .free = mrc_host_free,
+    .copy = mrc_host_copy,
+    .sync = mrc_host_sync,
+    .kernel_matmul = kernel_matmul,
+    .kernel_forward = kernel_forward,
+    .kernel_transpose = kernel_transpose,
+    .gemm = mrc_default_gemm,
+};

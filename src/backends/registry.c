@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of backends, and how one is made. A new backend is one line here. */
+#include "backends/backend.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "kernels/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEVICES = 1024, HOST_BACKENDS = 2 };
+
+extern const mrc_backend_ops mrc_cpu_backend;
+extern const mrc_backend_ops mrc_reference_backend;
+
+#ifdef MERCER_HAVE_CUDA
+extern const mrc_backend_ops mrc_cuda_backend;
+#endif
+
+const mrc_backend_ops *const mrc_backend_registry[] = {
+    &mrc_cpu_backend,
+    &mrc_reference_backend,
+#ifdef MERCER_HAVE_CUDA
+    &mrc_cuda_backend,
+#endif
+    NULL,
+};
+
+/* A backend with a complete copy of its table: two objects in one allocation. */
+typedef struct made_backend {
+    mrc_backend backend;
+    mrc_backend_ops ops;
+} made_backend;
+
+/* The part of the name before the colon; *device: the number behind it, 0 without one, -1 if it is none. */
+static const mrc_backend_ops *find(const char *name, int *device)
+{
+    *device = 0;
+    if (!name) return mrc_backend_registry[0];
+    size_t length = strcspn(name, ":");
+    if (name[length] == ':') {
+        char *end;
+        long number = strtol(name + length + 1, &end, 10);
+        *device = end != name + length + 1 && *end == 0 && number >= 0 && number < MOST_DEVICES ? (int)number : -1;
+    }
+    for (int i = 0; mrc_backend_registry[i]; i++) {
+        const char *known = mrc_backend_registry[i]->name;
+        if (strlen(known) == length && strncmp(known, name, length) == 0) return mrc_backend_registry[i];
+    }
+    return NULL;
+}
+
+static mercer_status unknown(mercer_context *context, const char *name)
+{
+    char names[256] = "";
+    for (int i = 0; mrc_backend_registry[i]; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", mrc_backend_registry[i]->name);
+    }
+    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "backend '%s' is not in this build; it has: %s", name, names);
+}
+
+static mercer_status make(mrc_backend **out, mercer_context *context, const mrc_backend_ops *ops, int device)
+{
+    if (ops->api_version != MRC_BACKEND_API)
+        return mrc_fail(context, MERCER_ERROR_INTERNAL, "backend %s speaks version %d of the ops table, this is %d",
+                        ops->name, ops->api_version, (int)MRC_BACKEND_API);
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(made_backend), "the backend"));
+    made_backend *made = memory;
+    made->ops = *ops;
+    mrc_backend_fill_defaults(&made->ops);
+    made->backend = (mrc_backend){.ops = &made->ops, .context = context, .device = device};
+    mercer_status status = ops->create(&made->backend);
+    if (status != MERCER_OK) {
+        mrc_free(context, made);
+        return status;
+    }
+    *out = &made->backend;
+    return MERCER_OK;
+}
+
+mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name)
+{
+    int device;
+    *out = NULL;
+    if (name && strcmp(name, "auto") == 0) {
+        /* Devices stand at the end of the list. That there is none is no failure: there is always a processor. */
+        for (int i = 0; mrc_backend_registry[i]; i++) {
+            const mrc_backend_ops *ops = mrc_backend_registry[i];
+            if (i >= HOST_BACKENDS && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
+        }
+        context->error[0] = 0;
+        name = NULL;
+    }
+    const mrc_backend_ops *ops = find(name, &device);
+    if (!ops) return unknown(context, name);
+    if (device < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "backend '%s': a device is a number from 0, as in %s:0", name,
+                        ops->name);
+    return make(out, context, ops, device);
+}
+
+void mrc_backend_free(mrc_backend *backend)
+{
+    if (!backend) return;
+    backend->ops->destroy(backend);
+    mrc_free(backend->context, backend);
+}
+
+int mrc_backend_devices(const char *name)
+{
+    int device;
+    const mrc_backend_ops *ops = find(name, &device);
+    if (!ops || (name && strchr(name, ':'))) return 0;
+    return ops->devices ? ops->devices() : 1;
+}
+
+mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel)
+{
+    if (mrc_kernel_is_callback(kernel)) return MERCER_OK;
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (!entry)
+        return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: kernel id %d is not a kernel function",
+                        backend->ops->name, (int)kernel->id);
+    if (!backend->ops->knows_kernel || backend->ops->knows_kernel(kernel->id)) return MERCER_OK;
+    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: has no kernel %s; use backend cpu",
+                    backend->ops->name, entry->form.name);
+}
+
+mercer_dtype mrc_value_dtype(const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *w,
+                             const mercer_matrix *y)
+{
+    const mercer_matrix *all[] = {x, z, w, y};
+    for (int i = 0; i < 4; i++)
+        if (all[i] && all[i]->dtype == MERCER_F64) return MERCER_F64;
+    return MERCER_F32;
+}

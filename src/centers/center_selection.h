@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Choosing centers from the rows of X: by chance, balanced over classes, by k-means, by randomly pivoted Cholesky. All
+ * of it is a function of the rows and the seed; points lie in host memory.
+ */
+#ifndef MRC_CENTERS_CENTER_SELECTION_H
+#define MRC_CENTERS_CENTER_SELECTION_H
+
+#include "backends/backend.h"
+#include "comm/comm.h"
+#include "core/numbers/random.h"
+
+/* Streams of the seed: which rows, in which order, and whether a candidate is taken. */
+#define MRC_STREAM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
+#define MRC_STREAM_DRAW    UINT64_C(0x63683032)   /* draws in proportion to weights */
+#define MRC_STREAM_ACCEPT  UINT64_C(0x63683033)   /* whether they are accepted */
+#define MRC_STREAM_FILL    UINT64_C(0x63683034)   /* a permutation: rows that make up for what is missing */
+#define MRC_STREAM_BATCHES UINT64_C(0x6368000000) /* + pass: a permutation of the rows for mini-batches */
+
+/* What is asked for, checked by the caller, and what came of it. */
+typedef struct mrc_center_selection {
+    mrc_backend *backend;
+    const mercer_matrix *x; /* (n, d) any dtype, finite */
+    int64_t p;              /* 1 <= p <= n */
+    mrc_comm *comm;         /* ranks that search together, all with the same rows; NULL: none */
+    int64_t first;          /* the centers that are wanted here: so many as there is room for, from this one on */
+    bool wide;              /* squared distances need double: see mrc_search */
+    const mercer_center_options
+        *options; /* complete: memory > 0, kernel for rpcholesky, labels and classes for balanced */
+    mercer_center_report report;
+} mrc_center_selection;
+
+/* ---- Numbers of rows (choose_rows.c) -------------------------------------------------------------------------- */
+
+/* p different rows of n, in random order. */
+void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows);
+/* The same with as equal a number of each class as there are; labels (n) in 0 .. classes - 1. */
+mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const int32_t *labels, int64_t n,
+                                  int64_t classes, int64_t p, int64_t *rows);
+/* rows[have .. p - 1]: random rows that are not among the first `have`. taken: room for n. */
+void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t *rows, int32_t *taken);
+
+/* Sums weights[0 .. i] into sums[i]; the last one comes back. Weights are >= 0. */
+double mrc_sum_weights(const double *weights, int64_t n, double *sums);
+/* A row with probability weight / sum: the place of share (in [0, 1)) of the last sum, which is > 0, among the sums. */
+int64_t mrc_draw_row(const double *sums, int64_t n, double share);
+
+/* ---- Distances (median.c) ------------------------------------------------------------------------------------- */
+
+/* Squared distances between rows of d values up to `top` are numbers, in double at least; *wide: in double only.
+   (Kernels do without this check: they are 0 where a distance overflows.) */
+mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide);
+/* out (m, p) f64: the distances between the rows of X and Z, in double. */
+mercer_status mrc_distances(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z,
+                            const mercer_matrix *out);
+mercer_status mrc_median_distance(mrc_backend *backend, const mercer_matrix *x, uint64_t seed, double *out);
+
+/* ---- Methods -------------------------------------------------------------------------------------------------- */
+
+/* k-means (kmeans.c): fills centers (rows, d), those from choice->first on, of any dtype, at the very end. */
+mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *centers);
+
+/* Randomly pivoted Cholesky (rpcholesky.c): p different rows. */
+mercer_status mrc_rpcholesky(mrc_center_selection *selection, int64_t *rows);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers of rows: by chance, balanced over classes, in proportion to weights.
+ *
+ *   random      the first p of a random permutation of 0 .. n - 1
+ *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c, with
+ *               the largest L for which that is no more than p; the few that are missing follow by chance from the rest
+ *   weighted    row i with probability w_i / sum w: the first i with w_0 + ... + w_i > u sum w, u uniform in [0, 1)
+ *
+ * Cost: a few dozen operations for each p (random) or n (balanced); n additions for a set of weights and log n for a
+ * draw.
+ */
+#include "centers/center_selection.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows)
+{
+    for (int64_t i = 0; i < p; i++) rows[i] = mrc_random_permutation((mrc_stream){seed, MRC_STREAM_CHOICE}, n, i);
+}
+
+void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t *rows, int32_t *taken)
+{
+    memset(taken, 0, (size_t)n * sizeof *taken);
+    for (int64_t i = 0; i < have; i++) taken[rows[i]] = 1;
+    for (int64_t i = 0; have < p; i++) {
+        int64_t row = mrc_random_permutation((mrc_stream){seed, MRC_STREAM_FILL}, n, i);
+        if (!taken[row]) rows[have++] = row;
+    }
+}
+
+/* sum_c min(counts[c], level) */
+static int64_t filled_to(const int64_t *counts, int64_t classes, int64_t level)
+{
+    int64_t sum = 0;
+    for (int64_t c = 0; c < classes; c++) sum += mrc_min(counts[c], level);
+    return sum;
+}
+
+mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const int32_t *labels, int64_t n,
+                                  int64_t classes, int64_t p, int64_t *rows)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 2 * classes, sizeof(int64_t), "counts of classes"));
+    int64_t *counts = memory, *took = counts + classes;
+    for (int64_t i = 0; i < n; i++) counts[labels[i]]++;
+    int64_t low = 0, high = p; /* filled_to(low) <= p, and high + 1 is too much or of no use */
+    while (low < high) {
+        int64_t level = low + (high - low + 1) / 2;
+        if (filled_to(counts, classes, level) <= p)
+            low = level;
+        else
+            high = level - 1;
+    }
+    int64_t have = 0, missing = p - filled_to(counts, classes, low);
+    for (int64_t i = 0; have < p; i++) {
+        int64_t row = mrc_random_permutation((mrc_stream){seed, MRC_STREAM_CHOICE}, n, i);
+        int32_t label = labels[row];
+        if (took[label] >= low) { /* full; the first rows that come too late make up for what is missing */
+            if (missing == 0) continue;
+            missing--;
+        }
+        took[label]++;
+        rows[have++] = row;
+    }
+    mrc_free(context, memory);
+    return MERCER_OK;
+}
+
+double mrc_sum_weights(const double *weights, int64_t n, double *sums)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sums[i] = sum += weights[i];
+    return sum;
+}
+
+int64_t mrc_draw_row(const double *sums, int64_t n, double share)
+{
+    double target = share * sums[n - 1];
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (sums[middle] > target)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    while (low > 0 && !(sums[low] > sums[low - 1])) low--; /* only if the product was rounded up to the last sum */
+    return low;
+}

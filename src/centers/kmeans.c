@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * k-means: p centers z_j that make the mean squared distance of the rows to their nearest center small.
+ *
+ *   E = (1/n) sum_i min_j |x_i - z_j|^2            X (n, d), Z (p, d)
+ *
+ *   seeds     k-means++ (kmeans_seed.c); they come with the assignment of the rows
+ *   round     N_j <- f N_j,  z_j <- (N_j z_j + sum of the rows assigned to j) / (N_j + how many),  N_j += how many
+ *             then the rows are assigned anew: one search for nearest rows on the backend's fused tiles
+ *
+ *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by less than 1e-4 of itself, or no
+ *                more.
+ *   mini-batch   a fresh random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3: a
+ *                row counts in proportion to the cube of how many were seen before it, so that what was assigned to
+ *                poor early centers is forgotten, while much of the rest is averaged. E is that of a batch not used
+ *                yet.
+ *
+ * A center without rows (N_j < 1/64) takes the row that is farthest from its own center, the next one the row that is
+ * farthest then: E falls. If all distances are 0 it stays where it is.
+ *
+ * Sums run in double over the rows of a cluster in their order, one cluster at a time: the bits do not depend on
+ * threads. If X is bytes, rows are compared with the centers rounded to bytes as long as that is harmless: rounding
+ * moves a center by d/12 (squared, on average), which must be below 1/1000 of E. Distances are then exact integers and
+ * several times as fast.
+ *
+ * Chosen unless asked for: Lloyd up to 65,536 rows or 32 for each center, with n / (12 p) rounds, between 3 and 20,
+ * since the fewer rows a center has, the sooner it settles; beyond, 30 batches of 16 rows for each center, which come
+ * as far as many more rows in the rounds of Lloyd.
+ *
+ * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d
+ * for the rows of a mini-batch.
+ */
+#include "centers/kmeans.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/parallel.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    BATCH_ROWS = 16,     /* in a mini-batch, for each center */
+    LEAST_BATCH = 16384, /* and at least so many */
+    BATCH_ROUNDS = 30,
+    LLOYD_ROWS = 65536, /* so many rows take part in every round */
+    LLOYD_LEAST = 3,
+    LLOYD_MOST = 20,
+    LLOYD_SHARE = 12, /* rounds: n / (12 p), between 3 and 20 */
+    BYTES_PER_ROW = 32
+};
+static const double TOLERANCE = 1e-4;
+static const double ROUNDING_SHARE = 1e-3;
+static const double EMPTY = 1.0 / 64;
+
+mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error)
+{
+    const mercer_center_options *options = self->selection->options;
+    if (!options->progress) return MERCER_OK;
+    bool enough = options->progress(options->progress_user, done, self->rounds + 1, error) != 0;
+    if (self->selection->comm) MRC_TRY(mrc_comm_any(self->selection->comm, enough, &enough));
+    if (enough) self->stopped = true;
+    return MERCER_OK;
+}
+
+mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances)
+{
+    mrc_comm *comm = self->selection->comm;
+    if (!comm || comm->ranks == 1) return self->backend->ops->nearest_rows(self->backend, search, nearest, distances);
+    int64_t first, rows;
+    mrc_piece *numbers = comm->pieces + comm->ranks;
+    mrc_share(search->x->rows, comm->ranks, comm->rank, &first, &rows);
+    mercer_matrix own = mrc_rows(search->x, first, rows);
+    mrc_search part = *search;
+    part.x = &own;
+    MRC_TRY(self->backend->ops->nearest_rows(self->backend, &part, nearest + first, distances + first));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int r = 0; r < comm->ranks; r++) {
+            mrc_share(search->x->rows, comm->ranks, r, &first, &rows);
+            numbers[r] = pass == 0 ? (mrc_piece){nearest + first, rows * (int64_t)sizeof *nearest}
+                                   : (mrc_piece){distances + first, rows * (int64_t)sizeof *distances};
+        }
+        MRC_TRY(mrc_comm_gather(comm, MERCER_HOST, numbers));
+    }
+    return MERCER_OK;
+}
+
+/* ---- Sizes and memory ---------------------------------------------------------------------------------------- */
+
+static mercer_dtype real_type(const mrc_center_selection *selection)
+{
+    return selection->wide || selection->x->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+}
+
+static int64_t fixed_bytes(const mrc_kmeans_state *self)
+{
+    int64_t real = mrc_dtype_size(real_type(self->selection)), bytes = self->selection->x->dtype == MERCER_U8;
+    return self->p * (self->d * (real + bytes) + 3 * 8) + self->context->threads * 3 * self->d * 8 +
+           mrc_kmeans_seed_bytes(self->selection);
+}
+
+/* How many rows at a time: as asked for, or chosen; fewer where memory is short. */
+static mercer_status choose_batch(mrc_kmeans_state *self)
+{
+    const mercer_center_options *options = self->selection->options;
+    int64_t n = self->n, row = self->d * mrc_dtype_size(self->selection->x->dtype) + BYTES_PER_ROW;
+    int64_t room = options->memory - fixed_bytes(self);
+    int64_t chosen = mrc_max(LEAST_BATCH, BATCH_ROWS * self->p);
+    self->lloyd = options->batch < 0 || options->batch >= n;
+    if (options->batch == 0 && n <= mrc_max(LLOYD_ROWS, 2 * chosen)) self->lloyd = n * BYTES_PER_ROW <= room;
+    self->batch = self->lloyd ? n : options->batch > 0 ? options->batch : mrc_min(chosen, n);
+    self->capacity = mrc_min(n, mrc_max(self->batch, BATCH_ROWS * self->p));
+    if (!self->lloyd) {
+        self->capacity = mrc_min(self->capacity, mrc_max(self->p, room / row));
+        self->batch = mrc_min(self->batch, self->capacity);
+    }
+    int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row) + fixed_bytes(self);
+    if (needed <= options->memory) return MERCER_OK;
+    return mrc_fail(
+        self->context, MERCER_ERROR_MEMORY,
+        "k-means of %lld centers takes %lld bytes, options: memory allows %lld; allow more or take fewer centers",
+        (long long)self->p, (long long)needed, (long long)options->memory);
+}
+
+static int64_t chosen_rounds(const mrc_kmeans_state *self)
+{
+    if (!self->lloyd) return BATCH_ROUNDS;
+    return mrc_max(LLOYD_LEAST, mrc_min(LLOYD_MOST, self->n / (LLOYD_SHARE * self->p)));
+}
+
+static mercer_status allocate(mrc_kmeans_state *self)
+{
+    mercer_context *context = self->context;
+    const mercer_matrix *x = self->selection->x;
+    int64_t p = self->p, d = self->d, rows = self->capacity;
+    struct {
+        void **out;
+        int64_t count, size;
+        bool wanted;
+    } const all[] = {
+        {&self->sample.data, rows * d, mrc_dtype_size(x->dtype), !self->lloyd},
+        {&self->z.data, p * d, mrc_dtype_size(self->z.dtype), true},
+        {&self->z_u8.data, p * d, 1, x->dtype == MERCER_U8},
+        {(void **)&self->nearest, rows, 4, true},
+        {(void **)&self->fresh_nearest, rows, 4, true},
+        {(void **)&self->distances, rows, 8, true},
+        {(void **)&self->fresh_distances, rows, 8, true},
+        {(void **)&self->order, rows, 8, true},
+        {(void **)&self->weights, p, 8, true},
+        {(void **)&self->starts, p + 1, 8, true},
+        {(void **)&self->seeds, p, 8, true},
+        {(void **)&self->scratch, context->threads * 3 * d, 8, true},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].wanted) MRC_TRY(mrc_alloc(context, all[i].out, all[i].count, all[i].size, "k-means"));
+    self->sums = (double *)(void *)self->order; /* one is done before the other begins */
+    return MERCER_OK;
+}
+
+static void release(mrc_kmeans_state *self)
+{
+    void *const all[] = {self->sample.data,   self->z.data,    self->z_u8.data,       self->nearest,
+                         self->fresh_nearest, self->distances, self->fresh_distances, self->order,
+                         self->weights,       self->starts,    self->seeds,           self->scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_free(self->context, all[i]);
+}
+
+/* ---- Rows and their centers ---------------------------------------------------------------------------------- */
+
+/* The next `count` rows in random order: all of X in turn, then again in another order. */
+static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
+{
+    uint64_t seed = self->selection->options->seed;
+    if (self->lloyd) {
+        self->x = *self->selection->x;
+        return MERCER_OK;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = self->seen + i;
+        mrc_stream stream = {seed, MRC_STREAM_BATCHES + (uint64_t)(at / self->n)};
+        self->order[i] = mrc_random_permutation(stream, self->n, at % self->n);
+    }
+    self->seen += count;
+    self->x = mrc_rows(&self->sample, 0, count);
+    return self->backend->ops->gather_rows(self->backend, &self->x, self->selection->x, self->order);
+}
+
+/* Finds the nearest center of each row; the mean squared distance comes back. */
+static mercer_status assign(mrc_kmeans_state *self, double *error)
+{
+    mrc_search search = {
+        .x = &self->x, .z = self->rounded ? &self->z_u8 : &self->z, .wide = self->selection->wide && !self->rounded};
+    MRC_TRY(mrc_kmeans_search(self, &search, self->nearest, self->distances));
+    double sum = 0;
+    for (int64_t i = 0; i < self->x.rows; i++) sum += self->distances[i];
+    *error = sum / (double)self->x.rows;
+    return MERCER_OK;
+}
+
+/* Moves row number `at` of the heap down to its place: the farthest row is on top, the first of equals. */
+static void sift(const mrc_kmeans_state *self, int64_t *heap, int64_t size, int64_t at)
+{
+    for (int64_t child; (child = 2 * at + 1) < size; at = child) {
+        const double *far = self->distances;
+        if (child + 1 < size && (far[heap[child + 1]] > far[heap[child]] ||
+                                 (far[heap[child + 1]] == far[heap[child]] && heap[child + 1] < heap[child])))
+            child++;
+        if (far[heap[at]] > far[heap[child]] || (far[heap[at]] == far[heap[child]] && heap[at] < heap[child])) return;
+        int64_t swap = heap[at];
+        heap[at] = heap[child], heap[child] = swap;
+    }
+}
+
+/* Centers that have no rows get the farthest ones, one each. counts (p): rows assigned to each. */
+static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
+{
+    int64_t *heap = self->order, size = 0;
+    for (int64_t j = 0; j < self->p; j++) {
+        if (self->weights[j] + (double)counts[j] >= EMPTY) continue;
+        if (size == 0) { /* the first one: no heap yet */
+            for (size = 0; size < self->x.rows; size++) heap[size] = size;
+            for (int64_t i = size / 2; i-- > 0;) sift(self, heap, size, i);
+        }
+        int64_t row = heap[0];
+        if (!(self->distances[row] > 0)) return; /* nor are there others */
+        counts[self->nearest[row]]--;
+        counts[j]++;
+        self->weights[j] = 0; /* what is left of the past was elsewhere */
+        self->nearest[row] = (int32_t)j;
+        self->distances[row] = 0;
+        self->selection->report.reseeded++;
+        sift(self, heap, size, 0);
+    }
+}
+
+/* ---- Means --------------------------------------------------------------------------------------------------- */
+
+/* z <- mean of the rows, or z + sum of (row - z) / (N + how many), which leaves z alone if all rows equal it. */
+static void update_center(void *argument, int64_t j, int worker)
+{
+    mrc_kmeans_state *self = argument;
+    int64_t d = self->d, first = self->starts[j], end = self->starts[j + 1];
+    double *sum = self->scratch + 3 * d * worker, *row = sum + d, *center = row + d;
+    if (first == end) return;
+    bool fresh = !(self->weights[j] > 0);
+    self->weights[j] += (double)(end - first);
+    mrc_load_row_f64(&self->z, j, center);
+    for (int64_t k = 0; k < d; k++) {
+        center[k] = fresh ? 0 : center[k];
+        sum[k] = 0;
+    }
+    for (int64_t i = first; i < end; i++) {
+        mrc_load_row_f64(&self->x, self->order[i], row);
+        for (int64_t k = 0; k < d; k++) sum[k] += row[k] - center[k];
+    }
+    for (int64_t k = 0; k < d; k++) center[k] += sum[k] / self->weights[j];
+    mrc_store_row_f64(&self->z, j, center);
+    if (self->z_u8.data) mrc_store_row_f64(&self->z_u8, j, center);
+}
+
+void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
+{
+    int64_t p = self->p, *starts = self->starts, *counts = starts + 1;
+    for (int64_t j = 0; j < p; j++) self->weights[j] *= keep;
+    memset(starts, 0, (size_t)(p + 1) * sizeof *starts);
+    for (int64_t i = 0; i < self->x.rows; i++) counts[self->nearest[i]]++;
+    reseed_empty(self, counts);
+    /* A stable counting sort: counts become places, one further with every row, and the ends of one are the starts of
+       the next. */
+    int64_t sum = 0;
+    for (int64_t j = 0; j < p; j++) {
+        int64_t count = counts[j];
+        counts[j] = sum;
+        sum += count;
+    }
+    for (int64_t i = 0; i < self->x.rows; i++) self->order[counts[self->nearest[i]]++] = i;
+    mrc_parallel_for(self->context->threads, p, update_center, self);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------- */
+
+/* Whether rounding to bytes moves the centers by so little that it cannot matter. */
+static bool rounding_is_harmless(const mrc_kmeans_state *self, double error)
+{
+    return self->z_u8.data && (double)self->d / 12 <= ROUNDING_SHARE * error;
+}
+
+static mercer_status begin(mrc_kmeans_state *self, double *error)
+{
+    MRC_TRY(take_rows(self, self->capacity));
+    MRC_TRY(mrc_kmeans_seed(self));
+    double sum = 0;
+    for (int64_t i = 0; i < self->x.rows; i++) sum += self->distances[i];
+    *error = sum / (double)self->x.rows;
+    for (int64_t j = 0; j < self->p; j++) {
+        mrc_load_row_f64(&self->x, self->seeds[j], self->scratch);
+        mrc_store_row_f64(&self->z, j, self->scratch);
+        if (self->z_u8.data) mrc_store_row_f64(&self->z_u8, j, self->scratch);
+        self->weights[j] = 0;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
+{
+    MRC_TRY(begin(self, error));
+    if (!self->stopped) MRC_TRY(mrc_kmeans_tell(self, 1, *error));
+    for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
+        double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
+        self->rounded = rounding_is_harmless(self, before);
+        mrc_kmeans_update(self, self->lloyd ? 0 : old * old * old);
+        MRC_TRY(take_rows(self, self->batch));
+        MRC_TRY(assign(self, error));
+        self->selection->report.iterations = t;
+        mrc_log(self->context, MERCER_LOG_DEBUG, "k-means: round %lld, mean squared distance %g", (long long)t, *error);
+        MRC_TRY(mrc_kmeans_tell(self, 1 + t, *error));
+        if (self->lloyd && !(before - *error > TOLERANCE * before)) break;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *centers)
+{
+    const mercer_matrix *x = selection->x;
+    mrc_kmeans_state self = {.selection = selection,
+                             .backend = selection->backend,
+                             .context = selection->backend->context,
+                             .n = x->rows,
+                             .d = x->cols,
+                             .p = selection->p};
+    MRC_TRY(choose_batch(&self));
+    self.rounds = selection->options->iterations > 0 ? selection->options->iterations : chosen_rounds(&self);
+    self.sample = mrc_view(NULL, self.capacity, self.d, x->dtype);
+    self.z = mrc_view(NULL, self.p, self.d, real_type(selection));
+    self.z_u8 = mrc_view(NULL, self.p, self.d, MERCER_U8);
+    if (!self.lloyd)
+        mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows in a round", (long long)self.batch,
+                (long long)self.n);
+    mercer_status status = allocate(&self);
+    if (status == MERCER_OK) status = run_rounds(&self, &selection->report.error);
+    for (int64_t j = 0; j < centers->rows && status == MERCER_OK; j++) {
+        mrc_load_row_f64(&self.z, selection->first + j, self.scratch);
+        mrc_store_row_f64(centers, j, self.scratch);
+    }
+    release(&self);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * k-means++ seeding (Arthur and Vassilvitskii, 2007), many centers at a time, with the same law as one at a time.
+ *
+ *   first seed: a row by chance; each further one: row i with probability D_i / sum D,  D_i = min over seeds s |x_i -
+ *   s|^2
+ *
+ * A pass over the rows for each seed would spend its time reading them. Instead b candidates are drawn from the same D
+ * and looked at in turn: candidate i, whose distance to the seeds, those of this round included, is D'_i <= D_i, is
+ * accepted with probability D'_i / D_i. Its law is then that of D', as if D had been brought up to date after every
+ * seed. One search against the accepted ones brings D up to date for the next round. b grows with the number of seeds:
+ * few seeds change D much, and many candidates would be refused.
+ *
+ * X (m, d), p seeds. Cost: 2 m p d flops for the searches, about p b d for the distances among candidates, 2 p / b
+ * passes over D. Memory: b (d + b). If D is 0 everywhere, the rest are random rows: X then has fewer than p different
+ * ones.
+ */
+#include "centers/kmeans.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+enum { MOST_CANDIDATES = 240 }; /* a tile of the fused search */
+
+typedef struct seeding {
+    mrc_kmeans_state *all;
+    int64_t have;             /* seeds so far */
+    uint64_t draws;           /* random numbers used */
+    mercer_matrix candidates; /* (b, d) of X's dtype */
+    int64_t rows[MOST_CANDIDATES];
+    double *pairs; /* (b, b) distances among candidates */
+} seeding;
+
+int64_t mrc_kmeans_seed_bytes(const mrc_center_selection *selection)
+{
+    int64_t most = mrc_min(MOST_CANDIDATES, selection->p);
+    return most * (selection->x->cols * mrc_dtype_size(selection->x->dtype) + most * 8);
+}
+
+/* D and the nearest seed after seeds first .. have - 1, whose rows lie in `points`, have joined. */
+static mercer_status update_distances(seeding *self, const mercer_matrix *points, int64_t first)
+{
+    mrc_kmeans_state *all = self->all;
+    mrc_search search = {.x = &all->x, .z = points, .wide = all->selection->wide};
+    MRC_TRY(mrc_kmeans_search(all, &search, all->fresh_nearest, all->fresh_distances));
+    for (int64_t i = 0; i < all->x.rows; i++) {
+        if (first > 0 && !(all->fresh_distances[i] < all->distances[i])) continue;
+        all->distances[i] = all->fresh_distances[i];
+        all->nearest[i] = (int32_t)(first + all->fresh_nearest[i]);
+    }
+    return MERCER_OK;
+}
+
+/* Accepts candidates in turn as seeds; returns how many: the first always is. */
+static int64_t accept(seeding *self, int64_t count)
+{
+    mrc_kmeans_state *all = self->all;
+    int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
+    mrc_stream stream = {all->selection->options->seed, MRC_STREAM_ACCEPT};
+    for (int64_t i = 0; i < count && self->have + taken < all->p; i++) {
+        double before = all->distances[self->rows[i]], now = before;
+        for (int64_t j = 0; j < taken; j++) {
+            double distance = self->pairs[i * count + accepted[j]];
+            now = distance * distance < now ? distance * distance : now;
+        }
+        if (mrc_random_uniform(stream, self->draws + (uint64_t)i) * before < now) accepted[taken++] = i;
+    }
+    for (int64_t j = 0; j < taken; j++) all->seeds[self->have + j] = self->rows[accepted[j]];
+    self->draws += (uint64_t)count;
+    return taken;
+}
+
+static mercer_status one_round(seeding *self, int64_t count)
+{
+    mrc_kmeans_state *all = self->all;
+    mrc_backend *backend = all->backend;
+    mrc_stream stream = {all->selection->options->seed, MRC_STREAM_DRAW};
+    for (int64_t i = 0; i < count; i++)
+        self->rows[i] = mrc_draw_row(all->sums, all->x.rows, mrc_random_uniform(stream, self->draws + (uint64_t)i));
+    mercer_matrix points = mrc_rows(&self->candidates, 0, count),
+                  pairs = mrc_view(self->pairs, count, count, MERCER_F64);
+    MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, self->rows));
+    if (count > 1) MRC_TRY(mrc_distances(backend, &points, &points, &pairs));
+    int64_t first = self->have, taken = accept(self, count);
+    points = mrc_rows(&self->candidates, 0, taken);
+    MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, all->seeds + first));
+    self->have += taken;
+    return update_distances(self, &points, first);
+}
+
+static mercer_status draw_seeds(seeding *self)
+{
+    mrc_kmeans_state *all = self->all;
+    int64_t m = all->x.rows;
+    all->seeds[0] = mrc_random_below((mrc_stream){all->selection->options->seed, MRC_STREAM_CHOICE}, 0, m);
+    mercer_matrix first = mrc_rows(&all->x, all->seeds[0], 1);
+    self->have = 1;
+    MRC_TRY(update_distances(self, &first, 0));
+    while (self->have < all->p && !all->stopped) {
+        double sum = mrc_sum_weights(all->distances, m, all->sums);
+        MRC_TRY(mrc_kmeans_tell(all, 0, sum / (double)m));
+        if (!(sum > 0) || all->stopped) break;
+        MRC_TRY(one_round(self, mrc_min(mrc_min(MOST_CANDIDATES, self->have / 2 + 1), all->p - self->have)));
+    }
+    if (self->have < all->p) {
+        mrc_log(all->context, MERCER_LOG_INFO, "k-means: %lld of %lld first centers are random rows%s",
+                (long long)(all->p - self->have), (long long)all->p,
+                all->stopped ? ": stopped" : ": the rows have no more different values");
+        mrc_choose_fill(all->selection->options->seed, m, self->have, all->p, all->seeds, all->fresh_nearest);
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_kmeans_seed(mrc_kmeans_state *all)
+{
+    mercer_context *context = all->context;
+    void *points, *pairs = NULL;
+    int64_t most = mrc_min(MOST_CANDIDATES, all->p);
+    mercer_dtype dtype = all->x.dtype;
+    MRC_TRY(mrc_alloc(context, &points, most * all->d, mrc_dtype_size(dtype), "candidates for centers"));
+    mercer_status status = mrc_alloc(context, &pairs, most * most, sizeof(double), "distances");
+    if (status == MERCER_OK) {
+        seeding self = {.all = all, .pairs = pairs, .candidates = mrc_view(points, most, all->d, dtype)};
+        status = draw_seeds(&self);
+    }
+    mrc_free(context, pairs);
+    mrc_free(context, points);
+    return status;
+}

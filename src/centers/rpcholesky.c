@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber, 2022), a block of pivots at a time with the law of one at a
+ * time (Epperly, Tropp, Webber, 2024): rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to K(X,X).
+ *
+ *   left_i = K(x_i,x_i) - |F_i|^2       what F F' misses of the diagonal    (n) double
+ *   draw candidates S with probability left_i / sum left                    b of them
+ *   H = K(S,S) - F_S F_S'               what it misses of K(S,S)            (b, b) double
+ *   look at them in turn: candidate i, of which H_ii is left now, is accepted with probability H_ii / left_i, and then
+ *   eliminated from the rest of H: a column of the Cholesky factor L of H over the accepted T
+ *   F <- [F, (K(X,T) - F F_T') L^-T]    new columns of F                    (n, p) working precision
+ *
+ * Symbols: X (n, d), F (n, k) after k pivots. Cost: n p kernel values, n p^2 flops, p b^2 for H. Memory: n p numbers.
+ * If they do not fit, a random part of the rows takes the place of X: as many as fit, at least p.
+ *
+ * A share of the diagonal below the rounding of F (1e-5 in float, 1e-12 in double) counts as 0. If nothing is left,
+ * K(X,X) has lower rank than p in this precision, and the rest are random rows.
+ */
+#include "centers/center_selection.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+
+enum { MOST_CANDIDATES = 240, STRIP = 4096, BYTES_PER_ROW = 24 };
+
+typedef struct pivoting {
+    mrc_center_selection *selection;
+    mrc_backend *backend;
+    mercer_context *context;
+    const mercer_kernel *kernel;
+    int64_t n, d, p; /* rows under work */
+    int64_t b;       /* candidates at a time, at most */
+    int64_t strip_rows;
+    int64_t have; /* pivots so far */
+    uint64_t draws;
+    double noise;
+    mercer_matrix x;                /* (n, d) */
+    mercer_matrix f;                /* (n, p) real */
+    mercer_matrix strip;            /* (at most 4096, b) real */
+    mercer_matrix points;           /* (b, d) rows of X */
+    mercer_matrix f_real, f_f64;    /* (b, p) rows of F, as they are and in double */
+    mercer_matrix h, l, inverse;    /* (b, b) f64 */
+    mercer_matrix inverse_real;     /* (b, b) real */
+    double *diagonal, *left, *sums; /* (n) */
+    int64_t *sample;                /* (n) which rows of X, if not all */
+    int64_t *rows;                  /* (p) pivots, as rows under work; the caller's */
+    void *memory[16];               /* what the above lies in */
+} pivoting;
+
+/* ---- Sizes and memory ---------------------------------------------------------------------------------------- */
+
+static mercer_dtype real_type(const mrc_center_selection *selection)
+{
+    return selection->x->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+}
+
+/* How many rows fit: all of them, or as many as the memory holds with everything there is for each. */
+static mercer_status choose_part(pivoting *self)
+{
+    const mercer_matrix *x = self->selection->x;
+    int64_t real = mrc_dtype_size(real_type(self->selection)), memory = self->selection->options->memory;
+    int64_t b = self->b = mrc_min(MOST_CANDIDATES, self->p);
+    self->strip_rows = mrc_min(STRIP, x->rows);
+    int64_t point = x->cols * mrc_dtype_size(x->dtype);
+    int64_t fixed = b * (point + self->p * (real + 8)) + b * b * (3 * 8 + real) + self->strip_rows * b * real;
+    int64_t row = self->p * real + BYTES_PER_ROW, least = fixed + self->p * (row + point + 8);
+    self->n = x->rows;
+    if ((memory - fixed) / row >= x->rows) return MERCER_OK;
+    self->n = mrc_max(0, memory - fixed) / (row + point + 8);
+    if (self->n < self->p)
+        return mrc_fail(
+            self->context, MERCER_ERROR_MEMORY,
+            "rpcholesky of %lld centers takes %lld bytes at least, options: memory allows %lld; allow more or "
+            "take fewer centers",
+            (long long)self->p, (long long)least, (long long)memory);
+    mrc_log(self->context, MERCER_LOG_INFO, "rpcholesky: %lld random rows of %lld serve, as many as the memory holds",
+            (long long)self->n, (long long)x->rows);
+    return MERCER_OK;
+}
+
+static mercer_status allocate(pivoting *self)
+{
+    const mercer_matrix *x = self->selection->x;
+    mercer_dtype real = real_type(self->selection);
+    int64_t n = self->n, p = self->p, d = self->d, b = self->b;
+    bool part = n < x->rows;
+    struct {
+        mercer_matrix *out;
+        int64_t rows, cols;
+        mercer_dtype dtype;
+    } const matrices[] = {{&self->f, n, p, real},
+                          {&self->strip, self->strip_rows, b, real},
+                          {&self->points, b, d, x->dtype},
+                          {&self->f_real, b, p, real},
+                          {&self->f_f64, b, p, MERCER_F64},
+                          {&self->h, b, b, MERCER_F64},
+                          {&self->l, b, b, MERCER_F64},
+                          {&self->inverse, b, b, MERCER_F64},
+                          {&self->inverse_real, b, b, real},
+                          {&self->x, part ? n : 0, d, x->dtype}};
+    enum { MATRICES = sizeof matrices / sizeof *matrices };
+    for (int i = 0; i < MATRICES; i++) {
+        *matrices[i].out = mrc_view(NULL, matrices[i].rows, matrices[i].cols, matrices[i].dtype);
+        int64_t row = matrices[i].cols * mrc_dtype_size(matrices[i].dtype);
+        MRC_TRY(mrc_alloc(self->context, &self->memory[i], matrices[i].rows, row, "randomly pivoted Cholesky"));
+        matrices[i].out->data = self->memory[i];
+    }
+    MRC_TRY(mrc_alloc(self->context, &self->memory[MATRICES], 3 * n, sizeof(double), "the diagonal of K(X,X)"));
+    MRC_TRY(mrc_alloc(self->context, &self->memory[MATRICES + 1], part ? n : 0, sizeof(int64_t), "a part of the rows"));
+    self->diagonal = self->memory[MATRICES];
+    self->left = self->diagonal + n;
+    self->sums = self->left + n;
+    self->sample = self->memory[MATRICES + 1];
+    if (!part) {
+        self->x = *x;
+        return MERCER_OK;
+    }
+    mrc_choose_random(self->selection->options->seed, x->rows, n, self->sample);
+    return self->backend->ops->gather_rows(self->backend, &self->x, x, self->sample);
+}
+
+/* The leading (rows, cols) part, and columns from `first` on. */
+static mercer_matrix corner(const mercer_matrix *matrix, int64_t rows, int64_t cols)
+{
+    mercer_matrix part = *matrix;
+    part.rows = rows;
+    part.cols = cols;
+    return part;
+}
+
+/* ---- A round ------------------------------------------------------------------------------------------------- */
+
+/* The rows of F and of X that `rows` names. */
+static mercer_status gather(pivoting *self, const int64_t *rows, int64_t count)
+{
+    mercer_matrix f = corner(&self->f, self->n, self->have), to = corner(&self->f_real, count, self->have);
+    mercer_matrix points = mrc_rows(&self->points, 0, count);
+    MRC_TRY(self->backend->ops->gather_rows(self->backend, &points, &self->x, rows));
+    return self->backend->ops->gather_rows(self->backend, &to, &f, rows);
+}
+
+/* H = K(S,S) - F_S F_S' */
+static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t count)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(gather(self, rows, count));
+    mercer_matrix points = mrc_rows(&self->points, 0, count), from = corner(&self->f_real, count, self->have);
+    mercer_matrix to = corner(&self->f_f64, count, self->have), h = corner(&self->h, count, count);
+    mrc_pair pair = {.kernel = self->kernel, .x = &points, .z = &points};
+    MRC_TRY(backend->ops->kernel_eval(backend, &pair, &h));
+    MRC_TRY(backend->ops->copy(backend, &to, &from));
+    mrc_gemm job = {.transpose_b = true, .alpha = -1, .beta = 1, .a = &to, .b = &to, .c = &h};
+    return backend->ops->gemm(backend, &job);
+}
+
+/* Accepts candidates in turn; L over the accepted ones. Which they are comes back in rows, how many as the result. */
+static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
+{
+    double *h = self->h.data, *l = self->l.data;
+    const int64_t b = self->b;
+    int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
+    mrc_stream stream = {self->selection->options->seed, MRC_STREAM_ACCEPT};
+    for (int64_t i = 0; i < count && self->have + taken < self->p; i++) {
+        double now = h[i * b + i], before = self->left[rows[i]];
+        if (!(now > self->noise * self->diagonal[rows[i]])) continue;
+        if (!(mrc_random_uniform(stream, self->draws + (uint64_t)i) * before < now)) continue;
+        double pivot = sqrt(now);
+        for (int64_t s = 0; s < taken; s++) l[taken * b + s] = h[i * b + accepted[s]];
+        for (int64_t s = taken + 1; s < b; s++) l[taken * b + s] = 0;
+        l[taken * b + taken] = pivot;
+        accepted[taken++] = i;
+        for (int64_t j = i + 1; j < count;
+             j++) { /* column i of the factor stays in H, the rest is brought up to date */
+            h[j * b + i] /= pivot;
+            for (int64_t k = i + 1; k <= j; k++) h[j * b + k] -= h[j * b + i] * h[k * b + i];
+        }
+    }
+    self->draws += (uint64_t)count;
+    for (int64_t s = 0; s < taken; s++) rows[s] = rows[accepted[s]];
+    return taken;
+}
+
+/* New columns times L^-T, and what they take off the diagonal. */
+static mercer_status finish_columns(pivoting *self, int64_t count)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix l = corner(&self->l, count, count), inverse = corner(&self->inverse, count, count);
+    mercer_matrix factor = corner(&self->inverse_real, count, count);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < count; j++) mrc_store(&inverse, i, j, i == j ? 1 : 0);
+    MRC_TRY(backend->ops->triangular_solve(backend, &l, false, &inverse));
+    MRC_TRY(backend->ops->copy(backend, &factor, &inverse));
+    mercer_matrix columns = mrc_columns(&self->f, self->have, count);
+    for (int64_t first = 0; first < self->n; first += self->strip_rows) {
+        mercer_matrix part = mrc_rows(&columns, first, mrc_min(self->strip_rows, self->n - first));
+        mercer_matrix strip = corner(&self->strip, part.rows, count);
+        mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &part, .b = &factor, .c = &strip};
+        MRC_TRY(backend->ops->gemm(backend, &job));
+        MRC_TRY(backend->ops->copy(backend, &part, &strip));
+        for (int64_t i = 0; i < part.rows; i++) {
+            double row[MOST_CANDIDATES], *left = &self->left[first + i];
+            mrc_load_row_f64(&part, i, row);
+            for (int64_t j = 0; j < count; j++) *left -= row[j] * row[j];
+            if (!(*left > self->noise * self->diagonal[first + i])) *left = 0;
+        }
+    }
+    return MERCER_OK;
+}
+
+static mercer_status one_round(pivoting *self, int64_t count)
+{
+    mrc_backend *backend = self->backend;
+    int64_t rows[MOST_CANDIDATES];
+    mrc_stream stream = {self->selection->options->seed, MRC_STREAM_DRAW};
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = mrc_draw_row(self->sums, self->n, mrc_random_uniform(stream, self->draws + (uint64_t)i));
+    MRC_TRY(residual_block(self, rows, count));
+    int64_t first = rows[0], taken = accept(self, rows, count);
+    if (taken == 0) { /* rounding made something of nothing there: look elsewhere */
+        self->left[first] = 0;
+        return MERCER_OK;
+    }
+    MRC_TRY(gather(self, rows, taken));
+    mercer_matrix points = mrc_rows(&self->points, 0, taken), columns = mrc_columns(&self->f, self->have, taken);
+    mercer_matrix f = corner(&self->f, self->n, self->have), f_rows = corner(&self->f_real, taken, self->have);
+    mrc_pair pair = {.kernel = self->kernel, .x = &self->x, .z = &points};
+    MRC_TRY(backend->ops->kernel_eval(backend, &pair, &columns));
+    mrc_gemm job = {.transpose_b = true, .alpha = -1, .beta = 1, .a = &f, .b = &f_rows, .c = &columns};
+    MRC_TRY(backend->ops->gemm(backend, &job));
+    MRC_TRY(finish_columns(self, taken));
+    for (int64_t s = 0; s < taken; s++) {
+        self->left[rows[s]] = 0;
+        self->rows[self->have + s] = rows[s];
+    }
+    self->have += taken;
+    return MERCER_OK;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------- */
+
+/* left = diagonal = K(x_i,x_i); their sum comes back. */
+static mercer_status begin(pivoting *self, double *trace)
+{
+    mercer_matrix diagonal = mrc_view(self->diagonal, self->n, 1, MERCER_F64);
+    double limit = real_type(self->selection) == MERCER_F64 ? 1e300 : 1e30;
+    MRC_TRY(self->backend->ops->kernel_diagonal(self->backend, self->kernel, &self->x, &diagonal));
+    *trace = 0;
+    for (int64_t i = 0; i < self->n; i++) {
+        if (!(self->diagonal[i] >= 0 && self->diagonal[i] <= limit))
+            return mrc_fail(self->context, MERCER_ERROR_DATA,
+                            "rpcholesky: K(x,x) of row %lld is %g, it must be between 0 and %g; scale the data",
+                            (long long)(self->n < self->selection->x->rows ? self->sample[i] : i), self->diagonal[i],
+                            limit);
+        *trace += self->left[i] = self->diagonal[i];
+    }
+    return MERCER_OK;
+}
+
+static mercer_status draw_pivots(pivoting *self)
+{
+    const mercer_center_options *options = self->selection->options;
+    double trace, sum = 0;
+    MRC_TRY(begin(self, &trace));
+    for (;;) {
+        sum = mrc_sum_weights(self->left, self->n, self->sums);
+        self->selection->report.error = trace > 0 ? sum / trace : 0;
+        if (self->have == self->p || !(sum > 0)) return MERCER_OK;
+        if (options->progress &&
+            options->progress(options->progress_user, self->have, self->p, self->selection->report.error))
+            return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "rpcholesky: stopped by the progress callback");
+        int64_t count = mrc_min(mrc_min(self->b, self->have / 2 + 1), self->p - self->have);
+        MRC_TRY(one_round(self, count));
+    }
+}
+
+mercer_status mrc_rpcholesky(mrc_center_selection *selection, int64_t *rows)
+{
+    pivoting self = {.selection = selection,
+                     .backend = selection->backend,
+                     .context = selection->backend->context,
+                     .kernel = selection->options->kernel,
+                     .d = selection->x->cols,
+                     .p = selection->p,
+                     .noise = real_type(selection) == MERCER_F64 ? 1e-12 : 1e-5,
+                     .rows = rows};
+    MRC_TRY(choose_part(&self));
+    mercer_status status = allocate(&self);
+    if (status == MERCER_OK) status = draw_pivots(&self);
+    if (status == MERCER_OK && self.have < self.p) {
+        mrc_log(self.context, MERCER_LOG_INFO,
+                "rpcholesky: after %lld centers nothing is left of K(X,X) in this precision; %lld more are random rows",
+                (long long)self.have, (long long)(self.p - self.have));
+        mrc_choose_fill(selection->options->seed, self.n, self.have, self.p, rows, (void *)self.sums);
+    }
+    for (int64_t i = 0; i < self.p && status == MERCER_OK && self.n < selection->x->rows; i++)
+        rows[i] = self.sample[rows[i]];
+    for (size_t i = 0; i < sizeof self.memory / sizeof *self.memory; i++) mrc_free(self.context, self.memory[i]);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The units of targets. */
+#include "core/numbers/units.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+
+static mercer_status check(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
+                           bool *identity)
+{
+    *identity = true;
+    for (int64_t j = 0; j < outputs; j++) {
+        double from = offset ? offset[j] : 0, by = scale ? scale[j] : 1;
+        if (!isfinite(from))
+            return mrc_fail(context, MERCER_ERROR_DATA, "offset %lld (from 0) is %g, it must be finite", (long long)j,
+                            from);
+        if (!(by > 0) || !isfinite(by))
+            return mrc_fail(context, MERCER_ERROR_DATA, "scale %lld (from 0) is %g, it must be finite and above 0",
+                            (long long)j, by);
+        *identity = *identity && from == 0 && by == 1;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t outputs, const double *offset,
+                            const double *scale)
+{
+    bool identity;
+    void *memory = NULL;
+    MRC_TRY(check(context, outputs, offset, scale, &identity));
+    if (!identity) {
+        MRC_TRY(mrc_alloc(context, &memory, 2 * outputs, sizeof(double), "the units of the targets"));
+        double *values = memory;
+        for (int64_t j = 0; j < outputs; j++) {
+            values[j] = offset ? offset[j] : 0;
+            values[outputs + j] = scale ? scale[j] : 1;
+        }
+    }
+    mrc_units_clear(units, context);
+    if (memory) *units = (mrc_units){.offset = memory, .scale = (double *)memory + outputs};
+    return MERCER_OK;
+}
+
+void mrc_units_clear(mrc_units *units, mercer_context *context)
+{
+    mrc_free(context, units->offset);
+    *units = (mrc_units){0};
+}
+
+void mrc_units_enter(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from)
+{
+    bool given = mrc_units_given(units);
+    for (int64_t i = 0; i < from->rows; i++)
+        for (int64_t j = 0; j < from->cols; j++) {
+            double value = mrc_load(from, i, j);
+            mrc_store(to, i, j, given ? (value - units->offset[j]) / units->scale[j] : value);
+        }
+}
+
+void mrc_units_leave(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from)
+{
+    bool given = mrc_units_given(units);
+    for (int64_t i = 0; i < from->rows; i++)
+        for (int64_t j = 0; j < from->cols; j++) {
+            double value = mrc_load(from, i, j);
+            mrc_store(to, i, j, given ? units->offset[j] + units->scale[j] * value : value);
+        }
+}
+
+/* FNV-1a over the bytes of both lists. */
+uint64_t mrc_units_print(const mrc_units *units, int64_t outputs)
+{
+    uint64_t print = 0xcbf29ce484222325u;
+    if (!mrc_units_given(units)) return 0;
+    const unsigned char *bytes = (const unsigned char *)units->offset; /* the scales follow in the same block */
+    for (int64_t i = 0; i < 2 * outputs * (int64_t)sizeof(double); i++) print = (print ^ bytes[i]) * 0x100000001b3u;
+    return print;
+}

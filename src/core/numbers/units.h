@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The units of targets: what training learns, and what a product of kernel values and weights is, are targets with an
+ * offset taken away and divided by a scale, one of each for every output.
+ *
+ *   enter   y' = (y - offset) / scale          leave   f = offset + scale f'
+ *
+ * Both are computed in double and rounded once.
+ */
+#ifndef MRC_CORE_NUMBERS_UNITS_H
+#define MRC_CORE_NUMBERS_UNITS_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+typedef struct mrc_units {
+    double *offset; /* (c) owned; NULL: 0, and all scales are 1 */
+    double *scale;  /* (c) > 0, in the same block */
+} mrc_units;
+
+/* Whether there is anything to do. units may be NULL. */
+static inline bool mrc_units_given(const mrc_units *units)
+{
+    return units && units->offset;
+}
+
+/* Copies both (c each; NULL: 0, or 1). An offset must be finite, a scale finite and above 0. The units stay as they
+   were if it fails. */
+mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t outputs, const double *offset,
+                            const double *scale);
+void mrc_units_clear(mrc_units *units, mercer_context *context);
+
+/* Of matrices (m, c) in host memory, f32 or f64; to may be from. Nothing but a copy if none are given. */
+void mrc_units_enter(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from);
+void mrc_units_leave(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from);
+
+/* A number that differs, very probably, where units do; 0 if none are given. */
+uint64_t mrc_units_print(const mrc_units *units, int64_t outputs);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread that works ahead: two counters, pieces permitted and pieces done, behind one lock. */
+#define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
+
+#include "core/threads/background.h"
+
+#include "core/memory.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct mrc_background {
+    mercer_context *context; /* for the owner only */
+    mrc_background_work work;
+    void *argument;
+    pthread_t thread;
+    pthread_mutex_t lock; /* holds the rest */
+    pthread_cond_t changed;
+    int64_t permitted; /* pieces below may be done */
+    int64_t done;      /* pieces below are done */
+    bool running;      /* piece number `done` is being worked on */
+    bool ending;
+};
+
+static void *serve(void *argument)
+{
+    mrc_background *self = argument;
+    pthread_mutex_lock(&self->lock);
+    while (!self->ending) {
+        if (self->done >= self->permitted) {
+            pthread_cond_wait(&self->changed, &self->lock);
+            continue;
+        }
+        int64_t piece = self->done;
+        self->running = true;
+        pthread_mutex_unlock(&self->lock);
+        self->work(self->argument, piece);
+        pthread_mutex_lock(&self->lock);
+        self->running = false;
+        self->done++;
+        pthread_cond_broadcast(&self->changed);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+/* Signals are the program's business: the thread must not be the one that receives them. */
+static int start_without_signals(mrc_background *self)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return 1;
+    int error = pthread_create(&self->thread, NULL, serve, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+mercer_status mrc_background_start(mrc_background **out, mercer_context *context, mrc_background_work work,
+                                   void *argument)
+{
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_background), "a background thread"));
+    mrc_background *self = memory;
+    self->context = context;
+    self->work = work;
+    self->argument = argument;
+    int error = pthread_mutex_init(&self->lock, NULL);
+    if (error == 0) {
+        error = pthread_cond_init(&self->changed, NULL);
+        if (error == 0) {
+            error = start_without_signals(self);
+            if (error) pthread_cond_destroy(&self->changed);
+        }
+        if (error) pthread_mutex_destroy(&self->lock);
+    }
+    if (error) {
+        mrc_free(context, self);
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "cannot start a background thread: %s", strerror(error));
+    }
+    *out = self;
+    return MERCER_OK;
+}
+
+void mrc_background_permit(mrc_background *self, int64_t pieces)
+{
+    pthread_mutex_lock(&self->lock);
+    if (pieces > self->permitted) self->permitted = pieces;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void mrc_background_wait(mrc_background *self, int64_t piece)
+{
+    pthread_mutex_lock(&self->lock);
+    while (self->done <= piece) pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void mrc_background_reset(mrc_background *self, int64_t piece)
+{
+    pthread_mutex_lock(&self->lock);
+    self->permitted = 0;
+    while (self->running) pthread_cond_wait(&self->changed, &self->lock);
+    self->permitted = self->done = piece;
+    pthread_mutex_unlock(&self->lock);
+}
+
+void mrc_background_stop(mrc_background *self)
+{
+    if (!self) return;
+    pthread_mutex_lock(&self->lock);
+    self->ending = true;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    pthread_join(self->thread, NULL);
+    pthread_cond_destroy(&self->changed);
+    pthread_mutex_destroy(&self->lock);
+    mrc_free(self->context, self);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * parallel_for on one pool of threads for the whole process.
+ *
+ * A loop lies on its caller's stack. While it has seats free it is in the list of open loops; a thread of the pool that
+ * finds it there takes a seat, and with it a worker number, and then pieces, one at a time, until none is left. The
+ * caller is worker 0 and returns when nobody sits at its loop any more. It never needs the pool: whatever nobody takes
+ * it does itself, so loops of several callers, and threads that cannot be started, are no special cases.
+ *
+ * Threads are started when a loop first has use for them and stay. One without work looks for some for SPIN_SECONDS,
+ * since loops follow each other closely, and then sleeps; where there are more threads than processors it sleeps at
+ * once, because it would wait for somebody whose processor it occupies.
+ *
+ * A child of fork() has only the thread that called it: its pool begins empty. (fork() inside a piece is not for loops
+ * that go on in the child.) At the end of the program, or when the library is unloaded, the threads are joined.
+ */
+#define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
+
+#include "core/threads/parallel.h"
+
+#include "core/clock.h"
+#include "core/cpuinfo.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MAX_THREADS = 256, LOOKS_PER_CLOCK = 16 };
+#define SPIN_SECONDS 40e-6
+
+typedef struct loop {
+    mrc_work work;
+    void *argument;
+    int64_t count;
+    atomic_llong next;  /* pieces below are taken */
+    int workers, taken; /* worker numbers, and those given out; the pool's lock holds them */
+    int counted;        /* what it adds to the pool's wanted */
+    atomic_int helpers; /* threads of the pool that sit here; changed under the pool's lock, read without */
+    struct loop *below; /* in the list of open loops */
+} loop;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work_came, helper_left;
+    pthread_t threads[MAX_THREADS];
+    int started;          /* threads there are */
+    int asleep;           /* of them */
+    int callers_asleep;   /* that wait for the last helper to leave */
+    int wanted;           /* helpers that all loops under way could use */
+    loop *open;           /* loops with seats free */
+    atomic_int open_now;  /* how many: read without the lock while looking for work */
+    atomic_bool ending;   /* no more threads: the program is at its end */
+    bool knows_fork;      /* the handler for children is registered: no threads without it */
+    atomic_bool may_spin; /* there are no more threads than processors */
+} pool = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .work_came = PTHREAD_COND_INITIALIZER, .helper_left = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local bool inside_piece; /* loops inside pieces run on the thread that is there */
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Looks for a short while whether *value becomes zero, or anything else; true if it did. */
+static bool await(atomic_int *value, bool zero)
+{
+    double end = 0;
+    for (int64_t look = 0; (atomic_load(value) == 0) != zero; look++) {
+        if (!atomic_load(&pool.may_spin)) return false;
+        relax();
+        if (look % LOOKS_PER_CLOCK) continue;
+        double now = mrc_seconds();
+        if (end == 0) end = now + SPIN_SECONDS;
+        if (now > end) return false;
+    }
+    return true;
+}
+
+static void do_pieces(loop *self, int worker)
+{
+    int64_t piece;
+    while (!(worker > 0 && atomic_load(&pool.ending)) && (piece = atomic_fetch_add(&self->next, 1)) < self->count)
+        self->work(self->argument, piece, worker);
+}
+
+/* ---- Threads of the pool; all under its lock, which is given up while they work or wait ------------------------ */
+
+static void close_loop(loop *self)
+{
+    for (loop **at = &pool.open; *at; at = &(*at)->below) {
+        if (*at != self) continue;
+        *at = self->below;
+        atomic_fetch_sub(&pool.open_now, 1);
+        return;
+    }
+}
+
+static void help(loop *self)
+{
+    int worker = ++self->taken;
+    atomic_fetch_add(&self->helpers, 1);
+    if (self->taken + 1 == self->workers) close_loop(self);
+    pthread_mutex_unlock(&pool.lock);
+    do_pieces(self, worker);
+    pthread_mutex_lock(&pool.lock);
+    /* Its caller may return, and the loop be gone, as soon as the number is 0. */
+    if (atomic_fetch_sub(&self->helpers, 1) == 1 && pool.callers_asleep > 0) pthread_cond_broadcast(&pool.helper_left);
+}
+
+static void *serve(void *unused)
+{
+    (void)unused;
+    inside_piece = true;
+    pthread_mutex_lock(&pool.lock);
+    while (!atomic_load(&pool.ending)) {
+        if (pool.open) {
+            help(pool.open);
+            continue;
+        }
+        pthread_mutex_unlock(&pool.lock);
+        bool came = await(&pool.open_now, false);
+        pthread_mutex_lock(&pool.lock);
+        if (came || pool.open || atomic_load(&pool.ending)) continue;
+        pool.asleep++;
+        pthread_cond_wait(&pool.work_came, &pool.lock);
+        pool.asleep--;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+static void forget_threads(void)
+{
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work_came, NULL);
+    pthread_cond_init(&pool.helper_left, NULL);
+    pool.started = pool.asleep = pool.callers_asleep = pool.wanted = 0;
+    pool.open = NULL;
+    atomic_store(&pool.open_now, 0);
+}
+
+/* At the load of the library: a fork must find the handler before any thread finds the lock. */
+#if defined(__GNUC__)
+__attribute__((constructor))
+#endif
+static void
+know_forks(void)
+{
+    pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
+}
+
+/* As many threads as the loop can use, or as many as can be had; and, where several callers have loops, as all of them
+   can use, up to one for each processor. */
+static void start_threads(int wanted)
+{
+    int most = pool.wanted > wanted && pool.wanted > pool.started ? mrc_processors() - 1 : wanted;
+    if (most > pool.wanted) most = pool.wanted;
+    if (most > wanted) wanted = most;
+    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+    if (pool.started >= wanted || !pool.knows_fork) return;
+    sigset_t all, before; /* signals are the program's business: no thread of the pool may receive them */
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
+    while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, serve, NULL) == 0) pool.started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    atomic_store(&pool.may_spin, pool.started < mrc_processors());
+}
+
+#if defined(__GNUC__)
+__attribute__((destructor))
+#endif
+static void
+end_threads(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    atomic_store(&pool.ending, true);
+    pthread_cond_broadcast(&pool.work_came);
+    int started = pool.started;
+    pthread_mutex_unlock(&pool.lock);
+    for (int i = 0; i < started; i++) /* a piece may have called exit() */
+        if (!pthread_equal(pool.threads[i], pthread_self())) pthread_join(pool.threads[i], NULL);
+}
+
+/* ---- Loops --------------------------------------------------------------------------------------------------- */
+
+static void open_loop(loop *self)
+{
+    pthread_mutex_lock(&pool.lock);
+    if (!atomic_load(&pool.ending)) {
+        self->counted = self->workers - 1;
+        pool.wanted += self->counted;
+        start_threads(self->workers - 1);
+        self->below = pool.open;
+        pool.open = self;
+        atomic_fetch_add(&pool.open_now, 1);
+    }
+    int wake = pool.asleep < self->workers - 1 ? pool.asleep : self->workers - 1;
+    if (wake == pool.asleep && wake > 1)
+        pthread_cond_broadcast(&pool.work_came);
+    else
+        for (int i = 0; i < wake; i++) pthread_cond_signal(&pool.work_came);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void finish_loop(loop *self)
+{
+    pthread_mutex_lock(&pool.lock);
+    close_loop(self); /* nobody comes any more */
+    pool.wanted -= self->counted;
+    pthread_mutex_unlock(&pool.lock);
+    if (await(&self->helpers, true)) return;
+    pthread_mutex_lock(&pool.lock);
+    pool.callers_asleep++;
+    while (atomic_load(&self->helpers) > 0) pthread_cond_wait(&pool.helper_left, &pool.lock);
+    pool.callers_asleep--;
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void mrc_parallel_for(int threads, int64_t count, mrc_work work, void *argument)
+{
+    int used = count < threads ? (int)count : threads;
+    if (used <= 1 || inside_piece) {
+        for (int64_t i = 0; i < count; i++) work(argument, i, 0);
+        return;
+    }
+    loop self = {.work = work, .argument = argument, .count = count, .workers = used};
+    atomic_init(&self.next, 0);
+    atomic_init(&self.helpers, 0);
+    open_loop(&self);
+    inside_piece = true;
+    do_pieces(&self, 0);
+    inside_piece = false;
+    finish_loop(&self);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* parallel_for: the only place where threads are made. */
+#ifndef MRC_CORE_THREADS_PARALLEL_H
+#define MRC_CORE_THREADS_PARALLEL_H
+
+#include <stdint.h>
+
+/*
+ * One piece of work. `index` says which piece, `worker` (0 .. threads - 1) which scratch may be used. Results must
+ * depend on index alone, never on worker: that is why they have the same bits for any number of threads. No allocation
+ * in here.
+ */
+typedef void (*mrc_work)(void *argument, int64_t index, int worker);
+
+/* Runs work(argument, i, worker) for i = 0 .. count - 1 on at most `threads` threads; returns when all are done. */
+void mrc_parallel_for(int threads, int64_t count, mrc_work work, void *argument);
+
+#endif

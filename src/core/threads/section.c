@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A counted section, with care for two moments in which other threads may be inside:
+ *
+ *   fork()  The child has only the thread that called it: the others' part in the count goes, and with it a lock that
+ *           they might have held.
+ *   exit()  OpenBLAS releases its buffers when it is unloaded. A thread that still computes in one would crash a
+ *           process that has done its work: so the end waits for those inside, and lets nobody in any more.
+ */
+#define _POSIX_C_SOURCE 200809L /* pthread_atfork */
+
+#include "core/threads/section.h"
+
+#include <pthread.h>
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t left;
+    int inside;    /* threads, each as often as it entered */
+    bool unclosed; /* a fork took those away who were inside */
+    bool ending;   /* the process ends: nobody enters any more */
+} section = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local int mine; /* this thread's part in those inside */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&section.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&section.lock);
+}
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&section.lock, NULL);
+    pthread_cond_init(&section.left, NULL);
+    section.unclosed |= section.inside > 0 && mine == 0;
+    section.inside = mine;
+}
+
+/* At the load of the library: a fork must find the handlers before anybody finds the lock. */
+#if defined(__GNUC__)
+__attribute__((constructor))
+#endif
+static void
+know_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails for want of memory alone */
+}
+
+#if defined(__GNUC__)
+__attribute__((destructor))
+#endif
+static void
+end_section(void)
+{
+    pthread_mutex_lock(&section.lock);
+    section.ending = true;
+    while (section.inside > mine) pthread_cond_wait(&section.left, &section.lock);
+    pthread_mutex_unlock(&section.lock);
+}
+
+void mrc_section_enter(void (*open)(bool again))
+{
+    pthread_mutex_lock(&section.lock);
+    while (section.ending && mine == 0) pthread_cond_wait(&section.left, &section.lock); /* for ever */
+    if (section.inside++ == 0) {
+        open(section.unclosed);
+        section.unclosed = false;
+    }
+    mine++;
+    pthread_mutex_unlock(&section.lock);
+}
+
+void mrc_section_leave(void (*close)(void))
+{
+    pthread_mutex_lock(&section.lock);
+    mine--;
+    if (--section.inside == 0 && !section.ending) close();
+    if (section.ending) pthread_cond_broadcast(&section.left);
+    pthread_mutex_unlock(&section.lock);
+}

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-/* Elementwise work on panels and tiles, built with AVX2 and FMA. Math: uk_panel_body.h. */
-#include "cpu/ukernels.h"
-
-#define UK_PANEL_NAME     mrc_uk_panel_avx2
-#define UK_PANEL_FN(name) name##_avx2
-#include "cpu/uk_panel_body.h"

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unpacking a gzip'ed file into memory.
+ *
+ * The size at the end of the file is a hint and may lie: it is believed no further than the limit on memory and than
+ * what so many packed bytes can hold at all, and the room grows where it was too small.
+ */
+#include "core/memory.h"
+#include "data/files/input.h"
+
+#include <string.h>
+#include <zlib.h>
+
+enum {
+    LEAST_ROOM = 1 << 16,
+    MOST_RATIO = 1032,          /* deflate makes at most so many bytes of one */
+    MOST_BYTES_A_CALL = 1 << 30 /* zlib counts in unsigned int */
+};
+
+typedef struct unpacking {
+    mrc_input *input;
+    z_stream stream;
+    char *memory; /* (room) */
+    int64_t room, made;
+    int64_t taken; /* bytes of the input */
+} unpacking;
+
+static void *allocate(void *user, unsigned count, unsigned size)
+{
+    void *memory;
+    return mrc_alloc(user, &memory, count, size, "unpacking") == MERCER_OK ? memory : Z_NULL;
+}
+
+static void release(void *user, void *memory)
+{
+    mrc_free(user, memory);
+}
+
+/* One more than the size, so that the end of the data is seen before the room is used up. */
+static int64_t size_hint(const mrc_input *input)
+{
+    if (input->bytes < 18) return LEAST_ROOM;
+    const uint8_t *tail = input->data + input->bytes - 4;
+    int64_t hint = (int64_t)tail[0] | (int64_t)tail[1] << 8 | (int64_t)tail[2] << 16 | (int64_t)tail[3] << 24, most;
+    if (mrc_multiply(input->bytes, MOST_RATIO, &most)) hint = mrc_min(hint, most);
+    return hint + 1;
+}
+
+/* Moves to a room for at least one more byte. */
+static mercer_status grow(unpacking *self)
+{
+    mrc_input *input = self->input;
+    int64_t free_bytes = input->budget->allowed - input->budget->used;
+    int64_t room = self->room ? self->room * 2 : mrc_max(size_hint(input), LEAST_ROOM);
+    room = mrc_max(mrc_min(room, self->room + free_bytes), self->room + 1);
+    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, room - self->room));
+    void *memory;
+    MRC_TRY(mrc_alloc(input->context, &memory, room, 1, "the unpacked file"));
+    if (self->made) memcpy(memory, self->memory, (size_t)self->made);
+    mrc_free(input->context, self->memory);
+    self->memory = memory;
+    self->room = room;
+    return MERCER_OK;
+}
+
+static mercer_status fail_corrupt(const unpacking *self, const char *what)
+{
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: gzip data %s at offset %lld; fetch the file again",
+                    self->input->path, what, (long long)self->taken);
+}
+
+/* One call of zlib. *ended: a member of the file is complete. */
+static mercer_status advance(unpacking *self, bool *ended)
+{
+    z_stream *stream = &self->stream;
+    mrc_input *input = self->input;
+    int64_t in = mrc_min(input->bytes - self->taken, MOST_BYTES_A_CALL);
+    int64_t out = mrc_min(self->room - self->made, MOST_BYTES_A_CALL);
+    stream->next_in = (Bytef *)(input->data + self->taken);
+    stream->avail_in = (uInt)in;
+    stream->next_out = (Bytef *)self->memory + self->made;
+    stream->avail_out = (uInt)out;
+    int result = inflate(stream, Z_NO_FLUSH);
+    self->taken += in - (int64_t)stream->avail_in;
+    self->made += out - (int64_t)stream->avail_out;
+    *ended = result == Z_STREAM_END;
+    if (*ended) return MERCER_OK;
+    if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* the allocator has left its message */
+    if (result != Z_OK && result != Z_BUF_ERROR) return fail_corrupt(self, "are damaged");
+    if (self->made == self->room) return grow(self);
+    if (self->taken == input->bytes) return fail_corrupt(self, "end too early");
+    return MERCER_OK;
+}
+
+static bool only_zeros_left(const unpacking *self)
+{
+    for (int64_t i = self->taken; i < self->input->bytes; i++)
+        if (self->input->data[i]) return false;
+    return true;
+}
+
+/* A gzip file is one member after the other, perhaps padded with zeros. */
+static mercer_status unpack(unpacking *self)
+{
+    MRC_TRY(grow(self));
+    for (;;) {
+        bool ended;
+        MRC_TRY(advance(self, &ended));
+        if (!ended) continue;
+        if (only_zeros_left(self)) return MERCER_OK;
+        if (inflateReset(&self->stream) != Z_OK) return fail_corrupt(self, "are damaged");
+    }
+}
+
+mercer_status mrc_gzip_unpack(mrc_input *input)
+{
+    unpacking self = {.input = input};
+    self.stream.zalloc = allocate;
+    self.stream.zfree = release;
+    self.stream.opaque = input->context;
+    int result = inflateInit2(&self.stream, 15 + 16); /* the largest window; a gzip header is expected */
+    if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY;
+    if (result != Z_OK)
+        return mrc_fail(input->context, MERCER_ERROR_INTERNAL, "%s: zlib cannot start (%d)", input->path, result);
+    mercer_status status = unpack(&self);
+    inflateEnd(&self.stream);
+    if (status == MERCER_OK && self.made == 0 && !input->part)
+        status = mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
+    if (status != MERCER_OK) {
+        mrc_free(input->context, self.memory);
+        return status;
+    }
+    mrc_unmap(&input->map);
+    mrc_free(input->context, input->memory);
+    input->memory = self.memory;
+    input->data = (const uint8_t *)self.memory;
+    input->bytes = self.made;
+    return MERCER_OK;
+}

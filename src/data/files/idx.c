@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * IDX files: two zero bytes, element type, number of dimensions, the sizes as big-endian 32-bit numbers, the elements
+ * (big-endian too).
+ */
+#include "data/files/array.h"
+
+static bool element_of(uint8_t code, mrc_element *element)
+{
+    switch (code) {
+        case 0x08: *element = MRC_ELEMENT_U8; return true;
+        case 0x09: *element = MRC_ELEMENT_I8; return true;
+        case 0x0b: *element = MRC_ELEMENT_I16; return true;
+        case 0x0c: *element = MRC_ELEMENT_I32; return true;
+        case 0x0d: *element = MRC_ELEMENT_F32; return true;
+        case 0x0e: *element = MRC_ELEMENT_F64; return true;
+        default: return false;
+    }
+}
+
+mercer_status mrc_idx_parse(mrc_array *out, const mrc_input *input)
+{
+    const uint8_t *data = input->data;
+    const uint16_t one = 1;
+    *out = (mrc_array){.swapped = *(const uint8_t *)&one == 1};
+    if (input->bytes < 4 || data[0] || data[1] || !element_of(data[2], &out->element))
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
+                        "%s: is not an IDX file: it does not begin with the mark of one", input->path);
+    out->item = mrc_element_size(out->element);
+    out->dims = data[3];
+    if (out->dims < 1 || out->dims > MRC_ARRAY_DIMS)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: IDX with %d dimensions; 1 to %d are read",
+                        input->path, out->dims, MRC_ARRAY_DIMS);
+    int64_t offset = 4 + 4 * (int64_t)out->dims;
+    if (input->bytes < offset)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the IDX header of %lld bytes is truncated",
+                        input->path, (long long)offset);
+    for (int i = 0; i < out->dims; i++) {
+        const uint8_t *at = data + 4 + 4 * i;
+        out->shape[i] = (int64_t)at[0] << 24 | (int64_t)at[1] << 16 | (int64_t)at[2] << 8 | at[3];
+    }
+    return mrc_array_place(out, input, offset);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bytes of an input file, mapped or unpacked from gzip, and the limit on what may be held in memory. */
+#ifndef MRC_DATA_FILES_INPUT_H
+#define MRC_DATA_FILES_INPUT_H
+
+#include "core/context.h"
+#include "core/file.h"
+
+#include <stdbool.h>
+
+typedef struct mrc_budget {
+    int64_t allowed, used;
+} mrc_budget;
+
+/* Counts bytes that are about to be held for what was read from `path`; refuses what does not fit. */
+mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const char *path, int64_t bytes);
+
+typedef struct mrc_input {
+    mercer_context *context;
+    mrc_budget *budget; /* borrowed */
+    const char *path;   /* borrowed; stands in every message */
+    const uint8_t *data;
+    int64_t bytes;
+    mrc_mapping map; /* what data lies in; empty if it was unpacked or is the caller's */
+    void *memory;    /* the unpacked file, or NULL */
+    bool part;       /* one file of several: it may hold no rows, and text may hold nothing at all */
+} mrc_input;
+
+/* Maps a file; if its content is gzip'ed, unpacks it. */
+mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part);
+void mrc_input_close(mrc_input *input);
+
+/* Replaces gzip'ed data by what they hold. */
+mercer_status mrc_gzip_unpack(mrc_input *input);
+
+typedef enum mrc_format {
+    MRC_FORMAT_UNKNOWN,
+    MRC_FORMAT_NPY,
+    MRC_FORMAT_IDX,
+    MRC_FORMAT_CSV,
+    MRC_FORMAT_TSV,
+    MRC_FORMAT_TEXT, /* one label a line */
+    MRC_FORMAT_LIBSVM,
+    MRC_FORMAT_RAW
+} mrc_format;
+
+const char *mrc_format_name(mrc_format format);
+/* The format of `name`, or if that is NULL or "auto" the one that content and file name show. `targets`: the file holds
+   nothing but targets. */
+mercer_status mrc_find_format(mrc_format *out, const mrc_input *input, const char *name, bool targets);
+
+/* The format of several files of one dataset, which must be the same; `name` and `targets` as above. Files without a
+   byte have any that needs no header. */
+mercer_status mrc_find_common_format(mrc_format *out, const mrc_input *inputs, int64_t count, const char *name,
+                                     bool targets);
+
+/* Text of a file as it may stand in a message: cut, unprintable bytes replaced. Returns out. */
+enum { MRC_EXCERPT_CHARS = 48 };
+const char *mrc_excerpt(char out[MRC_EXCERPT_CHARS], const char *text, int64_t length);
+
+#endif

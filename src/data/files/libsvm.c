@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * LIBSVM and SVMlight text: "label index:value index:value ... # comment", made dense.
+ *
+ * Indices ascend. They count from 1, or from 0 if a 0 occurs anywhere in the files. A first walk checks everything and
+ * finds the number of rows and features, so that memory is taken (or refused) before it is filled; a second one reads.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/files/readers.h"
+#include "data/table/number.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct sparse {
+    mrc_reading *reading;
+    const mrc_input *input; /* the file that is being read */
+    int64_t records;        /* of it and those before */
+    int64_t least, largest; /* indices that occur */
+} sparse;
+
+typedef struct words {
+    const char *at, *end; /* of a line */
+} words;
+
+/* What a row is for; the first walk wants nothing of it. */
+typedef struct sink {
+    float *row;   /* (features), cleared; NULL: not wanted */
+    int64_t base; /* index of the first feature */
+    mrc_targets *targets;
+} sink;
+
+static mercer_status fail_word(const sparse *self, int64_t line, words word, const char *what)
+{
+    char excerpt[MRC_EXCERPT_CHARS];
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: line %lld: '%s' %s", self->input->path,
+                    (long long)line, mrc_excerpt(excerpt, word.at, word.end - word.at), what);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static bool next_word(words *line, words *word)
+{
+    while (line->at < line->end && is_space(*line->at)) line->at++;
+    word->at = line->at;
+    while (line->at < line->end && !is_space(*line->at)) line->at++;
+    word->end = line->at;
+    return word->end > word->at;
+}
+
+/* The digits before a colon; false if they are no index below 2^31. */
+static bool parse_index(const char *at, const char *end, int64_t *index)
+{
+    if (at == end || end - at > 10) return false;
+    for (*index = 0; at < end; at++) {
+        if (*at < '0' || *at > '9') return false;
+        *index = *index * 10 + (*at - '0');
+    }
+    return *index < INT64_C(1) << 31;
+}
+
+static mercer_status read_pair(sparse *self, int64_t line, words word, const sink *to, int64_t *previous)
+{
+    const char *colon = memchr(word.at, ':', (size_t)(word.end - word.at));
+    int64_t index;
+    double value = 0;
+    if (!colon) return fail_word(self, line, word, "is not index:value");
+    if (colon - word.at == 3 && memcmp(word.at, "qid", 3) == 0)
+        return fail_word(self, line, word, "groups rows for ranking, which Mercer does not do; remove it");
+    if (!parse_index(word.at, colon, &index)) return fail_word(self, line, word, "does not begin with an index");
+    if (index <= *previous) return fail_word(self, line, word, "has an index that is not larger than the one before");
+    *previous = index;
+    mrc_number kind = mrc_read_number(colon + 1, word.end, &value);
+    if (kind == MRC_NUMBER_INFINITE || (kind == MRC_NUMBER && isinf((float)value)))
+        return fail_word(self, line, word, "has a value outside the range of f32");
+    if (kind != MRC_NUMBER) return fail_word(self, line, word, "has no number as its value");
+    self->least = mrc_min(self->least, index);
+    self->largest = mrc_max(self->largest, index);
+    if (to->row) to->row[index - to->base] = (float)value;
+    return MERCER_OK;
+}
+
+/* A line that holds a record; *empty: it holds none. */
+static mercer_status read_line(sparse *self, int64_t line, words text, const sink *to, bool *empty)
+{
+    const char *comment = text.end > text.at ? memchr(text.at, '#', (size_t)(text.end - text.at)) : NULL;
+    if (comment) text.end = comment;
+    words word;
+    int64_t previous = -1;
+    *empty = !next_word(&text, &word);
+    if (*empty) return MERCER_OK;
+    if (memchr(word.at, ':', (size_t)(word.end - word.at)))
+        return fail_word(self, line, word, "stands where the label should");
+    if (memchr(word.at, ',', (size_t)(word.end - word.at)))
+        return fail_word(self, line, word, "are several labels; Mercer takes one for each row");
+    if (to->targets) MRC_TRY(mrc_targets_text(to->targets, word.at, word.end - word.at, line));
+    while (next_word(&text, &word)) MRC_TRY(read_pair(self, line, word, to, &previous));
+    return MERCER_OK;
+}
+
+/* All records of a file; those of the slice go to x and targets unless x is NULL. */
+static mercer_status walk_file(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
+{
+    const mrc_slice *slice = &self->reading->slice;
+    const char *at = (const char *)self->input->data, *end = at + self->input->bytes;
+    for (int64_t line = 1; at < end; line++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        words text = {at, stop ? stop : end};
+        int64_t row = self->records - slice->first;
+        if (x && row >= slice->rows) break;
+        bool empty;
+        sink to = {.base = base};
+        if (x && row >= 0) {
+            to.row = mrc_row(x, row);
+            to.targets = targets;
+        }
+        MRC_TRY(read_line(self, line, text, &to, &empty));
+        if (!empty) self->records++;
+        at = stop ? stop + 1 : end;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
+{
+    self->records = 0;
+    for (int64_t i = 0; i < self->reading->count; i++) {
+        self->input = &self->reading->input[i];
+        if (self->input->bytes == 0) continue;
+        if (targets) targets->path = self->input->path;
+        MRC_TRY(walk_file(self, x, base, targets));
+    }
+    if (targets) targets->path = self->reading->name;
+    return MERCER_OK;
+}
+
+static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t cols)
+{
+    mrc_reading *reading = self->reading;
+    const mrc_input *input = reading->input;
+    int64_t rows = reading->slice.rows, count, bytes;
+    if (!mrc_multiply(rows, cols, &count) || !mrc_multiply(count, sizeof(float), &bytes) ||
+        !mrc_add(bytes, rows * MRC_TARGET_BYTES, &bytes))
+        bytes = INT64_MAX;
+    MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
+    MRC_TRY(mrc_alloc_zero(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
+    dataset->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
+    if (!reading->want_targets) return MERCER_OK;
+    MRC_TRY(mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows));
+    reading->have_targets = true;
+    return MERCER_OK;
+}
+
+mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset)
+{
+    const mrc_input *input = reading->input;
+    sparse self = {.reading = reading, .least = INT64_MAX, .largest = -1};
+    MRC_TRY(walk(&self, NULL, 0, NULL));
+    MRC_TRY(mrc_slice_settle(&reading->slice, input->context, reading->name, self.records));
+    int64_t base = self.least == 0 ? 0 : 1, features = reading->options->features;
+    if (features == 0) features = reading->options->column_count;
+    int64_t found = self.largest - base + 1;
+    if (self.largest < 0 && features == 0)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
+                        "%s: no row has an index:value; give the number of features", reading->name);
+    if (features > 0 && found > features)
+        return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
+                        "%s: index %lld is beyond the %lld features asked for (indices count from %lld)", reading->name,
+                        (long long)self.largest, (long long)features, (long long)base);
+    MRC_TRY(make_room(&self, dataset, features > 0 ? features : found));
+    return walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NPY files: "\x93NUMPY", version, length of the header, and a header such as
+ *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
+ * then the elements. The header is a Python literal; only what numpy writes is understood, nothing is evaluated.
+ */
+#include "data/files/array.h"
+
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct header {
+    const mrc_input *input;
+    const char *at, *end;
+    bool have_descr, have_order, have_shape;
+} header;
+
+static mercer_status fail_header(const header *self, const char *what)
+{
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: NPY header at offset %lld: %s", self->input->path,
+                    (long long)((const uint8_t *)self->at - self->input->data), what);
+}
+
+static void skip_spaces(header *self)
+{
+    while (self->at < self->end && (*self->at == ' ' || *self->at == '\n' || *self->at == '\t')) self->at++;
+}
+
+/* The next character after spaces is this one; it is passed over. */
+static bool take(header *self, char wanted)
+{
+    skip_spaces(self);
+    if (self->at >= self->end || *self->at != wanted) return false;
+    self->at++;
+    return true;
+}
+
+static bool take_word(header *self, const char *word)
+{
+    skip_spaces(self);
+    size_t length = strlen(word);
+    if ((size_t)(self->end - self->at) < length || memcmp(self->at, word, length) != 0) return false;
+    self->at += length;
+    return true;
+}
+
+/* A quoted string without escapes, into out, cut to fit. */
+static bool take_string(header *self, char *out, size_t size)
+{
+    skip_spaces(self);
+    if (self->at >= self->end || (*self->at != '\'' && *self->at != '"')) return false;
+    const char *begin = self->at + 1, *close = memchr(begin, *self->at, (size_t)(self->end - begin));
+    if (!close) return false;
+    snprintf(out, size, "%.*s", (int)mrc_min(close - begin, 100), begin);
+    self->at = close + 1;
+    return true;
+}
+
+/* ---- The three entries --------------------------------------------------------------------------------------- */
+
+/* Number behind the letter of a descr; -1 if it is not a number or too large. */
+static int64_t descr_number(const char *text)
+{
+    int64_t number = 0;
+    if (!*text) return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || number > 1 << 20) return -1;
+        number = number * 10 + (*text - '0');
+    }
+    return number;
+}
+
+static bool element_of(char letter, int64_t size, mrc_element *element)
+{
+    static const struct {
+        char letter;
+        mrc_element element;
+    } rows[] = {{'f', MRC_ELEMENT_F64}, {'f', MRC_ELEMENT_F32}, {'f', MRC_ELEMENT_F16}, {'u', MRC_ELEMENT_U8},
+                {'u', MRC_ELEMENT_U16}, {'u', MRC_ELEMENT_U32}, {'u', MRC_ELEMENT_U64}, {'i', MRC_ELEMENT_I8},
+                {'i', MRC_ELEMENT_I16}, {'i', MRC_ELEMENT_I32}, {'i', MRC_ELEMENT_I64}, {'b', MRC_ELEMENT_BOOL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].letter == letter && mrc_element_size(rows[i].element) == size) {
+            *element = rows[i].element;
+            return true;
+        }
+    *element = letter == 'U' ? MRC_ELEMENT_UNICODE : MRC_ELEMENT_BYTES;
+    return (letter == 'U' || letter == 'S') && size > 0;
+}
+
+static bool order_is_swapped(char order)
+{
+    const uint16_t one = 1;
+    bool little = *(const uint8_t *)&one == 1;
+    return order == (little ? '>' : '<');
+}
+
+static mercer_status take_descr(header *self, mrc_array *array)
+{
+    char text[64], excerpt[MRC_EXCERPT_CHARS];
+    if (!take_string(self, text, sizeof text))
+        return fail_header(self, "'descr' is not a simple type; structured arrays are not read");
+    const char *rest = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
+    int64_t size = descr_number(*rest ? rest + 1 : rest);
+    if (!element_of(*rest, size, &array->element))
+        return mrc_fail(self->input->context, MERCER_ERROR_DTYPE,
+                        "%s: elements of type '%s' are not read; save the array as float64, float32, float16, uint8 or "
+                        "another integer type",
+                        self->input->path, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
+    array->item = array->element == MRC_ELEMENT_UNICODE ? 4 * size : size;
+    array->swapped = order_is_swapped(text[0]);
+    return MERCER_OK;
+}
+
+static mercer_status take_order(header *self, mrc_array *array)
+{
+    array->fortran = take_word(self, "True");
+    if (!array->fortran && !take_word(self, "False"))
+        return fail_header(self, "'fortran_order' is neither True nor False");
+    return MERCER_OK;
+}
+
+static mercer_status take_size(header *self, int64_t *size)
+{
+    skip_spaces(self);
+    const char *begin = self->at;
+    for (*size = 0; self->at < self->end && *self->at >= '0' && *self->at <= '9'; self->at++)
+        if (!mrc_multiply(*size, 10, size) || !mrc_add(*size, *self->at - '0', size))
+            return fail_header(self, "a size in 'shape' is too large");
+    if (self->at == begin) return fail_header(self, "'shape' is not a tuple of sizes");
+    if (self->at < self->end && *self->at == 'L') self->at++; /* written by Python 2 */
+    return MERCER_OK;
+}
+
+static mercer_status take_shape(header *self, mrc_array *array)
+{
+    if (!take(self, '(')) return fail_header(self, "'shape' is not a tuple of sizes");
+    while (!take(self, ')')) {
+        if (array->dims == MRC_ARRAY_DIMS) return fail_header(self, "'shape' has more than 8 dimensions");
+        MRC_TRY(take_size(self, &array->shape[array->dims++]));
+        if (take(self, ',')) continue;
+        if (!take(self, ')')) return fail_header(self, "'shape' is not closed by a bracket");
+        break;
+    }
+    if (array->dims == 0) return fail_header(self, "the array has no dimensions; it must have at least one");
+    return MERCER_OK;
+}
+
+static mercer_status take_entry(header *self, mrc_array *array)
+{
+    char key[32];
+    if (!take_string(self, key, sizeof key)) return fail_header(self, "a name in quotes was expected");
+    if (!take(self, ':')) return fail_header(self, "a colon was expected");
+    bool *have = strcmp(key, "descr") == 0           ? &self->have_descr
+                 : strcmp(key, "fortran_order") == 0 ? &self->have_order
+                 : strcmp(key, "shape") == 0         ? &self->have_shape
+                                                     : NULL;
+    if (!have || *have) return fail_header(self, have ? "an entry occurs twice" : "there is an unknown entry");
+    *have = true;
+    if (have == &self->have_descr) return take_descr(self, array);
+    return have == &self->have_order ? take_order(self, array) : take_shape(self, array);
+}
+
+static mercer_status parse_header(header *self, mrc_array *array)
+{
+    if (!take(self, '{')) return fail_header(self, "does not begin with '{'");
+    while (!take(self, '}')) {
+        MRC_TRY(take_entry(self, array));
+        if (take(self, ',')) continue;
+        if (!take(self, '}')) return fail_header(self, "a comma or '}' was expected");
+        break;
+    }
+    skip_spaces(self);
+    if (self->at != self->end) return fail_header(self, "there is something behind the '}'");
+    if (!self->have_descr || !self->have_order || !self->have_shape)
+        return fail_header(self, "'descr', 'fortran_order' and 'shape' must all be there");
+    return MERCER_OK;
+}
+
+mercer_status mrc_npy_parse(mrc_array *out, const mrc_input *input)
+{
+    const uint8_t *data = input->data;
+    *out = (mrc_array){0};
+    if (input->bytes < 10 || memcmp(data, "\x93NUMPY", 6) != 0)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
+                        "%s: is not an NPY file: it does not begin with the mark "
+                        "of one",
+                        input->path);
+    int version = data[6];
+    if (version < 1 || version > 3 || data[7] != 0)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: NPY version %d.%d is not read; 1.0 to 3.0 are",
+                        input->path, version, data[7]);
+    int64_t begin = version == 1 ? 10 : 12, length = data[8] | data[9] << 8;
+    if (version > 1 && input->bytes >= 12) length |= (int64_t)data[10] << 16 | (int64_t)data[11] << 24;
+    if (input->bytes < begin || length > input->bytes - begin)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the NPY header of %lld bytes is truncated",
+                        input->path, (long long)length);
+    header self = {.input = input, .at = (const char *)data + begin, .end = (const char *)data + begin + length};
+    MRC_TRY(parse_header(&self, out));
+    return mrc_array_place(out, input, begin + length);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names with wildcards: the folder is walked twice, once to measure and once to copy, so that memory is taken once. */
+#define _XOPEN_SOURCE 700 /* fnmatch, stat */
+
+#include "data/files/pattern.h"
+
+#include "core/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct search {
+    mercer_context *context;
+    const char *name;    /* as it was given */
+    const char *pattern; /* its last component */
+    int folder;          /* characters before it, the slash included */
+    DIR *open;
+} search;
+
+/* ---- Natural order -------------------------------------------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Two runs of digits as numbers of any length; both are passed over. */
+static int compare_digits(const char **a, const char **b)
+{
+    while (**a == '0') ++*a;
+    while (**b == '0') ++*b;
+    int first = 0;
+    while (is_digit(**a) && is_digit(**b)) {
+        if (first == 0) first = **a - **b;
+        ++*a, ++*b;
+    }
+    return is_digit(**a) ? 1 : is_digit(**b) ? -1 : first;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const char *a = *(const char *const *)left, *b = *(const char *const *)right;
+    while (*a && *b) {
+        if (is_digit(*a) && is_digit(*b)) {
+            int order = compare_digits(&a, &b);
+            if (order != 0) return order;
+        } else if (*a != *b) {
+            break;
+        } else {
+            a++, b++;
+        }
+    }
+    if (*a != *b) return (unsigned char)*a - (unsigned char)*b;
+    return strcmp(*(const char *const *)left, *(const char *const *)right); /* part-2 and part-02 */
+}
+
+/* ---- Searching ------------------------------------------------------------------------------------------------ */
+
+/* The next name that matches; NULL: there is none, *error tells whether the folder could be read to its end. */
+static const char *next_match(search *self, int *error)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(self->open);
+        *error = entry ? 0 : errno;
+        if (!entry || fnmatch(self->pattern, entry->d_name, FNM_PERIOD) == 0) return entry ? entry->d_name : NULL;
+    }
+}
+
+static mercer_status fail_folder(const search *self, int error)
+{
+    return mrc_fail(self->context, error == ENOENT || error == ENOTDIR ? MERCER_ERROR_MISSING : MERCER_ERROR_IO,
+                    "%s: the folder cannot be read: %s (wildcards stand in the name of a file, not of its folder)",
+                    self->name, strerror(error));
+}
+
+/* Counts matches and the bytes of their paths. */
+static mercer_status measure(search *self, int64_t *count, int64_t *bytes)
+{
+    int error;
+    const char *name;
+    for (*count = *bytes = 0; (name = next_match(self, &error)) != NULL; ++*count)
+        *bytes += self->folder + (int64_t)strlen(name) + 1;
+    if (error) return fail_folder(self, error);
+    if (*count > 0) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_MISSING,
+                    "%s: no file matches this pattern (* stands for any characters, ? for one, [0-9] for one of a set)",
+                    self->name);
+}
+
+/* Files that came since they were counted are left out, as if they had come a moment later. */
+static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
+{
+    char *at = (char *)(out->list + out->count), *end = at + bytes;
+    int64_t found = 0;
+    int error = 0;
+    const char *name;
+    while (found < out->count && (name = next_match(self, &error)) != NULL) {
+        int64_t length = (int64_t)strlen(name) + 1;
+        if (self->folder + length > end - at) break;
+        memcpy(at, self->name, (size_t)self->folder);
+        memcpy(at + self->folder, name, (size_t)length);
+        out->list[found++] = at;
+        at += self->folder + length;
+    }
+    if (error) return fail_folder(self, error);
+    if (found < out->count)
+        return mrc_fail(self->context, MERCER_ERROR_IO, "%s: files came or went while they were looked for; try again",
+                        self->name);
+    qsort(out->list, (size_t)found, sizeof *out->list, compare_names);
+    return MERCER_OK;
+}
+
+static mercer_status reserve(search *self, mrc_names *out, int64_t count, int64_t bytes)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, count * (int64_t)sizeof(char *) + bytes, 1, "names of files"));
+    *out = (mrc_names){memory, count};
+    return MERCER_OK;
+}
+
+static mercer_status search_folder(search *self, mrc_names *out)
+{
+    int64_t count, bytes;
+    void *folder;
+    MRC_TRY(mrc_alloc(self->context, &folder, self->folder + 2, 1, "the name of a folder"));
+    memcpy(folder, self->folder ? self->name : ".", (size_t)(self->folder ? self->folder : 1));
+    ((char *)folder)[self->folder ? self->folder : 1] = 0;
+    self->open = opendir(folder);
+    int error = errno;
+    mrc_free(self->context, folder);
+    if (!self->open) return fail_folder(self, error);
+    mercer_status status = measure(self, &count, &bytes);
+    if (status == MERCER_OK) status = reserve(self, out, count, bytes);
+    rewinddir(self->open);
+    if (status == MERCER_OK) status = copy_matches(self, out, bytes);
+    closedir(self->open);
+    if (status != MERCER_OK) mrc_names_free(self->context, out);
+    return status;
+}
+
+mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name)
+{
+    struct stat about;
+    const char *slash = strrchr(name, '/');
+    search self = {.context = context, .name = name, .pattern = slash ? slash + 1 : name};
+    self.folder = (int)(self.pattern - name);
+    *out = (mrc_names){0};
+    if (strpbrk(self.pattern, "*?[") && lstat(name, &about) != 0) return search_folder(&self, out);
+    int64_t bytes = (int64_t)strlen(name) + 1;
+    MRC_TRY(reserve(&self, out, 1, bytes));
+    out->list[0] = memcpy((char *)(out->list + 1), name, (size_t)bytes);
+    return MERCER_OK;
+}
+
+void mrc_names_free(mercer_context *context, mrc_names *names)
+{
+    mrc_free(context, (void *)names->list);
+    *names = (mrc_names){0};
+}

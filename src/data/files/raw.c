@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Binary files without a header, of which the caller tells type and shape: "f32:1000x784@128". */
+#include "data/files/array.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+static mercer_status fail_spec(const mrc_input *input, const char *spec)
+{
+    return mrc_fail(
+        input->context, MERCER_ERROR_ARGUMENT,
+        "%s: raw: '%s' is not understood; use for instance f32:1000x784, u8:784 (as many rows as there are) "
+        "or f64:10x3@128 (skip 128 bytes); types are f64, f32, f16, u8",
+        input->path, spec ? spec : "");
+}
+
+/* A whole number; false if there is none or it is too large. */
+static bool take_number(const char **at, int64_t *number)
+{
+    const char *begin = *at;
+    for (*number = 0; **at >= '0' && **at <= '9'; ++*at)
+        if (!mrc_multiply(*number, 10, number) || !mrc_add(*number, **at - '0', number)) return false;
+    return *at > begin;
+}
+
+static bool take_type(const char **at, mrc_element *element)
+{
+    static const struct {
+        const char *name;
+        mrc_element element;
+    } types[] = {
+        {"f64:", MRC_ELEMENT_F64}, {"f32:", MRC_ELEMENT_F32}, {"f16:", MRC_ELEMENT_F16}, {"u8:", MRC_ELEMENT_U8}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        size_t length = strlen(types[i].name);
+        if (strncmp(*at, types[i].name, length) != 0) continue;
+        *at += length;
+        *element = types[i].element;
+        return true;
+    }
+    return false;
+}
+
+mercer_status mrc_raw_parse(mrc_array *out, const mrc_input *input, const char *spec)
+{
+    const char *at = spec;
+    int64_t sizes[2] = {0, 0}, offset = 0;
+    *out = (mrc_array){.dims = 2};
+    if (!spec || !take_type(&at, &out->element) || !take_number(&at, &sizes[0])) return fail_spec(input, spec);
+    bool both = *at == 'x';
+    if (both && (at++, !take_number(&at, &sizes[1]))) return fail_spec(input, spec);
+    if (*at == '@' && (at++, !take_number(&at, &offset))) return fail_spec(input, spec);
+    int64_t cols = both ? sizes[1] : sizes[0], row;
+    out->item = mrc_element_size(out->element);
+    if (*at || cols == 0 || (both && sizes[0] == 0) || !mrc_multiply(cols, out->item, &row))
+        return fail_spec(input, spec);
+    if (offset > input->bytes)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has %lld bytes, %lld are to be skipped", input->path,
+                        (long long)input->bytes, (long long)offset);
+    if (!both && (input->bytes - offset) % row != 0)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
+                        "%s: %lld bytes from offset %lld on are not whole rows of %lld bytes", input->path,
+                        (long long)(input->bytes - offset), (long long)offset, (long long)row);
+    out->shape[0] = both ? sizes[0] : (input->bytes - offset) / row;
+    out->shape[1] = cols;
+    return mrc_array_place(out, input, offset);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mean and standard deviation of targets, in one pass.
+ *
+ * For column j, after rows of weight W in sum (West's form of Welford's updates, which do not cancel):
+ *     W += w,   delta = y_j - mean_j,   mean_j += delta w / W,   m2_j += w delta (y_j - mean_j)
+ *   deviation = sqrt(m2 / W)
+ *
+ * Y (n, c); mean, m2 (c) double. Rows are taken in order by one thread: the same bits for any number of threads and
+ * any block. Cost: O(n c) time, O(c) memory and a block of rows. Classes are counted, O(n): mean = share, m2 / W =
+ * share (1 - share).
+ */
+#include "data/prepare/moments.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { BLOCK_ROWS = 1024, COMPUTED_ROWS = 4096 };
+
+typedef struct moments {
+    mercer_context *context;
+    int64_t columns, before; /* c; rows so far */
+    double weight;           /* W */
+    double *mean, *m2, *row; /* (c) one allocation */
+} moments;
+
+static mercer_status open_moments(moments *out, mercer_context *context, int64_t columns)
+{
+    void *memory;
+    *out = (moments){.context = context, .columns = columns};
+    MRC_TRY(mrc_alloc_zero(context, &memory, 3 * columns, sizeof(double), "moments of the targets"));
+    out->mean = memory;
+    out->m2 = out->mean + columns;
+    out->row = out->m2 + columns;
+    return MERCER_OK;
+}
+
+static mercer_status add_rows(moments *self, const mercer_matrix *y, const double *weights)
+{
+    for (int64_t i = 0; i < y->rows; i++, self->before++) {
+        double w = weights ? weights[i] : 1, odd = 0;
+        if (w == 0) continue;
+        self->weight += w;
+        double share = w / self->weight;
+        mrc_load_row_f64(y, i, self->row);
+        for (int64_t j = 0; j < self->columns; j++) {
+            double value = self->row[j], delta = value - self->mean[j];
+            odd += value - value; /* 0 unless the value is infinite or no number */
+            self->mean[j] += delta * share;
+            self->m2[j] += w * delta * (value - self->mean[j]);
+        }
+        if (odd != 0)
+            return mrc_fail(self->context, MERCER_ERROR_DATA,
+                            "the targets of sample %lld (from 0) are not all finite numbers", (long long)self->before);
+    }
+    return MERCER_OK;
+}
+
+/* Differences that rounding alone can make are none: they would become targets of size 1. */
+static bool is_constant(double mean, double deviation)
+{
+    return !(deviation > 4 * DBL_EPSILON * fabs(mean)) || deviation < DBL_MIN;
+}
+
+static mercer_status close_moments(moments *self, double *mean, double *deviation, mercer_status status)
+{
+    if (status == MERCER_OK && !(self->weight > 0))
+        status =
+            mrc_fail(self->context, MERCER_ERROR_DATA, "the targets have no weight: there are no samples that count");
+    for (int64_t j = 0; j < self->columns && status == MERCER_OK; j++)
+        if (!isfinite(self->m2[j]) || !isfinite(self->weight))
+            status = mrc_fail(self->context, MERCER_ERROR_DATA, "target %lld (from 0) is too large to be squared",
+                              (long long)j);
+    for (int64_t j = 0; j < self->columns && status == MERCER_OK; j++) {
+        double width = sqrt(self->m2[j] / self->weight);
+        mean[j] = self->mean[j];
+        deviation[j] = is_constant(mean[j], width) ? 1 : width;
+    }
+    mrc_free(self->context, self->mean);
+    return status;
+}
+
+mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
+                          double *deviation)
+{
+    moments self;
+    MRC_TRY(open_moments(&self, context, y->cols));
+    return close_moments(&self, mean, deviation, add_rows(&self, y, weights));
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
+{
+    double n = (double)dataset->rows;
+    for (int64_t i = 0; i < dataset->rows; i++) self->mean[dataset->labels[i]]++;
+    self->weight = n;
+    for (int64_t j = 0; j < self->columns; j++) {
+        self->mean[j] /= n;
+        self->m2[j] = n * self->mean[j] * (1 - self->mean[j]);
+    }
+    return MERCER_OK;
+}
+
+/* Through blocks of targets; computed samples come with their features. */
+static mercer_status add_values(moments *self, const mercer_dataset *dataset)
+{
+    int64_t rows = dataset->synth ? mrc_min(dataset->rows, COMPUTED_ROWS) : dataset->rows;
+    int64_t room = mrc_min(rows, BLOCK_ROWS), d = dataset->synth ? dataset->features : 0;
+    void *targets = NULL, *samples = NULL;
+    mercer_status status = mrc_alloc(self->context, &targets, room * self->columns, sizeof(double), "targets");
+    if (status == MERCER_OK)
+        status = mrc_alloc(self->context, &samples, room * d, mrc_dtype_size(dataset->dtype), "samples");
+    for (int64_t first = 0; first < rows && status == MERCER_OK; first += room) {
+        int64_t count = mrc_min(room, rows - first);
+        mercer_matrix y = mrc_view(targets, count, self->columns, MERCER_F64);
+        mercer_matrix x = mrc_view(samples, count, d, dataset->dtype);
+        if (dataset->synth)
+            mrc_dataset_fetch(dataset, NULL, first, &x, &y, NULL);
+        else
+            for (int64_t i = 0; i < count; i++) mrc_dataset_target(dataset, first + i, &y, i);
+        status = add_rows(self, &y, NULL);
+    }
+    mrc_free(self->context, samples);
+    mrc_free(self->context, targets);
+    return status;
+}
+
+mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation)
+{
+    moments self;
+    MRC_TRY(open_moments(&self, dataset->context, dataset->outputs));
+    mercer_status status = dataset->labels ? count_classes(&self, dataset) : add_values(&self, dataset);
+    return close_moments(&self, mean, deviation, status);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preprocessing of features: making one from its parts, and applying it.
+ *
+ *   scale                 y_j = x_j v
+ *   standardise, minmax   y_j = (x_j - shift_j) factor_j
+ *   unit                  y_j = x_j / |x|,   |x|^2 = sum_j x_j^2
+ *
+ * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
+ * y, a chain for each element: a row's bits depend on that row alone. Cost: O(n d).
+ *
+ * Caveat: |x|^2 of values beyond 1e154 overflows, below 1e-154 it loses bits; such rows are divided by their largest
+ * magnitude first.
+ */
+#include "data/prepare/preprocess.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Kinds --------------------------------------------------------------------------------------------------- */
+
+static const char *const names[] = {"none", "scale", "standardise", "minmax", "unit"};
+
+const char *mrc_preprocess_name(mrc_preprocess_kind kind)
+{
+    return names[kind];
+}
+
+bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind)
+{
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(name, names[i]) == 0) {
+            *kind = (mrc_preprocess_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- Making and releasing ------------------------------------------------------------------------------------- */
+
+mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
+                                    double scale, int64_t features, const double *shift, const double *factor)
+{
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_preprocess), "the preprocessing"));
+    mercer_preprocess *self = memory;
+    self->context = context;
+    self->kind = kind;
+    self->features = features;
+    self->scale = scale;
+    if (features > 0) {
+        int64_t values;
+        mercer_status status = mrc_multiply(features, 2, &values)
+                                   ? mrc_alloc(context, &memory, values, sizeof(double), "the preprocessing")
+                                   : mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
+        if (status != MERCER_OK) {
+            mrc_preprocess_free(self);
+            return status;
+        }
+        self->shift = memory;
+        self->factor = self->shift + features;
+        memcpy(self->shift, shift, (size_t)features * sizeof(double));
+        memcpy(self->factor, factor, (size_t)features * sizeof(double));
+    }
+    int used = snprintf(self->spec, sizeof self->spec, "%s", names[kind]);
+    if (kind == MRC_PREPROCESS_SCALE) {
+        char number[MRC_SPEC_WORD / 2];
+        mrc_print_number(scale, number, sizeof number);
+        snprintf(self->spec + used, sizeof self->spec - (size_t)used, ":factor=%s", number);
+    }
+    *out = self;
+    return MERCER_OK;
+}
+
+mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from)
+{
+    MRC_TRY(mrc_preprocess_create(out, context, from->kind, from->scale, from->features, from->shift, from->factor));
+    (*out)->folded = from->folded;
+    (*out)->kernel = from->kernel;
+    return MERCER_OK;
+}
+
+void mrc_preprocess_free(mercer_preprocess *self)
+{
+    if (!self) return;
+    mrc_free(self->context, self->shift); /* and factor, one block */
+    mrc_free(self->context, self);
+}
+
+/* ---- Applying ------------------------------------------------------------------------------------------------ */
+
+bool mrc_preprocess_is_identity(const mercer_preprocess *self)
+{
+    return !self || self->kind == MRC_PREPROCESS_NONE || self->folded;
+}
+
+mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
+{
+    if (mrc_preprocess_is_identity(self)) return dtype;
+    return dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+}
+
+enum { PIECE = 64 }; /* features handled together: loops of constant length become vector code */
+
+/* Up to PIECE features of a row as doubles; the rest of the piece is 0. */
+static void load_piece(const mercer_matrix *x, int64_t row, int64_t first, int64_t count, double piece[PIECE])
+{
+    mercer_matrix part = mrc_columns(x, first, count);
+    if (count < PIECE) memset(piece, 0, PIECE * sizeof *piece);
+    if (count == PIECE && x->dtype == MERCER_F32) {
+        const float *from = (const float *)mrc_row(&part, row);
+        for (int j = 0; j < PIECE; j++) piece[j] = (double)from[j];
+    } else if (count == PIECE && x->dtype == MERCER_U8) {
+        const uint8_t *from = (const uint8_t *)mrc_row(&part, row);
+        for (int j = 0; j < PIECE; j++) piece[j] = from[j];
+    } else {
+        mrc_load_row_f64(&part, row, piece);
+    }
+}
+
+static void store_piece(const mercer_matrix *out, int64_t row, int64_t first, int64_t count, const double piece[PIECE])
+{
+    if (out->dtype == MERCER_F64) {
+        memcpy((double *)mrc_row(out, row) + first, piece, (size_t)count * sizeof *piece);
+        return;
+    }
+    float rounded[PIECE];
+    for (int j = 0; j < PIECE; j++) rounded[j] = (float)piece[j];
+    memcpy((float *)mrc_row(out, row) + first, rounded, (size_t)count * sizeof *rounded);
+}
+
+/* |x| = largest * sqrt(sum): largest is 1 unless squares leave the range of double. */
+typedef struct row_norm {
+    double largest, root;
+} row_norm;
+
+static double sum_of_squares(const mercer_matrix *x, int64_t row, double divisor)
+{
+    double lanes[PIECE] = {0}, sum = 0;
+    for (int64_t first = 0; first < x->cols; first += PIECE) {
+        double piece[PIECE];
+        load_piece(x, row, first, mrc_min(PIECE, x->cols - first), piece);
+        for (int j = 0; j < PIECE; j++) {
+            double value = piece[j] / divisor;
+            lanes[j] += value * value;
+        }
+    }
+    for (int j = 0; j < PIECE; j++) sum += lanes[j];
+    return sum;
+}
+
+static row_norm norm_of(const mercer_matrix *x, int64_t row)
+{
+    double sum = sum_of_squares(x, row, 1), largest = 0;
+    if (sum > 1e-290 && sum < 1e290) return (row_norm){1, sqrt(sum)};
+    for (int64_t j = 0; j < x->cols; j++) largest = fmax(largest, fabs(mrc_load(x, row, j)));
+    if (largest == 0) return (row_norm){1, 1}; /* a row of zeros stays one */
+    return (row_norm){largest, sqrt(sum_of_squares(x, row, largest))};
+}
+
+static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_t first, int64_t count,
+                            double piece[PIECE])
+{
+    switch (self->kind) {
+        case MRC_PREPROCESS_SCALE:
+            for (int j = 0; j < PIECE; j++) piece[j] *= self->scale;
+            break;
+        case MRC_PREPROCESS_STANDARDISE:
+        case MRC_PREPROCESS_MINMAX:
+            for (int64_t j = 0; j < count; j++)
+                piece[j] = (piece[j] - self->shift[first + j]) * self->factor[first + j];
+            break;
+        case MRC_PREPROCESS_UNIT:
+            for (int j = 0; j < PIECE; j++) piece[j] = piece[j] / norm.largest / norm.root;
+            break;
+        case MRC_PREPROCESS_NONE: break;
+    }
+}
+
+static void copy_rows(const mercer_matrix *out, const mercer_matrix *x)
+{
+    size_t bytes = (size_t)(x->cols * mrc_dtype_size(x->dtype));
+    for (int64_t i = 0; i < x->rows; i++) memcpy(mrc_row(out, i), mrc_row(x, i), bytes);
+}
+
+void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x)
+{
+    bool identity = mrc_preprocess_is_identity(self);
+    if (identity && out->dtype == x->dtype) {
+        copy_rows(out, x);
+        return;
+    }
+    for (int64_t i = 0; i < x->rows; i++) {
+        row_norm norm = {1, 1};
+        if (!identity && self->kind == MRC_PREPROCESS_UNIT) norm = norm_of(x, i);
+        for (int64_t first = 0; first < x->cols; first += PIECE) {
+            int64_t count = mrc_min(PIECE, x->cols - first);
+            double piece[PIECE];
+            load_piece(x, i, first, count, piece);
+            if (!identity) transform_piece(self, norm, first, count, piece);
+            store_piece(out, i, first, count, piece);
+        }
+    }
+}

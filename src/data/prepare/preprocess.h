@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preprocessing of features:  x' = (x - shift) * factor  for each feature, or x / |x|.
+ * Plain data, so that model files can store it.
+ */
+#ifndef MRC_DATA_PREPARE_PREPROCESS_H
+#define MRC_DATA_PREPARE_PREPROCESS_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+typedef enum mrc_preprocess_kind {
+    MRC_PREPROCESS_NONE,
+    MRC_PREPROCESS_SCALE, /* one factor */
+    MRC_PREPROCESS_STANDARDISE,
+    MRC_PREPROCESS_MINMAX,
+    MRC_PREPROCESS_UNIT
+} mrc_preprocess_kind;
+
+struct mercer_preprocess {
+    mercer_context *context;
+    mrc_preprocess_kind kind;
+    double scale;           /* SCALE */
+    int64_t features;       /* 0 if nothing depends on the feature */
+    double *shift, *factor; /* (features) STANDARDISE, MINMAX; one block */
+    bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
+    mercer_kernel kernel;   /* if folded: the kernel before */
+    char spec[64];
+};
+
+/* The name of a kind as it stands in a spec; and the kind of a name, or false. */
+const char *mrc_preprocess_name(mrc_preprocess_kind kind);
+bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind);
+
+/* Makes one from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
+mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
+                                    double scale, int64_t features, const double *shift, const double *factor);
+mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
+void mrc_preprocess_free(mercer_preprocess *preprocess);
+
+/* The same from a text such as "standardise", fitted to data where it needs them; data may be NULL where it does
+   not. */
+mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                 const mercer_dataset *data);
+mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                        const mercer_matrix *x);
+
+/* What "auto" stands for: bytes are pixels; other numbers are columns of a table, each in a unit of its own. */
+const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
+
+/* True if samples pass unchanged (preprocess NULL, none, or folded). */
+bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
+/* The type that samples of type `dtype` have afterwards. */
+mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
+/* out = the preprocessed rows of x; of that type, or f32 or f64. Shapes have been checked. Any thread; never fails,
+   never allocates. */
+void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preprocessing fitted to data, in one pass.
+ *
+ * For feature j, after k rows (Welford):
+ *     delta = x_kj - mean_j,   mean_j += delta / k,   m2_j += delta (x_kj - mean_j),   low_j = min,   high_j = max
+ *   standardise:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
+ *   constant features:  factor = 0
+ *
+ * x (n, d); mean, m2, low, high (d) double. Cost: O(n d) time, O(d) memory and a block of rows; pages of mapped files
+ * are given back block by block. Columns are shared out over the threads, rows are taken in order: the same bits for
+ * any number of threads and any block. A constant feature has delta = 0 at every row, so m2 = 0 exactly.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+#include "core/threads/parallel.h"
+#include "data/dataset.h"
+#include "data/prepare/preprocess.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { COLUMNS = 128, BLOCK_BYTES = 8 << 20 };
+
+typedef struct pass {
+    mercer_matrix block;
+    int64_t before;                 /* rows before the block */
+    double *mean, *m2, *low, *high; /* (features) one allocation */
+    int *bad;                       /* for each piece of columns: 1 if a value of it is not finite */
+} pass;
+
+static void add_rows(void *argument, int64_t index, int worker)
+{
+    (void)worker;
+    pass *self = argument;
+    int64_t first = index * COLUMNS, count = mrc_min(COLUMNS, self->block.cols - first);
+    mercer_matrix columns = mrc_columns(&self->block, first, count);
+    double row[COLUMNS] = {0}, mean[COLUMNS] = {0}, m2[COLUMNS] = {0}, low[COLUMNS] = {0}, high[COLUMNS] = {0};
+    double odd = 0; /* x - x is 0 unless x is infinite or no number */
+    size_t bytes = (size_t)count * sizeof(double);
+    memcpy(mean, self->mean + first, bytes), memcpy(m2, self->m2 + first, bytes);
+    memcpy(low, self->low + first, bytes), memcpy(high, self->high + first, bytes);
+    for (int64_t i = 0; i < columns.rows; i++) {
+        double share = 1.0 / (double)(self->before + i + 1);
+        mrc_load_row_f64(&columns, i, row);
+        for (int j = 0; j < COLUMNS; j++) {
+            double x = row[j], delta = x - mean[j];
+            odd += x - x;
+            mean[j] += delta * share;
+            m2[j] += delta * (x - mean[j]);
+            low[j] = x < low[j] ? x : low[j];
+            high[j] = x > high[j] ? x : high[j];
+        }
+    }
+    memcpy(self->mean + first, mean, bytes), memcpy(self->m2 + first, m2, bytes);
+    memcpy(self->low + first, low, bytes), memcpy(self->high + first, high, bytes);
+    if (odd != 0) self->bad[index] = 1;
+}
+
+static mercer_status fail_odd(mercer_context *context, const mercer_matrix *block, int64_t before)
+{
+    for (int64_t i = 0; i < block->rows; i++)
+        for (int64_t j = 0; j < block->cols; j++) {
+            double value = mrc_load(block, i, j);
+            int64_t row = before + i;
+            if (!isfinite(value))
+                return mrc_fail(context, MERCER_ERROR_DATA,
+                                "sample %lld, feature %lld (from 0) is %g: a preprocessing needs finite values",
+                                (long long)row, (long long)j, value);
+        }
+    return mrc_fail(context, MERCER_ERROR_INTERNAL, "a value that is not finite was seen and cannot be found again");
+}
+
+/* Rows first .. first + count - 1: in place if they lie in one piece, others in `buffer`. */
+static mercer_matrix block_of(const mercer_dataset *data, int64_t first, int64_t count, void *buffer)
+{
+    if (!data->synth) {
+        mrc_part part = mrc_dataset_part(data, first);
+        if (part.first + part.rows.rows >= first + count) return mrc_rows(&part.rows, first - part.first, count);
+    }
+    mercer_matrix block = mrc_view(buffer, count, data->features, data->dtype);
+    mrc_dataset_fetch(data, NULL, first, &block, NULL, NULL);
+    return block;
+}
+
+static mercer_status run_pass(mercer_context *context, pass *self, const mercer_dataset *data, int64_t rows_at_once,
+                              void *buffer)
+{
+    int64_t pieces = mrc_round_up(data->features, COLUMNS) / COLUMNS;
+    for (int64_t first = 0; first < data->rows; first += rows_at_once) {
+        mercer_matrix block = block_of(data, first, mrc_min(rows_at_once, data->rows - first), buffer);
+        if (first == 0) {
+            mrc_load_row_f64(&block, 0, self->low);
+            mrc_load_row_f64(&block, 0, self->high);
+        }
+        self->block = block;
+        self->before = first;
+        mrc_parallel_for(context->threads, pieces, add_rows, self);
+        for (int64_t i = 0; i < pieces; i++)
+            if (self->bad[i]) return fail_odd(context, &block, first);
+        mrc_dataset_hint(data, mrc_mapping_release, first, block.rows);
+    }
+    return MERCER_OK;
+}
+
+/* Turns the statistics into shift (in place of mean) and factor (in place of m2). */
+static mercer_status finish(mercer_context *context, pass *self, mrc_preprocess_kind kind, int64_t rows,
+                            int64_t features)
+{
+    for (int64_t j = 0; j < features; j++) {
+        bool standardise = kind == MRC_PREPROCESS_STANDARDISE;
+        double width = standardise ? sqrt(self->m2[j] / (double)rows) : self->high[j] - self->low[j];
+        if (!isfinite(width) || (width > 0 && width < 1 / DBL_MAX))
+            return mrc_fail(context, MERCER_ERROR_DATA,
+                            "feature %lld (from 0) ranges from %g to %g: too wide or too narrow to be brought to 1",
+                            (long long)j, self->low[j], self->high[j]);
+        if (!standardise) self->mean[j] = self->low[j];
+        self->m2[j] = width > 0 ? 1 / width : 0;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status fit_features(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
+                                  const mercer_dataset *data)
+{
+    if (!data || data->rows < 1)
+        return mrc_fail(context, data ? MERCER_ERROR_SHAPE : MERCER_ERROR_ARGUMENT,
+                        "preprocessing %s needs data to be fitted to: %s", mrc_preprocess_name(kind),
+                        data ? "there are no samples" : "dataset is NULL");
+    int64_t d = data->features, row_bytes = mrc_max(1, d * mrc_dtype_size(data->dtype)), numbers;
+    int64_t at_once = mrc_max(1, mrc_min(data->rows, BLOCK_BYTES / row_bytes));
+    void *memory = NULL, *buffer = NULL, *bad = NULL;
+    if (!mrc_multiply(d, 4, &numbers)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
+    mercer_status status = mrc_alloc_zero(context, &memory, numbers, sizeof(double), "means of features");
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &bad, d / COLUMNS + 1, sizeof(int), "means of features");
+    if (status == MERCER_OK && !data->x.data)
+        status = mrc_alloc(context, &buffer, at_once, row_bytes, "a block of samples");
+    if (status == MERCER_OK) {
+        double *m = memory;
+        pass self = {.mean = m, .m2 = m + d, .low = m + 2 * d, .high = m + 3 * d, .bad = bad};
+        status = run_pass(context, &self, data, at_once, buffer);
+        if (status == MERCER_OK) status = finish(context, &self, kind, data->rows, d);
+        if (status == MERCER_OK) status = mrc_preprocess_create(out, context, kind, 0, d, self.mean, self.m2);
+    }
+    mrc_free(context, memory);
+    mrc_free(context, buffer);
+    mrc_free(context, bad);
+    return status;
+}
+
+/* ---- Specifications ------------------------------------------------------------------------------------------ */
+
+typedef struct entry {
+    mrc_spec_form form;
+    mrc_preprocess_kind kind;
+} entry;
+
+typedef struct parameters {
+    double factor;
+} parameters;
+
+static const entry entries[] = {
+    {{"none", "none", {{0}}}, MRC_PREPROCESS_NONE},
+    {{"scale",
+      "scale:factor=0.01",
+      {{"factor", offsetof(parameters, factor), MRC_REAL, false, false, 0, 1e100, 1.0 / 255}}},
+     MRC_PREPROCESS_SCALE},
+    {{"standardise", "standardise", {{0}}}, MRC_PREPROCESS_STANDARDISE},
+    {{"minmax", "minmax", {{0}}}, MRC_PREPROCESS_MINMAX},
+    {{"unit", "unit", {{0}}}, MRC_PREPROCESS_UNIT},
+    {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDISE},
+};
+
+const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
+{
+    if (dtype == MERCER_U8) return "scale";
+    if (format && strcmp(format, "libsvm") == 0) return "minmax"; /* keeps the zeros of sparse samples */
+    if (format && strcmp(format, "synthetic") == 0) return "none";
+    return dtype == MERCER_F16 ? "none" : "standardise"; /* which would not leave halves what they are */
+}
+
+mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                 const mercer_dataset *data)
+{
+    const mrc_spec_grammar grammar = {"preprocessing", MERCER_ERROR_ARGUMENT, entries, sizeof *entries,
+                                      sizeof entries / sizeof *entries};
+    parameters given = {0};
+    int index;
+    *out = NULL;
+    if (strcmp(spec, "auto") == 0) {
+        if (!data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing auto needs data: dataset is NULL");
+        spec = mrc_preprocess_auto(data->format, data->dtype);
+    }
+    MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
+    mrc_preprocess_kind kind = entries[index].kind;
+    if (kind == MRC_PREPROCESS_STANDARDISE || kind == MRC_PREPROCESS_MINMAX)
+        return fit_features(out, context, kind, data);
+    return mrc_preprocess_create(out, context, kind, given.factor, 0, NULL, NULL);
+}
+
+mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
+                                        const mercer_matrix *x)
+{
+    const mercer_dataset data = {.context = context, .rows = x->rows, .features = x->cols, .dtype = x->dtype, .x = *x};
+    return mrc_preprocess_fit(out, context, spec, &data);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A source over a dataset.
+ *
+ *   row numbers (order.c)  ->  fetch  ->  augment  ->  preprocess  ->  a chunk of samples  ->  batches
+ *
+ * Sample k of pass e is a function of (seed, e, k), so it does not matter who makes it, when, and in which pieces. Only
+ * mixup looks at other samples: those of the same chunk, and chunks begin at multiples of a number of rows that depends
+ * on the size of a row alone.
+ *
+ * With a thread that reads ahead, chunk i is made in buffer i mod RING while the caller computes with earlier ones, and
+ * next() copies from the chunks into the batch. Without one, next() makes samples right where the batch is; or, if
+ * samples are mixed, chunk by chunk in one buffer.
+ *
+ * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
+ * chunks, of CHUNK_LEAST rows.
+ */
+#include "data/stream/dataset_stream.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/background.h"
+#include "core/threads/parallel.h"
+#include "data/prepare/augment.h"
+#include "data/stream/order.h"
+
+#include <string.h>
+
+enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16 };
+
+/* Samples with all that belongs to them. */
+typedef struct chunk {
+    mercer_matrix x, y;
+    int64_t *rows;
+} chunk;
+
+typedef struct data_stream {
+    mercer_context *context;
+    mercer_dataset data; /* its views are borrowed */
+    const double *weights;
+    const mercer_preprocess *preprocess;
+    mrc_augment *augment;
+    mrc_order order;
+    int64_t samples;
+    bool names_rows; /* batches tell which rows they hold */
+    mercer_dtype x_dtype, y_dtype;
+
+    int64_t pass, position;
+    int64_t chunk_rows;
+    chunk raw[2];      /* before preprocessing, before mixing; without data where not needed */
+    int threads;       /* that make the samples of a chunk */
+    void *row;         /* room for one sample for each of them */
+    int64_t row_bytes; /* between these */
+    chunk ring[RING];
+    int64_t made; /* without a thread: the number of the chunk in ring[0], or -1 */
+    mrc_background *background;
+    bool ahead; /* the thread works on this pass */
+
+    int64_t room; /* rows the batch has room for */
+    chunk batch;
+    double *batch_weights;
+} data_stream;
+
+/* ---- Making samples ------------------------------------------------------------------------------------------ */
+
+static chunk part_of(const chunk *whole, int64_t first, int64_t rows)
+{
+    return (chunk){mrc_rows(&whole->x, first, rows), mrc_rows(&whole->y, first, rows), whole->rows + first};
+}
+
+/* The first rows of scratch, or those of `other` where there is none. */
+static mercer_matrix scratch_or(const mercer_matrix *scratch, const mercer_matrix *other)
+{
+    return scratch->data ? mrc_rows(scratch, 0, other->rows) : *other;
+}
+
+/* Rows of a chunk that threads share out among themselves: a few pieces for each. */
+typedef struct sharing {
+    data_stream *self;
+    const int64_t *rows;
+    mercer_matrix x, y;
+    mrc_augment_block block; /* of all rows */
+    const chunk *out;
+    int64_t rows_each;
+} sharing;
+
+static int64_t share(data_stream *self, sharing *job, int64_t rows)
+{
+    job->rows_each = mrc_max(1, rows / (4 * (int64_t)self->threads));
+    return (rows + job->rows_each - 1) / job->rows_each;
+}
+
+static void fetch_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const sharing *job = argument;
+    int64_t first = piece * job->rows_each, rows = mrc_min(job->rows_each, job->x.rows - first);
+    mercer_matrix x = mrc_rows(&job->x, first, rows), y = mrc_rows(&job->y, first, rows);
+    mrc_dataset_fetch(&job->self->data, job->rows + first, 0, &x, &y, NULL);
+}
+
+/* Samples that are not mixed: each is changed for itself. */
+static void change_some(void *argument, int64_t piece, int worker)
+{
+    const sharing *job = argument;
+    data_stream *self = job->self;
+    int64_t first = piece * job->rows_each, rows = mrc_min(job->rows_each, job->out->x.rows - first);
+    mrc_augment_block block = job->block;
+    block.first += first;
+    block.x = mrc_rows(&job->block.x, first, rows), block.y = mrc_rows(&job->block.y, first, rows);
+    if (self->row) block.row = (char *)self->row + worker * self->row_bytes;
+    if (self->augment && !mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &block);
+    mercer_matrix out = mrc_rows(&job->out->x, first, rows);
+    if (block.x.data != out.data) mrc_preprocess_rows(self->preprocess, &out, &block.x);
+}
+
+/* Samples first, first + 1, ... of the pass, as many as `out` has rows, at most chunk_rows. */
+static void make_samples(data_stream *self, int64_t first, const chunk *out)
+{
+    sharing job = {.self = self,
+                   .out = out,
+                   .block = {.pass = self->pass,
+                             .first = first,
+                             .x = scratch_or(&self->raw[0].x, &out->x),
+                             .y = scratch_or(&self->raw[0].y, &out->y),
+                             .spare_x = scratch_or(&self->raw[1].x, &out->x),
+                             .spare_y = out->y,
+                             .row = self->row}};
+    for (int64_t done = 0; done < out->x.rows;) {
+        int64_t found = mrc_order_rows(&self->order, first + done, out->x.rows - done, out->rows + done);
+        job.rows = out->rows + done;
+        job.x = mrc_rows(&job.block.x, done, found), job.y = mrc_rows(&job.block.y, done, found);
+        mrc_parallel_for(self->threads, share(self, &job, found), fetch_some, &job);
+        done += found;
+    }
+    if (mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &job.block);
+    if (!self->augment && job.block.x.data == out->x.data) return;
+    mrc_parallel_for(self->threads, share(self, &job, out->x.rows), change_some, &job);
+}
+
+static void make_chunk(void *argument, int64_t number)
+{
+    data_stream *self = argument;
+    int64_t first = number * self->chunk_rows;
+    chunk out =
+        part_of(&self->ring[self->background ? number % RING : 0], 0, mrc_min(self->chunk_rows, self->samples - first));
+    make_samples(self, first, &out);
+}
+
+/* The chunk with that number, made now or by the thread, which may go on to those that follow. */
+static const chunk *get_chunk(data_stream *self, int64_t number)
+{
+    if (!self->background) {
+        if (self->made != number) make_chunk(self, number);
+        self->made = number;
+        return &self->ring[0];
+    }
+    if (!self->ahead) mrc_background_reset(self->background, number);
+    self->ahead = true;
+    int64_t chunks = (self->samples - 1) / self->chunk_rows + 1;
+    mrc_background_permit(self->background, mrc_min(chunks, number + RING)); /* earlier chunks are used up */
+    mrc_background_wait(self->background, number);
+    return &self->ring[number % RING];
+}
+
+/* ---- The source ------------------------------------------------------------------------------------------------ */
+
+/* The thread, if there is one, stops working ahead; the stream belongs to the caller alone. */
+static void pause_thread(data_stream *self)
+{
+    if (self->ahead) mrc_background_reset(self->background, 0);
+    self->ahead = false;
+}
+
+static int restart(void *user, int64_t epoch)
+{
+    data_stream *self = user;
+    pause_thread(self);
+    mrc_order_restart(&self->order, epoch);
+    self->pass = epoch;
+    self->position = 0;
+    self->made = -1;
+    return 0;
+}
+
+static int skip(void *user, int64_t rows)
+{
+    data_stream *self = user;
+    if (rows < 0 || rows > self->samples - self->position) {
+        mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "cannot skip %lld samples, the pass has %lld left",
+                 (long long)rows, (long long)(self->samples - self->position));
+        return 1;
+    }
+    pause_thread(self);
+    self->position += rows;
+    return 0;
+}
+
+static void release_chunk(data_stream *self, chunk *old)
+{
+    mrc_free(self->context, old->x.data);
+    mrc_free(self->context, old->y.data);
+    mrc_free(self->context, old->rows);
+    *old = (chunk){0};
+}
+
+static mercer_status make_matrix(data_stream *self, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype)
+{
+    int64_t elements;
+    *out = mrc_view(NULL, rows, cols, dtype);
+    if (!mrc_multiply(rows, cols, &elements))
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "a batch of %lld samples is too large", (long long)rows);
+    return mrc_alloc(self->context, &out->data, elements, mrc_dtype_size(dtype), "a batch");
+}
+
+static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
+{
+    void *numbers = NULL;
+    MRC_TRY(make_matrix(self, &out->x, rows, self->data.features, self->x_dtype));
+    MRC_TRY(make_matrix(self, &out->y, rows, self->data.outputs, self->y_dtype));
+    MRC_TRY(mrc_alloc(self->context, &numbers, rows, sizeof(int64_t), "a batch"));
+    out->rows = numbers;
+    return MERCER_OK;
+}
+
+static mercer_status make_room(data_stream *self, int64_t rows)
+{
+    if (rows <= self->room) return MERCER_OK;
+    release_chunk(self, &self->batch);
+    mrc_free(self->context, self->batch_weights);
+    self->batch_weights = NULL;
+    self->room = 0;
+    MRC_TRY(make_room_in(self, &self->batch, rows));
+    void *weights = NULL;
+    if (self->weights) MRC_TRY(mrc_alloc(self->context, &weights, rows, sizeof(double), "a batch"));
+    self->batch_weights = weights;
+    self->room = rows;
+    return MERCER_OK;
+}
+
+static void copy_samples(const chunk *to, const chunk *from)
+{
+    memcpy(to->x.data, from->x.data, (size_t)(from->x.rows * from->x.ld * mrc_dtype_size(from->x.dtype)));
+    memcpy(to->y.data, from->y.data, (size_t)(from->y.rows * from->y.ld * mrc_dtype_size(from->y.dtype)));
+    memcpy(to->rows, from->rows, (size_t)from->x.rows * sizeof *from->rows);
+}
+
+/* The next samples, some or all of those that are left, to rows `at` and following of the batch; tells how many. */
+static int64_t fill(data_stream *self, int64_t at, int64_t left)
+{
+    if (!self->background && !mrc_augment_mixes(self->augment)) {
+        chunk to = part_of(&self->batch, at, mrc_min(left, self->chunk_rows));
+        make_samples(self, self->position, &to);
+        return to.x.rows;
+    }
+    int64_t number = self->position / self->chunk_rows, first = self->position % self->chunk_rows;
+    int64_t rows = mrc_min(left, self->chunk_rows - first);
+    chunk from = part_of(get_chunk(self, number), first, rows), to = part_of(&self->batch, at, rows);
+    copy_samples(&to, &from);
+    return rows;
+}
+
+static int next(void *user, int64_t most, mercer_batch *batch)
+{
+    data_stream *self = user;
+    int64_t rows = mrc_min(most, self->samples - self->position);
+    if (make_room(self, rows) != MERCER_OK) return 1;
+    for (int64_t done = 0; done < rows;) {
+        int64_t found = fill(self, done, rows - done);
+        done += found;
+        self->position += found;
+    }
+    for (int64_t i = 0; self->weights && i < rows; i++) self->batch_weights[i] = self->weights[self->batch.rows[i]];
+    chunk out = part_of(&self->batch, 0, rows);
+    *batch = (mercer_batch){
+        .X = out.x, .Y = out.y, .weights = self->batch_weights, .rows = self->names_rows ? out.rows : NULL};
+    return 0;
+}
+
+const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source)
+{
+    if (!source || source->struct_size < sizeof *source || source->next != next) return NULL;
+    const data_stream *self = source->user;
+    return self->names_rows && mrc_preprocess_is_identity(self->preprocess) ? &self->data : NULL;
+}
+
+int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows)
+{
+    data_stream *self = source->user;
+    int64_t count = mrc_min(most, self->samples - self->position);
+    pause_thread(self);
+    for (int64_t done = 0; done < count;) {
+        int64_t found = mrc_order_rows(&self->order, self->position, count - done, rows + done);
+        done += found;
+        self->position += found;
+    }
+    return count;
+}
+
+const double *mrc_data_stream_weights(const mercer_source *source)
+{
+    return ((const data_stream *)source->user)->weights;
+}
+
+static const char *last_error(void *user)
+{
+    return mrc_error_text(((data_stream *)user)->context);
+}
+
+static void release(void *user)
+{
+    data_stream *self = user;
+    mrc_background_stop(self->background);
+    for (int i = 0; i < RING; i++) release_chunk(self, &self->ring[i]);
+    for (int i = 0; i < 2; i++) release_chunk(self, &self->raw[i]);
+    release_chunk(self, &self->batch);
+    mrc_free(self->context, self->batch_weights);
+    mrc_free(self->context, self->row);
+    mrc_augment_free(self->context, self->augment);
+    mrc_free(self->context, self);
+}
+
+/* ---- Making one ------------------------------------------------------------------------------------------------ */
+
+static mercer_status make_augment(data_stream *self, const mrc_data_stream_options *options)
+{
+    const mercer_dataset *data = &self->data;
+    mrc_augment_shape shape = {data->features, data->height, data->width, data->channels};
+    if (options->height || options->width || options->channels) {
+        shape.height = options->height;
+        shape.width = options->width;
+        shape.channels = options->channels ? options->channels : 1;
+    }
+    return mrc_augment_create(&self->augment, self->context, options->augment, &shape, options->seed);
+}
+
+/* A thread pays where samples cost more than a copy: computed ones, and those that a disk must bring. */
+static bool wants_thread(const data_stream *self, mercer_switch prefetch)
+{
+    if (prefetch != MERCER_AUTO) return prefetch == MERCER_ON;
+    if (self->order.block > 1) return true;
+    bool dear = self->data.synth || self->augment || !mrc_preprocess_is_identity(self->preprocess);
+    return dear && self->context->threads > 1;
+}
+
+static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
+{
+    if (!wants_thread(self, prefetch)) return MERCER_OK;
+    mercer_status status = mrc_background_start(&self->background, self->context, make_chunk, self);
+    if (status != MERCER_ERROR_UNSUPPORTED || prefetch == MERCER_ON) return status;
+    mrc_log(self->context, MERCER_LOG_WARNING, "%s; samples are read when they are needed",
+            mrc_error_text(self->context));
+    return MERCER_OK;
+}
+
+/* Scratch for what stands between fetching and the finished chunk. */
+static mercer_status make_scratch(data_stream *self)
+{
+    const mercer_dataset *data = &self->data;
+    bool mixes = mrc_augment_mixes(self->augment), changes = !mrc_preprocess_is_identity(self->preprocess);
+    void *numbers;
+    if (mixes || changes) MRC_TRY(make_matrix(self, &self->raw[0].x, self->chunk_rows, data->features, data->dtype));
+    if (mixes) MRC_TRY(make_matrix(self, &self->raw[0].y, self->chunk_rows, data->outputs, self->y_dtype));
+    if (mixes && changes) MRC_TRY(make_matrix(self, &self->raw[1].x, self->chunk_rows, data->features, data->dtype));
+    if (self->augment) {
+        self->row_bytes = mrc_round_up(data->features * mrc_dtype_size(data->dtype), MRC_ALIGNMENT);
+        MRC_TRY(mrc_alloc(self->context, &numbers, self->threads, self->row_bytes, "a sample"));
+        self->row = numbers;
+    }
+    int chunks = self->background ? RING : mixes ? 1 : 0;
+    for (int i = 0; i < chunks; i++) MRC_TRY(make_room_in(self, &self->ring[i], self->chunk_rows));
+    return MERCER_OK;
+}
+
+static mercer_status build(data_stream *self, const mrc_data_stream_options *options)
+{
+    const mercer_dataset *data = &self->data;
+    mrc_order_init(&self->order, data, options->block, options->seed);
+    if (options->augment) MRC_TRY(make_augment(self, options));
+    int64_t row = data->features * mrc_dtype_size(data->dtype) + data->outputs * mrc_dtype_size(self->y_dtype);
+    self->chunk_rows = mrc_max(CHUNK_LEAST, mrc_min(CHUNK_MOST, CHUNK_BYTES / mrc_max(1, row)));
+    self->chunk_rows = mrc_max(1, mrc_min(self->chunk_rows, self->samples));
+    MRC_TRY(start_thread(self, options->prefetch));
+    return make_scratch(self);
+}
+
+mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
+                                     const mrc_data_stream_options *options)
+{
+    void *memory;
+    memset(out, 0, sizeof *out);
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(data_stream), "the source"));
+    data_stream *self = memory;
+    self->context = context;
+    self->data = *data;
+    self->weights = options->weights;
+    self->preprocess = options->preprocess;
+    self->threads = options->threads > 1 ? options->threads : 1;
+    self->samples = options->samples ? options->samples : data->rows;
+    self->names_rows = !options->augment && self->samples == data->rows;
+    self->x_dtype = mrc_preprocess_dtype(options->preprocess, data->dtype);
+    self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
+    self->made = -1;
+    mercer_status status = build(self, options);
+    if (status != MERCER_OK) {
+        release(self);
+        return status;
+    }
+    *out = (mercer_source){.struct_size = sizeof *out,
+                           .rows = self->samples,
+                           .features = data->features,
+                           .outputs = data->outputs,
+                           .dtype = self->x_dtype,
+                           .restart = restart,
+                           .next = next,
+                           .last_error = last_error,
+                           .release = release,
+                           .user = self,
+                           .skip = skip};
+    return MERCER_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A source of batches over a dataset: shuffled, augmented, preprocessed, read ahead by a thread. */
+#ifndef MRC_DATA_STREAM_DATASET_STREAM_H
+#define MRC_DATA_STREAM_DATASET_STREAM_H
+
+#include "data/dataset.h"
+#include "data/prepare/preprocess.h"
+
+typedef struct mrc_data_stream_options {
+    uint64_t seed;
+    const double *weights; /* (rows) of the samples, or NULL */
+    const mercer_preprocess *preprocess;
+    const char *augment;
+    int64_t height, width, channels;
+    int64_t samples, block;
+    mercer_switch prefetch;
+    int threads; /* that make samples; 0: one. More where the processors have nothing else to do */
+} mrc_data_stream_options;
+
+/* What the dataset's views and the options point to is borrowed; the struct itself is copied. Its targets are y, labels
+   or computed. Arguments have been checked, except the text of the augmentation. */
+mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
+                                     const mrc_data_stream_options *options);
+
+/* The dataset, if every batch of the source is nothing but rows of it, with their numbers; else NULL. */
+const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source);
+/* For such a source: the numbers of the next samples, at most `most`, in place of the samples; tells how many. */
+int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows);
+/* Weights of all its samples, or NULL. */
+const double *mrc_data_stream_weights(const mercer_source *source);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of reading.
+ *
+ * One by one: sample k of pass e is row P(k), P a random permutation of 0 .. n - 1 drawn from (seed, e).
+ *
+ * In blocks, for files that are read from a disk: the rows, turned by a random offset o, are cut into blocks of B,
+ *     block b = rows (o + b B + j) mod n,  j < B;
+ * whole blocks come in the order of a random permutation, the remaining rows last. W blocks that follow each other in
+ * this order make a window; its rows are permuted among themselves. So a row may come at any time of a pass, reading is
+ * in pieces of some 256 KiB, and what must be in memory is a window of about 16 MiB and the next. Both sizes depend on
+ * the size of a row alone.
+ *
+ * Samples k >= n repeat the rows: repetition k / n has its own permutations.
+ *
+ * Cost: one random permutation (eight Philox blocks or a few more) a row.
+ */
+#include "data/stream/order.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/random.h"
+
+enum { BLOCK_BYTES = 256 << 10, WINDOW_BYTES = 16 << 20, LARGE_FILE = 256 << 20 };
+
+/* Keeps the draws for blocks, windows and offsets apart from each other. */
+#define SALT_BLOCKS UINT64_C(0x626c6f636b730000)
+#define SALT_WINDOW UINT64_C(0x77696e646f770000)
+#define SALT_OFFSET UINT64_C(0x6f66667365740000)
+#define GOLDEN      UINT64_C(0x9e3779b97f4a7c15)
+
+static int64_t row_bytes(const mercer_dataset *data)
+{
+    return mrc_max(1, data->features * mrc_dtype_size(data->dtype));
+}
+
+/* Random reading is no worse than any other where the samples are in memory, or fit there easily. */
+static int64_t choose_block(const mercer_dataset *data)
+{
+    if (!mrc_dataset_is_mapped(data) || data->rows <= LARGE_FILE / row_bytes(data)) return 1;
+    return mrc_max(1, BLOCK_BYTES / row_bytes(data));
+}
+
+void mrc_order_init(mrc_order *self, const mercer_dataset *data, int64_t block, uint64_t seed)
+{
+    *self = (mrc_order){.data = data, .seed = seed, .open = -1};
+    int64_t rows = mrc_max(1, data->rows);
+    self->block = mrc_min(rows, block > 0 ? block : choose_block(data));
+    self->blocks = (rows - 1) / self->block + 1;
+    int64_t most = mrc_max(1, WINDOW_BYTES / row_bytes(data) / self->block);
+    most = mrc_min(most, MRC_ORDER_BLOCKS);
+    self->windows = (self->blocks - 1) / most + 1;
+    self->window = (self->blocks - 1) / self->windows + 1; /* as even as possible */
+}
+
+static mrc_stream stream_of(const mrc_order *self, uint64_t salt, int64_t repetition)
+{
+    return (mrc_stream){self->seed ^ salt ^ (uint64_t)repetition * GOLDEN,
+                        (uint64_t)(self->pass + 2)}; /* the pass for samples is number -1 */
+}
+
+/* ---- Windows ------------------------------------------------------------------------------------------------- */
+
+/* Row where block number `place` in the order of reading begins. */
+static int64_t block_start(const mrc_order *self, int64_t repetition, int64_t place)
+{
+    int64_t n = self->data->rows, whole = n / self->block, block = place;
+    int64_t offset = mrc_random_below(stream_of(self, SALT_OFFSET, repetition), 0, n);
+    if (place < whole) block = mrc_random_permutation(stream_of(self, SALT_BLOCKS, repetition), whole, place);
+    return (offset + block * self->block) % n;
+}
+
+/* Hints for the rows of a block, which may reach beyond the last row to the first ones. */
+static void hint_block(const mrc_order *self, mrc_mapping_hint give, int64_t start)
+{
+    int64_t before_end = mrc_min(self->block, self->data->rows - start);
+    mrc_dataset_hint(self->data, give, start, before_end);
+    mrc_dataset_hint(self->data, give, 0, self->block - before_end);
+}
+
+static int64_t blocks_in(const mrc_order *self, int64_t window)
+{
+    int64_t first = window % self->windows * self->window;
+    return mrc_min(self->window, self->blocks - first);
+}
+
+static void close_window(mrc_order *self)
+{
+    for (int64_t i = 0; self->open >= 0 && i < blocks_in(self, self->open); i++)
+        hint_block(self, mrc_mapping_release, self->starts[i]);
+    self->open = -1;
+}
+
+/* Opens one window and announces the next: its pages can be on their way while this one is read. */
+static void open_window(mrc_order *self, int64_t window)
+{
+    bool announced = self->open >= 0 && window == self->open + 1;
+    close_window(self);
+    self->open = window;
+    for (int64_t ahead = 0; ahead < 2; ahead++) {
+        int64_t number = window + ahead, repetition = number / self->windows;
+        int64_t first = number % self->windows * self->window;
+        for (int64_t i = 0; i < blocks_in(self, number); i++) {
+            int64_t start = block_start(self, repetition, first + i);
+            if (ahead == 0) self->starts[i] = start;
+            if (ahead == 1 || !announced) hint_block(self, mrc_mapping_will_need, start);
+        }
+    }
+}
+
+void mrc_order_restart(mrc_order *self, int64_t pass)
+{
+    close_window(self);
+    self->pass = pass;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------- */
+
+static int64_t rows_of_window(mrc_order *self, int64_t repetition, int64_t place, int64_t count, int64_t *rows)
+{
+    int64_t n = self->data->rows, stride = self->window * self->block;
+    int64_t window = place / stride, first = window * stride, length = mrc_min(stride, n - first);
+    int64_t number = repetition * self->windows + window;
+    if (number != self->open) open_window(self, number);
+    mrc_stream stream = stream_of(self, SALT_WINDOW + (uint64_t)window, repetition);
+    int64_t found = mrc_min(count, first + length - place);
+    for (int64_t i = 0; i < found; i++) {
+        int64_t j = mrc_random_permutation(stream, length, place - first + i);
+        rows[i] = (self->starts[j / self->block] + j % self->block) % n;
+    }
+    return found;
+}
+
+int64_t mrc_order_rows(mrc_order *self, int64_t first, int64_t count, int64_t *rows)
+{
+    int64_t n = self->data->rows, repetition = first / n, place = first % n;
+    if (self->block > 1) return rows_of_window(self, repetition, place, count, rows);
+    mrc_stream stream = stream_of(self, 0, repetition);
+    int64_t found = mrc_min(count, n - place);
+    for (int64_t i = 0; i < found; i++) rows[i] = mrc_random_permutation(stream, n, place + i);
+    return found;
+}

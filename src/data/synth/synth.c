@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Synthetic samples: the list of kinds, and datasets of them.
+ *
+ * spirals: class k of K, place u uniform in [0, 1):  r = sqrt(u),  angle = 2 pi (TURNS r + k / K),
+ *     x = r (cos, sin) + noise N(0, I)    in the plane.
+ */
+#include "data/synth/synth.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/synth/synth_kinds.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Keeps the draws of samples apart from other uses of the same seed, such as the order they are read in. */
+#define SEED_SALT UINT64_C(0x73796e7468657469)
+
+enum { LABEL_CHARS = 12 };
+
+/* ---- Spirals ------------------------------------------------------------------------------------------------- */
+
+static int32_t sample_spirals(const mrc_synth *self, int64_t index, void *features, const mercer_matrix *y, int64_t row)
+{
+    (void)y, (void)row;
+    const double two_pi = 6.283185307179586, turns = 1.25;
+    mrc_stream stream = {self->seed, (uint64_t)index};
+    int32_t label = (int32_t)mrc_random_below(stream, 0, self->parameters.classes);
+    double radius = sqrt(mrc_random_uniform(stream, 1));
+    double angle = two_pi * (turns * radius + (double)label / self->parameters.classes);
+    float noise[2], *out = features;
+    mrc_random_normals(&self->normals, stream, 8, 2, noise);
+    out[0] = (float)(radius * cos(angle) + self->parameters.noise * (double)noise[0]);
+    out[1] = (float)(radius * sin(angle) + self->parameters.noise * (double)noise[1]);
+    return label;
+}
+
+static mercer_status prepare_spirals(mercer_dataset *dataset, mrc_synth *self)
+{
+    dataset->features = 2;
+    dataset->outputs = self->parameters.classes;
+    return MERCER_OK;
+}
+
+/* ---- Kinds --------------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(mrc_synth_parameters, field)
+#define NOISE(fallback)                                              \
+    {                                                                \
+        "noise", AT(noise), MRC_REAL, false, true, 0, 1e30, fallback \
+    }
+
+/* clang-format off */
+static const mrc_synth_kind kinds[] = {
+    {{"digits", "digits:noise=0.1", {NOISE(0.1)}},
+     MERCER_TASK_CLASSIFICATION, MERCER_U8, mrc_synth_prepare_digits, mrc_synth_digit},
+    {{"spirals", "spirals:classes=3,noise=0.05",
+      {{"classes", AT(classes), MRC_WHOLE, false, true, 1, 1000, 2}, NOISE(0.05)}},
+     MERCER_TASK_CLASSIFICATION, MERCER_F32, prepare_spirals, sample_spirals},
+    {{"teacher", "teacher:d=20,c=1,centers=100,noise=0.1,kernel=laplace,bandwidth=5",
+      {{"d", AT(d), MRC_WHOLE, false, true, 1, 1e6, 10},
+       {"c", AT(c), MRC_WHOLE, false, true, 1, 1e6, 1},
+       {"centers", AT(centers), MRC_WHOLE, false, true, 1, 1e6, 100},
+       NOISE(0),
+       {"kernel", AT(kernel), MRC_WORD, false, false, 0, 0, 0},
+       {"bandwidth", AT(bandwidth), MRC_REAL, false, false, 0, 1e100, 0}}},
+     MERCER_TASK_REGRESSION, MERCER_F32, mrc_synth_prepare_teacher, mrc_synth_teach},
+};
+/* clang-format on */
+
+void mrc_synth_free(mercer_context *context, mrc_synth *self)
+{
+    if (!self) return;
+    mrc_free(context, self->z);
+    mrc_free(context, self->alpha);
+    mrc_free(context, self);
+}
+
+void mrc_synth_sample(const mrc_synth *self, int64_t index, const mercer_matrix *x, const mercer_matrix *y, int64_t row,
+                      int32_t *label)
+{
+    bool classes = self->kind->task == MERCER_TASK_CLASSIFICATION;
+    int32_t found = self->kind->sample(self, index, mrc_row(x, row), y, row);
+    if (!classes) return;
+    if (label) *label = found;
+    if (!y) return;
+    memset(mrc_row(y, row), 0, (size_t)(y->cols * mrc_dtype_size(y->dtype)));
+    mrc_store(y, row, found, 1);
+}
+
+/* ---- Datasets ------------------------------------------------------------------------------------------------ */
+
+/* "0", "1", ...: pointers and texts in one block. */
+static mercer_status name_classes(mercer_dataset *dataset)
+{
+    int64_t classes = dataset->outputs;
+    MRC_TRY(mrc_alloc(dataset->context, &dataset->label_text, classes, sizeof(char *) + LABEL_CHARS, "class names"));
+    char **names = dataset->label_text, *text = (char *)(names + classes);
+    for (int64_t i = 0; i < classes; i++) {
+        names[i] = text + i * LABEL_CHARS;
+        snprintf(names[i], LABEL_CHARS, "%d", (int)i);
+    }
+    dataset->label_names = (const char *const *)names;
+    return MERCER_OK;
+}
+
+static mercer_status make_synth(mercer_dataset *dataset, const char *spec, uint64_t seed)
+{
+    mercer_context *context = dataset->context;
+    const mrc_spec_grammar grammar = {"synthetic data", MERCER_ERROR_ARGUMENT, kinds, sizeof *kinds,
+                                      sizeof kinds / sizeof *kinds};
+    mrc_synth_parameters given = {0};
+    int index;
+    MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_synth), "synthetic data"));
+    mrc_synth *self = dataset->synth = memory;
+    self->kind = &kinds[index];
+    self->parameters = given;
+    self->seed = seed ^ SEED_SALT;
+    mrc_normal_table_init(&self->normals);
+    dataset->task = self->kind->task;
+    dataset->dtype = self->kind->dtype;
+    MRC_TRY(self->kind->prepare(dataset, self));
+    return dataset->task == MERCER_TASK_CLASSIFICATION ? name_classes(dataset) : MERCER_OK;
+}
+
+mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, const char *spec, int64_t first,
+                                int64_t rows, uint64_t seed)
+{
+    void *memory;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
+    mercer_dataset *dataset = memory;
+    dataset->context = context;
+    dataset->format = "synthetic";
+    dataset->rows = rows;
+    dataset->synth_first = first;
+    mercer_status status = make_synth(dataset, spec, seed);
+    if (status != MERCER_OK) {
+        mrc_dataset_free(dataset);
+        return status;
+    }
+    dataset->x = mrc_view(NULL, rows, dataset->features, dataset->dtype);
+    *out = dataset;
+    return MERCER_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Synthetic samples: sample i of an endless sequence is a function of (spec, seed, i). */
+#ifndef MRC_DATA_SYNTH_SYNTH_H
+#define MRC_DATA_SYNTH_SYNTH_H
+
+#include "core/numbers/random_normal.h"
+#include "data/dataset.h"
+
+/* A dataset of samples first .. first + rows - 1. */
+mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, const char *spec, int64_t first,
+                                int64_t rows, uint64_t seed);
+void mrc_synth_free(mercer_context *context, mrc_synth *synth);
+
+/* What a teacher's samples are made of: x = numbers 0 .. d - 1 of stream `index` of the seed, y = K(x, z) alpha + noise
+   times numbers from d, rounded up to a multiple of 4, on. Borrowed from the synth. */
+typedef struct mrc_teacher {
+    mercer_kernel kernel;
+    const float *z, *alpha; /* (centers, d), (centers, c) */
+    int64_t centers;
+    double noise;
+    uint64_t seed;
+    const mrc_normal_table *normals;
+} mrc_teacher;
+/* False if the samples are of another kind. */
+bool mrc_synth_teacher(const mrc_synth *synth, mrc_teacher *out);
+
+/* Sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless NULL, the
+   class into *label unless NULL. Any thread; never fails, never allocates. */
+void mrc_synth_sample(const mrc_synth *synth, int64_t index, const mercer_matrix *x, const mercer_matrix *y,
+                      int64_t row, int32_t *label);
+
+#endif

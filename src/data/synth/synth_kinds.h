@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kinds of synthetic samples, as data/synth/synth.c sees them. */
+#ifndef MRC_DATA_SYNTH_SYNTH_KINDS_H
+#define MRC_DATA_SYNTH_SYNTH_KINDS_H
+
+#include "core/numbers/random_normal.h"
+#include "data/synth/synth.h"
+
+#include "core/spec.h"
+
+/* What a spec may set; each kind reads its own. */
+typedef struct mrc_synth_parameters {
+    double noise;
+    int32_t classes;            /* spirals */
+    int32_t d, c, centers;      /* teacher */
+    double bandwidth;           /* teacher; 0: chosen */
+    char kernel[MRC_SPEC_WORD]; /* teacher; "": laplace */
+} mrc_synth_parameters;
+
+struct mrc_synth {
+    const struct mrc_synth_kind *kind;
+    mrc_synth_parameters parameters;
+    uint64_t seed;
+    mrc_normal_table normals;
+    mercer_kernel kernel; /* teacher */
+    float *z;             /* (centers, d) teacher */
+    float *alpha;         /* (centers, c) teacher */
+};
+
+/*
+ * `prepare` fills in the dataset's sizes and what the samples need. `sample` computes sample number `index`: its
+ * features, and either returns its class or writes its values into row `row` of y (NULL: not wanted) and returns 0.
+ */
+typedef struct mrc_synth_kind {
+    mrc_spec_form form;
+    mercer_task task;
+    mercer_dtype dtype;
+    mercer_status (*prepare)(mercer_dataset *dataset, mrc_synth *synth);
+    int32_t (*sample)(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
+} mrc_synth_kind;
+
+mercer_status mrc_synth_prepare_digits(mercer_dataset *dataset, mrc_synth *synth);
+int32_t mrc_synth_digit(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
+mercer_status mrc_synth_prepare_teacher(mercer_dataset *dataset, mrc_synth *synth);
+int32_t mrc_synth_teach(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * CSV and TSV: a first walk over the text counts its records, so that all memory is taken (or refused) before a number
+ * is read; a second walk reads them. A table may go on in further files.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/table/csv_table.h"
+#include "data/table/number.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The files of a table. */
+typedef struct tables {
+    mrc_reading *reading;
+    mrc_table *list; /* (reading->count) */
+    mrc_table *lead; /* the first one that holds anything */
+    mrc_layout layout;
+    int64_t records; /* of all */
+} tables;
+
+/* ---- First walk ---------------------------------------------------------------------------------------------- */
+
+static mercer_status open_tables(tables *self, mrc_reading *reading)
+{
+    void *memory;
+    *self = (tables){.reading = reading};
+    MRC_TRY(mrc_alloc(reading->input->context, &memory, reading->count, sizeof(mrc_table), "files of a table"));
+    self->list = self->lead = memory;
+    mercer_status status = MERCER_OK;
+    for (int64_t i = 0; i < reading->count && status == MERCER_OK; i++) {
+        status = mrc_table_open(&self->list[i], &reading->input[i], reading->format);
+        if (i > 0 && self->lead->records == 0) self->lead = &self->list[i];
+        self->records += self->list[i].records;
+    }
+    if (status == MERCER_OK && self->records == 0)
+        status = mrc_fail(reading->input->context, MERCER_ERROR_FORMAT, "%s: holds no samples", reading->name);
+    if (status != MERCER_OK) mrc_free(reading->input->context, memory);
+    return status;
+}
+
+static void close_tables(tables *self)
+{
+    mrc_layout_free(self->reading->input->context, &self->layout);
+    mrc_free(self->reading->input->context, self->list);
+}
+
+/* What the first file shows holds for all that follow. */
+static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
+{
+    MRC_TRY(mrc_layout_find(&self->layout, self->lead, wish));
+    self->lead->layout = &self->layout;
+    self->records = 0;
+    for (int64_t i = 0; i < self->reading->count; i++) {
+        mrc_table *table = &self->list[i];
+        if (table != self->lead) MRC_TRY(mrc_table_follow(table, self->lead, self->reading->options->header));
+        self->records += table->records;
+    }
+    return MERCER_OK;
+}
+
+/* ---- Second walk --------------------------------------------------------------------------------------------- */
+
+static mercer_status read_target(mrc_targets *targets, const mrc_csv_field *field)
+{
+    if (!field->escaped) return mrc_targets_text(targets, field->text, field->length, field->line);
+    char text[MRC_LABEL_CHARS + 1];
+    return mrc_targets_text(targets, text, mrc_csv_copy(field, text, sizeof text), field->line);
+}
+
+static const char *wrong_text(const mrc_table *self, int64_t column)
+{
+    return self->layout->roles[column] >= 0
+               ? "is not a number; features must be (is it the target?)"
+               : "is not a number; several targets must be (classes are one column: name it as the target)";
+}
+
+static mercer_status fail_cell(const mrc_table *self, const mrc_csv_field *field, int64_t column, mrc_number kind)
+{
+    char name[MRC_COLUMN_CHARS], excerpt[MRC_EXCERPT_CHARS];
+    const char *what = kind == MRC_NUMBER_MISSING ? "the value is missing; fill it in or leave the row out"
+                       : kind == MRC_NUMBER_TEXT  ? wrong_text(self, column)
+                                                  : "is outside the range of f32";
+    return mrc_fail(self->input->context, MERCER_ERROR_DATA, "%s: line %lld, column %s: '%s' %s", self->input->path,
+                    (long long)field->line, mrc_column_text(self, column, name),
+                    mrc_excerpt(excerpt, field->text, field->length), what);
+}
+
+static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewer)
+{
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT,
+                    "%s: line %lld has %s columns than the first line, which has %lld", self->input->path,
+                    (long long)line, fewer ? "fewer" : "more", (long long)self->columns);
+}
+
+/* Where the parts of a record go. */
+typedef struct sink {
+    mercer_matrix x;      /* (rows, features) f32; data is NULL if they are not wanted */
+    mercer_matrix y;      /* (rows, targets) f64, if there are several */
+    mrc_targets *targets; /* if there is one */
+} sink;
+
+static mercer_status read_number(const mrc_table *self, const mrc_csv_field *field, int64_t column, bool single,
+                                 double *value)
+{
+    mrc_number kind = mrc_read_number(field->text, field->text + field->length, value);
+    if (kind == MRC_NUMBER && single && isinf((float)*value)) kind = MRC_NUMBER_INFINITE;
+    return kind == MRC_NUMBER ? MERCER_OK : fail_cell(self, field, column, kind);
+}
+
+/* One record, into row i. */
+static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const sink *to, int64_t i)
+{
+    mrc_csv_field field;
+    int64_t line = csv->line;
+    for (int64_t column = 0; column < self->columns; column++) {
+        double value = 0;
+        int64_t role = self->layout->roles[column];
+        mrc_csv_next(csv, &field); /* the first walk has seen that it is well-formed */
+        if (field.last != (column == self->columns - 1)) return fail_columns(self, line, field.last);
+        if (role >= 0 && to->x.data) {
+            MRC_TRY(read_number(self, &field, column, true, &value));
+            ((float *)mrc_row(&to->x, i))[role] = (float)value;
+        } else if (role <= MRC_COLUMN_TARGET && to->targets) {
+            MRC_TRY(read_target(to->targets, &field));
+        } else if (role <= MRC_COLUMN_TARGET && to->y.data) {
+            MRC_TRY(read_number(self, &field, column, false, &value));
+            ((double *)mrc_row(&to->y, i))[MRC_COLUMN_TARGET - role] = value;
+        }
+    }
+    return MERCER_OK;
+}
+
+static void skip_records(mrc_csv *csv, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        mrc_csv_field field;
+        do mrc_csv_next(csv, &field);
+        while (!field.last);
+    }
+}
+
+/* Reads the slice. */
+static mercer_status read_records(const tables *self, const sink *to)
+{
+    const mrc_slice *slice = &self->reading->slice;
+    int64_t before = 0, end = slice->first + slice->rows;
+    for (int64_t k = 0; k < self->reading->count; before += self->list[k++].records) {
+        const mrc_table *table = &self->list[k];
+        int64_t first = mrc_max(slice->first, before), last = mrc_min(end, before + table->records);
+        if (first >= last) continue;
+        mrc_csv csv = table->data;
+        if (to->targets) to->targets->path = table->input->path;
+        skip_records(&csv, first - before);
+        for (int64_t i = first - slice->first; i < last - slice->first; i++) MRC_TRY(read_record(table, &csv, to, i));
+    }
+    if (to->targets) to->targets->path = self->reading->name;
+    return MERCER_OK;
+}
+
+/* ---- Targets ------------------------------------------------------------------------------------------------- */
+
+/* Several columns are values; one may be a class, which is found out when all are there. */
+static mercer_status open_targets(tables *self, mercer_dataset *dataset, sink *to)
+{
+    mrc_reading *reading = self->reading;
+    mercer_context *context = reading->input->context;
+    int64_t rows = reading->slice.rows, count = self->layout.targets;
+    MRC_TRY(mrc_layout_names(&self->layout, context, MRC_COLUMN_TARGET, &dataset->target_text));
+    dataset->target_names = dataset->target_text;
+    if (count == 1) {
+        MRC_TRY(mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows));
+        reading->have_targets = true;
+        to->targets = &reading->targets;
+        return MERCER_OK;
+    }
+    if (reading->options->task == MERCER_TASK_CLASSIFICATION || reading->options->labels)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "%s: has %lld columns of targets; classes are one column of numbers or names", reading->name,
+                        (long long)count);
+    MRC_TRY(mrc_alloc(context, &dataset->y_memory, rows * count, sizeof(double), "targets"));
+    dataset->y = to->y = mrc_view(dataset->y_memory, rows, count, MERCER_F64);
+    dataset->task = MERCER_TASK_REGRESSION;
+    dataset->outputs = count;
+    return MERCER_OK;
+}
+
+/* Bytes for the targets of a row; INT64_MAX if they cannot be counted. */
+static int64_t target_bytes(const tables *self)
+{
+    int64_t count = self->layout.targets;
+    return count == 1 ? (int64_t)MRC_TARGET_BYTES : count * (int64_t)sizeof(double);
+}
+
+/* ---- Samples ------------------------------------------------------------------------------------------------- */
+
+static mercer_status keep_names(const mrc_layout *layout, mercer_dataset *dataset)
+{
+    MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_FEATURE, &dataset->feature_text));
+    MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_UNUSED, &dataset->unused_text));
+    dataset->feature_names = dataset->feature_text;
+    dataset->unused_names = dataset->unused_text;
+    dataset->unused = layout->unused;
+    return MERCER_OK;
+}
+
+static mercer_status make_room(tables *self, mercer_dataset *dataset, sink *to)
+{
+    mrc_reading *reading = self->reading;
+    const mrc_input *input = self->lead->input;
+    int64_t cols = self->layout.features, rows = reading->slice.rows, count, bytes, more;
+    if (cols == 0) return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has no columns of features", input->path);
+    if (!mrc_multiply(rows, cols, &count) || !mrc_multiply(count, sizeof(float), &bytes) ||
+        !mrc_multiply(rows, reading->want_targets ? target_bytes(self) : 0, &more) || !mrc_add(bytes, more, &bytes))
+        bytes = INT64_MAX;
+    MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
+    MRC_TRY(mrc_alloc(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
+    dataset->x = to->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
+    MRC_TRY(keep_names(&self->layout, dataset));
+    return reading->want_targets ? open_targets(self, dataset, to) : MERCER_OK;
+}
+
+static mercer_status read_samples(tables *self, mercer_dataset *dataset)
+{
+    mrc_reading *reading = self->reading;
+    const mercer_dataset_options *options = reading->options;
+    bool shown = options->header == MERCER_AUTO && mrc_table_shows_header(self->lead, options->target);
+    mrc_table_set_header(self->lead, shown || options->header == MERCER_ON);
+    /* With a file of targets of its own, `target` names a column of that. */
+    mrc_layout_wish wish = {
+        .target = options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
+        .needed = reading->want_targets,
+        .columns = options->columns,
+        .column_count = options->column_count,
+    };
+    sink to = {.targets = NULL};
+    MRC_TRY(follow_lead(self, &wish));
+    MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
+    MRC_TRY(make_room(self, dataset, &to));
+    return read_records(self, &to);
+}
+
+mercer_status mrc_csv_samples(mrc_reading *reading, mercer_dataset *dataset)
+{
+    tables self;
+    MRC_TRY(open_tables(&self, reading));
+    mercer_status status = read_samples(&self, dataset);
+    close_tables(&self);
+    return status;
+}
+
+/* ---- Targets alone ------------------------------------------------------------------------------------------- */
+
+/* One record more than there are samples, or one in each file that has any: if it is no number, it is a header. */
+static bool first_is_extra(const tables *self, int64_t expected)
+{
+    int64_t filled = 0;
+    for (int64_t i = 0; i < self->reading->count; i++) filled += self->list[i].records > 0;
+    return (self->records == expected + 1 || self->records == expected + filled) &&
+           mrc_table_begins_with_text(self->lead);
+}
+
+static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t expected)
+{
+    mrc_reading *reading = self->reading;
+    const mrc_input *input = reading->input;
+    const mercer_dataset_options *options = reading->options;
+    bool header = options->header == MERCER_ON;
+    if (options->header == MERCER_AUTO)
+        header = mrc_table_shows_header(self->lead, options->target) || first_is_extra(self, expected);
+    mrc_table_set_header(self->lead, header);
+    /* A single column is meant, whatever it is called. */
+    mrc_layout_wish wish = {.target = self->lead->columns == 1 ? NULL : options->target, .alone = true};
+    sink to = {.targets = NULL};
+    int64_t bytes;
+    MRC_TRY(follow_lead(self, &wish));
+    reading->slice.total = self->records;
+    if (self->records != expected) return MERCER_OK; /* the caller, who knows both files, says so */
+    if (!mrc_multiply(reading->slice.rows, target_bytes(self), &bytes)) bytes = INT64_MAX;
+    MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
+    MRC_TRY(open_targets(self, dataset, &to));
+    return read_records(self, &to);
+}
+
+mercer_status mrc_csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)
+{
+    tables self;
+    MRC_TRY(open_tables(&self, reading));
+    mercer_status status = read_targets(&self, dataset, expected);
+    close_tables(&self);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fields of separated text. */
+#include "data/table/csv_parse.h"
+
+#include <string.h>
+
+/* At the end of a field: passes over the separator or the end of the line. False if there is something else. */
+static bool finish_field(mrc_csv *csv, mrc_csv_field *out)
+{
+    const char *at = csv->at;
+    out->last = true;
+    if (at == csv->end) return true;
+    if (csv->separator && *at == csv->separator) {
+        out->last = false;
+        csv->at = at + 1;
+        return true;
+    }
+    if (*at == '\r' && (at + 1 == csv->end || at[1] == '\n')) at++;
+    if (at < csv->end && *at != '\n') return false;
+    csv->at = at < csv->end ? at + 1 : at;
+    csv->line++;
+    return true;
+}
+
+static const char *take_quoted(mrc_csv *csv, mrc_csv_field *out)
+{
+    const char *at = csv->at + 1;
+    out->text = at;
+    out->quoted = true;
+    for (;; at++) {
+        if (at >= csv->end) return "a quote is opened that is never closed";
+        if (*at == '\n') csv->line++;
+        if (*at != '"') continue;
+        if (at + 1 == csv->end || at[1] != '"') break;
+        out->escaped = true;
+        at++;
+    }
+    out->length = at - out->text;
+    for (csv->at = at + 1; csv->at < csv->end && *csv->at == ' '; csv->at++) {}
+    return finish_field(csv, out) ? NULL : "there is text behind a closing quote; quotes inside a field are doubled";
+}
+
+const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out)
+{
+    const char *at = csv->at;
+    *out = (mrc_csv_field){.text = at, .line = csv->line};
+    if (csv->separator) {
+        while (at < csv->end && *at == ' ') at++;
+        if (at < csv->end && *at == '"') {
+            csv->at = at;
+            return take_quoted(csv, out);
+        }
+        while (at < csv->end && *at != csv->separator && *at != '\n') at++;
+    } else {
+        const char *stop = at < csv->end ? memchr(at, '\n', (size_t)(csv->end - at)) : NULL;
+        at = stop ? stop : csv->end;
+    }
+    bool returned = at > out->text && at[-1] == '\r' && (at == csv->end || *at == '\n');
+    out->length = at - out->text - returned;
+    csv->at = at;
+    finish_field(csv, out);
+    return NULL;
+}
+
+bool mrc_csv_skip_blank(mrc_csv *csv)
+{
+    const char *at = csv->at;
+    while (at < csv->end && (*at == ' ' || *at == '\r')) at++;
+    if (at < csv->end && *at != '\n') return false;
+    csv->at = at < csv->end ? at + 1 : at;
+    csv->line++;
+    return true;
+}
+
+int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size)
+{
+    int64_t length = 0;
+    for (int64_t i = 0; i < field->length && length < size - 1; i++) {
+        out[length++] = field->text[i];
+        if (field->escaped && field->text[i] == '"') i++;
+    }
+    out[length] = 0;
+    return length;
+}
+
+char mrc_csv_find_separator(const char *at, const char *end)
+{
+    static const char candidates[] = {',', ';', '\t'};
+    int64_t count[3] = {0, 0, 0};
+    bool quoted = false;
+    for (; at < end && (quoted || *at != '\n'); at++) {
+        if (*at == '"') quoted = !quoted;
+        for (int i = 0; i < 3 && !quoted; i++) count[i] += *at == candidates[i];
+    }
+    int best = 0;
+    for (int i = 1; i < 3; i++)
+        if (count[i] > count[best]) best = i;
+    return candidates[best];
+}

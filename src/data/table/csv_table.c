@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of separated text: the first walk over it, the header; further files of the same table. */
+#include "data/table/csv_table.h"
+
+#include "core/memory.h"
+#include "data/table/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NAME_CHARS = 64 }; /* of a column when compared with a short name */
+
+static mercer_status fail_line(const mrc_table *self, int64_t line, const char *what)
+{
+    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: line %lld: %s", self->input->path, (long long)line,
+                    what);
+}
+
+/* ---- First walk ---------------------------------------------------------------------------------------------- */
+
+static mercer_status begin(mrc_table *self, const mrc_input *input, mrc_format format)
+{
+    if (input->bytes == 0) return MERCER_OK;
+    const char *at = (const char *)input->data, *end = at + input->bytes;
+    if (input->bytes >= 2 && (memcmp(at, "\xff\xfe", 2) == 0 || memcmp(at, "\xfe\xff", 2) == 0))
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is UTF-16 text; save it as UTF-8", input->path);
+    const char *zero = memchr(at, 0, (size_t)input->bytes);
+    if (zero)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: a zero byte at offset %lld; it is not text",
+                        input->path, (long long)(zero - at));
+    if (input->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* the mark of UTF-8 */
+    char separator = format == MRC_FORMAT_TSV ? '\t' : format == MRC_FORMAT_TEXT ? 0 : mrc_csv_find_separator(at, end);
+    self->start = (mrc_csv){.at = at, .end = end, .line = 1, .separator = separator};
+    return MERCER_OK;
+}
+
+/* Counts records, and columns of the first one. */
+static mercer_status count_records(mrc_table *self)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field;
+    int64_t blank = 0;
+    while (csv.at < csv.end) {
+        int64_t line = csv.line;
+        if (mrc_csv_skip_blank(&csv)) {
+            if (!blank) blank = line;
+            continue;
+        }
+        if (blank) return fail_line(self, blank, "is empty; only at the end of the file lines may be");
+        do {
+            const char *wrong = mrc_csv_next(&csv, &field);
+            if (wrong) return fail_line(self, field.line, wrong);
+            if (self->records == 0) self->columns++;
+        } while (!field.last);
+        self->records++;
+    }
+    if (self->records == 0 && !self->input->part) return fail_line(self, 1, "the file holds nothing but empty lines");
+    return MERCER_OK;
+}
+
+mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, mrc_format format)
+{
+    *out = (mrc_table){.input = input};
+    MRC_TRY(begin(out, input, format));
+    MRC_TRY(count_records(out));
+    out->data = out->start;
+    return MERCER_OK;
+}
+
+/* ---- Header --------------------------------------------------------------------------------------------------- */
+
+static mrc_number kind_of(const mrc_csv_field *field)
+{
+    double value;
+    return mrc_read_number(field->text, field->text + field->length, &value);
+}
+
+void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size)
+{
+    int64_t length = mrc_csv_copy(field, out, size), skipped = 0;
+    while (length > 0 && (out[length - 1] == ' ' || out[length - 1] == '\t')) out[--length] = 0;
+    while (out[skipped] == ' ' || out[skipped] == '\t') skipped++;
+    memmove(out, out + skipped, (size_t)(length - skipped) + 1);
+}
+
+/* Names that say "this is the target" without being asked. */
+static bool is_customary(const char *name)
+{
+    static const char *const names[] = {"target", "label", "class", "y"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* The name is one of those in `target`, which may be a list. */
+static bool is_asked(const char *name, const char *target)
+{
+    size_t length = strlen(name);
+    if (strcmp(name, target) == 0) return true;
+    for (const char *at = target; at && length > 0; at = strchr(at, ',')) {
+        at += *at == ',';
+        while (*at == ' ') at++;
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == 0)) return true;
+    }
+    return false;
+}
+
+bool mrc_table_shows_header(const mrc_table *self, const char *target)
+{
+    mrc_csv first = self->start, second = self->start;
+    mrc_csv_field above, below = {.last = false};
+    do mrc_csv_next(&second, &below);
+    while (!below.last);
+    bool more = self->records > 1, any_text = false;
+    below.last = !more;
+    do {
+        char name[NAME_CHARS];
+        mrc_csv_next(&first, &above);
+        mrc_copy_name(&above, name, sizeof name);
+        bool text = kind_of(&above) == MRC_NUMBER_TEXT;
+        any_text = any_text || text;
+        bool named = is_customary(name) && name[1]; /* "y" alone may as well mean yes */
+        if (text && (named || (target && is_asked(name, target)))) return true;
+        if (below.last) continue;
+        mrc_csv_next(&second, &below);
+        if (text && kind_of(&below) == MRC_NUMBER) return true;
+    } while (!above.last);
+    return !more && any_text;
+}
+
+void mrc_table_set_header(mrc_table *self, bool header)
+{
+    mrc_csv_field field = {.last = !header};
+    self->header = header;
+    self->data = self->start;
+    while (!field.last) mrc_csv_next(&self->data, &field);
+    if (header) self->records--;
+}
+
+int64_t mrc_table_find(const mrc_table *self, const char *wanted)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field = {.last = !self->header};
+    int64_t found = -1;
+    for (int64_t column = 0; !field.last; column++) {
+        char name[MRC_ERROR_CHARS];
+        mrc_csv_next(&csv, &field);
+        mrc_copy_name(&field, name, sizeof name);
+        if (wanted ? strcmp(name, wanted) != 0 : !is_customary(name)) continue;
+        if (found >= 0) return -2;
+        found = column;
+    }
+    return found;
+}
+
+const char *mrc_column_text(const mrc_table *self, int64_t column, char out[MRC_COLUMN_CHARS])
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field = {.last = !self->header};
+    char name[NAME_CHARS], excerpt[MRC_EXCERPT_CHARS];
+    for (int64_t i = 0; i <= column && !field.last; i++) mrc_csv_next(&csv, &field);
+    if (self->header) mrc_copy_name(&field, name, sizeof name);
+    if (self->header)
+        snprintf(out, MRC_COLUMN_CHARS, "'%s'", mrc_excerpt(excerpt, name, (int64_t)strlen(name)));
+    else
+        snprintf(out, MRC_COLUMN_CHARS, "%lld (from 0)", (long long)column);
+    return out;
+}
+
+bool mrc_table_begins_with_text(const mrc_table *self)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field;
+    mrc_csv_next(&csv, &field);
+    return kind_of(&field) == MRC_NUMBER_TEXT;
+}
+
+/* ---- Further files --------------------------------------------------------------------------------------------- */
+
+/* The first column in which the first records of two files differ; -1: none. */
+static int64_t first_difference(const mrc_table *a, const mrc_table *b)
+{
+    mrc_csv left = a->start, right = b->start;
+    mrc_csv_field one, other;
+    for (int64_t column = 0;; column++) {
+        char name[MRC_ERROR_CHARS], other_name[MRC_ERROR_CHARS];
+        mrc_csv_next(&left, &one);
+        mrc_csv_next(&right, &other);
+        mrc_copy_name(&one, name, sizeof name);
+        mrc_copy_name(&other, other_name, sizeof other_name);
+        if (one.last != other.last || strcmp(name, other_name) != 0) return column;
+        if (one.last) return -1;
+    }
+}
+
+static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
+{
+    if (self->columns == lead->columns) return MERCER_OK;
+    return mrc_fail(self->input->context, MERCER_ERROR_SHAPE,
+                    "%s: has %lld columns, but %s has %lld: files of one dataset must agree in columns",
+                    self->input->path, (long long)self->columns, lead->input->path, (long long)lead->columns);
+}
+
+/* A first record that can only be names: a text stands where a feature should. */
+static bool names_features(const mrc_table *self)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field = {.last = false};
+    for (int64_t column = 0; !field.last; column++) {
+        mrc_csv_next(&csv, &field);
+        if (self->layout->roles[column] >= 0 && kind_of(&field) == MRC_NUMBER_TEXT) return true;
+    }
+    return false;
+}
+
+static mercer_status fail_names(const mrc_table *self, const mrc_table *lead)
+{
+    char name[MRC_COLUMN_CHARS], wanted[MRC_COLUMN_CHARS];
+    int64_t column = first_difference(self, lead);
+    mrc_table named = *self;
+    named.header = true;
+    return mrc_fail(self->input->context, MERCER_ERROR_MISMATCH,
+                    "%s: column %lld (from 0) is named %s, but %s in %s: files of one dataset must agree in columns",
+                    self->input->path, (long long)column, mrc_column_text(&named, column, name),
+                    mrc_column_text(lead, column, wanted), lead->input->path);
+}
+
+mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header)
+{
+    self->layout = lead->layout;
+    if (self->records == 0) return MERCER_OK;
+    MRC_TRY(check_columns(self, lead));
+    bool repeated = lead->header && first_difference(self, lead) < 0;
+    bool named = header == MERCER_ON || (lead->header && names_features(self));
+    if (named && !repeated) return fail_names(self, lead);
+    mrc_table_set_header(self, repeated);
+    return MERCER_OK;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decimal to binary, correctly rounded.
+ *
+ * A text is  d1 d2 ... dk * 10^e.  Three ways, from fast to general:
+ *
+ *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
+ *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers
+ *   otherwise                              the same with integers of as many bits as it takes
+ *
+ * The last two leave the first 64 bits of the result, whether anything is left behind them, and a power of two;
+ * `assemble` rounds that once. Of very long texts the first 800 digits count, and whether a later one is not 0: a
+ * double and a point half-way between two have at most 768 digits, so no later digit can decide more than that.
+ */
+#include "data/table/number.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+/* 800 digits have 2658 bits, 5^1130 fewer; long division needs some on top. */
+enum { MOST_DIGITS = 800, LIMBS = 96 };
+
+typedef struct decimal {
+    uint64_t lead;    /* the first 19 significant digits */
+    int lead_digits;  /* how many of them there are */
+    int64_t exponent; /* the value is (all significant digits as an integer) * 10^exponent */
+    int64_t digits;   /* significant digits, of which MOST_DIGITS are looked at */
+    bool negative;
+    const char *begin, *end; /* digits and point of the text */
+} decimal;
+
+/* ---- Rounding ------------------------------------------------------------------------------------------------ */
+
+/* (bits + something below 1 if sticky) * 2^exponent, bits with its highest bit set, to the nearest double. */
+static double assemble(uint64_t bits, int64_t exponent, bool sticky)
+{
+    int drop = 11; /* bits beyond the 53 of a double */
+    int64_t power = exponent + 63;
+    if (power > 1023) return INFINITY;
+    if (power < -1022) drop += (int)(-1022 - power > 60 ? 60 : -1022 - power); /* fewer bits for subnormal numbers */
+    if (drop > 64) return 0;
+    uint64_t kept = drop == 64 ? 0 : bits >> drop, half = UINT64_C(1) << (drop - 1);
+    uint64_t rest = drop == 64 ? bits : bits & ((half << 1) - 1);
+    if (rest > half || (rest == half && (sticky || (kept & 1)))) kept++;
+    return ldexp((double)kept, (int)exponent + drop); /* exact: kept has at most 53 bits where the result is normal */
+}
+
+static uint64_t normalise(uint64_t bits, int64_t *exponent)
+{
+    int shift = __builtin_clzll(bits);
+    *exponent -= shift;
+    return bits << shift;
+}
+
+#ifdef __SIZEOF_INT128__
+__extension__ typedef unsigned __int128 wide;
+
+static const uint64_t powers_of_five[28] = {1u,
+                                            5u,
+                                            25u,
+                                            125u,
+                                            625u,
+                                            3125u,
+                                            15625u,
+                                            78125u,
+                                            390625u,
+                                            1953125u,
+                                            9765625u,
+                                            48828125u,
+                                            244140625u,
+                                            1220703125u,
+                                            6103515625u,
+                                            30517578125u,
+                                            152587890625u,
+                                            762939453125u,
+                                            3814697265625u,
+                                            19073486328125u,
+                                            95367431640625u,
+                                            476837158203125u,
+                                            2384185791015625u,
+                                            11920928955078125u,
+                                            59604644775390625u,
+                                            298023223876953125u,
+                                            1490116119384765625u,
+                                            7450580596923828125u};
+
+/* The first 64 bits of a wide number that is not 0. */
+static double assemble_wide(wide number, int64_t exponent, bool sticky)
+{
+    uint64_t high = (uint64_t)(number >> 64);
+    if (!high) {
+        uint64_t bits = normalise((uint64_t)number, &exponent);
+        return assemble(bits, exponent, sticky);
+    }
+    int shift = 64 - __builtin_clzll(high);
+    wide rest = number & (((wide)1 << shift) - 1);
+    return assemble((uint64_t)(number >> shift), exponent + shift, sticky || rest != 0);
+}
+
+static double convert_wide(uint64_t number, int e)
+{
+    if (e >= 0) return assemble_wide((wide)number * powers_of_five[e], e, false);
+    int64_t exponent = e - 64;
+    uint64_t bits = normalise(number, &exponent); /* so that the quotient has at least 64 bits */
+    wide shifted = (wide)bits << 64;
+    return assemble_wide(shifted / powers_of_five[-e], exponent, shifted % powers_of_five[-e] != 0);
+}
+#endif
+
+/* ---- Integers of many limbs ---------------------------------------------------------------------------------- */
+
+typedef struct natural {
+    int limbs; /* without leading zeros */
+    uint32_t limb[LIMBS];
+} natural;
+
+static void multiply_add(natural *self, uint32_t factor, uint32_t term)
+{
+    uint64_t carry = term;
+    for (int i = 0; i < self->limbs; i++) {
+        carry += (uint64_t)self->limb[i] * factor;
+        self->limb[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry) self->limb[self->limbs++] = (uint32_t)carry;
+}
+
+static void multiply_power_of_five(natural *self, int64_t exponent)
+{
+    for (; exponent >= 13; exponent -= 13) multiply_add(self, 1220703125, 0);
+    for (; exponent > 0; exponent--) multiply_add(self, 5, 0);
+}
+
+static int bit_length(const natural *self)
+{
+    return self->limbs ? 32 * self->limbs - __builtin_clz(self->limb[self->limbs - 1]) : 0;
+}
+
+static void shift_left(natural *self, int bits)
+{
+    int whole = bits / 32, part = bits % 32;
+    multiply_add(self, UINT32_C(1) << part, 0);
+    if (!whole || !self->limbs) return;
+    memmove(self->limb + whole, self->limb, (size_t)self->limbs * sizeof *self->limb);
+    memset(self->limb, 0, (size_t)whole * sizeof *self->limb);
+    self->limbs += whole;
+}
+
+static bool less(const natural *a, const natural *b)
+{
+    if (a->limbs != b->limbs) return a->limbs < b->limbs;
+    for (int i = a->limbs - 1; i >= 0; i--)
+        if (a->limb[i] != b->limb[i]) return a->limb[i] < b->limb[i];
+    return false;
+}
+
+static void subtract(natural *a, const natural *b)
+{
+    int64_t borrow = 0;
+    for (int i = 0; i < a->limbs; i++) {
+        borrow += (int64_t)a->limb[i] - (i < b->limbs ? b->limb[i] : 0);
+        a->limb[i] = (uint32_t)borrow;
+        borrow >>= 32;
+    }
+    while (a->limbs && !a->limb[a->limbs - 1]) a->limbs--;
+}
+
+/* The digits of the text as an integer; *sticky: there is more that is not 0. */
+static void load_digits(natural *out, const decimal *number, bool *sticky)
+{
+    int64_t seen = 0;
+    out->limbs = 0;
+    for (const char *at = number->begin; at < number->end; at++) {
+        if (*at == '.' || (seen == 0 && *at == '0')) continue;
+        if (seen++ < MOST_DIGITS)
+            multiply_add(out, 10, (uint32_t)(*at - '0'));
+        else
+            *sticky = *sticky || *at != '0';
+    }
+}
+
+/* numerator / denominator * 2^exponent: 64 steps of long division in base 2. */
+static double divide(natural *numerator, natural *denominator, int64_t exponent, bool sticky)
+{
+    int shift = bit_length(denominator) - bit_length(numerator);
+    shift_left(shift > 0 ? numerator : denominator, shift > 0 ? shift : -shift);
+    exponent -= shift;
+    if (less(numerator, denominator)) {
+        shift_left(numerator, 1);
+        exponent--;
+    }
+    uint64_t bits = 0;
+    for (int i = 0; i < 64; i++) {
+        bool one = !less(numerator, denominator);
+        if (one) subtract(numerator, denominator);
+        bits = bits << 1 | one;
+        multiply_add(numerator, 2, 0);
+    }
+    return assemble(bits, exponent - 63, sticky || numerator->limbs > 0);
+}
+
+static double convert_general(const decimal *number)
+{
+    natural numerator, denominator = {.limbs = 1, .limb = {1}};
+    bool sticky = false;
+    int64_t e = number->exponent + (number->digits > MOST_DIGITS ? number->digits - MOST_DIGITS : 0);
+    load_digits(&numerator, number, &sticky);
+    if (e >= 0)
+        multiply_power_of_five(&numerator, e);
+    else
+        multiply_power_of_five(&denominator, -e);
+    return divide(&numerator, &denominator, e, sticky);
+}
+
+/* ---- Texts --------------------------------------------------------------------------------------------------- */
+
+static double convert(const decimal *number)
+{
+    static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    int64_t e = number->exponent;
+    if (number->digits == 0) return 0;
+    bool whole_lead = number->digits == number->lead_digits;
+    if (whole_lead && number->lead <= UINT64_C(1) << 53 && e >= -22 && e <= 22)
+        return e < 0 ? (double)number->lead / powers_of_ten[-e] : (double)number->lead * powers_of_ten[e];
+#ifdef __SIZEOF_INT128__
+    if (whole_lead && e >= -27 && e <= 27) return convert_wide(number->lead, (int)e);
+#endif
+    /* 10^(place - 1) <= value < 10^place */
+    int64_t place = number->digits + e;
+    if (place > 310) return INFINITY;
+    if (place < -330) return 0;
+    return convert_general(number);
+}
+
+/* Digits with at most one point among them; where they end, or NULL if there is no digit. */
+static const char *scan_digits(const char *at, const char *end, decimal *out)
+{
+    const char *point = NULL;
+    bool any = false;
+    out->begin = at;
+    for (; at < end; at++) {
+        if (*at == '.' && !point) {
+            point = at;
+            continue;
+        }
+        unsigned digit = (unsigned)(unsigned char)*at - '0';
+        if (digit > 9) break;
+        any = true;
+        if (point) out->exponent--;
+        if (out->digits == 0 && digit == 0) continue;
+        out->digits++;
+        if (out->lead_digits < 19) {
+            out->lead = out->lead * 10 + digit;
+            out->lead_digits++;
+        }
+    }
+    out->end = at;
+    return any ? at : NULL;
+}
+
+/* The exponent behind an e; where it ends, or NULL. */
+static const char *scan_exponent(const char *at, const char *end, int64_t *exponent)
+{
+    bool negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+')) at++;
+    const char *begin = at;
+    int64_t number = 0;
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        if (number < INT64_C(1) << 40) number = number * 10 + (*at - '0');
+    *exponent += negative ? -number : number;
+    return at > begin ? at : NULL;
+}
+
+/* One of a list of words, separated by spaces. */
+static bool is_word(const char *text, size_t length, const char *words)
+{
+    for (const char *at = words; *at;) {
+        size_t size = strcspn(at, " ");
+        if (size == length && strncasecmp(at, text, length) == 0) return true;
+        at += size + strspn(at + size, " ");
+    }
+    return false;
+}
+
+mrc_number mrc_read_number(const char *text, const char *end, double *value)
+{
+    while (text < end && (*text == ' ' || *text == '\t')) text++;
+    while (end > text && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    if (text == end) return MRC_NUMBER_MISSING;
+    decimal number = {.negative = *text == '-'};
+    const char *begin = text + (*text == '-' || *text == '+'), *at = scan_digits(begin, end, &number);
+    if (at && at < end && (*at == 'e' || *at == 'E')) at = scan_exponent(at + 1, end, &number.exponent);
+    if (!at || at != end) {
+        if (is_word(begin, (size_t)(end - begin), "inf infinity")) return MRC_NUMBER_INFINITE;
+        bool missing = is_word(text, (size_t)(end - text), "nan +nan -nan na n/a null none ?");
+        return missing ? MRC_NUMBER_MISSING : MRC_NUMBER_TEXT;
+    }
+    double size = convert(&number);
+    if (isinf(size)) return MRC_NUMBER_INFINITE;
+    *value = number.negative ? -size : size;
+    return MRC_NUMBER;
+}

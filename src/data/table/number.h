@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decimal numbers in text, read the same way whatever the locale. */
+#ifndef MRC_DATA_TABLE_NUMBER_H
+#define MRC_DATA_TABLE_NUMBER_H
+
+typedef enum mrc_number {
+    MRC_NUMBER,          /* the whole text is a finite number */
+    MRC_NUMBER_MISSING,  /* nothing but spaces, or a customary sign for no value: nan, na, n/a, null, none, ? */
+    MRC_NUMBER_INFINITE, /* inf, infinity, or beyond the range of a double */
+    MRC_NUMBER_TEXT      /* something else */
+} mrc_number;
+
+/* Reads text .. end, of which spaces and tabs at both ends do not count: the double nearest to the decimal number, ties
+   to even. *value is set for MRC_NUMBER only. */
+mrc_number mrc_read_number(const char *text, const char *end, double *value);
+
+#endif

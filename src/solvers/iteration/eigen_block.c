@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Restarted block Krylov method with Rayleigh-Ritz, for the top r eigenpairs of a symmetric positive semi-definite A
+ * (s, s).
+ *
+ *   Q_0 (s, b) random, orthonormal, b = r + extra                                              start
+ *   repeat:  for j = 1 .. BLOCKS-1:  W = A Q_{j-1} - Q (Q' A Q_{j-1}), twice;  Q_j = W orthonormalised  (grow Q)
+ *            T = Q' A Q = Y Theta Y'                                                           (4b, 4b)
+ *            V = Q Y_b, A V = A Q Y_b                                                          Ritz vectors (s, b)
+ *            until |A v_i - theta_i v_i| <= TOLERANCE theta_1 for i <= r; else Q_0 <- V        restart
+ *
+ * Orthonormal columns come from W L^-T with W'W = L L' of columns scaled to length 1, done twice because once squares
+ * the condition. A block whose Gram matrix cannot be factored (low rank) gets a little of random directions stirred in.
+ * Within a round the polynomial in A is the best one of degree 3, found by Rayleigh-Ritz; no bounds on the spectrum are
+ * needed, and a dominant eigenvalue does no harm.
+ *
+ * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
+ * doubles.
+ */
+#include "solvers/iteration/eigen_block.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16 };
+
+#define TOLERANCE 1e-7
+
+static int64_t block_width(int64_t s, int64_t r)
+{
+    return mrc_min(s, r + mrc_max(FEWEST_EXTRA, r / 10));
+}
+
+int64_t mrc_eigen_block_basis(int64_t s, int64_t r)
+{
+    return mrc_min(BLOCKS * block_width(s, r), s);
+}
+
+int64_t mrc_eigen_block_bytes(int64_t s, int64_t r)
+{
+    int64_t b = block_width(s, r), all = mrc_eigen_block_basis(s, r);
+    return 8 * (2 * s * all + s * b + 3 * all * all + 2 * b * b);
+}
+
+typedef struct block_method {
+    mrc_centers *centers;
+    mrc_backend *backend;
+    const mercer_matrix *a;
+    int64_t s, b, all;           /* all: most columns of the basis */
+    mercer_matrix q, aq;         /* (s, all): the basis, and A times it */
+    mercer_matrix w;             /* (s, b) */
+    mercer_matrix t, y;          /* (all, all) */
+    mercer_matrix gram, inverse; /* (b, b) */
+    double *theta;               /* (all) */
+    double *norms;               /* (all) scratch */
+    int64_t columns;             /* of the basis so far */
+    uint64_t seed;
+} block_method;
+
+static mercer_matrix corner(const mercer_matrix *a, int64_t rows, int64_t cols)
+{
+    mercer_matrix part = *a;
+    part.rows = rows;
+    part.cols = cols;
+    return part;
+}
+
+static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
+                              const mercer_matrix *right, double beta, const mercer_matrix *out)
+{
+    return mrc_counted_gemm(self->centers, transpose, false, alpha, left, right, beta, out);
+}
+
+/* ---- Orthonormal columns ------------------------------------------------------------------------------------- */
+
+static mercer_status normalise_columns(block_method *self)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(backend->ops->column_dots(backend, &self->w, &self->w, self->norms));
+    for (int64_t j = 0; j < self->b; j++) self->norms[j] = self->norms[j] > 0 ? 1 / sqrt(self->norms[j]) : 0;
+    return backend->ops->scale_columns(backend, &self->w, self->norms);
+}
+
+static mercer_status set_identity(mrc_backend *backend, const mercer_matrix *a)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, a, &host));
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->cols; j++) mrc_store(&host, i, j, i == j ? 1 : 0);
+    return mrc_host_close(backend, a, &host, true, MERCER_OK);
+}
+
+/* out <- W L^-T with W'W = L L'. */
+static mercer_status orthonormalise_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(multiply(self, true, 1, w, w, 0, &self->gram));
+    MRC_TRY(backend->ops->cholesky(backend, &self->gram));
+    MRC_TRY(set_identity(backend, &self->inverse));
+    MRC_TRY(backend->ops->triangular_solve(backend, &self->gram, true, &self->inverse));
+    return multiply(self, false, 1, w, &self->inverse, 0, out);
+}
+
+/* Takes the basis' directions out of W, twice: what is left after once is only as orthogonal as the rest is large. */
+static mercer_status clean(block_method *self)
+{
+    mercer_matrix basis = mrc_columns(&self->q, 0, self->columns);
+    mercer_matrix inner = corner(&self->y, self->columns, self->b);
+    for (int time = 0; time < 2 && self->columns > 0; time++) {
+        MRC_TRY(multiply(self, true, 1, &basis, &self->w, 0, &inner));
+        MRC_TRY(multiply(self, false, -1, &basis, &inner, 1, &self->w));
+        MRC_TRY(normalise_columns(self));
+    }
+    return MERCER_OK;
+}
+
+/* W gets a little of random directions: its own stay the strongest of its span, and its columns become independent. */
+static mercer_status stir(block_method *self)
+{
+    mrc_stream stream = {self->seed, 0x73746972u + (uint64_t)self->columns};
+    double size = 1e-3 / sqrt((double)self->s);
+    mercer_matrix w;
+    MRC_TRY(normalise_columns(self));
+    MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
+    for (int64_t i = 0; i < self->s; i++)
+        for (int64_t j = 0; j < self->b; j++)
+            mrc_store(&w, i, j, mrc_load(&w, i, j) + size * mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+    return mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK);
+}
+
+/* W, cleaned of the basis, orthonormal in `next`. MERCER_ERROR_NUMERIC if its columns are dependent. */
+static mercer_status orthonormalise(block_method *self, const mercer_matrix *next)
+{
+    MRC_TRY(clean(self));
+    MRC_TRY(normalise_columns(self));
+    MRC_TRY(orthonormalise_once(self, &self->w, next));
+    MRC_TRY(self->backend->ops->copy(self->backend, &self->w, next));
+    MRC_TRY(clean(self));
+    return orthonormalise_once(self, &self->w, next);
+}
+
+/* The next block of the basis from W, and A times it. */
+static mercer_status append(block_method *self)
+{
+    mercer_matrix next = mrc_columns(&self->q, self->columns, self->b),
+                  image = mrc_columns(&self->aq, self->columns, self->b);
+    mercer_status status = orthonormalise(self, &next);
+    if (status ==
+        MERCER_ERROR_NUMERIC) { /* a matrix of low rank, or converged pairs: nothing new but what is stirred in */
+        MRC_TRY(stir(self));
+        status = orthonormalise(self, &next);
+    }
+    MRC_TRY(status);
+    self->columns += self->b;
+    return multiply(self, false, 1, self->a, &next, 0, &image);
+}
+
+static mercer_status grow_basis(block_method *self)
+{
+    while (self->columns + self->b <= self->all) {
+        mercer_matrix last = mrc_columns(&self->aq, self->columns - self->b, self->b);
+        mrc_centers_tell(self->centers, "eigensystem", -1); /* rounds are as many as are needed */
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &last));
+        MRC_TRY(append(self));
+    }
+    return MERCER_OK;
+}
+
+/* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
+
+/* |A v_i - theta_i v_i| / theta_1, the largest; W serves for the differences. */
+static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix image = mrc_columns(&self->aq, 0, r), v = mrc_columns(&self->q, 0, r),
+                  w = mrc_columns(&self->w, 0, r);
+    MRC_TRY(backend->ops->copy(backend, &w, &v));
+    MRC_TRY(backend->ops->scale_columns(backend, &w, self->theta));
+    MRC_TRY(backend->ops->axpby(backend, 1, &image, -1, &w));
+    MRC_TRY(backend->ops->column_dots(backend, &w, &w, self->norms));
+    *worst = 0;
+    for (int64_t j = 0; j < r; j++) *worst = fmax(*worst, sqrt(self->norms[j]) / self->theta[0]);
+    return MERCER_OK;
+}
+
+/* The first b columns of Q and AQ become the Ritz vectors and their images; the basis is these alone. */
+static mercer_status rayleigh_ritz(block_method *self)
+{
+    mrc_backend *backend = self->backend;
+    int64_t k = self->columns;
+    mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
+    mercer_matrix t = corner(&self->t, k, k), y = corner(&self->y, k, self->b);
+    MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
+    MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is, up to rounding */
+    MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
+    mercer_matrix *const both[] = {&self->q, &self->aq};
+    for (int i = 0; i < 2; i++) {
+        mercer_matrix all = mrc_columns(both[i], 0, k), first = mrc_columns(both[i], 0, self->b);
+        MRC_TRY(multiply(self, false, 1, &all, &y, 0, &self->w));
+        MRC_TRY(backend->ops->copy(backend, &first, &self->w));
+    }
+    self->columns = self->b;
+    return MERCER_OK;
+}
+
+static mercer_status iterate(block_method *self, int64_t r, uint64_t seed)
+{
+    mrc_stream stream = {seed, 0x6569676eu};
+    mercer_matrix w;
+    MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
+    for (int64_t i = 0; i < self->s; i++)
+        for (int64_t j = 0; j < self->b; j++)
+            mrc_store(&w, i, j, mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+    MRC_TRY(mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK));
+    MRC_TRY(append(self));
+    for (int round = 0; round < ROUNDS; round++) {
+        MRC_TRY(grow_basis(self));
+        MRC_TRY(rayleigh_ritz(self));
+        double worst;
+        MRC_TRY(find_worst_residual(self, r, &worst));
+        mrc_log(self->centers->context, MERCER_LOG_DEBUG, "eigensystem: round %d, residual %.1e", round, worst);
+        if (worst <= TOLERANCE) break;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
+                              const mercer_matrix *vectors, uint64_t seed)
+{
+    mrc_backend *backend = centers->backend;
+    int64_t s = k->rows, r = vectors->cols, b = block_width(s, r);
+    block_method self = {
+        .seed = seed, .centers = centers, .backend = backend, .a = k, .s = s, .b = b, .all = mrc_min(BLOCKS * b, s)};
+    struct {
+        mercer_matrix *matrix;
+        int64_t rows, cols;
+    } const all[] = {{&self.q, s, self.all},        {&self.aq, s, self.all},       {&self.w, s, b},
+                     {&self.t, self.all, self.all}, {&self.y, self.all, self.all}, {&self.gram, b, b},
+                     {&self.inverse, b, b}};
+    enum { MATRICES = sizeof all / sizeof *all };
+    void *theta = NULL;
+    mercer_status status = mrc_alloc(centers->context, &theta, 2 * self.all, sizeof(double), "Ritz values");
+    self.theta = theta;
+    self.norms = self.theta + self.all;
+    for (int i = 0; i < MATRICES && status == MERCER_OK; i++)
+        status = mrc_matrix_create(backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis");
+    if (status == MERCER_OK) status = iterate(&self, r, seed);
+    if (status == MERCER_OK) {
+        mercer_matrix first = mrc_columns(&self.q, 0, r);
+        memcpy(values, self.theta, (size_t)r * sizeof *values);
+        mercer_matrix host = {0};
+        status = backend->ops->copy(backend, vectors, &first);
+        if (status == MERCER_OK) status = mrc_host_open(backend, vectors, &host);
+        if (status == MERCER_OK) mrc_fix_signs(&host);
+        status = mrc_host_close(backend, vectors, &host, true, status);
+    }
+    for (int i = 0; i < MATRICES; i++) mrc_matrix_destroy(backend, all[i].matrix);
+    mrc_free(centers->context, theta);
+    return status;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Top eigenpairs of K(S,S)/s, the tail, beta and the step rule.
+ *
+ *   K(S,S)/s E = E Lambda,  t = lambda_{q+1},  D = diag((1 - t/lambda_i) / lambda_i) / s           (s, q), (q)
+ *   phi(x) = E' K(S, x)  (= s lambda_i e_i(x), the Nystrom extension)                               (q)
+ *   beta   = max_x K(x,x) - sum_i D_i phi_i(x)^2       the diagonal of the preconditioned kernel
+ *   m*     = beta / t
+ *   eta/m  = gamma 2 / (beta + (m - 1) t + m ridge)
+ *
+ * K(S,S) is formed in double. LAPACK finds the pairs of small samples, a block method (eigen_block.c) those of large
+ * ones. Cost: s^2 d for K, then about 4/3 s^3, or 2 s^2 q a multiplication for some tens of them.
+ *
+ * Caveats: products with K are formed in the working precision, whose rounding errors, about u lambda_1, a step of
+ * size 1/(m t) blows up. So pairs below noise_level lambda_1 are left out (the first of them becomes the tail), and
+ * the tail is floored at tail_floor lambda_1: a tiny or negative one would also make the critical batch huge or
+ * negative. beta is biased low on the sample itself: take fresh rows.
+ */
+#include "solvers/iteration/eigensystem.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/iteration/eigen_block.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { LAPACK_LARGEST = 5000, SMALL_Q_SHARE = 8 };
+
+#define BETA_MARGIN     1.05
+#define CHECK_TOLERANCE 1e-3 /* residual of a pair, relative to lambda_1, beyond which the eigensystem is refused */
+
+double mrc_noise_level(mercer_dtype real)
+{
+    return real == MERCER_F32 ? 1e-6 : 1e-12;
+}
+
+static double tail_floor(mercer_dtype real)
+{
+    return real == MERCER_F32 ? 1e-5 : 1e-9;
+}
+
+/* ---- Eigenpairs ---------------------------------------------------------------------------------------------- */
+
+/* LAPACK reduces the whole matrix; the block method pays off when only a small share of the pairs of a large one
+   is wanted. */
+static bool use_block_method(int64_t s, int64_t q)
+{
+    return s > LAPACK_LARGEST || (s > 2000 && q < s / SMALL_Q_SHARE);
+}
+
+int64_t mrc_eigensystem_largest(int64_t s, int64_t q)
+{
+    return use_block_method(s, q) ? mrc_eigen_block_basis(s, q + 1) : s;
+}
+
+int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q)
+{
+    int64_t pairs = q + 1, work = use_block_method(s, q) ? mrc_eigen_block_bytes(s, pairs) : 8 * (s * (pairs + 40));
+    return 8 * s * s + 8 * s * pairs * 2 + work;
+}
+
+/* Largest |K v_i - lambda_i v_i| / lambda_1 over the first pairs. K (s, s) scaled. */
+static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, const mercer_matrix *vectors,
+                                 const double *values, double *residual)
+{
+    mercer_matrix product;
+    void *sums;
+    *residual = 0;
+    MRC_TRY(mrc_alloc_zero(centers->context, &sums, vectors->cols, sizeof(double), "eigenvector check"));
+    mercer_status status =
+        mrc_matrix_create(centers->backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check");
+    if (status == MERCER_OK) status = mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product);
+    mercer_matrix image = {0}, v = {0};
+    if (status == MERCER_OK) status = mrc_host_open(centers->backend, &product, &image);
+    if (status == MERCER_OK) status = mrc_host_open(centers->backend, vectors, &v);
+    double *squares = sums;
+    for (int64_t i = 0; i < vectors->rows && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < vectors->cols; j++) {
+            double error = mrc_load(&image, i, j) - values[j] * mrc_load(&v, i, j);
+            squares[j] += error * error;
+        }
+    for (int64_t j = 0; j < vectors->cols; j++)
+        *residual = fmax(*residual, sqrt(squares[j]) / fmax(values[0], DBL_MIN));
+    status = mrc_host_close(centers->backend, vectors, &v, false, status);
+    status = mrc_host_close(centers->backend, &product, &image, false, status);
+    mrc_free(centers->context, sums);
+    mrc_matrix_destroy(centers->backend, &product);
+    return status;
+}
+
+/* K(S,S)/s in f64. */
+static mercer_status sample_matrix(mrc_centers *centers, const mercer_matrix *sample, const mercer_matrix *k)
+{
+    MRC_TRY(mrc_points_eval(centers, sample, sample, k));
+    return centers->backend->ops->axpby(centers->backend, 1 / (double)sample->rows, k, 0, k);
+}
+
+static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sample, const mercer_matrix *k,
+                                double *values, const mercer_matrix *vectors, uint64_t seed, double *residual)
+{
+    int64_t s = sample->rows;
+    mrc_centers_tell(centers, "kernel matrix of a sample", -1);
+    MRC_TRY(sample_matrix(centers, sample, k));
+    mrc_centers_tell(centers, "eigensystem", -1);
+    if (use_block_method(s, vectors->cols - 1)) {
+        MRC_TRY(mrc_eigen_block(centers, k, values, vectors, seed));
+        return check_pairs(centers, k, vectors, values, residual);
+    }
+    MRC_TRY(centers->backend->ops->eigen_top(centers->backend, k, vectors->cols, values, vectors));
+    centers->flops += 4.0 / 3 * (double)s * (double)s * (double)s;
+    *residual = 0; /* LAPACK destroyed K; its residual is eps-sized by construction, and tests check it */
+    return MERCER_OK;
+}
+
+static mercer_status fill(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *vectors,
+                          const double *values)
+{
+    int64_t s = out->s;
+    while (out->q > 0 && !(values[out->q - 1] > mrc_noise_level(centers->real) * values[0])) out->q--;
+    out->tail = fmax(values[out->q], tail_floor(centers->real) * values[0]);
+    MRC_TRY(mrc_matrix_create(centers->backend, &out->vectors, s, out->q, centers->real, "eigenvectors"));
+    mercer_matrix first = *vectors;
+    first.cols = out->q;
+    MRC_TRY(centers->backend->ops->copy(centers->backend, &out->vectors, &first));
+    for (int64_t i = 0; i < out->q; i++) {
+        out->lambda[i] = values[i];
+        out->d[i] = fmax(0, 1 - out->tail / values[i]) / values[i] / (double)s;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status build(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample, uint64_t seed)
+{
+    mrc_backend *backend = centers->backend;
+    int64_t s = sample->rows, pairs = out->q + 1;
+    mercer_matrix k = {0}, vectors = {0};
+    void *values = NULL, *memory = NULL;
+    mercer_status status = mrc_alloc(centers->context, &memory, 2 * out->q, sizeof(double), "eigenvalues");
+    out->lambda = memory;
+    out->d = out->lambda + out->q;
+    if (status == MERCER_OK) status = mrc_alloc(centers->context, &values, pairs, sizeof(double), "eigenvalues");
+    if (status == MERCER_OK)
+        status =
+            mrc_matrix_create(backend, &out->points, s, sample->cols, sample->dtype, "the preconditioner's sample");
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &out->points, sample);
+    if (status == MERCER_OK) status = mrc_matrix_create(backend, &k, s, s, MERCER_F64, "the sample's kernel matrix");
+    if (status == MERCER_OK) status = mrc_matrix_create(backend, &vectors, s, pairs, MERCER_F64, "eigenvectors");
+    if (status == MERCER_OK) status = find_pairs(centers, sample, &k, values, &vectors, seed, &out->residual);
+    if (status == MERCER_OK && out->residual > CHECK_TOLERANCE)
+        status = mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                          "eigensystem: residual %.1e of the top %lld pairs is above %.0e", out->residual,
+                          (long long)pairs, CHECK_TOLERANCE);
+    if (status == MERCER_OK) status = fill(out, centers, &vectors, values);
+    mrc_matrix_destroy(backend, &vectors);
+    mrc_matrix_destroy(backend, &k);
+    mrc_free(centers->context, values);
+    return status;
+}
+
+mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample, int64_t q,
+                                     uint64_t seed)
+{
+    memset(out, 0, sizeof *out);
+    if (sample->rows == 0) return mrc_fail(centers->context, MERCER_ERROR_SHAPE, "eigensystem: the sample is empty");
+    out->s = sample->rows;
+    out->q = mrc_max(0, mrc_min(q, out->s - 1));
+    mercer_status status = build(out, centers, sample, seed);
+    if (status != MERCER_OK) mrc_eigensystem_destroy(out, centers->backend);
+    return status;
+}
+
+void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend)
+{
+    mrc_free(backend->context, system->lambda); /* d lives behind it */
+    mrc_matrix_destroy(backend, &system->vectors);
+    mrc_matrix_destroy(backend, &system->points);
+    memset(system, 0, sizeof *system);
+}
+
+/* ---- beta and the step --------------------------------------------------------------------------------------- */
+
+mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *centers, const mercer_matrix *fresh,
+                                   double *beta)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_matrix phi = {0}, diagonal = {0};
+    mercer_status status = mrc_matrix_create(backend, &phi, fresh->rows, system->q, centers->real, "Nystrom extension");
+    if (status == MERCER_OK)
+        status = mrc_matrix_create(backend, &diagonal, fresh->rows, 1, MERCER_F64, "kernel diagonal");
+    if (status == MERCER_OK) status = mrc_points_matmul(centers, fresh, &system->points, &system->vectors, &phi, false);
+    if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, centers->kernel, fresh, &diagonal);
+    double top = 0, whole = 0;
+    mercer_matrix own = {0}, f = {0};
+    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &own);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &phi, &f);
+    for (int64_t i = 0; i < fresh->rows && status == MERCER_OK; i++) {
+        double value = mrc_load(&own, i, 0);
+        whole = fmax(whole, value);
+        for (int64_t j = 0; j < system->q; j++) value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
+        top = fmax(top, value);
+    }
+    status = mrc_host_close(backend, &phi, &f, false, status);
+    status = mrc_host_close(backend, &diagonal, &own, false, status);
+    /* Never above the plain diagonal, never so small that rounding decides. */
+    *beta = fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
+    mrc_matrix_destroy(backend, &diagonal);
+    mrc_matrix_destroy(backend, &phi);
+    return status;
+}
+
+int64_t mrc_critical_batch(double beta, double tail, int64_t most)
+{
+    double m = tail > 0 ? floor(beta / tail) : (double)most;
+    return m < 1 ? 1 : m < (double)most ? (int64_t)m : most;
+}
+
+double mrc_step_over_batch(double beta, double tail, int64_t m, double gamma, double ridge)
+{
+    double top = beta + (double)(m - 1) * tail + (double)m * ridge;
+    return top > 0 ? gamma * 2 / top : 0; /* a kernel that is 0 everywhere: nothing to step along */
+}

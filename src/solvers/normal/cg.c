@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preconditioned conjugate gradients on the normal equations A alpha = b (normal.c), every output on its own.
+ *
+ *   r = b - A alpha,  z = M^-1 r,  d = z                                    (p, c), fields: every rank has its rows
+ *   a = d'r / d'Ad;   alpha += a d;   r -= a A d                            one product with A: one pass over the data
+ *   z = M^-1 r;       beta = -z'Ad / d'Ad;   d = z + beta d                 a, beta: one number for each output
+ *   J falls by a d'r
+ *
+ * The step length minimises J along d and beta makes the new direction conjugate to the last, whatever rounding did
+ * before; in exact arithmetic they are the usual ones. Now and then the pass also carries alpha (d and alpha side by
+ * side, the kernel values are shared) and replaces r and J by their true values: after 4 steps, 8, then every 16.
+ * If the true residual is more than twice the recurrence's, that was too late: back to half the distance, with d = z.
+ *
+ * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
+ * Bytes: see mrc_exact_cg_bytes.
+ *
+ * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself,
+ * of which r' M^-1 r tells (it is r' A^-1 r = J - min J for M = A); steps; the monitor; rounding (GIVE_UP times in a
+ * row the residual had drifted and J had not fallen). The best alpha seen is returned. A column whose curvature d'Ad
+ * is not positive and finite is frozen where it is. A column of b that is 0 has the solution 0, which it gets.
+ *
+ * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
+ * residuals below about 1e-5 (Laplace) are then beyond reach; J is not affected beyond float.
+ */
+#include "solvers/normal/normal.h"
+#include "solvers/operators/spd.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
+
+static const double DOUBTFUL = 1e-3; /* share of J left, from which on the recurrence in float is not believed */
+static const double NO_GAIN = 1e-6;  /* relative change of J that does not count as progress */
+
+typedef struct cg_state {
+    mrc_exact_solver *exact;
+    mrc_backend *backend;
+    mrc_normal normal;
+    const mercer_matrix *out;               /* field (rows, c) real */
+    mercer_matrix alpha, best, r, z, d, q;  /* fields (rows, c) f64 */
+    double *loss;                           /* (c) J of each column, penalties included */
+    double *size;                           /* (c) b' M^-1 b */
+    double *slope, *curve, *mixed, *factor; /* (c) d'r, d'Ad, z'Ad; step lengths */
+    double *ridge, *active;                 /* (c) penalties; 1 or 0 */
+    double best_loss;                       /* true J of `best`, all columns */
+    int64_t period, since;                  /* steps between refreshes, and since the last */
+    int64_t poor;                           /* refreshes in a row that showed drift and no gain */
+    int64_t turns;                          /* passes done, steps or not */
+    bool begun, progress, broken;
+} cg_state;
+
+int64_t mrc_exact_cg_bytes(const mrc_cg_size *size)
+{
+    double vectors = 8.0 * (VECTORS * (double)size->p + SCALARS) * (double)size->c + 64 * 8;
+    double bytes = vectors + (double)mrc_normal_bytes(size);
+    return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+}
+
+static void release(cg_state *self)
+{
+    mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
+    for (int i = 0; i < VECTORS; i++) mrc_matrix_destroy(self->backend, all[i]);
+    mrc_free(self->exact->centers->context, self->loss);
+    mrc_normal_destroy(&self->normal);
+}
+
+static mercer_status allocate(cg_state *self)
+{
+    mrc_centers *centers = self->exact->centers;
+    int64_t c = self->exact->c;
+    mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
+    for (int i = 0; i < VECTORS; i++)
+        MRC_TRY(mrc_field_create(centers, all[i], c, MERCER_F64, "vectors of conjugate gradients"));
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, SCALARS * c, sizeof(double), "scalars of conjugate gradients"));
+    double **scalars[SCALARS] = {&self->loss,  &self->size,   &self->slope, &self->curve,
+                                 &self->mixed, &self->factor, &self->ridge, &self->active};
+    for (int i = 0; i < SCALARS; i++) *scalars[i] = (double *)memory + i * c;
+    return mrc_normal_create(&self->normal, self->exact);
+}
+
+/* ---- Columns ------------------------------------------------------------------------------------------------- */
+
+static mercer_status dots(cg_state *self, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    return mrc_centers_column_dots(self->exact->centers, x, y, out);
+}
+
+/* y_j += sign factor_j x_j for the active columns. */
+static mercer_status add_columns(cg_state *self, double sign, const mercer_matrix *x, const mercer_matrix *y)
+{
+    for (int64_t j = 0; j < self->exact->c; j++) {
+        mercer_matrix from = mrc_column(x, j), to = mrc_column(y, j);
+        if (self->active[j] == 0 || self->factor[j] == 0) continue;
+        MRC_TRY(self->backend->ops->axpby(self->backend, sign * self->factor[j], &from, 1, &to));
+    }
+    return MERCER_OK;
+}
+
+static double total(const cg_state *self, const double *values)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < self->exact->c; j++) sum += values[j];
+    return sum;
+}
+
+static bool any_active(const cg_state *self)
+{
+    return total(self, self->active) > 0;
+}
+
+/* The largest sqrt(r'z / size) over active columns, z = M^-1 r; freezes those that have arrived. */
+static mercer_status check_columns(cg_state *self, bool freeze, double *largest)
+{
+    MRC_TRY(dots(self, &self->r, &self->z, self->mixed));
+    *largest = 0;
+    for (int64_t j = 0; j < self->exact->c; j++) {
+        if (self->active[j] == 0) continue;
+        double relative = sqrt(fmax(self->mixed[j], 0) / self->size[j]);
+        *largest = isnan(relative) ? HUGE_VAL : fmax(*largest, relative);
+        bool enough = self->mixed[j] * self->normal.weight <= self->exact->slack * self->loss[j];
+        if (freeze && (relative <= self->exact->tolerance || enough)) self->active[j] = 0;
+    }
+    return MERCER_OK;
+}
+
+/* The same, with z found first. */
+static mercer_status measure(cg_state *self, bool freeze, double *largest)
+{
+    MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
+    return check_columns(self, freeze, largest);
+}
+
+/* J = fit + penalty, when loss holds the fit. */
+static mercer_status add_penalty(cg_state *self, const mercer_matrix *work)
+{
+    MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, work));
+    for (int64_t j = 0; j < self->exact->c; j++) self->loss[j] += self->ridge[j];
+    return MERCER_OK;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------------- */
+
+/* A column with b = 0 gets alpha = 0 and rests. */
+static mercer_status clear_column(cg_state *self, int64_t j)
+{
+    mercer_matrix alpha = mrc_column(&self->alpha, j), b = mrc_column(&self->q, j);
+    self->active[j] = 0, self->loss[j] = 0, self->progress = true;
+    return self->backend->ops->axpby(self->backend, 1, &b, 0, &alpha); /* b is 0 */
+}
+
+/* r, d, the size of b (in q) and the loss at the start. */
+static mercer_status start(cg_state *self)
+{
+    mrc_exact_solver *exact = self->exact;
+    mrc_backend *backend = self->backend;
+    mercer_matrix *b = &self->q;
+    MRC_TRY(backend->ops->copy(backend, &self->alpha, self->out));
+    MRC_TRY(mrc_normal_begin(&self->normal, &self->alpha, b, &self->r, self->loss, &self->z));
+    MRC_TRY(dots(self, b, b, self->size));
+    for (int64_t j = 0; j < exact->c; j++) {
+        self->active[j] = self->size[j] != 0;
+        if (!isfinite(self->size[j]))
+            return mrc_fail(exact->centers->context, MERCER_ERROR_NUMERIC,
+                            "solver cg: labels, sample weights or kernel values are too large to be squared");
+        if (self->active[j] == 0) MRC_TRY(clear_column(self, j));
+    }
+    if (!any_active(self)) return MERCER_OK;
+    MRC_TRY(add_penalty(self, &self->z));
+    MRC_TRY(mrc_normal_precondition(&self->normal, b, &self->z));
+    MRC_TRY(dots(self, b, &self->z, self->size));
+    if (!self->normal.from_zero) MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z)); /* else r = b */
+    MRC_TRY(check_columns(self, true, &exact->relative_gradient));
+    self->best_loss = total(self, self->loss);
+    self->period = FIRST_REFRESH;
+    MRC_TRY(backend->ops->copy(backend, &self->best, &self->alpha));
+    return backend->ops->copy(backend, &self->d, &self->z);
+}
+
+/* r and the loss are true again: has the recurrence drifted away from them, and does it still pay to go on? */
+static mercer_status check_truth(cg_state *self, bool *drifted, bool *stop)
+{
+    mrc_exact_solver *exact = self->exact;
+    double recurrence = exact->relative_gradient, now = total(self, self->loss), truth;
+    MRC_TRY(measure(self, false, &truth));
+    bool gain = now < (1 - NO_GAIN) * self->best_loss;
+    if (now < self->best_loss) {
+        self->best_loss = now;
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->best, &self->alpha));
+    }
+    exact->relative_gradient = truth;
+    *drifted = !(truth <= 2 * recurrence);
+    self->poor = !*drifted || gain ? 0 : self->poor + 1;
+    self->period = *drifted ? mrc_max(self->period / 2, 1) : mrc_min(self->period * 2, LAST_REFRESH);
+    self->since = 0;
+    *stop = exact->stalled = self->poor == GIVE_UP || !isfinite(now) || !isfinite(truth);
+    return MERCER_OK;
+}
+
+/* Step lengths; columns without positive curvature are frozen. */
+static void choose_lengths(cg_state *self)
+{
+    for (int64_t j = 0; j < self->exact->c; j++) {
+        self->factor[j] = self->slope[j] / self->curve[j];
+        if (self->active[j] == 0) continue;
+        if (self->curve[j] > 0 && isfinite(self->curve[j]) && isfinite(self->slope[j]) && isfinite(self->factor[j])) {
+            self->loss[j] = fmax(self->loss[j] - self->factor[j] * self->slope[j], 0);
+            self->progress = true;
+        } else {
+            self->active[j] = 0;
+            self->broken = true;
+        }
+    }
+}
+
+/* d = z + beta d, and d and z change places: z is free afterwards. */
+static mercer_status turn(cg_state *self)
+{
+    MRC_TRY(dots(self, &self->z, &self->q, self->mixed));
+    for (int64_t j = 0; j < self->exact->c; j++) self->factor[j] = -self->mixed[j] / self->curve[j];
+    MRC_TRY(add_columns(self, 1, &self->d, &self->z));
+    mercer_matrix old = self->d;
+    self->d = self->z, self->z = old;
+    return MERCER_OK;
+}
+
+/* One pass and, unless it shows that the direction is worth nothing, a step. */
+static mercer_status one_step(cg_state *self, bool *stop)
+{
+    bool refresh = self->since == self->period, drifted = false;
+    /* The fit goes to a place of its own: a pass that is stopped midway must leave the state as it was. */
+    MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, refresh ? &self->alpha : NULL, &self->r, self->slope,
+                             &self->z));
+    if (refresh) {
+        for (int64_t j = 0; j < self->exact->c; j++)
+            self->loss[j] = self->size[j] == 0 ? 0 : self->slope[j]; /* 0: as clear_column counts it */
+        MRC_TRY(add_penalty(self, &self->z));
+        MRC_TRY(check_truth(self, &drifted, stop));
+        if (*stop) return MERCER_OK;
+        if (drifted) return self->backend->ops->copy(self->backend, &self->d, &self->z);
+    }
+    MRC_TRY(dots(self, &self->d, &self->r, self->slope));
+    MRC_TRY(dots(self, &self->d, &self->q, self->curve));
+    choose_lengths(self);
+    *stop = !any_active(self);
+    if (*stop) return MERCER_OK;
+    MRC_TRY(add_columns(self, 1, &self->d, &self->alpha));
+    MRC_TRY(add_columns(self, -1, &self->q, &self->r));
+    self->exact->steps_done++, self->since++;
+    MRC_TRY(measure(self, true, &self->exact->relative_gradient));
+    *stop = !any_active(self);
+    return *stop ? MERCER_OK : turn(self);
+}
+
+/* alpha is finite, and so it is when rounded: the rows of this rank. */
+static mercer_status check_own(cg_state *self)
+{
+    mrc_centers *centers = self->exact->centers;
+    double largest;
+    MRC_TRY(mrc_matrix_check_finite(centers->backend, "solver cg: alpha", &self->alpha, &largest));
+    if (centers->real == MERCER_F32 && largest > (double)FLT_MAX)
+        return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                        "solver cg: weights of %g are out of the range of float", largest);
+    return MERCER_OK;
+}
+
+/* alpha to the caller's field, on all ranks or on none. */
+static mercer_status publish(cg_state *self)
+{
+    mrc_centers *centers = self->exact->centers;
+    bool bad;
+    mercer_status status = check_own(self);
+    MRC_TRY(mrc_comm_any(centers->comm, status != MERCER_OK, &bad));
+    MRC_TRY(status);
+    if (bad)
+        return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                        "solver cg: weights of another rank are out of the range of float");
+    return self->backend->ops->copy(self->backend, self->out, &self->alpha);
+}
+
+/* The fit without penalties, in the units of the targets as they were given: squares of output j count scale_j^2. */
+static double shown_loss(const cg_state *self)
+{
+    const mrc_units *units = self->exact->units;
+    double loss = 0;
+    if (!mrc_units_given(units)) return total(self, self->loss) - total(self, self->ridge);
+    for (int64_t j = 0; j < self->exact->c; j++)
+        loss += units->scale[j] * units->scale[j] * (self->loss[j] - self->ridge[j]);
+    return loss;
+}
+
+/* J without penalties, as far as known; ridge gets those. z is overwritten. */
+static mercer_status find_fit(cg_state *self, double *fit)
+{
+    MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
+    *fit = total(self, self->loss) - total(self, self->ridge);
+    return MERCER_OK;
+}
+
+/* Shows alpha to the monitor; true in *stop if it has seen enough. z is overwritten. */
+static mercer_status report(cg_state *self, bool *stop)
+{
+    mrc_exact_solver *exact = self->exact;
+    double loss;
+    if (!exact->monitor) return MERCER_OK;
+    MRC_TRY(find_fit(self, &loss));
+    loss = shown_loss(self);
+    MRC_TRY(publish(self));
+    if (exact->monitor(exact->monitor_user, exact->steps_done, exact->relative_gradient,
+                       self->normal.mass > 0 ? fmax(loss, 0) / self->normal.mass : 0))
+        *stop = true;
+    return MERCER_OK;
+}
+
+/* ---- Keeping and going on ------------------------------------------------------------------------------------ */
+
+static void list_state(cg_state *self, mrc_state *state)
+{
+    int64_t c = self->exact->c, *const whole[] = {&self->exact->steps_done, &self->period, &self->since, &self->poor,
+                                                  &self->turns};
+    double *const real[] = {&self->exact->relative_gradient, &self->exact->jitter, &self->best_loss,
+                            &self->normal.mass};
+    bool *const flags[] = {&self->begun, &self->progress, &self->broken};
+    const mercer_matrix *const vectors[] = {&self->alpha, &self->best, &self->r, &self->d};
+    static const char *const names[] = {"state.alpha", "state.best_alpha", "state.residual", "state.direction"};
+    mercer_matrix columns = mrc_view(self->loss, 1, c, MERCER_F64), sizes = mrc_view(self->size, 1, c, MERCER_F64),
+                  active = mrc_view(self->active, 1, c, MERCER_F64);
+    memset(state, 0, sizeof *state);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) mrc_state_add_flag(state, flags[i]);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        mrc_state_add_field(state, names[i], vectors[i], self->exact->centers->p);
+    mrc_state_add_matrix(state, "state.loss", &columns);
+    mrc_state_add_matrix(state, "state.size", &sizes);
+    mrc_state_add_matrix(state, "state.active", &active);
+}
+
+static mercer_status keep(cg_state *self, bool now)
+{
+    mrc_state state;
+    if (!self->exact->keep) return MERCER_OK;
+    list_state(self, &state);
+    return self->exact->keep(self->exact->keep_user, &state, now);
+}
+
+/* From the beginning, or from where a kept state was: the factors are made again, the vectors are read. */
+static mercer_status begin_or_resume(cg_state *self)
+{
+    mrc_state state;
+    list_state(self, &state);
+    if (self->exact->recall) MRC_TRY(self->exact->recall(self->exact->keep_user, &state));
+    if (self->begun && (self->period < 1 || self->since < 0 || self->turns < 0))
+        return mrc_fail(self->exact->centers->context, MERCER_ERROR_FORMAT,
+                        "the checkpoint's numbers are out of range");
+    if (self->begun) return mrc_normal_resume(&self->normal, self->normal.mass);
+    if (!self->exact->recall) MRC_TRY(keep(self, true));
+    MRC_TRY(start(self));
+    self->begun = true;
+    return MERCER_OK;
+}
+
+/* J of alpha is computed once more. If the steps since it was known have gained nothing, they were none. */
+static mercer_status verify(cg_state *self)
+{
+    mrc_exact_solver *exact = self->exact;
+    MRC_TRY(mrc_normal_apply(&self->normal, &self->d, &self->q, &self->alpha, &self->r, self->slope, &self->z));
+    for (int64_t j = 0; j < exact->c; j++) self->loss[j] = self->size[j] == 0 ? 0 : self->slope[j];
+    MRC_TRY(add_penalty(self, &self->z));
+    if (total(self, self->loss) < self->best_loss) return MERCER_OK;
+    self->broken = true;
+    if (exact->steps_done <= self->since) self->progress = false;
+    return MERCER_OK;
+}
+
+/* The best alpha. A recurrence in float by which hardly anything of J is left, or less, is not believed. */
+static mercer_status settle(cg_state *self)
+{
+    mrc_exact_solver *exact = self->exact;
+    double fit;
+    exact->loss = 0;
+    if (self->normal.mass <= 0) return MERCER_OK; /* nothing was there to be fitted */
+    MRC_TRY(find_fit(self, &fit));
+    if (exact->centers->real == MERCER_F32 && self->since > 0 && fit < DOUBTFUL * self->best_loss) {
+        mercer_status status = exact->stream->stopped ? MERCER_OK : verify(self);
+        if (exact->stream->stopped) return keep(self, true);
+        MRC_TRY(status);
+    }
+    if (!(total(self, self->loss) <= self->best_loss)) {
+        double best = self->best_loss, now = total(self, self->loss);
+        MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
+        for (int64_t j = 0; j < exact->c; j++) /* shared out among the columns as it is now */
+            self->loss[j] = isfinite(now) ? self->loss[j] / now * best : best / (double)exact->c;
+    }
+    MRC_TRY(find_fit(self, &fit));
+    exact->loss = fmax(shown_loss(self), 0) / self->normal.mass;
+    return MERCER_OK;
+}
+
+static mercer_status iterate(cg_state *self)
+{
+    mrc_exact_solver *exact = self->exact;
+    mercer_status status = begin_or_resume(self);
+    if (status == MERCER_OK) mrc_centers_tell(exact->centers, MRC_READY, 1);
+    bool stop = !any_active(self);
+    for (; self->turns < exact->steps && !stop && status == MERCER_OK;) {
+        int64_t before = exact->steps_done;
+        status = one_step(self, &stop);
+        if (status != MERCER_OK) break;
+        self->turns++;
+        bool stepped = exact->steps_done > before, enough = false;
+        if (stepped) status = report(self, &enough);
+        stop = stop || enough;
+        if (status == MERCER_OK && stepped) status = keep(self, enough);
+    }
+    if (status != MERCER_OK && exact->stream->stopped) status = keep(self, true); /* midway: as before the pass */
+    MRC_TRY(status);
+    MRC_TRY(settle(self));
+    if (self->broken && !self->progress)
+        return mrc_fail(exact->centers->context, MERCER_ERROR_NUMERIC,
+                        "solver cg: broke down, no step lowers the objective (curvature %g)", self->curve[0]);
+    if (self->broken || exact->stalled)
+        mrc_log(exact->centers->context, MERCER_LOG_INFO,
+                "conjugate gradients stopped by rounding after %lld steps at %.1e", (long long)exact->steps_done,
+                exact->relative_gradient);
+    return publish(self);
+}
+
+mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha)
+{
+    mrc_centers *centers = exact->centers;
+    cg_state self = {.exact = exact, .backend = centers->backend, .out = alpha};
+    exact->steps_done = 0, exact->relative_gradient = 0, exact->jitter = 0, exact->stalled = false;
+    exact->times = (mrc_exact_times){0};
+    mrc_cg_size size = {.p = centers->p,
+                        .d = centers->z.cols,
+                        .c = exact->c,
+                        .batch = exact->kernel_blocks->most_rows,
+                        .lambda = exact->lambda,
+                        .preconditioner_sizes = exact->preconditioner_sizes,
+                        .shards = centers->all_shards,
+                        .real_size = mrc_dtype_size(centers->real),
+                        .point_size = mrc_dtype_size(centers->z.dtype)};
+    MRC_TRY(mrc_exact_check_memory(exact, "cg", mrc_exact_cg_bytes(&size)));
+    mercer_status status = allocate(&self);
+    if (status == MERCER_OK) status = iterate(&self);
+    release(&self);
+    return status;
+}

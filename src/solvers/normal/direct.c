@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernel least squares by dense factorisation, in double.
+ *
+ *   minimise  sum_i w_i |K(x_i, Z) alpha - y_i|^2 + lambda alpha' K(Z,Z) alpha + rho |alpha|^2
+ *
+ *   K(Z,Z) = L L'                                            (p, p)
+ *   alpha  = L^-T beta                                       the RKHS metric: |f|_H^2 = |beta|^2
+ *   B_b    = L^-1 K(Z, X_b) W_b^1/2                          (p, b) for a batch of b rows
+ *   G      = sum_b B_b B_b',   R = sum_b B_b W_b^1/2 Y_b     (p, p), (p, c)
+ *   (G + lambda I) beta = R                                  Cholesky, one step of refinement
+ *
+ * rho is mrc_rounding_penalty: 0 in double; in float it acts like p more samples with kernel rows sqrt(rho) e_j and
+ * label 0, and is added that way; what is known to be 0 of L^-1 e_j is left out.
+ *
+ * Of G only blocks on and below the diagonal are summed, the others are theirs transposed.
+ *
+ * Cost: n p (2 d + 2 p + 2 c) + 2/3 p^3 flops (in float 2/3 p^3 more), one pass over the data. Bytes: 16 p^2 for L and
+ * G, then the larger of a batch's block 8 p b and a copy of G; and 24 p c.
+ *
+ * Why not K_ZX K_XZ alpha = K_ZX y: its condition number is that of G times that of K(Z,Z). In the metric of L, double
+ * is enough for the widest bandwidths in use.
+ *
+ * Caveat: where K(Z,Z) is singular (coinciding centers) or G is (fewer samples than centers, lambda = 0) a jitter
+ * decides which of the solutions is returned; it is reported.
+ */
+#include "solvers/normal/exact_solvers.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/operators/spd.h"
+
+#include <math.h>
+
+enum {
+    MOST_ROWS = 1024, /* of a batch: enough for the products to run at full speed */
+    BLOCK = 512       /* of G, which is summed by columns of blocks */
+};
+
+typedef struct direct_state {
+    mrc_exact_solver *exact;
+    mrc_centers *centers;
+    mrc_backend *backend;
+    int64_t rows;         /* most in a batch */
+    mercer_matrix memory; /* of z, if it had to be collected */
+    mercer_matrix z;      /* (p, d) all centers */
+    mercer_matrix l, g;   /* (p, p) */
+    mercer_matrix right;  /* R (p, c) */
+    mercer_matrix beta;   /* (p, c) */
+    mercer_matrix block;  /* B_b (p, rows); later the factor of G (p, p) */
+    mercer_matrix y;      /* (rows, c) */
+    mercer_matrix zeros;  /* (p, 1) */
+    double mass, mean;    /* sum of the sample weights; mean K(z, z) */
+    double *root;         /* (rows) square roots of sample weights */
+} direct_state;
+
+int64_t mrc_exact_direct_bytes(int64_t p, int64_t c, int64_t batch)
+{
+    int64_t rows = mrc_min(batch, MOST_ROWS);
+    double doubles = (double)p * (2.0 * (double)p + 2.0 * (double)c + 1.0); /* L, G; R, beta; zeros */
+    double block = (double)rows * ((double)p + (double)c + 1.0), copy = (double)p * (double)p;
+    double scratch = (double)p * fmax((double)c, 2.0); /* of the factorisation or of the refinement */
+    double bytes = 8 * (doubles + fmax(block, copy) + scratch) + 64 * 12;
+    return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+}
+
+mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, int64_t needed)
+{
+    if (exact->memory <= 0 || needed <= exact->memory) return MERCER_OK;
+    return mrc_fail(
+        exact->centers->context, MERCER_ERROR_MEMORY,
+        "solver %s: %lld centers need %lld bytes, the budget is %lld; use cg or an iterative solver, or raise memory",
+        solver, (long long)exact->centers->p, (long long)needed, (long long)exact->memory);
+}
+
+static void release_batches(direct_state *self)
+{
+    mrc_matrix_destroy(self->backend, &self->block);
+    mrc_matrix_destroy(self->backend, &self->y);
+    mrc_free(self->centers->context, self->root);
+    self->root = NULL;
+}
+
+static void release(direct_state *self)
+{
+    release_batches(self);
+    mrc_matrix_destroy(self->backend, &self->memory);
+    mrc_matrix_destroy(self->backend, &self->l);
+    mrc_matrix_destroy(self->backend, &self->g);
+    mrc_matrix_destroy(self->backend, &self->right);
+    mrc_matrix_destroy(self->backend, &self->beta);
+    mrc_matrix_destroy(self->backend, &self->zeros);
+}
+
+static mercer_status prepare(direct_state *self)
+{
+    mrc_backend *backend = self->backend;
+    int64_t p = self->centers->p, c = self->exact->c;
+    void *root;
+    MRC_TRY(mrc_centers_gather_all(self->centers, &self->memory, &self->z));
+    MRC_TRY(mrc_matrix_create(backend, &self->l, p, p, MERCER_F64, "the factor of K(Z, Z)"));
+    MRC_TRY(mrc_matrix_create(backend, &self->g, p, p, MERCER_F64, "the normal equations"));
+    MRC_TRY(mrc_matrix_create(backend, &self->right, p, c, MERCER_F64, "the right-hand side"));
+    MRC_TRY(mrc_matrix_create(backend, &self->beta, p, c, MERCER_F64, "the solution"));
+    MRC_TRY(mrc_matrix_create(backend, &self->zeros, p, 1, MERCER_F64, "a column of zeros"));
+    MRC_TRY(mrc_matrix_create(backend, &self->block, p, self->rows, MERCER_F64, "a batch's kernel block"));
+    MRC_TRY(mrc_matrix_create(backend, &self->y, self->rows, c, MERCER_F64, "a batch's labels"));
+    MRC_TRY(mrc_alloc(self->centers->context, &root, self->rows, sizeof(double), "roots of weights"));
+    self->root = root;
+    mrc_spd job = {.points = &self->z, .what = "K(Z, Z)"};
+    return mrc_spd_factor(self->centers, &job, &self->l, &self->exact->jitter, &self->mean);
+}
+
+/* Columns of B and rows of Y times the roots of the weights. */
+static mercer_status multiply_weights(direct_state *self, const mercer_matrix *b, const mercer_matrix *y,
+                                      const double *weights)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    if (!weights) return MERCER_OK;
+    for (int64_t i = 0; i < y->rows; i++) {
+        mercer_matrix column = mrc_column(b, i);
+        self->root[i] = sqrt(weights[i]);
+        MRC_TRY(ops->axpby(self->backend, 0, &self->zeros, self->root[i], &column));
+    }
+    return ops->scale_rows(self->backend, y, self->root);
+}
+
+/* The part of a (p, p) matrix below row `first`, columns first + at .. of it. */
+static mercer_matrix part_of(const mercer_matrix *matrix, int64_t first, int64_t at, int64_t columns)
+{
+    mercer_matrix rows = mrc_rows(matrix, first + at, matrix->rows - first - at);
+    return mrc_columns(&rows, first + at, columns);
+}
+
+/* G += B B' for rows from `first` on, where B (p - first, m) begins: blocks on and below the diagonal. */
+static mercer_status add_products(direct_state *self, const mercer_matrix *b, int64_t first)
+{
+    for (int64_t at = 0; at < b->rows; at += BLOCK) {
+        int64_t count = mrc_min(BLOCK, b->rows - at);
+        mercer_matrix below = mrc_rows(b, at, b->rows - at), own = mrc_rows(b, at, count),
+                      sum = part_of(&self->g, first, at, count);
+        MRC_TRY(mrc_counted_gemm(self->centers, false, true, 1, &below, &own, 1, &sum));
+    }
+    return MERCER_OK;
+}
+
+/* The blocks above the diagonal, which are 0 so far. */
+static mercer_status complete(direct_state *self)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    for (int64_t at = 0; at < self->g.rows; at += BLOCK) {
+        int64_t count = mrc_min(BLOCK, self->g.rows - at);
+        mercer_matrix rows = mrc_rows(&self->g, at, count), block = mrc_columns(&rows, at, count);
+        MRC_TRY(ops->axpby(self->backend, 0.5, &block, 0, &block));
+    }
+    MRC_TRY(ops->symmetrise(self->backend, &self->g)); /* now half of each block is everywhere */
+    return ops->axpby(self->backend, 2, &self->g, 0, &self->g);
+}
+
+static mercer_status add_batch(direct_state *self, const mercer_batch *batch)
+{
+    mrc_centers *centers = self->centers;
+    mrc_exact_times *times = &self->exact->times;
+    double since = mrc_seconds();
+    int64_t p = centers->p, m = batch->X.rows;
+    mercer_matrix b = mrc_shaped(&self->block, p, m), y = mrc_rows(&self->y, 0, m);
+    MRC_TRY(mrc_points_eval(centers, &self->z, &batch->X, &b));
+    mrc_lap(&since, &times->forward);
+    MRC_TRY(self->backend->ops->copy(self->backend, &y, &batch->Y));
+    for (int64_t i = 0; i < m; i++) self->mass += batch->weights ? batch->weights[i] : 1;
+    MRC_TRY(multiply_weights(self, &b, &y, batch->weights));
+    centers->flops += (double)p * (double)p * (double)m;
+    MRC_TRY(self->backend->ops->triangular_solve(self->backend, &self->l, false, &b));
+    MRC_TRY(add_products(self, &b, 0));
+    MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &b, &y, 1, &self->right));
+    mrc_lap(&since, &times->gradient);
+    return MERCER_OK;
+}
+
+static mercer_status read_samples(direct_state *self)
+{
+    MRC_TRY(mrc_stream_restart(self->exact->stream, 0));
+    for (;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(self->exact->stream, self->rows, &batch));
+        if (batch.X.rows == 0) return MERCER_OK;
+        MRC_TRY(add_batch(self, &batch));
+    }
+}
+
+/* G += rho L^-1 L^-T: columns sqrt(rho) e_j at a time, of which L^-1 keeps the zeros above row j. */
+static mercer_status add_rounding(direct_state *self)
+{
+    mrc_backend *backend = self->backend;
+    int64_t p = self->centers->p;
+    double root = sqrt(mrc_rounding_penalty(self->centers->real, self->mean, self->mass));
+    mercer_matrix one = mrc_view(&root, 1, 1, MERCER_F64);
+    for (int64_t first = 0; first < p && root > 0; first += self->rows) {
+        int64_t count = mrc_min(self->rows, p - first), left = p - first;
+        mercer_matrix b = mrc_shaped(&self->block, left, count), l = part_of(&self->l, first, 0, left);
+        MRC_TRY(backend->ops->clear(backend, &b));
+        for (int64_t j = 0; j < count; j++) {
+            mercer_matrix column = mrc_column(&b, j), entry = mrc_rows(&column, j, 1);
+            MRC_TRY(backend->ops->copy(backend, &entry, &one));
+        }
+        self->centers->flops += (double)left * (double)left * (double)count;
+        MRC_TRY(backend->ops->triangular_solve(backend, &l, false, &b));
+        MRC_TRY(add_products(self, &b, first));
+    }
+    return MERCER_OK;
+}
+
+/* beta += (G + lambda I)^-1 (R - (G + lambda I) beta): takes back what a jitter did, as far as it can be. */
+static mercer_status refine(direct_state *self, const mercer_matrix *factor)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix step;
+    MRC_TRY(mrc_matrix_create(backend, &step, self->beta.rows, self->beta.cols, MERCER_F64, "a refinement"));
+    mercer_status status = backend->ops->copy(backend, &step, &self->right);
+    if (status == MERCER_OK)
+        status = mrc_counted_gemm(self->centers, false, false, -1, &self->g, &self->beta, 1, &step);
+    if (status == MERCER_OK) status = backend->ops->axpby(backend, -self->exact->lambda, &self->beta, 1, &step);
+    if (status == MERCER_OK) status = mrc_spd_solve(self->centers, factor, &step);
+    if (status == MERCER_OK) status = backend->ops->axpby(backend, 1, &step, 1, &self->beta);
+    mrc_matrix_destroy(backend, &step);
+    return status;
+}
+
+/* beta, and then alpha in its place. */
+static mercer_status solve(direct_state *self)
+{
+    mrc_backend *backend = self->backend;
+    mrc_exact_solver *exact = self->exact;
+    int64_t p = self->centers->p;
+    double norm = 0, jitter = 0;
+    release_batches(self);
+    for (int64_t j = 0; j < exact->c; j++) {
+        mercer_matrix column = mrc_column(&self->right, j);
+        double square;
+        MRC_TRY(backend->ops->column_dots(backend, &column, &column, &square));
+        norm += square;
+    }
+    if (norm == 0) return MERCER_OK; /* beta is 0 already */
+    if (!isfinite(norm))
+        return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
+                        "solver direct: labels, sample weights or kernel values are too large to be squared");
+    MRC_TRY(mrc_matrix_create(backend, &self->block, p, p, MERCER_F64, "the factor of the normal equations"));
+    mrc_spd job = {.matrix = &self->g, .shift = exact->lambda, .what = "the matrix of the normal equations"};
+    MRC_TRY(mrc_spd_factor(self->centers, &job, &self->block, &jitter, NULL));
+    exact->jitter = fmax(exact->jitter, jitter);
+    MRC_TRY(backend->ops->copy(backend, &self->beta, &self->right));
+    MRC_TRY(mrc_spd_solve(self->centers, &self->block, &self->beta));
+    MRC_TRY(refine(self, &self->block));
+    return backend->ops->triangular_solve(backend, &self->l, true, &self->beta);
+}
+
+mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alpha)
+{
+    mrc_centers *centers = exact->centers;
+    direct_state self = {.exact = exact,
+                         .centers = centers,
+                         .backend = centers->backend,
+                         .rows = mrc_min(exact->kernel_blocks->most_rows, MOST_ROWS)};
+    exact->steps_done = 0, exact->relative_gradient = 0, exact->jitter = 0, exact->stalled = false;
+    exact->times = (mrc_exact_times){0};
+    MRC_TRY(mrc_exact_check_memory(exact, "direct", mrc_exact_direct_bytes(centers->p, exact->c, self.rows)));
+    double since = mrc_seconds();
+    mercer_status status = prepare(&self);
+    mrc_lap(&since, &exact->times.setup);
+    if (status == MERCER_OK) status = read_samples(&self);
+    since = mrc_seconds();
+    if (status == MERCER_OK) status = add_rounding(&self);
+    if (status == MERCER_OK) status = complete(&self);
+    mrc_lap(&since, &exact->times.gradient);
+    if (status == MERCER_OK) status = solve(&self);
+    mrc_lap(&since, &exact->times.solve);
+    exact->mass = self.mass;
+    mercer_matrix own = mrc_rows(&self.beta, centers->first, centers->z.rows);
+    if (status == MERCER_OK)
+        status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);
+    if (status == MERCER_OK) status = self.backend->ops->copy(self.backend, alpha, &own);
+    release(&self);
+    return status;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The solvers that go to the end, and so judge the iteration:
+ *
+ *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
+ *
+ *   direct  the dense normal equations in the RKHS metric, in double
+ *   cg      conjugate gradients on the normal equations, preconditioned by a Cholesky factor of K(Z,Z) (the Falkon
+ *           idea), or by a coarse space and a polynomial (polynomial_preconditioner.c)
+ */
+#ifndef MRC_SOLVERS_NORMAL_EXACT_SOLVERS_H
+#define MRC_SOLVERS_NORMAL_EXACT_SOLVERS_H
+
+#include "solvers/normal/polynomial_preconditioner.h"
+#include "solvers/operators/kernel_blocks.h"
+#include "solvers/sample_stream.h"
+#include "solvers/state.h"
+
+/* Called after each CG step with alpha as it is; true stops. loss: J(alpha) / n without penalties, as far as known. */
+typedef bool (*mrc_exact_monitor)(void *user, int64_t step, double relative_gradient, double loss);
+
+/* Seconds by phase, as a report has them: factors and preconditioners; kernel values and predictions; what is summed
+   over the samples from them; solves with what was summed or factored. */
+typedef struct mrc_exact_times {
+    double setup, forward, gradient, solve;
+} mrc_exact_times;
+
+typedef struct mrc_exact_solver {
+    mrc_centers *centers;
+    mrc_sample_stream *stream;
+    mrc_kernel_blocks *kernel_blocks; /* its rows per batch are used for reading */
+    int64_t n, c;
+    const mrc_units *units; /* of the targets that the stream hands out: for the loss that is shown; NULL: none */
+    double lambda;
+    int64_t steps;    /* cg: most steps */
+    double tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below, in every column */
+    double slack; /* cg: a column has arrived, too, when J can fall by no more than that share of itself; 0: never */
+    mrc_preconditioner_sizes
+        preconditioner_sizes; /* cg: how it is preconditioned; basis 0: by the exact factor of K(Z,Z) */
+    mrc_exact_monitor monitor;
+    void *monitor_user;
+    int64_t memory; /* bytes it may hold; 0: no limit */
+    /* cg: saves what it lists, if it is time or `now`; and goes on with what was saved. NULL: neither. */
+    mercer_status (*keep)(void *user, const mrc_state *own, bool now);
+    mercer_status (*recall)(void *user, mrc_state *own);
+    void *keep_user;
+    /* results */
+    int64_t steps_done;
+    double relative_gradient;
+    double loss;   /* cg: J(alpha) without penalties, over the sum of the sample weights, as far as known */
+    double mass;   /* direct: sum of the sample weights */
+    double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
+    bool stalled;  /* cg: stopped because rounding left nothing to gain */
+    mrc_exact_times times;
+} mrc_exact_solver;
+
+/* alpha: field (rows, c) of type real. direct ignores its content; cg starts from it. Untouched on
+   failure, but for what cg has shown to the monitor. */
+mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alpha);
+mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha);
+
+/*
+ * Bytes they hold at the peak, beyond passes and the backend's own scratch, for `batch` = passes->most_rows; for the
+ * planner. Vectors count as double. That is for one process: of several ranks each has its share of what has a row for
+ * each center, and on top, as the factors, what products need of all of them (plan_ranks.c), and what the communicator
+ * takes.
+ */
+int64_t mrc_exact_direct_bytes(int64_t p, int64_t c, int64_t batch);
+typedef struct mrc_cg_size {
+    int64_t p, d, c, batch;
+    double lambda;
+    mrc_preconditioner_sizes preconditioner_sizes;
+    int shards;                    /* of the centers */
+    int64_t real_size, point_size; /* of a weight, of a feature */
+} mrc_cg_size;
+int64_t mrc_exact_cg_bytes(const mrc_cg_size *size);
+
+/* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the exact solver may hold. */
+mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, int64_t needed);
+
+/* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term
+   alpha' K(Z,Z) alpha, by one pass each. */
+mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge);
+
+#endif

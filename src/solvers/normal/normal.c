@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The normal equations of kernel least squares and their preconditioner.
+ *
+ *   A = K_ZX W K_XZ + lambda K_ZZ + rho I,   b = K_ZX W Y              (p, p) never formed; (p, c)
+ *   M = (w/p) K_d (K_d + (tau + t) I),   K_d = K_ZZ + delta I          w = sum of the sample weights
+ *   tau = lambda p / w;   rho: mrc_rounding_penalty, 0 in double
+ *
+ * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
+ * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ
+ * v is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is
+ * approximated (normal_factor.c, which has both).
+ *
+ * delta = max(sqrt(eps), 8 p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in
+ * every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. With delta that stays well
+ * below |Y|^2 in sum.
+ *
+ * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4
+ * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four
+ * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
+ *
+ * Vectors and sums are shared out among ranks as the centers are; nothing but the factors' own products needs them
+ * whole.
+ *
+ * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
+ * scaled to unit length (by powers of 2) before they are rounded to it.
+ *
+ * t >= 0 models what the centers do not show of small eigenvalues (normal_shift.c): 0 for Laplace kernels, not for
+ * smooth ones. If lambda = 0 there is one factor only, and (K_d + t/2 I)^2 serves instead: nearly the same where it
+ * counts, for half the memory.
+ *
+ * Steps to 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 / 51 / 82, because
+ * those are no sample of the data. With 2 p samples beside the centers in M it is 5 to 10 steps fewer, for 4 p^3 flops.
+ */
+#include "solvers/normal/normal.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/operators/spd.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Memory -------------------------------------------------------------------------------------------------- */
+
+int64_t mrc_normal_bytes(const mrc_cg_size *size)
+{
+    double p = (double)size->p, c = (double)size->c;
+    double second = p * ((size->lambda > 0 ? p : 0.0) + 2.0), sample = p * (MRC_SHIFT_SAMPLES + 1.0);
+    double factors = 8 * (p * p + fmax(second, sample));
+    if (size->preconditioner_sizes.basis > 0)
+        factors = (double)mrc_preconditioner_bytes(&size->preconditioner_sizes, size->p, size->d, size->c,
+                                                   size->real_size, size->point_size, size->shards > 1);
+    double bytes = factors + 8 * (p * 8.0 * c + 4.0 * (double)size->batch * c + 2.0 * c);
+    return bytes < 9e18 ? (int64_t)bytes + 64 * 12 : INT64_MAX;
+}
+
+static mercer_status allocate(mrc_normal *self)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = self->backend;
+    mercer_dtype real = centers->real;
+    int64_t c = self->c, batch = self->exact->kernel_blocks->most_rows;
+    void *scalars;
+    MRC_TRY(mrc_field_create(centers, &self->both, 2 * c, MERCER_F64, "vectors of conjugate gradients"));
+    if (centers->comm->ranks > 1 && self->exact->preconditioner_sizes.basis == 0)
+        MRC_TRY(mrc_matrix_create(backend, &self->all, 2 * self->p, c, MERCER_F64, "vectors of conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &self->sum, 2 * c, MERCER_F64, "sums of conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &self->v, 2 * c, real, "directions of conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &self->h, 2 * c, real, "products of conjugate gradients"));
+    MRC_TRY(mrc_matrix_create(backend, &self->f, batch, c, real, "a batch's predictions"));
+    MRC_TRY(mrc_matrix_create(backend, &self->y, batch, c, real, "a batch's labels"));
+    MRC_TRY(mrc_matrix_create(backend, &self->g, batch, 2 * c, real, "a batch's residuals"));
+    MRC_TRY(mrc_alloc(centers->context, &scalars, 2 * c, sizeof(double), "column sums"));
+    self->scale = scalars;
+    self->sums = self->scale + c;
+    return MERCER_OK;
+}
+
+mercer_status mrc_normal_create(mrc_normal *out, mrc_exact_solver *exact)
+{
+    mrc_centers *centers = exact->centers;
+    *out =
+        (mrc_normal){.exact = exact, .centers = centers, .backend = centers->backend, .p = centers->p, .c = exact->c};
+    mercer_status status = allocate(out);
+    if (status != MERCER_OK) mrc_normal_destroy(out);
+    return status;
+}
+
+void mrc_normal_destroy(mrc_normal *self)
+{
+    if (!self->backend) return;
+    mercer_matrix *all[] = {&self->l, &self->ridged, &self->both, &self->all, &self->sum,
+                            &self->v, &self->h,      &self->f,    &self->y,   &self->g};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(self->backend, all[i]);
+    mrc_preconditioner_destroy(&self->preconditioner);
+    mrc_free(self->centers->context, self->scale);
+    memset(self, 0, sizeof *self);
+}
+
+/* ---- Views --------------------------------------------------------------------------------------------------- */
+
+/* Columns 0 .. c - 1 (half 0) or c .. 2c - 1 (half 1). */
+static mercer_matrix half_of(const mercer_matrix *matrix, int64_t c, int half)
+{
+    mercer_matrix part = mrc_column(matrix, half * c);
+    part.cols = c;
+    return part;
+}
+
+/* ---- A pass over the data ------------------------------------------------------------------------------------ */
+
+typedef enum pass_kind {
+    PASS_FIRST, /* alpha = 0;       g = W y */
+    PASS_BEGIN, /* v = alpha;       g = [W y | W (y - f)] */
+    PASS_STEP,  /* v = d;           g = W f */
+    PASS_BOTH   /* v = [d | alpha]; g = [W f_d | W (y - f_alpha)] */
+} pass_kind;
+
+/* fit[j] += column j of x times column j of y, unless fit is NULL. */
+static mercer_status add_fit(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *y, double *fit)
+{
+    MRC_TRY(self->backend->ops->column_dots(self->backend, x, y, self->sums));
+    for (int64_t j = 0; j < self->c && fit; j++) fit[j] += self->sums[j];
+    return MERCER_OK;
+}
+
+/* g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
+static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
+                               double *fit)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix f = mrc_rows(&self->f, 0, g->rows), y = mrc_rows(&self->y, 0, g->rows);
+    mercer_matrix left = half_of(g, self->c, 0), right = half_of(g, self->c, 1);
+    if (kind == PASS_STEP) return batch->weights ? backend->ops->scale_rows(backend, g, batch->weights) : MERCER_OK;
+    MRC_TRY(backend->ops->copy(backend, &y, &batch->Y));
+    if (kind == PASS_FIRST) {
+        MRC_TRY(backend->ops->copy(backend, g, &y));
+        if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
+        return add_fit(self, &y, g, fit);
+    }
+    if (kind == PASS_BEGIN) {
+        MRC_TRY(backend->ops->copy(backend, &left, &y));
+        MRC_TRY(backend->ops->copy(backend, &right, &f));
+    }
+    MRC_TRY(backend->ops->axpby(backend, 1, &y, -1, &right));
+    MRC_TRY(backend->ops->copy(backend, &y, &right));
+    if (batch->weights) MRC_TRY(backend->ops->scale_rows(backend, g, batch->weights));
+    return add_fit(self, &y, &right, fit);
+}
+
+/* sum += h, or sum = h, in double; both serves as scratch. */
+static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const mercer_matrix *sum, bool first)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix wide = mrc_shaped(&self->both, h->rows, h->cols);
+    if (first) return backend->ops->copy(backend, sum, h);
+    if (h->dtype == MERCER_F64) return backend->ops->axpby(backend, 1, h, 1, sum);
+    MRC_TRY(backend->ops->copy(backend, &wide, h));
+    return backend->ops->axpby(backend, 1, &wide, 1, sum);
+}
+
+/* sum (rows, columns of g) = K_ZX g over all samples, g as its kind says; fit is cleared first. */
+static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
+{
+    mrc_exact_solver *exact = self->exact;
+    bool begin = kind == PASS_FIRST || kind == PASS_BEGIN;
+    int64_t c = self->c, in = kind == PASS_BOTH ? 2 * c : c, rows = self->v.rows;
+    int64_t out = kind == PASS_BEGIN || kind == PASS_BOTH ? 2 * c : c;
+    mercer_matrix v = mrc_shaped(&self->v, rows, in), h = mrc_shaped(&self->h, rows, out),
+                  sum = mrc_shaped(&self->sum, rows, out);
+    bool first = true;
+    for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
+    if (begin) self->mass = 0;
+    MRC_TRY(mrc_stream_restart(exact->stream, 0));
+    for (;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
+        int64_t m = batch.X.rows;
+        if (m == 0) break;
+        mercer_matrix x = batch.X;
+        double since = mrc_seconds();
+        MRC_TRY(self->backend->ops->stage(self->backend, &x, &batch.X));
+        mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
+        MRC_TRY(kind == PASS_FIRST ? mrc_kernel_blocks_load(exact->kernel_blocks, &batch)
+                                   : mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, &v, &f));
+        MRC_TRY(residuals(self, kind, &batch, &g, fit));
+        mrc_lap(&since, &exact->times.forward);
+        MRC_TRY(mrc_kernel_blocks_transpose(exact->kernel_blocks, &batch, &g, &h));
+        MRC_TRY(accumulate(self, &h, &sum, first));
+        mrc_lap(&since, &exact->times.gradient);
+        first = false;
+        for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
+    }
+    if (first) return mrc_fail(self->centers->context, MERCER_ERROR_DATA, "source: a pass brought no samples");
+    return MERCER_OK;
+}
+
+/* ---- Penalties ----------------------------------------------------------------------------------------------- */
+
+/* y += sign (lambda K(Z,Z) + rho I) x */
+static mercer_status add_penalty(mrc_normal *self, double sign, const mercer_matrix *x, const mercer_matrix *y,
+                                 const mercer_matrix *work)
+{
+    mrc_backend *backend = self->backend;
+    double lambda = self->exact->lambda;
+    if (lambda > 0) {
+        MRC_TRY(mrc_normal_times_kernel(self, x, work));
+        MRC_TRY(backend->ops->axpby(backend, sign * lambda, work, 1, y));
+    }
+    return backend->ops->axpby(backend, sign * self->rounding, x, 1, y);
+}
+
+mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work)
+{
+    double lambda = self->exact->lambda;
+    MRC_TRY(mrc_centers_column_dots(self->centers, alpha, alpha, out));
+    for (int64_t j = 0; j < self->c; j++) out[j] *= self->rounding;
+    if (lambda <= 0) return MERCER_OK;
+    MRC_TRY(mrc_normal_times_kernel(self, alpha, work));
+    MRC_TRY(mrc_centers_column_dots(self->centers, alpha, work, self->sums));
+    for (int64_t j = 0; j < self->c; j++) out[j] = fmax(out[j] + lambda * self->sums[j], 0);
+    return MERCER_OK;
+}
+
+/* ---- The equations ------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_normal_resume(mrc_normal *self, double mass)
+{
+    self->mass = mass;
+    return mass > 0 ? mrc_normal_factor(self) : MERCER_OK;
+}
+
+mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
+                               const mercer_matrix *r, double *fit, const mercer_matrix *work)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
+    mercer_matrix left = half_of(&self->sum, self->c, 0), right = half_of(&self->sum, self->c, 1);
+    bool zero = true; /* the usual start: nothing to predict */
+    MRC_TRY(mrc_centers_column_dots(self->centers, alpha, alpha, self->sums));
+    for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
+    MRC_TRY(backend->ops->copy(backend, &v, alpha));
+    self->from_zero = zero;
+    MRC_TRY(pass(self, zero ? PASS_FIRST : PASS_BEGIN, fit));
+    if (zero) left = right = mrc_shaped(&self->sum, self->sum.rows, self->c);
+    MRC_TRY(backend->ops->copy(backend, b, &left));
+    MRC_TRY(backend->ops->copy(backend, r, &right));
+    if (self->mass <= 0) return MERCER_OK; /* b = 0: nothing to solve */
+    MRC_TRY(mrc_normal_factor(self));
+    return add_penalty(self, -1, alpha, r, work);
+}
+
+/* v = d with its columns scaled to about unit length, in the first half or alone; alpha as it is in the second. */
+static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *alpha)
+{
+    mrc_backend *backend = self->backend;
+    int64_t columns = alpha ? 2 * self->c : self->c;
+    mercer_matrix wide = mrc_shaped(&self->both, self->both.rows, columns);
+    mercer_matrix v = mrc_shaped(&self->v, self->v.rows, columns);
+    MRC_TRY(mrc_centers_column_dots(self->centers, d, d, self->scale));
+    for (int64_t j = 0; j < self->c; j++) {
+        bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
+        mercer_matrix from = mrc_column(d, j), to = mrc_column(&wide, j);
+        self->scale[j] = usable ? ldexp(1, ilogb(sqrt(self->scale[j]))) : 1;
+        MRC_TRY(backend->ops->axpby(backend, 1 / self->scale[j], &from, 0, &to));
+    }
+    if (alpha) {
+        mercer_matrix right = half_of(&wide, self->c, 1);
+        MRC_TRY(backend->ops->copy(backend, &right, alpha));
+    }
+    return backend->ops->copy(backend, &v, &wide);
+}
+
+mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
+                               const mercer_matrix *alpha, const mercer_matrix *r, double *fit,
+                               const mercer_matrix *work)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(load(self, d, alpha));
+    MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
+    mercer_matrix sum = mrc_shaped(&self->sum, self->sum.rows, alpha ? 2 * self->c : self->c);
+    for (int64_t j = 0; j < self->c; j++) {
+        mercer_matrix from = mrc_column(&sum, j), to = mrc_column(q, j);
+        MRC_TRY(backend->ops->axpby(backend, self->scale[j], &from, 0, &to));
+    }
+    if (alpha) {
+        mercer_matrix right = half_of(&sum, self->c, 1);
+        MRC_TRY(backend->ops->copy(backend, r, &right));
+        MRC_TRY(add_penalty(self, -1, alpha, r, work));
+    }
+    return add_penalty(self, 1, d, q, work);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The normal equations A alpha = b as an operator, and their preconditioner: what cg.c iterates with. */
+#ifndef MRC_SOLVERS_NORMAL_NORMAL_H
+#define MRC_SOLVERS_NORMAL_NORMAL_H
+
+#include "solvers/normal/exact_solvers.h"
+#include "solvers/normal/polynomial_preconditioner.h"
+
+enum { MRC_SHIFT_SAMPLES = 128 };
+
+/* Vectors are fields (rows, c) f64. The factors, if there are any, are the same on every rank. */
+typedef struct mrc_normal {
+    mrc_exact_solver *exact;
+    mrc_centers *centers;
+    mrc_backend *backend;
+    int64_t p, c;
+    mercer_matrix l;                   /* (p, p) L L' = K(Z,Z) + shift I */
+    mercer_matrix ridged;              /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
+    mrc_preconditioner preconditioner; /* instead of both, if the exact solver says so */
+    double shift;                      /* delta: small, for the preconditioner only */
+    double rounding;                   /* rho */
+    double weight;                     /* p / w: what z in precondition lacks of M^-1 r */
+    bool from_zero;                    /* it began with alpha = 0: r = b */
+    double mass;                       /* sum of the sample weights */
+    mercer_matrix both;                /* field (rows, 2c) f64 scratch */
+    mercer_matrix all;     /* (2p, c) f64: vectors of all ranks, for products with factors; empty with one rank */
+    mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
+    mercer_matrix v, h;    /* fields (rows, 2c) real: what goes into the products and comes out */
+    mercer_matrix f, y, g; /* (batch, c), (batch, c), (batch, 2c) real */
+    double *scale, *sums;  /* (c) */
+} mrc_normal;
+
+mercer_status mrc_normal_create(mrc_normal *out, mrc_exact_solver *exact);
+void mrc_normal_destroy(mrc_normal *self);
+int64_t mrc_normal_bytes(const mrc_cg_size *size);
+
+/*
+ * One pass: b = K_ZX W Y, r = b - A alpha, fit[j] = sum_i w_i (y_ij - f_j(x_i))^2; then the factors (the preconditioner
+ * needs the total weight). work (rows, c) is overwritten.
+ */
+mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, const mercer_matrix *b,
+                               const mercer_matrix *r, double *fit, const mercer_matrix *work);
+/* The factors alone, for a total weight that is known: what begin ends with. */
+mercer_status mrc_normal_resume(mrc_normal *self, double mass);
+/* One pass: q = A d. With alpha, in the same pass: r = b - A alpha and fit. */
+mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
+                               const mercer_matrix *alpha, const mercer_matrix *r, double *fit,
+                               const mercer_matrix *work);
+/* The preconditioner, for the total weight that is known by now (normal_factor.c). */
+mercer_status mrc_normal_factor(mrc_normal *self);
+/* z = M^-1 r without the factor p / w. */
+mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
+/* out = K(Z,Z) x for fields (rows, c) f64. */
+mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
+/* out[j] = alpha_j' (lambda K(Z,Z) + rho I) alpha_j: J without the fit. */
+mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work);
+
+/* The shift t >= 0 of the preconditioner, estimated with the factor of K(Z,Z) (normal_shift.c). z: all centers. */
+mercer_status mrc_normal_shift(mrc_normal *self, const mercer_matrix *z, double *shift);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objective at given weights.
+ *
+ *   fit   = sum_i w_i |K(x_i, Z) alpha - y_i|^2               one pass over the data: n p (2 d + 2 c) flops
+ *   ridge = alpha' K(Z,Z) alpha, over all columns             one pass over the centers: p^2 (2 d + 2 c) flops
+ *
+ * Products are in the type of alpha, sums in double. Bytes: a batch of labels and predictions, a block of centers.
+ *
+ * Caveat: in float, f carries an error of about 2^-24 |alpha|_1 and ridge one of 2^-24 |alpha|_1^2: for large
+ * alternating weights it may come out negative, and is then reported as 0.
+ */
+#include "solvers/normal/exact_solvers.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/operators/spd.h"
+
+#include <math.h>
+
+enum { CENTERS_AT_A_TIME = 1024 };
+
+/* A (m, c) and B (m, c) of type real, and room for one row of sums. */
+typedef struct pair_of_blocks {
+    mercer_matrix a, b;
+    double *sums;
+} pair_of_blocks;
+
+static void release(mrc_centers *centers, pair_of_blocks *blocks)
+{
+    mrc_matrix_destroy(centers->backend, &blocks->a);
+    mrc_matrix_destroy(centers->backend, &blocks->b);
+    mrc_free(centers->context, blocks->sums);
+}
+
+static mercer_status create(mrc_centers *centers, pair_of_blocks *blocks, int64_t rows, int64_t c)
+{
+    void *sums = NULL;
+    MRC_TRY(mrc_matrix_create(centers->backend, &blocks->a, rows, c, centers->real, "predictions"));
+    MRC_TRY(mrc_matrix_create(centers->backend, &blocks->b, rows, c, centers->real, "labels"));
+    MRC_TRY(mrc_alloc(centers->context, &sums, c, sizeof(double), "column sums"));
+    blocks->sums = sums;
+    return MERCER_OK;
+}
+
+/* *total += sum of A_ij B_ij, of what is in units in those of the targets as they were given */
+static mercer_status add_dots(mrc_centers *centers, pair_of_blocks *blocks, const mercer_matrix *a,
+                              const mercer_matrix *b, const mrc_units *units, double *total)
+{
+    bool given = mrc_units_given(units);
+    MRC_TRY(centers->backend->ops->column_dots(centers->backend, a, b, blocks->sums));
+    for (int64_t j = 0; j < a->cols; j++) *total += (given ? units->scale[j] * units->scale[j] : 1) * blocks->sums[j];
+    return MERCER_OK;
+}
+
+static mercer_status sum_samples(mrc_exact_solver *exact, const mercer_matrix *alpha, pair_of_blocks *blocks,
+                                 double *fit)
+{
+    mrc_backend *backend = exact->centers->backend;
+    MRC_TRY(mrc_stream_restart(exact->stream, 0));
+    for (;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
+        if (batch.X.rows == 0) return MERCER_OK;
+        mercer_matrix f = mrc_rows(&blocks->a, 0, batch.X.rows), y = mrc_rows(&blocks->b, 0, batch.X.rows);
+        MRC_TRY(mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, alpha, &f));
+        MRC_TRY(backend->ops->copy(backend, &y, &batch.Y));
+        MRC_TRY(backend->ops->axpby(backend, -1, &y, 1, &f));
+        MRC_TRY(backend->ops->copy(backend, &y, &f));
+        if (batch.weights) MRC_TRY(backend->ops->scale_rows(backend, &y, batch.weights));
+        MRC_TRY(add_dots(exact->centers, blocks, &f, &y, exact->units, fit));
+    }
+}
+
+/* One block of centers, collected: K(Z_b, Z) alpha, times their own weights. points (rows, d). */
+static mercer_status add_centers(mrc_centers *centers, const mercer_matrix *alpha, pair_of_blocks *blocks,
+                                 const mercer_matrix *points, const int64_t *ids, int64_t count, double *ridge)
+{
+    mercer_matrix z = mrc_rows(points, 0, count), f = mrc_rows(&blocks->a, 0, count),
+                  own = mrc_rows(&blocks->b, 0, count);
+    MRC_TRY(mrc_centers_collect(centers, NULL, ids, count, &z));
+    MRC_TRY(mrc_centers_collect(centers, alpha, ids, count, &own));
+    MRC_TRY(mrc_centers_predict(centers, &z, alpha, &f, NULL));
+    return add_dots(centers, blocks, &f, &own, NULL, ridge);
+}
+
+static mercer_status sum_centers(mrc_centers *centers, const mercer_matrix *alpha, pair_of_blocks *blocks,
+                                 double *ridge)
+{
+    int64_t most = mrc_min(centers->p, CENTERS_AT_A_TIME);
+    mercer_matrix points;
+    void *list = NULL;
+    mercer_status status =
+        mrc_matrix_create(centers->backend, &points, most, centers->z.cols, centers->z.dtype, "a block of centers");
+    if (status == MERCER_OK) status = mrc_alloc(centers->context, &list, most, sizeof(int64_t), "indices of centers");
+    int64_t *ids = list;
+    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += most) {
+        int64_t count = mrc_min(most, centers->p - first);
+        for (int64_t i = 0; i < count; i++) ids[i] = first + i;
+        status = add_centers(centers, alpha, blocks, &points, ids, count, ridge);
+    }
+    mrc_free(centers->context, list);
+    mrc_matrix_destroy(centers->backend, &points);
+    return status;
+}
+
+mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge)
+{
+    mrc_centers *centers = exact->centers;
+    pair_of_blocks blocks = {0};
+    int64_t rows = mrc_max(exact->kernel_blocks->most_rows, mrc_min(centers->p, CENTERS_AT_A_TIME));
+    double squares = 0, form = 0;
+    mercer_status status = create(centers, &blocks, rows, exact->c);
+    if (status == MERCER_OK && fit) status = sum_samples(exact, alpha, &blocks, &squares);
+    if (status == MERCER_OK && ridge) status = sum_centers(centers, alpha, &blocks, &form);
+    release(centers, &blocks);
+    if (status != MERCER_OK) return status;
+    if (fit) *fit = squares;
+    if (ridge) *ridge = fmax(form, 0);
+    return MERCER_OK;
+}

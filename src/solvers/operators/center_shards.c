@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Products with the kernel matrix of shared-out centers, and the few global sums, over shards.
+ *
+ *   F = sum_s K(X, Z_s) W_s       each shard's part (m, c), then their sum in a fixed tree
+ *   A = sum_s U_s' V_s            the same for (k, c)
+ *
+ * A shard's part of a result of small size lives in scratch made for the call, so nothing here grows with the number of
+ * batches.
+ */
+#include "solvers/operators/center_shards.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what)
+{
+    *out = mrc_view(NULL, rows, cols, dtype);
+    out->memory = backend->ops->capabilities(backend).memory;
+    int64_t elements, bytes;
+    if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
+        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
+                        (long long)rows, (long long)cols);
+    return backend->ops->alloc(backend, &out->data, bytes, what);
+}
+
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what)
+{
+    MRC_TRY(mrc_matrix_reserve(backend, out, rows, cols, dtype, what));
+    mercer_status status = backend->ops->clear(backend, out);
+    if (status != MERCER_OK) mrc_matrix_destroy(backend, out);
+    return status;
+}
+
+void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix)
+{
+    backend->ops->free(backend, matrix->data);
+    memset(matrix, 0, sizeof *matrix);
+}
+
+mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
+                                      double *largest)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, matrix, &host));
+    mercer_status status = mrc_check_finite(backend->context, name, &host, largest);
+    return mrc_host_close(backend, matrix, &host, false, status);
+}
+
+mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
+                               const char *what)
+{
+    return mrc_matrix_create(centers->backend, out, centers->z.rows, columns, dtype, what);
+}
+
+mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
+                                 const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real)
+{
+    int64_t begin, shards, first, rows;
+    mercer_memory home = backend->ops->capabilities(backend).memory;
+    *out = (mrc_centers){.context = backend->context,
+                         .backend = backend,
+                         .comm = comm,
+                         .kernel = kernel,
+                         .origin = origin,
+                         .real = real,
+                         .z = *z,
+                         .p = p,
+                         .all_shards = mrc_comm_shards(comm, p)};
+    mrc_share(out->all_shards, comm->ranks, comm->rank, &begin, &shards);
+    if (shards == 0)
+        return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
+                        "%d ranks are more than the %d shards of the centers; give at least as many shards",
+                        comm->ranks, out->all_shards);
+    out->first_shard = (int)begin;
+    out->shards = (int)shards;
+    MRC_TRY(mrc_comm_link(comm, home == MERCER_CUDA ? backend->device : -1));
+    void *memory;
+    MRC_TRY(mrc_alloc(backend->context, &memory, shards, sizeof(mrc_shard), "the shards of the centers"));
+    out->shard = memory;
+    mrc_comm_rows(comm, p, comm->rank, &out->first, &rows);
+    for (int64_t i = 0; i < shards; i++) {
+        mrc_shard_rows(p, out->all_shards, begin + i, &first, &rows);
+        out->shard[i] = (mrc_shard){.offset = first - out->first, .rows = rows};
+    }
+    if (home == z->memory) return MERCER_OK;
+    mercer_matrix given = out->z;
+    mercer_status status = mrc_matrix_create(backend, &out->own, given.rows, given.cols, given.dtype, "the centers");
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &out->own, &given);
+    if (status == MERCER_OK) status = mrc_points_pack(out, &out->own, 0, out->own.rows);
+    if (status != MERCER_OK) mrc_centers_destroy(out);
+    if (status == MERCER_OK) out->z = out->own;
+    return status;
+}
+
+void mrc_centers_destroy(mrc_centers *centers)
+{
+    if (centers->own.data) mrc_points_forget(centers, &centers->own);
+    if (centers->shard) mrc_free(centers->context, centers->shard);
+    if (centers->own.data) mrc_matrix_destroy(centers->backend, &centers->own);
+    memset(centers, 0, sizeof *centers);
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------------ */
+
+static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
+{
+    centers->flops += 2.0 * (double)m * (double)p * (double)width;
+}
+
+mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                                const mercer_matrix *w, const mercer_matrix *y, bool add)
+{
+    mrc_pair pair = mrc_points_pair(centers, a, b);
+    count_product(centers, a->rows, b->rows, a->cols + w->cols);
+    return centers->backend->ops->kernel_matmul(centers->backend, &pair, w, y, add);
+}
+
+mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                              const mercer_matrix *k)
+{
+    mrc_pair pair = mrc_points_pair(centers, a, b);
+    count_product(centers, a->rows, b->rows, a->cols);
+    return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
+}
+
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to)
+{
+    mrc_pair pair = mrc_points_pair(centers, a, b);
+    count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
+    return centers->backend->ops->kernel_rows(centers->backend, &pair, w, y, to);
+}
+
+mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
+                               const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c)
+{
+    mrc_gemm job = {transpose_a, transpose_b, alpha, beta, a, b, c};
+    count_product(centers, c->rows, c->cols, transpose_a ? a->rows : a->cols);
+    return centers->backend->ops->gemm(centers->backend, &job);
+}
+
+mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *field, int i)
+{
+    return mrc_rows(field, centers->shard[i].offset, centers->shard[i].rows);
+}
+
+mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
+                                    const mercer_matrix *h, const mrc_kept *kept)
+{
+    static const mrc_kept nothing = {0};
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
+        mrc_pair pair = mrc_points_pair(centers, x, &z);
+        int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
+        count_product(centers, x->rows, z.rows, g->cols);
+        count_product(centers, x->rows, again, x->cols);
+        MRC_TRY(centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, kept ? &kept[i] : &nothing));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
+                                const mercer_matrix *h, bool add)
+{
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
+        MRC_TRY(mrc_points_matmul(centers, &z, b, w, &out, add));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_centers_eval(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *k)
+{
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, k, i);
+        MRC_TRY(mrc_points_eval(centers, &z, b, &out));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mercer_matrix *u, const mercer_matrix *a,
+                                   double beta, const mercer_matrix *h)
+{
+    for (int i = 0; i < centers->shards; i++) {
+        mercer_matrix from = mrc_centers_part(centers, u, i), out = mrc_centers_part(centers, h, i);
+        MRC_TRY(mrc_counted_gemm(centers, false, false, alpha, &from, a, beta, &out));
+    }
+    return MERCER_OK;
+}
+
+/* ---- The shards' parts, then their sum ------------------------------------------------------------------------ */
+
+/* The backend, as collectives see it. */
+static mercer_status worker_alloc(void *self, void **out, int64_t bytes, const char *what)
+{
+    mrc_backend *backend = self;
+    return backend->ops->alloc(backend, out, bytes, what);
+}
+
+static void worker_free(void *self, void *memory)
+{
+    mrc_backend *backend = self;
+    backend->ops->free(backend, memory);
+}
+
+static mercer_status worker_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    mrc_backend *backend = self;
+    return backend->ops->copy(backend, to, from);
+}
+
+static mercer_status worker_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
+{
+    mrc_backend *backend = self;
+    return backend->ops->axpby(backend, 1, from, 1, to);
+}
+
+static mercer_status worker_finish(void *self)
+{
+    mrc_backend *backend = self;
+    return backend->ops->sync(backend);
+}
+
+mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
+{
+    if (centers->all_shards == 1) return work(centers, 0, out, argument);
+    mrc_backend *backend = centers->backend;
+    mrc_worker worker = {backend, out->memory, worker_alloc, worker_free, worker_copy, worker_add, worker_finish};
+    void *views;
+    /* Beside the result, wherever that is. */
+    mercer_matrix memory = mrc_view(NULL, centers->shards * out->rows, out->cols, out->dtype);
+    memory.memory = out->memory;
+    int64_t bytes = memory.rows * memory.cols * mrc_dtype_size(memory.dtype);
+    bool host = out->memory == MERCER_HOST;
+    MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the shards' parts"));
+    mercer_matrix *parts = views;
+    mercer_status status = host ? mrc_alloc(centers->context, &memory.data, bytes, 1, "the shards' parts")
+                                : backend->ops->alloc(backend, &memory.data, bytes, "the shards' parts");
+    if (status == MERCER_OK) status = backend->ops->clear(backend, &memory);
+    for (int i = 0; i < centers->shards && status == MERCER_OK; i++) {
+        parts[i] = mrc_rows(&memory, i * out->rows, out->rows);
+        status = work(centers, i, &parts[i], argument);
+    }
+    mrc_shards which = {centers->all_shards, centers->first_shard, centers->shards};
+    if (status == MERCER_OK) status = mrc_comm_sum(centers->comm, which, parts, host ? NULL : &worker);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, out, &parts[0]);
+    if (host)
+        mrc_free(centers->context, memory.data);
+    else
+        backend->ops->free(backend, memory.data);
+    mrc_free(centers->context, views);
+    return status;
+}
+
+mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
+                                       const mercer_matrix *part, mrc_kept *kept)
+{
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, i), own = mrc_centers_part(centers, w, i);
+    mrc_pair pair = mrc_points_pair(centers, x, &z);
+    count_product(centers, x->rows, z.rows, x->cols + w->cols);
+    if (!kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &own, part, false);
+    return centers->backend->ops->kernel_forward(centers->backend, &pair, &own, part, &kept[i]);
+}
+
+typedef struct predict_job {
+    const mercer_matrix *x, *w;
+    mrc_kept *kept;
+} predict_job;
+
+static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    const predict_job *job = argument;
+    return mrc_centers_predict_part(centers, shard, job->x, job->w, part, job->kept);
+}
+
+mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
+                                  const mercer_matrix *f, mrc_kept *kept)
+{
+    predict_job job = {x, w, kept};
+    return mrc_centers_sum(centers, f, predict_part, &job);
+}
+
+typedef struct fields_job {
+    const mercer_matrix *u, *v;
+    const int64_t *ids;
+    int64_t count;
+} fields_job;
+
+static mercer_status inner_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    fields_job *job = argument;
+    mercer_matrix u = mrc_centers_part(centers, job->u, shard), v = mrc_centers_part(centers, job->v, shard);
+    return mrc_counted_gemm(centers, true, false, 1, &u, &v, 0, part);
+}
+
+mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
+                                const mercer_matrix *out)
+{
+    fields_job job = {.u = u, .v = v};
+    return mrc_centers_sum(centers, out, inner_part, &job);
+}
+
+static mercer_status dots_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    fields_job *job = argument;
+    mercer_matrix u = mrc_centers_part(centers, job->u, shard), v = mrc_centers_part(centers, job->v, shard);
+    return centers->backend->ops->column_dots(centers->backend, &u, &v, part->data);
+}
+
+mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v, double *out)
+{
+    fields_job job = {.u = u, .v = v};
+    mercer_matrix row = mrc_view(out, 1, u->cols, MERCER_F64);
+    return mrc_centers_sum(centers, &row, dots_part, &job);
+}
+
+mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(centers->context, &memory, u->cols, sizeof(double), "column norms"));
+    mercer_status status = mrc_centers_column_dots(centers, u, u, memory);
+    double sum = 0;
+    for (int64_t j = 0; j < u->cols && status == MERCER_OK; j++) sum += ((double *)memory)[j];
+    mrc_free(centers->context, memory);
+    if (status == MERCER_OK) *out = sqrt(sum);
+    return status;
+}

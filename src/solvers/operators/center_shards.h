@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the products with K(., Z)
+ * that algorithms use.
+ *
+ * A "field" is a matrix with one row for each center that this rank holds, (rows, k), in the order of the centers. A
+ * shard's part of it is a range of its rows. What treats elements alone (axpby, copy, ...) is done on the whole field
+ * at once; products and sums go shard by shard, the same pieces whatever the number of ranks, so that results have the
+ * same bits:
+ *
+ *   predict    F = K(X, Z) W = sum_s K(X, Z_s) W_s           one sum of (m, c) over shards
+ *   transpose  H_s = K(Z_s, X) G                             local
+ *   apply      H_s = K(Z_s, B) W                             local
+ *   multiply   H_s = U_s A                                   local
+ *   inner      A = U' V = sum_s U_s' V_s                     one sum of (k, c)
+ *   collect    rows of a field by global index               their owners send them to all
+ */
+#ifndef MRC_SOLVERS_OPERATORS_CENTER_SHARDS_H
+#define MRC_SOLVERS_OPERATORS_CENTER_SHARDS_H
+
+#include "backends/backend.h"
+#include "comm/comm.h"
+
+typedef struct mrc_shard {
+    int64_t offset; /* of its rows in a field */
+    int64_t rows;
+} mrc_shard;
+
+/* Points that many products meet, and the form the backend has made of them. */
+typedef struct mrc_packed_points {
+    mercer_matrix points; /* the whole matrix; no data: this place is free */
+    mrc_packed *packed;
+} mrc_packed_points;
+
+enum { MRC_MOST_PACKED = 6 };
+
+/* Told what set-up does: share of it done, or negative where that is not known. */
+typedef void (*mrc_notice)(void *user, const char *what, double share);
+#define MRC_READY "ready" /* the last thing told: from here on samples are used */
+
+typedef struct mrc_centers {
+    mercer_context *context;
+    mrc_backend *backend;
+    mrc_comm *comm;
+    const mercer_kernel *kernel;
+    const double *origin; /* (d) subtracted in distances: fixed for the whole training, so that K is one function */
+    mercer_dtype real;    /* f32 or f64: weights, fields, kernel values */
+    mercer_matrix z;      /* (rows, d) those of this rank; borrowed, unless they had to be copied to the device */
+    mercer_matrix own;    /* that copy */
+    int64_t p;            /* of all ranks */
+    int64_t first;        /* global index of the first row here */
+    int all_shards;       /* S, of all ranks */
+    int first_shard;      /* number of the first one here */
+    int shards;           /* how many are here */
+    mrc_shard *shard;     /* (shards) */
+    double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
+    mrc_packed_points packed[MRC_MOST_PACKED]; /* points of which the backend has a packed form */
+    mrc_notice notice;                         /* NULL: nobody listens */
+    void *notice_user;
+} mrc_centers;
+
+/* For what may take seconds before a first step, by whoever does it: it has the centers at hand. */
+static inline void mrc_centers_tell(const mrc_centers *centers, const char *what, double share)
+{
+    if (centers->notice) centers->notice(centers->notice_user, what, share);
+}
+
+/* z: this rank's share (mrc_comm_rows) of the p centers. origin (d) is borrowed. */
+mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
+                                 const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real);
+void mrc_centers_destroy(mrc_centers *centers);
+
+/* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
+mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
+                               const char *what);
+/* Any matrix of the backend, cleared; or, reserved, with whatever lies there. */
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what);
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what);
+/* Releases its data (NULL is fine) and clears the view. */
+void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
+
+/* As mrc_check_finite, wherever the matrix lives. */
+mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
+                                      double *largest);
+
+/* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
+mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
+                                  const mercer_matrix *f, mrc_kept *kept);
+/* The part of local shard i, K(X, Z_i) W_i, of the field W. */
+mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
+                                       const mercer_matrix *part, mrc_kept *kept);
+/* H field (rows, c) = K(Z, X) G, from what predict kept (same x, same order) or anew with kept == NULL. */
+mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
+                                    const mercer_matrix *h, const mrc_kept *kept);
+/* H field = K(Z, B) W, or += it, for any points B and weights W that every rank has. */
+mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
+                                const mercer_matrix *h, bool add);
+/* K field (rows, b) = K(Z, B) stored. */
+mercer_status mrc_centers_eval(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *k);
+/* H field = alpha U A + beta H for a field U and a matrix A that every rank has. */
+mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mercer_matrix *u, const mercer_matrix *a,
+                                   double beta, const mercer_matrix *h);
+/* The part of a field that belongs to local shard i. */
+mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *field, int i);
+/* out = the sum over all shards of what `work` puts into `part` (cleared) for each local one. */
+typedef mercer_status (*mrc_part_work)(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument);
+mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument);
+/* out (k, c) = U' V for fields U (rows, k), V (rows, c) of the same dtype. */
+mercer_status mrc_centers_inner(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
+                                const mercer_matrix *out);
+/* out[j] = sum over all centers i of U_ij V_ij: (c) doubles. */
+mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix *u, const mercer_matrix *v,
+                                      double *out);
+/* |U|_F over all centers and columns. */
+mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out);
+/* out (count, k) = rows `ids` (global indices) of a field, or of the centers themselves (field == NULL), of the
+   same dtype. */
+mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
+                                  const mercer_matrix *out);
+/* out (count, k), without gaps between its rows = rows first .. first + count - 1 (global) of a field or of the centers
+   (NULL): where they come from and where they go to is one range for each rank, so that nothing is packed
+   (collect.c). */
+mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
+                                const mercer_matrix *out);
+/*
+ * All p centers in one matrix. With one rank: a view, *memory stays empty; else a copy in *memory, which the caller
+ * destroys (also after a failure).
+ */
+mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all);
+/* field rows `ids` += factor * from (count, k), for those rows that live here. */
+mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
+                                      int64_t count, const mercer_matrix *from, double factor);
+
+/*
+ * Points of which products are formed again and again can be packed once: every product here finds by their address
+ * that they are. Rows first .. first + count - 1 of `whole` are packed as they now are; whoever changes them must do so
+ * again, and forget them before they go. Where the backend has no packed form nothing happens.
+ */
+mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count);
+void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole);
+/* K(A, B) with the centers' kernel, origin and packed points. */
+mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b);
+
+/* Y = K(A, B) W or Y += ..., for any points, with the centers' kernel, origin and flop count. Not distributed. */
+mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                                const mercer_matrix *w, const mercer_matrix *y, bool add);
+/* K(A, B) stored, K f32 or f64. */
+mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                              const mercer_matrix *k);
+/* The same into rows of a stored matrix, whose room is for backends that need it; and Y = K(A, B) W unless w is
+   NULL. */
+mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
+                               const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to);
+/* C = alpha op(A) op(B) + beta C, counted. */
+mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
+                               const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rows of fields, or of the centers, that live on other ranks: collected by their numbers, or as a range; and rows that
+ * every rank has, added where they belong.
+ *
+ * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements a rank.
+ * They go from where they lie to where they are wanted without the host where the ranks' GPUs exchange directly.
+ */
+#include "solvers/operators/center_shards.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+/* ---- By number ----------------------------------------------------------------------------------------------- */
+
+/* The rank that owns a center: shares are ranges, in the order of the ranks. */
+static int owner_of(const mrc_centers *centers, int64_t id, const int64_t *ends)
+{
+    int low = 0, high = centers->comm->ranks - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (id < ends[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* What collecting needs: which rows are whose. */
+typedef struct collection {
+    int64_t *ends;        /* (ranks) of their shares */
+    int64_t *starts;      /* (ranks + 1) of their rows in the packed list */
+    int64_t *local;       /* (own rows of the list) as rows of the field */
+    int64_t *place;       /* (count) of each wanted row in the packed list */
+    mercer_matrix packed; /* (count, k) rows by owner, where messages lie */
+} collection;
+
+static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
+                                     int64_t count, collection *out)
+{
+    mrc_backend *backend = centers->backend;
+    int ranks = centers->comm->ranks, rank = centers->comm->rank;
+    int64_t bytes = count * field->cols * mrc_dtype_size(field->dtype), own = 0;
+    void *memory;
+    out->packed = mrc_view(NULL, count, field->cols, field->dtype);
+    out->packed.memory = mrc_comm_memory(centers->comm, field->memory);
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 2 * ranks + 1 + 2 * count, sizeof(int64_t), "numbers of rows"));
+    out->ends = memory;
+    out->starts = out->ends + ranks;
+    out->local = out->starts + ranks + 1;
+    out->place = out->local + count;
+    MRC_TRY(out->packed.memory == MERCER_HOST
+                ? mrc_alloc(centers->context, &out->packed.data, bytes, 1, "collected rows")
+                : backend->ops->alloc(backend, &out->packed.data, bytes, "collected rows"));
+    for (int r = 0; r < ranks; r++) {
+        int64_t first, rows;
+        mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
+        out->ends[r] = first + rows;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int owner = owner_of(centers, ids[i], out->ends);
+        out->place[i] = out->starts[owner + 1]++; /* among the owner's */
+        if (owner == rank) out->local[own++] = ids[i] - centers->first;
+    }
+    for (int r = 0; r < ranks; r++) out->starts[r + 1] += out->starts[r];
+    for (int64_t i = 0; i < count; i++) out->place[i] += out->starts[owner_of(centers, ids[i], out->ends)];
+    return MERCER_OK;
+}
+
+static void close_collection(mrc_centers *centers, collection *list)
+{
+    if (list->packed.memory == MERCER_HOST)
+        mrc_free(centers->context, list->packed.data);
+    else
+        centers->backend->ops->free(centers->backend, list->packed.data);
+    mrc_free(centers->context, list->ends);
+}
+
+/* Every rank's rows of the list, packed one rank after the other, on all of them. */
+static mercer_status share_rows(mrc_centers *centers, const mercer_matrix *field, const collection *list)
+{
+    mrc_comm *comm = centers->comm;
+    mrc_backend *backend = centers->backend;
+    int64_t row = field->cols * mrc_dtype_size(field->dtype), first = list->starts[comm->rank];
+    mercer_matrix own = mrc_rows(&list->packed, first, list->starts[comm->rank + 1] - first);
+    if (own.rows > 0) MRC_TRY(backend->ops->gather_rows(backend, &own, field, list->local));
+    MRC_TRY(backend->ops->sync(backend));
+    mrc_piece *pieces = comm->pieces + comm->ranks;
+    for (int r = 0; r < comm->ranks; r++)
+        pieces[r] = (mrc_piece){(char *)list->packed.data + list->starts[r] * row,
+                                (list->starts[r + 1] - list->starts[r]) * row};
+    return mrc_comm_gather(comm, list->packed.memory, pieces);
+}
+
+static mercer_status collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
+                             const mercer_matrix *out)
+{
+    collection list = {0};
+    mercer_status status = open_collection(centers, field, ids, count, &list);
+    if (status == MERCER_OK) status = share_rows(centers, field, &list);
+    if (status == MERCER_OK && count > 0)
+        status = centers->backend->ops->gather_rows(centers->backend, out, &list.packed, list.place);
+    close_collection(centers, &list);
+    return status;
+}
+
+mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
+                                  const mercer_matrix *out)
+{
+    const mercer_matrix *from = field ? field : &centers->z;
+    if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, from, ids);
+    return collect(centers, from, ids, count, out);
+}
+
+/* Those of the wanted rows that live here: which they are in the list, and which rows of the field. */
+static int64_t list_local(const mrc_centers *centers, const int64_t *ids, int64_t count, int64_t *which, int64_t *rows)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = ids[i] - centers->first;
+        if (row < 0 || row >= centers->z.rows) continue;
+        which[found] = i;
+        rows[found++] = row;
+    }
+    return found;
+}
+
+mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
+                                      int64_t count, const mercer_matrix *from, double factor)
+{
+    mrc_backend *backend = centers->backend;
+    if (centers->comm->ranks == 1) return backend->ops->scatter_add_rows(backend, field, from, ids, factor);
+    void *memory;
+    mercer_matrix own = {0};
+    MRC_TRY(mrc_alloc(centers->context, &memory, 2 * count, sizeof(int64_t), "numbers of rows"));
+    int64_t *which = memory, *rows = which + count, found = list_local(centers, ids, count, which, rows);
+    mercer_status status = MERCER_OK;
+    if (found > 0) status = mrc_matrix_reserve(backend, &own, found, from->cols, from->dtype, "rows of a field");
+    if (own.data) status = backend->ops->gather_rows(backend, &own, from, which);
+    if (own.data && status == MERCER_OK) status = backend->ops->scatter_add_rows(backend, field, &own, rows, factor);
+    if (own.data) mrc_matrix_destroy(backend, &own);
+    mrc_free(centers->context, memory);
+    return status;
+}
+
+/* ---- Ranges -------------------------------------------------------------------------------------------------- */
+
+/* The rows of a range that lie in another. */
+static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_t first, int64_t count)
+{
+    int64_t begin = mrc_max(begins, first), end = mrc_min(begins + matrix->rows, first + count);
+    return end > begin ? mrc_rows(matrix, begin - begins, end - begin) : mrc_rows(matrix, 0, 0);
+}
+
+/* Every rank has put its rows where they belong; now the others' as well. out: where messages can lie. */
+static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+{
+    mrc_comm *comm = centers->comm;
+    mrc_piece *pieces = comm->pieces + comm->ranks;
+    for (int r = 0; r < comm->ranks; r++) {
+        int64_t begins, rows;
+        mrc_comm_rows(comm, centers->p, r, &begins, &rows);
+        mercer_matrix part = overlap(out, first, begins, rows);
+        pieces[r] = (mrc_piece){part.data, part.rows * part.cols * mrc_dtype_size(part.dtype)};
+    }
+    MRC_TRY(centers->backend->ops->sync(centers->backend));
+    return mrc_comm_gather(comm, out->memory, pieces);
+}
+
+static mercer_status share(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+{
+    if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather(centers, first, out);
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(centers->backend, out, &host));
+    mercer_status status = gather(centers, first, &host);
+    return mrc_host_close(centers->backend, out, &host, true, status);
+}
+
+mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
+                                const mercer_matrix *out)
+{
+    const mercer_matrix *from = field ? field : &centers->z;
+    mercer_matrix here = overlap(from, centers->first, first, count);
+    mercer_matrix place = overlap(out, first, centers->first, from->rows);
+    if (here.rows > 0) MRC_TRY(centers->backend->ops->copy(centers->backend, &place, &here));
+    return centers->comm->ranks > 1 ? share(centers, first, out) : MERCER_OK;
+}
+
+mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all)
+{
+    *memory = (mercer_matrix){0};
+    *all = centers->z;
+    if (centers->comm->ranks == 1) return MERCER_OK; /* not: has all rows, which one of several may have */
+    MRC_TRY(mrc_matrix_create(centers->backend, memory, centers->p, centers->z.cols, centers->z.dtype, "all centers"));
+    *all = *memory;
+    return mrc_centers_range(centers, NULL, 0, centers->p, memory);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pairs of points for the fused products, and the packed forms of points that many products meet.
+ *
+ * A packed form is found by address: a view whose rows lie inside a packed matrix uses it. That keeps it out of every
+ * signature between here and the loop that knows which points come again; the price is that this loop must say when
+ * they change. Cost: one pass over the points for each packing; the backend's form takes 1 or 2 bytes for a coordinate.
+ */
+#include "solvers/operators/center_shards.h"
+
+#include "core/matrix.h"
+
+static int64_t row_bytes(const mercer_matrix *matrix)
+{
+    return matrix->ld * mrc_dtype_size(matrix->dtype);
+}
+
+/* The packed form that holds all rows of a view, and from which row on. */
+static const mrc_packed *find(const mrc_centers *centers, const mercer_matrix *view, int64_t *first)
+{
+    for (int i = 0; i < MRC_MOST_PACKED; i++) {
+        const mercer_matrix *whole = &centers->packed[i].points;
+        if (!whole->data || whole->ld != view->ld || whole->cols != view->cols || whole->dtype != view->dtype) continue;
+        ptrdiff_t offset = (const char *)view->data - (const char *)whole->data;
+        if (offset < 0 || offset % row_bytes(whole) != 0) continue;
+        *first = offset / row_bytes(whole);
+        if (*first + view->rows <= whole->rows) return centers->packed[i].packed;
+    }
+    return NULL;
+}
+
+mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b)
+{
+    mrc_pair pair = {.kernel = centers->kernel, .x = a, .z = b, .origin = centers->origin};
+    pair.packed_x = find(centers, a, &pair.first_x);
+    pair.packed_z = find(centers, b, &pair.first_z);
+    return pair;
+}
+
+/* Its place in the list: where it is, or a free one. */
+static mrc_packed_points *place_of(mrc_centers *centers, const void *data)
+{
+    mrc_packed_points *free_one = NULL;
+    for (int i = 0; i < MRC_MOST_PACKED; i++) {
+        if (centers->packed[i].points.data == data) return &centers->packed[i];
+        if (!centers->packed[i].points.data) free_one = &centers->packed[i];
+    }
+    return free_one;
+}
+
+mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count)
+{
+    mrc_backend *backend = centers->backend;
+    if (!whole->data || whole->cols == 0) return MERCER_OK;
+    mrc_packed_points *place = place_of(centers, whole->data);
+    if (!place) return MERCER_OK; /* the list is full: used as it is */
+    if (!place->packed)
+        MRC_TRY(backend->ops->pack_create(backend, &place->packed, centers->kernel, centers->origin, whole));
+    if (!place->packed) return MERCER_OK;
+    mercer_matrix rows = mrc_rows(whole, first, count);
+    place->points = *whole;
+    mercer_status status = backend->ops->pack_rows(backend, place->packed, first, &rows);
+    if (status != MERCER_OK) mrc_points_forget(centers, whole);
+    return status;
+}
+
+void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole)
+{
+    mrc_packed_points *place = whole->data ? place_of(centers, whole->data) : NULL;
+    if (!place || !place->points.data) return;
+    centers->backend->ops->pack_free(centers->backend, place->packed);
+    *place = (mrc_packed_points){0};
+}

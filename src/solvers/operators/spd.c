@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cholesky factors with a fallback.
+ *
+ *   L L' = A + (shift + jitter) I        A (p, p) f64, symmetric positive semi-definite up to rounding
+ *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4
+ *
+ * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each try; 8 p^2 bytes, which the caller gives.
+ *
+ * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal, so an eigenvalue below that may come
+ * out negative, or as a positive pivot that is nothing but rounding: a factor with a squared pivot below 4 eps p is
+ * taken for a failed one too (a squared pivot is never smaller than the least eigenvalue). Coinciding centers make
+ * K(Z,Z) singular and need it; the jitter then shares their weight out among them.
+ */
+#include "solvers/operators/spd.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <math.h>
+
+static const double LARGEST_JITTER = 1e-4;
+
+/* True if all pivots of the factor are well above rounding. pivots (p). */
+static mercer_status is_sound(mrc_centers *centers, const mercer_matrix *l, double mean, double *pivots, bool *sound)
+{
+    mercer_matrix diagonal = *l, host = mrc_view(pivots, l->rows, 1, MERCER_F64);
+    diagonal.cols = 1, diagonal.ld = l->ld + 1;
+    MRC_TRY(centers->backend->ops->copy(centers->backend, &host, &diagonal));
+    *sound = true;
+    for (int64_t i = 0; i < l->rows; i++)
+        if (pivots[i] * pivots[i] < 4 * DBL_EPSILON * (double)l->rows * mean) *sound = false;
+    return MERCER_OK;
+}
+
+/* A + (shift + relative mean) I into l; *mean: mean diagonal of A. ones (p, 1). */
+static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, const mercer_matrix *ones,
+                          double relative, double *mean)
+{
+    mrc_backend *backend = centers->backend;
+    if (job->points)
+        MRC_TRY(mrc_points_eval(centers, job->points, job->points, l));
+    else
+        MRC_TRY(backend->ops->copy(backend, l, job->matrix));
+    mercer_matrix diagonal = *l;
+    diagonal.cols = 1, diagonal.ld = l->ld + 1;
+    double sum = 0;
+    MRC_TRY(backend->ops->column_dots(backend, &diagonal, ones, &sum));
+    *mean = l->rows ? sum / (double)l->rows : 0;
+    return backend->ops->axpby(backend, job->shift + relative * *mean, ones, 1, &diagonal);
+}
+
+static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
+                                 const mercer_matrix *ones, double *pivots, double *relative, double *mean)
+{
+    mrc_backend *backend = centers->backend;
+    double first = 16 * DBL_EPSILON * (double)l->rows;
+    *mean = 0;
+    for (double rho = *relative;;) {
+        if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
+        MRC_TRY(form(centers, job, l, ones, rho, mean));
+        mrc_centers_tell(centers, "factorisation", -1);
+        mercer_status status = backend->ops->cholesky(backend, l);
+        centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
+        bool sound = false;
+        if (status == MERCER_OK) MRC_TRY(is_sound(centers, l, *mean, pivots, &sound));
+        if (sound) {
+            if (rho > *relative)
+                mrc_log(centers->context, MERCER_LOG_WARNING,
+                        "%s is singular in double precision: %.1e of its mean diagonal was added", job->what, rho);
+            *relative = rho;
+            return MERCER_OK;
+        }
+        if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
+        rho = rho > 0 ? 10 * rho : first;
+        if (rho > LARGEST_JITTER || !isfinite(*mean))
+            return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                            "%s is not positive definite, not even with %.0e of its mean diagonal (%g) added",
+                            job->what, LARGEST_JITTER, *mean);
+    }
+}
+
+mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *relative,
+                             double *mean)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_matrix ones;
+    double unused;
+    void *pivots = NULL;
+    mercer_status status = mrc_matrix_create(backend, &ones, l->rows, 1, MERCER_F64, "a column of ones");
+    if (status == MERCER_OK) status = mrc_alloc(centers->context, &pivots, l->rows, sizeof(double), "pivots");
+    mercer_matrix host = mrc_view(pivots, l->rows, 1, MERCER_F64);
+    for (int64_t i = 0; i < l->rows && status == MERCER_OK; i++) mrc_store(&host, i, 0, 1);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &ones, &host);
+    if (status == MERCER_OK) status = try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
+    mrc_free(centers->context, pivots);
+    mrc_matrix_destroy(backend, &ones);
+    return status;
+}
+
+mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
+{
+    void *memory;
+    mercer_matrix diagonal = *a;
+    diagonal.cols = 1, diagonal.ld = a->ld + 1;
+    MRC_TRY(mrc_alloc(backend->context, &memory, a->rows, sizeof(double), "a column of ones"));
+    for (int64_t i = 0; i < a->rows; i++) ((double *)memory)[i] = 1;
+    mercer_matrix ones = mrc_view(memory, a->rows, 1, MERCER_F64);
+    mercer_status status = backend->ops->clear(backend, a);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, &diagonal, &ones);
+    mrc_free(backend->context, memory);
+    return status;
+}
+
+double mrc_rounding_penalty(mercer_dtype values, double k, double mass)
+{
+    double error = (values == MERCER_F64 ? 0 : values == MERCER_F32 ? 4 * 0x1p-24 : 0x1p-12) * k;
+    return mass * error * error;
+}
+
+mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b)
+{
+    mrc_backend *backend = centers->backend;
+    centers->flops += 2 * (double)l->rows * (double)l->rows * (double)b->cols;
+    MRC_TRY(backend->ops->triangular_solve(backend, l, false, b));
+    return backend->ops->triangular_solve(backend, l, true, b);
+}
+
+mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns)
+{
+    mercer_matrix view = *room;
+    view.rows = rows;
+    view.cols = view.ld = columns;
+    return view;
+}
+
+mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j)
+{
+    mercer_matrix column = *matrix;
+    column.data = (char *)matrix->data + j * mrc_dtype_size(matrix->dtype);
+    column.cols = 1;
+    return column;
+}

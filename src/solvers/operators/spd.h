@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cholesky factors in double of p x p matrices that may be numerically singular: a jitter is added only if needed. */
+#ifndef MRC_SOLVERS_OPERATORS_SPD_H
+#define MRC_SOLVERS_OPERATORS_SPD_H
+
+#include "solvers/operators/center_shards.h"
+
+/* What is factored: K(points, points) if points are given, else the matrix (p, p) f64; plus shift on the diagonal. */
+typedef struct mrc_spd {
+    const mercer_matrix *points;
+    const mercer_matrix *matrix;
+    double shift;
+    const char *what; /* for messages */
+} mrc_spd;
+
+/*
+ * L L' = A + shift I + relative mean I, L (p, p) f64 lower, mean: the mean diagonal of A, which *mean gets if not NULL.
+ * *relative, in: tried first (0: none), out: what it took. It is raised to 16 eps p and then by 10; beyond 1e-4 the
+ * call fails with MERCER_ERROR_NUMERIC.
+ */
+mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *relative,
+                             double *mean);
+
+/* B (p, c) f64 becomes (L L')^-1 B. */
+mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b);
+
+/* A (n, n) f64 becomes the identity. */
+mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
+
+/*
+ * The penalty that stands for rounding the weights, and the kernel values they meet, to float:
+ *
+ *   rho |alpha|^2,   rho = w (4 u k)^2,   u = 2^-24, k = mean K(z,z), w = sum of the sample weights
+ *                    rho = w (2^-12 k)^2  where kernel values are kept in half precision, off by about 2^-12 of
+ *                                         themselves; k is then the root of the mean of K(z,z')^2
+ *
+ * f(x) = sum_j alpha_j K(x, z_j) then carries an error of variance (about 4 u k)^2 |alpha|^2, so J + rho |alpha|^2 is
+ * what can be expected of J after rounding. Without it, weights of smooth kernels grow until rounding is all that is
+ * left. 0 in double, where K(Z,Z) is singular to working precision before it counts.
+ */
+double mrc_rounding_penalty(mercer_dtype values, double k, double mass);
+
+/* Column j of a matrix, as a view (rows, 1). */
+mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j);
+/* The same memory as a contiguous (rows, columns). */
+mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns);
+
+#endif

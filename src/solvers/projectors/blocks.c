@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Blocks of centers and their inverses.
+ *
+ *   Z = [Z_1; Z_2; ...]       a random order of the p centers, cut into blocks of b; each shard's own rows in that
+ *                             order
+ *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, kept
+ *                             in type real: 7/3 b^3 once, then 2 b^2 c a solve, which a GPU does in one product
+ *
+ * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b. On R ranks each has
+ * its part of the sorted copy and every R-th inverse, and whoever has that of a block sends X (b, c) to the others. All
+ * of them make all inverses: the shift that one block needs is the least of the next.
+ *
+ * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
+ * 10 u b on the diagonal prevents it (projector_parts.c). A factor is measured by each x. A kept inverse, which is
+ * rounded itself, is measured by its norm: u |K^-1| trace K <= 1/10, the norm estimated by power iteration (from below,
+ * by a few per cent: the rule has more room than that).
+ */
+#include "solvers/projectors/blocks.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/operators/spd.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { POWER_STEPS = 8 };
+
+static int64_t block_count(int64_t p, int64_t size)
+{
+    return (p + size - 1) / size;
+}
+
+int64_t mrc_blocks_rows(const mrc_blocks *self, int64_t block)
+{
+    return mrc_min(self->size, self->centers->p - block * self->size);
+}
+
+int64_t mrc_blocks_bytes(int64_t p, int64_t d, int64_t size, bool keep_inverses, int64_t real_size, int64_t point_size)
+{
+    int64_t blocks = block_count(p, mrc_min(size, p)), b = (p + blocks - 1) / blocks;
+    int64_t lists = 16 * p + 8 * (blocks + 1) + (keep_inverses ? blocks * (int64_t)sizeof(mercer_matrix) : 0);
+    return p * d * point_size + lists + (keep_inverses ? p * b * real_size : 8 * b * b);
+}
+
+/* ---- The order ----------------------------------------------------------------------------------------------- */
+
+/* Which local shard a row of a field belongs to. */
+static int shard_of(const mrc_centers *centers, int64_t row)
+{
+    int shard = 0;
+    while (row >= centers->shard[shard].offset + centers->shard[shard].rows) shard++;
+    return shard;
+}
+
+static mercer_status sort_rows(mrc_blocks *self)
+{
+    mrc_centers *centers = self->centers;
+    int64_t rows = centers->z.rows, width = self->count + 1, id;
+    void *order, *place, *before;
+    MRC_TRY(mrc_alloc(centers->context, &order, rows, sizeof(int64_t), "the order of the centers"));
+    self->order = order;
+    MRC_TRY(mrc_alloc(centers->context, &place, rows, sizeof(int64_t), "places in blocks"));
+    self->place = place;
+    MRC_TRY(mrc_alloc_zero(centers->context, &before, centers->shards * width, sizeof(int64_t), "bounds of blocks"));
+    self->before = before;
+    for (int64_t i = 0; i < centers->p; i++) {
+        int64_t block = i / self->size;
+        /* The last bound counts the rows placed so far; it is the bound of the block that begins. */
+        for (int k = 0; k < centers->shards && i % self->size == 0; k++)
+            self->before[k * width + block] = self->before[k * width + self->count];
+        mrc_draw_centers(self->seed, MRC_STREAM_PARTITION, centers->p, i, 1, &id);
+        int64_t row = id - centers->first;
+        if (row < 0 || row >= rows) continue;
+        int shard = shard_of(centers, row);
+        int64_t at = centers->shard[shard].offset + self->before[shard * width + self->count]++;
+        self->order[at] = row, self->place[at] = i % self->size;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, const mercer_matrix *room,
+                                mercer_matrix *out)
+{
+    int64_t first = block * self->size, rows = mrc_blocks_rows(self, block);
+    if (self->centers->all_shards == 1) {
+        *out = mrc_rows(&self->z, first, rows);
+        return MERCER_OK;
+    }
+    *out = mrc_rows(room, 0, rows);
+    mrc_draw_centers(self->seed, MRC_STREAM_PARTITION, self->centers->p, first, rows, ids);
+    return mrc_centers_collect(self->centers, NULL, ids, rows, out);
+}
+
+/* ---- Inverses ------------------------------------------------------------------------------------------------ */
+
+/* The factor of a block with at least that relative shift, in self->factor. */
+static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points, double least, mrc_factor *out)
+{
+    self->shift = fmax(self->shift, least);
+    *out = (mrc_factor){.l = self->factor, .relative = self->shift};
+    out->l.rows = out->l.cols = points->rows;
+    MRC_TRY(mrc_factor_kernel(&self->sorted, points, out));
+    self->shift = out->relative; /* what one block needed the next will need */
+    return MERCER_OK;
+}
+
+static void say_shifted(mrc_blocks *self, double safe)
+{
+    mrc_centers *centers = self->centers;
+    mrc_log(centers->context, self->shift < safe ? MERCER_LOG_WARNING : MERCER_LOG_DEBUG,
+            "projection: blocks of K(Z,Z) are too ill-conditioned for %s; %.1e of their mean diagonal is added",
+            mrc_dtype_name(centers->real), safe);
+}
+
+/* The largest eigenvalue of a symmetric positive definite matrix, from below. */
+static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, double *out)
+{
+    mrc_centers *centers = &self->sorted;
+    mrc_backend *backend = centers->backend;
+    mercer_matrix pair, column = mrc_columns(a, 0, 1); /* nothing is orthogonal to it but by accident */
+    MRC_TRY(mrc_matrix_create(backend, &pair, a->rows, 2, centers->real, "a vector"));
+    mercer_matrix x = mrc_columns(&pair, 0, 1), y = mrc_columns(&pair, 1, 1);
+    mercer_status status = backend->ops->copy(backend, &x, &column);
+    double length = 0;
+    for (int step = 0; step <= POWER_STEPS && status == MERCER_OK; step++) {
+        status = mrc_matrix_norm(backend, &x, &length);
+        if (status != MERCER_OK || !(length > 0) || !isfinite(length)) break;
+        status = backend->ops->axpby(backend, 1 / length, &x, 0, &x);
+        if (step == POWER_STEPS) break;
+        if (status == MERCER_OK) status = mrc_counted_gemm(centers, false, false, 1, a, &x, 0, &y);
+        if (status == MERCER_OK) status = backend->ops->copy(backend, &x, &y);
+    }
+    mrc_matrix_destroy(backend, &pair);
+    *out = length;
+    return status;
+}
+
+static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *inverse)
+{
+    mrc_backend *backend = self->sorted.backend;
+    double safe = mrc_factor_safe_shift(self->sorted.real, points->rows), least = 0, norm;
+    mercer_matrix wide = self->wide;
+    mrc_factor factor;
+    wide.rows = wide.cols = points->rows;
+    for (;; least = safe) {
+        MRC_TRY(factor_block(self, points, least, &factor));
+        MRC_TRY(mrc_set_identity(backend, &wide));
+        MRC_TRY(mrc_spd_solve(&self->sorted, &factor.l, &wide));
+        MRC_TRY(backend->ops->copy(backend, inverse, &wide));
+        MRC_TRY(estimate_norm(self, inverse, &norm));
+        if (!mrc_factor_too_rough(&factor, self->sorted.real, norm, 1) || factor.relative >= safe) return MERCER_OK;
+        say_shifted(self, safe);
+    }
+}
+
+static mercer_status solve_by_factor(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *b,
+                                     const mercer_matrix *wide, const mercer_matrix *x)
+{
+    mrc_backend *backend = self->sorted.backend;
+    double safe = mrc_factor_safe_shift(self->sorted.real, points->rows), least = 0, b_norm, x_norm;
+    mrc_factor factor;
+    MRC_TRY(mrc_matrix_norm(backend, b, &b_norm));
+    for (;; least = safe) {
+        MRC_TRY(factor_block(self, points, least, &factor));
+        MRC_TRY(backend->ops->copy(backend, wide, b));
+        MRC_TRY(mrc_spd_solve(&self->sorted, &factor.l, wide));
+        MRC_TRY(mrc_matrix_norm(backend, wide, &x_norm));
+        if (!mrc_factor_too_rough(&factor, self->sorted.real, x_norm, b_norm) || factor.relative >= safe)
+            return backend->ops->copy(backend, x, wide);
+        say_shifted(self, safe);
+    }
+}
+
+/* Which rank keeps the inverse of a block. */
+static int keeper_of(const mrc_blocks *self, int64_t block)
+{
+    return (int)(block % self->centers->comm->ranks);
+}
+
+/* X = K(Z_b,Z_b)^-1 B where the inverse is, then everywhere. */
+static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mercer_matrix *b, const mercer_matrix *x)
+{
+    mrc_comm *comm = self->centers->comm;
+    mrc_backend *backend = self->sorted.backend;
+    int keeper = keeper_of(self, block);
+    int64_t bytes = x->rows * x->ld * mrc_dtype_size(x->dtype);
+    mercer_matrix host;
+    if (keeper == comm->rank)
+        MRC_TRY(mrc_counted_gemm(&self->sorted, false, false, 1, &self->inverses[block], b, 0, x));
+    if (comm->ranks == 1) return MERCER_OK;
+    if (mrc_comm_memory(comm, x->memory) == x->memory) { /* messages go from where it lies */
+        MRC_TRY(backend->ops->sync(backend));
+        return mrc_comm_spread(comm, x->memory, keeper, x->data, bytes);
+    }
+    MRC_TRY(mrc_host_open(backend, x, &host));
+    mercer_status status = mrc_comm_spread(comm, MERCER_HOST, keeper, host.data, bytes);
+    return mrc_host_close(backend, x, &host, keeper != comm->rank, status);
+}
+
+mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_matrix *points, const mercer_matrix *b,
+                               const mercer_matrix *wide, const mercer_matrix *x)
+{
+    mercer_matrix view = mrc_rows(wide, 0, b->rows);
+    if (!self->inverses) return solve_by_factor(self, points, b, &view, x);
+    return solve_by_inverse(self, block, b, x);
+}
+
+/* ---- Life ---------------------------------------------------------------------------------------------------- */
+
+static mercer_status keep_inverses(mrc_blocks *self)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    void *memory, *ids = NULL;
+    mercer_matrix room = {0}, other = {0}, points;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, self->count, sizeof(mercer_matrix), "the list of inverses"));
+    self->inverses = memory;
+    MRC_TRY(mrc_matrix_create(backend, &self->wide, self->size, self->size, MERCER_F64, "the inverse of a block"));
+    mercer_status status = mrc_alloc(centers->context, &ids, self->size, sizeof(int64_t), "the numbers of a block");
+    if (status == MERCER_OK)
+        status = mrc_matrix_create(backend, &room, centers->all_shards == 1 ? 0 : self->size, centers->z.cols,
+                                   centers->z.dtype, "a block of centers");
+    for (int64_t block = 0; block < self->count && status == MERCER_OK; block++) {
+        int64_t rows = mrc_blocks_rows(self, block);
+        mrc_centers_tell(centers, "inverses of blocks", (double)block / (double)self->count);
+        mercer_matrix *to = keeper_of(self, block) == centers->comm->rank ? &self->inverses[block] : &other;
+        if (to->rows != rows) {
+            mrc_matrix_destroy(backend, to); /* the last block may be smaller */
+            status = mrc_matrix_create(backend, to, rows, rows, centers->real, "the inverse of a block");
+        }
+        if (status == MERCER_OK) status = mrc_blocks_points(self, block, ids, &room, &points);
+        if (status == MERCER_OK) status = invert_block(self, &points, to);
+    }
+    mrc_matrix_destroy(backend, &other);
+    mrc_matrix_destroy(backend, &room);
+    mrc_free(centers->context, ids);
+    mrc_matrix_destroy(backend, &self->wide);
+    mrc_matrix_destroy(backend, &self->factor);
+    return status;
+}
+
+static mercer_status create(mrc_blocks *self, bool keep)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    MRC_TRY(sort_rows(self));
+    MRC_TRY(mrc_matrix_create(backend, &self->z, centers->z.rows, centers->z.cols, centers->z.dtype,
+                              "the centers in the order of blocks"));
+    MRC_TRY(backend->ops->gather_rows(backend, &self->z, &centers->z, self->order));
+    self->sorted.z = self->z;
+    MRC_TRY(mrc_points_pack(&self->sorted, &self->z, 0, self->z.rows));
+    MRC_TRY(mrc_matrix_create(backend, &self->factor, self->size, self->size, MERCER_F64, "the factor of a block"));
+    return keep ? keep_inverses(self) : MERCER_OK;
+}
+
+mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, double jitter,
+                                uint64_t seed)
+{
+    *out = (mrc_blocks){.centers = centers, .sorted = *centers, .seed = seed, .shift = jitter};
+    out->sorted.flops = 0;
+    memset(out->sorted.packed, 0, sizeof out->sorted.packed);
+    memset(&out->sorted.own, 0, sizeof out->sorted.own);
+    out->count = block_count(centers->p, mrc_min(size, centers->p));
+    out->size = (centers->p + out->count - 1) / out->count; /* as even as possible */
+    out->count = block_count(centers->p, out->size);
+    mercer_status status = create(out, keep_inverses);
+    if (status != MERCER_OK) mrc_blocks_destroy(out);
+    return status;
+}
+
+void mrc_blocks_destroy(mrc_blocks *self)
+{
+    mrc_centers *centers = self->centers;
+    if (!centers) return;
+    for (int64_t block = 0; block < self->count && self->inverses; block++)
+        mrc_matrix_destroy(centers->backend, &self->inverses[block]);
+    mrc_free(centers->context, self->inverses);
+    mrc_matrix_destroy(centers->backend, &self->wide);
+    mrc_matrix_destroy(centers->backend, &self->factor);
+    mrc_points_forget(&self->sorted, &self->z);
+    mrc_matrix_destroy(centers->backend, &self->z);
+    mrc_free(centers->context, self->before);
+    mrc_free(centers->context, self->place);
+    mrc_free(centers->context, self->order);
+    memset(self, 0, sizeof *self);
+}

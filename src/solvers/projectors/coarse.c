@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The coarse space: approximate top eigenvectors of K(Z,Z) by Nystrom extension from a sample Z_s of the centers.
+ *
+ *   K(Z_s,Z_s)/s = E Lambda E'                    eigensystem of the sample                 (s, q), s^2 d + about s^2 q
+ *   Y = K(Z,Z_s) E (s Lambda)^-1/2                so that Y Y' is the Nystrom K(Z,Z)        (p, q), p s d
+ *   Y'Y = V W V'                                  eigenvalues W of Y Y'                     (q, q), p q^2
+ *   U = Y V W^-1/2                                its eigenvectors                          (p, q)
+ *   U <- U C^-T with U'U = C C'                   once more, against rounding               (p, q), 2 p q^2
+ *
+ * U is not orthonormal after the fourth line where w_i is small: an error eps in Y'Y becomes eps w_1/w_i in U'U.
+ * Directions with lambda_i or w_i below the noise level (1e-6 of the largest in float, 1e-12 in double) are left out;
+ * the last line, the second half of a "Cholesky QR 2", repairs the others, leading ones least changed.
+ *
+ * (s Lambda)^-1/2 is applied to the small matrices only: Y itself is never scaled, and U takes its place, 4096 rows at
+ * a time. Memory: p q, and for a moment s^2 and some q^2.
+ */
+#include "solvers/projectors/projector.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/projectors/projector_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Small matrices that live while the basis is made. */
+typedef struct basis {
+    mrc_centers *centers;
+    mrc_backend *backend;
+    mrc_coarse *out;
+    mercer_matrix gram, t; /* (q, q) real: Y'Y, and what Y is multiplied by */
+    mercer_matrix a, v;    /* (q, q) f64 */
+    mercer_matrix strip;   /* (4096, q) real: rows of the product */
+    double *scale;         /* (q) (s lambda)^-1/2 */
+} basis;
+
+static void basis_destroy(basis *self)
+{
+    mercer_matrix *const all[] = {&self->gram, &self->t, &self->a, &self->v, &self->strip};
+    for (int i = 0; i < 5; i++) mrc_matrix_destroy(self->backend, all[i]);
+}
+
+static mercer_status basis_create(basis *self)
+{
+    int64_t q = self->out->q, strip = mrc_min(MRC_COLLECT_BLOCK, self->centers->z.rows);
+    mercer_dtype real = self->centers->real;
+    MRC_TRY(mrc_matrix_create(self->backend, &self->gram, q, q, real, "the Gram matrix of the coarse space"));
+    MRC_TRY(mrc_matrix_create(self->backend, &self->t, q, q, real, "the basis of the coarse space"));
+    MRC_TRY(mrc_matrix_create(self->backend, &self->a, q, q, MERCER_F64, "the Gram matrix of the coarse space"));
+    MRC_TRY(mrc_matrix_create(self->backend, &self->v, q, q, MERCER_F64, "the basis of the coarse space"));
+    return mrc_matrix_create(self->backend, &self->strip, strip, q, real, "a strip of the coarse space");
+}
+
+/* The leading (rows, cols) part. */
+static mercer_matrix corner(const mercer_matrix *matrix, int64_t rows, int64_t cols)
+{
+    mercer_matrix part = *matrix;
+    part.rows = rows;
+    part.cols = cols;
+    return part;
+}
+
+/* A (k, k) f64 = U'U, exactly symmetric, row and column i times scale[i] if there is one. */
+static mercer_status gram_of(basis *self, const double *scale)
+{
+    int64_t k = self->out->u.cols;
+    mercer_matrix gram = corner(&self->gram, k, k);
+    MRC_TRY(mrc_centers_inner(self->centers, &self->out->u, &self->out->u, &gram));
+    mercer_matrix from = {0}, to = {0};
+    mercer_status status = mrc_host_open(self->backend, &gram, &from);
+    if (status == MERCER_OK) status = mrc_host_open(self->backend, &self->a, &to);
+    for (int64_t i = 0; i < k && status == MERCER_OK; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            double value = (mrc_load(&from, i, j) + mrc_load(&from, j, i)) / 2 * (scale ? scale[i] * scale[j] : 1);
+            mrc_store(&to, i, j, value);
+            mrc_store(&to, j, i, value);
+        }
+    status = mrc_host_close(self->backend, &self->a, &to, true, status);
+    return mrc_host_close(self->backend, &gram, &from, false, status);
+}
+
+/* to <- from t, in the same memory, some rows at a time. */
+static mercer_status transform_rows(basis *self, const mercer_matrix *from, const mercer_matrix *t,
+                                    const mercer_matrix *to)
+{
+    for (int64_t first = 0; first < from->rows; first += MRC_COLLECT_BLOCK) {
+        int64_t rows = mrc_min(MRC_COLLECT_BLOCK, from->rows - first);
+        mercer_matrix some = mrc_rows(from, first, rows), strip = corner(&self->strip, rows, t->cols),
+                      back = mrc_rows(to, first, rows);
+        MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &some, t, 0, &strip));
+        MRC_TRY(self->backend->ops->copy(self->backend, &back, &strip));
+    }
+    return MERCER_OK;
+}
+
+/* U <- U V's leading (columns of U, k) part, in place. */
+static mercer_status transform(basis *self, int64_t k)
+{
+    mercer_matrix *u = &self->out->u;
+    mercer_matrix t = corner(&self->t, u->cols, k), v = corner(&self->v, u->cols, k), to = corner(u, u->rows, k);
+    MRC_TRY(self->backend->ops->copy(self->backend, &t, &v));
+    for (int i = 0; i < self->centers->shards; i++) {
+        mercer_matrix from = mrc_centers_part(self->centers, u, i), back = mrc_centers_part(self->centers, &to, i);
+        MRC_TRY(transform_rows(self, &from, &t, &back));
+    }
+    *u = to;
+    self->out->q = k;
+    return MERCER_OK;
+}
+
+/* Y'Y = V W V', U = Y V W^-1/2. */
+static mercer_status diagonalise(basis *self)
+{
+    mrc_coarse *out = self->out;
+    int64_t q = out->q, k = 0;
+    MRC_TRY(gram_of(self, self->scale));
+    MRC_TRY(self->backend->ops->eigen_top(self->backend, &self->a, q, out->w, &self->v));
+    self->centers->flops += 4.0 / 3 * (double)q * (double)q * (double)q;
+    while (k < q && out->w[k] > 0 && out->w[k] >= mrc_noise_level(self->centers->real) * out->w[0]) k++;
+    mercer_matrix v;
+    MRC_TRY(mrc_host_open(self->backend, &self->v, &v));
+    for (int64_t i = 0; i < q; i++)
+        for (int64_t j = 0; j < k; j++) mrc_store(&v, i, j, mrc_load(&v, i, j) * self->scale[i] / sqrt(out->w[j]));
+    MRC_TRY(mrc_host_close(self->backend, &self->v, &v, true, MERCER_OK));
+    return transform(self, k);
+}
+
+/* U <- U C^-T, U'U = C C'. Where that is not positive definite the last columns go. */
+static mercer_status straighten(basis *self)
+{
+    int64_t k = self->out->q;
+    mercer_matrix c, inverse;
+    for (;; k -= mrc_max(1, k / 8)) {
+        if (k <= 0) return transform(self, 0);
+        MRC_TRY(gram_of(self, NULL));
+        c = corner(&self->a, k, k);
+        mercer_status status = self->backend->ops->cholesky(self->backend, &c);
+        if (status == MERCER_OK) break;
+        if (status != MERCER_ERROR_NUMERIC) return status;
+    }
+    inverse = corner(&self->v, k, k);
+    mercer_matrix v;
+    MRC_TRY(mrc_host_open(self->backend, &self->v, &v));
+    for (int64_t i = 0; i < self->out->q; i++)
+        for (int64_t j = 0; j < k; j++) mrc_store(&v, i, j, i == j ? 1 : 0); /* rows below k stay 0: left-out columns */
+    MRC_TRY(mrc_host_close(self->backend, &self->v, &v, true, MERCER_OK));
+    MRC_TRY(self->backend->ops->triangular_solve(self->backend, &c, true, &inverse));
+    return transform(self, k);
+}
+
+static mercer_status orthonormalise(mrc_coarse *out, mrc_centers *centers, double *scale)
+{
+    basis self = {.centers = centers, .backend = centers->backend, .out = out, .scale = scale};
+    mercer_status status = basis_create(&self);
+    if (status == MERCER_OK) status = diagonalise(&self);
+    if (status == MERCER_OK) status = straighten(&self);
+    basis_destroy(&self);
+    return status;
+}
+
+/* U = K(Z,Z_s) E, not scaled; *scale (q) becomes (s lambda)^-1/2. The eigensystem is gone afterwards. */
+static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed, double *scale)
+{
+    void *ids;
+    mrc_eigensystem system = {0};
+    MRC_TRY(mrc_alloc(centers->context, &ids, s, sizeof(int64_t), "the sample of the centers"));
+    mercer_status status = mrc_sample_system(&system, centers, s, q, seed, ids);
+    mrc_free(centers->context, ids);
+    if (status == MERCER_OK) status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
+    if (status == MERCER_OK) status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
+    out->q = system.q;
+    for (int64_t i = 0; i < system.q && status == MERCER_OK; i++) scale[i] = 1 / sqrt((double)s * system.lambda[i]);
+    mrc_eigensystem_destroy(&system, centers->backend);
+    return status;
+}
+
+mercer_status mrc_coarse_create(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed)
+{
+    void *memory, *scale;
+    *out = (mrc_coarse){0};
+    s = mrc_min(s, centers->p);
+    q = mrc_min(q, s - 1);
+    if (q <= 0) return mrc_field_create(centers, &out->u, 0, centers->real, "the coarse space");
+    MRC_TRY(mrc_alloc(centers->context, &scale, q, sizeof(double), "eigenvalues of the sample"));
+    mercer_status status = mrc_alloc_zero(centers->context, &memory, q, sizeof(double), "eigenvalues of K(Z,Z)");
+    out->w = memory;
+    if (status == MERCER_OK) status = extend(out, centers, s, q, seed, scale);
+    if (status == MERCER_OK && out->q > 0) status = orthonormalise(out, centers, scale);
+    mrc_free(centers->context, scale);
+    if (status != MERCER_OK) mrc_coarse_destroy(out, centers->backend);
+    return status;
+}
+
+void mrc_coarse_destroy(mrc_coarse *coarse, mrc_backend *backend)
+{
+    mrc_matrix_destroy(backend, &coarse->u);
+    mrc_free(backend->context, coarse->w);
+    memset(coarse, 0, sizeof *coarse);
+}
+
+void mrc_coarse_bytes(int64_t p, int64_t d, int64_t s, int64_t q, int64_t real_size, int64_t point_size, int64_t *held,
+                      int64_t *peak)
+{
+    int64_t sample, total;
+    s = mrc_min(s, p);
+    q = mrc_max(0, mrc_min(q, s - 1));
+    *held = p * q * real_size + 8 * q;
+    *peak = 0;
+    if (q == 0) return;
+    mrc_sample_system_bytes(d, s, q, real_size, point_size, &sample, &total);
+    /* While the sample's eigensystem is made there is no U yet; then both; then U with its small matrices, of which the
+       eigenvectors of A need one more, and some rows. */
+    int64_t small = q * q * (2 * real_size + 3 * 8) + 64 * 8 * q + mrc_min(MRC_COLLECT_BLOCK, p) * q * real_size;
+    int64_t before = total + 8 * s + 16 * q - *held;
+    *peak = mrc_max(before, mrc_max(sample, small) + 8 * q);
+}

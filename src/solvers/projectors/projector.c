@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The frame around the projectors: the list of them, their life, and what every projection has in common.
+ *
+ *   K(Z,Z) theta = h,   r = h - K(Z,Z) theta,   reported: |r| / |h|                    h, theta, r fields (rows, c)
+ *
+ * The kinds keep r up to date; here its norm is taken, once more and for all of them alike, so that what is reported is
+ * what is left in h. Cost: O(p c) beside that of the kind.
+ */
+#include "solvers/projectors/projector.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static const mrc_projector_ops *const kinds[] = {&mrc_projector_exact, &mrc_projector_ep2, &mrc_projector_pcg,
+                                                 &mrc_projector_bgs, NULL};
+
+const mrc_projector_ops *mrc_projector_find(const char *name)
+{
+    for (int i = 0; name && kinds[i]; i++)
+        if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
+    return NULL;
+}
+
+/* ---- Life ---------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_options(mercer_context *context, const mrc_projector_options *options)
+{
+    if (options->nystrom < 0 || options->eigenpairs < 0 || options->passes < 1 || options->block < 1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "projector: sample %lld and eigenpairs %lld must be >= 0, passes %lld and block %lld >= 1",
+                        (long long)options->nystrom, (long long)options->eigenpairs, (long long)options->passes,
+                        (long long)options->block);
+    if (!(options->tolerance >= 0) || !(options->gamma > 0 && options->gamma < 1) || !(options->jitter >= 0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "projector: tolerance %g and jitter %g must be >= 0, the step factor %g between 0 and 1",
+                        options->tolerance, options->jitter, options->gamma);
+    return MERCER_OK;
+}
+
+mercer_status mrc_projector_create(mrc_projector **out, const mrc_projector_ops *ops, mrc_centers *centers,
+                                   const mrc_projector_options *options)
+{
+    void *memory;
+    *out = NULL;
+    MRC_TRY(check_options(centers->context, options));
+    if (centers->p < 1) return mrc_fail(centers->context, MERCER_ERROR_SHAPE, "projector: there are no centers");
+    MRC_TRY(mrc_alloc(centers->context, &memory, 1, sizeof(mrc_projector), "the projector"));
+    mrc_projector *projector = memory;
+    *projector = (mrc_projector){.ops = ops, .centers = centers, .options = *options};
+    mercer_status status = ops->create(projector);
+    if (status == MERCER_OK)
+        *out = projector;
+    else
+        mrc_projector_free(projector);
+    return status;
+}
+
+void mrc_projector_free(mrc_projector *projector)
+{
+    if (!projector) return;
+    if (projector->state) projector->ops->destroy(projector);
+    mrc_free(projector->centers->context, projector);
+}
+
+/* ---- One projection ------------------------------------------------------------------------------------------ */
+
+static mercer_status not_finite(mrc_projector *projector, const mercer_matrix *theta, const char *what)
+{
+    MRC_TRY(projector->centers->backend->ops->clear(projector->centers->backend, theta));
+    return mrc_fail(projector->centers->context, MERCER_ERROR_NUMERIC, "projection (%s): %s is not finite",
+                    projector->ops->name, what);
+}
+
+mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                          mrc_projection *report)
+{
+    mrc_centers *centers = projector->centers;
+    double left;
+    *report = (mrc_projection){0};
+    MRC_TRY(centers->backend->ops->clear(centers->backend, theta));
+    MRC_TRY(mrc_centers_norm(centers, h, &projector->h_norm));
+    if (projector->h_norm == 0) return MERCER_OK;
+    if (!isfinite(projector->h_norm)) return not_finite(projector, theta, "the right-hand side");
+    MRC_TRY(projector->ops->project(projector, h, theta, report));
+    projector->calls++;
+    MRC_TRY(mrc_centers_norm(centers, h, &left));
+    if (!isfinite(left)) return not_finite(projector, theta, "the residual");
+    report->residual = left / projector->h_norm;
+    return MERCER_OK;
+}

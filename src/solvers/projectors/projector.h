@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Projectors: solve K(Z,Z) theta = h for a field h, approximately, and say how well.
+ *
+ *   exact  one Cholesky factor, two triangular solves                              p^3/3 once, 2 p^2 c a projection
+ *   ep2    EigenPro 2 over the centers with its own Nystrom preconditioner         p^2 d a pass
+ *   pcg    conjugate gradients with a Nystrom preconditioner, stored K(Z,Z) or not   p^2 d (stored: p^2 c) a pass
+ *   bgs    block Gauss-Seidel with a coarse space                                  p^2 d / 2 a pass
+ *
+ * All report the relative residual |K theta - h| / |h| (Frobenius, exact up to rounding: each keeps its residual up to
+ * date) and leave the residual itself behind, so that the caller can carry it into the next right-hand side.
+ */
+#ifndef MRC_SOLVERS_PROJECTORS_PROJECTOR_H
+#define MRC_SOLVERS_PROJECTORS_PROJECTOR_H
+
+#include "solvers/iteration/eigensystem.h"
+
+typedef struct mrc_projector_options {
+    int64_t nystrom;    /* s of Z_s; at most p */
+    int64_t eigenpairs; /* q */
+    int64_t passes;     /* at most so many passes over K(Z,Z) a projection; >= 1 */
+    double tolerance;   /* stop at this relative residual; 0: passes decide */
+    int64_t block;      /* bgs: centers in a block */
+    double gamma;       /* ep2: step factor */
+    bool store;         /* pcg: keep K(Z,Z); bgs: keep the inverses of its blocks */
+    double jitter; /* added to the diagonal of K(Z,Z) by exact, relative to its mean; 0: only if the factor fails */
+    uint64_t seed;
+} mrc_projector_options;
+
+typedef struct mrc_projection {
+    double residual; /* relative */
+    double passes;   /* passes over K(Z,Z), whole or part */
+} mrc_projection;
+
+typedef struct mrc_projector mrc_projector;
+
+typedef struct mrc_projector_ops {
+    const char *name;
+    mercer_status (*create)(mrc_projector *projector); /* on failure, destroy is called on what there is */
+    void (*destroy)(mrc_projector *projector);
+    /* theta (cleared by the caller) += solution; h (c > 0, not zero, finite) becomes the residual h - K theta. Sets
+       report->passes; mrc_project measures the residual that is left. */
+    mercer_status (*project)(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                             mrc_projection *report);
+    /* Bytes held between projections and, on top, at the peak of a projection or of create: for the planner. All p
+       centers in this process; without the backend's own scratch (tiles). */
+    void (*bytes)(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
+                  int64_t point_size, int64_t *held, int64_t *peak);
+} mrc_projector_ops;
+
+struct mrc_projector {
+    const mrc_projector_ops *ops;
+    mrc_centers *centers;
+    mrc_projector_options options;
+    int64_t calls;  /* projections so far: seeds the order of blocks */
+    double h_norm;  /* |h| of the projection under way, > 0 */
+    mrc_kept *room; /* (shards) or NULL: room for kernel values that bgs may use during a projection, of the caller */
+    void *state;    /* of the kind; NULL until create has made it */
+};
+
+extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;
+
+/* NULL if the name is none. */
+const mrc_projector_ops *mrc_projector_find(const char *name);
+
+mercer_status mrc_projector_create(mrc_projector **out, const mrc_projector_ops *ops, mrc_centers *centers,
+                                   const mrc_projector_options *options);
+void mrc_projector_free(mrc_projector *projector);
+/* theta is cleared first. A zero h gives theta = 0 and residual 0 without work. MERCER_ERROR_NUMERIC if h is not finite
+   on entry, or if a diverging iteration has left a residual that is not; theta is then 0 and h is lost. */
+mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                          mrc_projection *report);
+
+/* The Nystrom approximation of the top eigenvectors of K(Z,Z) that pcg and bgs use:
+   Y = K(Z,Z_s) E (s Lambda)^-1/2, Y'Y = V W V', U = Y V W^-1/2. U field (rows, q) real, orthonormal to rounding; w (q)
+   descending approximate eigenvalues of K(Z,Z). Directions that rounding has made meaningless are left out, so q may be
+   less than asked for. */
+typedef struct mrc_coarse {
+    int64_t q;
+    mercer_matrix u; /* ld may exceed q */
+    double *w;
+} mrc_coarse;
+mercer_status mrc_coarse_create(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed);
+void mrc_coarse_destroy(mrc_coarse *coarse, mrc_backend *backend);
+/* Bytes it holds, and on top at the peak of create. */
+void mrc_coarse_bytes(int64_t p, int64_t d, int64_t s, int64_t q, int64_t real_size, int64_t point_size, int64_t *held,
+                      int64_t *peak);
+
+#endif

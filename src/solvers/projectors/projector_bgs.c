@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Block Gauss-Seidel with a coarse space, every pair of centers evaluated once a pass.
+ *
+ *   U (p, q) approximate top eigenvectors of K(Z,Z) (coarse.c),  KU = K(Z,Z) U (p, q),  C C' = U' KU (q, q)
+ *   once: p s d + p^2 d
+ *   theta = t + U y, r = h - K t - KU y; the centers in a random order, cut into blocks (blocks.c); for each block b:
+ *       y    = (C C')^-1 (U' h - (KU)' t)                      coarse step: the best y for this t      b q c, q^2 c
+ *       r_b  = h_b - K(Z_b, Z_<b) t_<b - KU_b y                forward product, its block of K is kept  p b d / 2
+ *       t_b  = K(Z_b,Z_b)^-1 r_b                               exact block step
+ *       h_b  = r_b + KU_b y,   h -= K(Z_<=b, Z_b) t_b          the transposed product of the kept block
+ *   and one coarse step at the end of a pass.
+ *
+ * The block step solves for the short waves, the coarse step for the long ones that no block sees. Row i meets block b
+ * in the forward product of i's block if b comes before, in the transposed product of b if not: no entry of K(Z,Z) is
+ * evaluated twice, and after the last block h - KU y is the residual, up to rounding. What the room for the kept block
+ * does not hold is evaluated again for the transposed product: without any room a pass costs p^2 d as for one that
+ * stores nothing. (KU)' t is followed by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
+ *
+ * t_b is rounded to type real before it is used, so that r belongs to the theta that is stored.
+ *
+ * U' KU is rounded too: its entry (i, j), i < j, is taken as u_i' (K u_j), whose error is u w_j and not u w_i. If it is
+ * not positive definite even so, the last columns of U go.
+ *
+ * Stops after a pass at the tolerance, or if the residual grew.
+ */
+#include "solvers/projectors/projector.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/operators/spd.h"
+#include "solvers/projectors/blocks.h"
+
+#include <math.h>
+
+typedef struct bgs {
+    mrc_blocks blocks;
+    int64_t q;
+    mercer_matrix u, ku;  /* sorted fields (rows, q) */
+    mercer_matrix factor; /* C (q, q) f64 */
+} bgs;
+
+typedef struct work {
+    bgs *self;
+    mrc_kept *room;                     /* (shards) of the projector's caller, or none */
+    int64_t *ids;                       /* (b) */
+    mercer_matrix points;               /* (b, d) with several shards */
+    mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
+    mercer_matrix own;                  /* (b, c) real: those rows of it that a shard has */
+    mercer_matrix step;                 /* (b, c) real: t_b */
+    mercer_matrix wide;                 /* (b, c) f64 */
+    mercer_matrix h, t, change;         /* sorted fields (rows, c) real */
+    mercer_matrix first, seen, more, y; /* (q, c) real: U'h, (KU)'t, KU_b't_b, y */
+    mercer_matrix y64;                  /* (q, c) */
+    int64_t block;                      /* under way, */
+    mercer_matrix block_points;         /* and its points */
+} work;
+
+/* ---- Life ---------------------------------------------------------------------------------------------------- */
+
+static void destroy(mrc_projector *projector)
+{
+    mrc_backend *backend = projector->centers->backend;
+    bgs *self = projector->state;
+    mrc_matrix_destroy(backend, &self->factor);
+    mrc_matrix_destroy(backend, &self->ku);
+    mrc_matrix_destroy(backend, &self->u);
+    mrc_blocks_destroy(&self->blocks);
+    mrc_free(projector->centers->context, self);
+}
+
+/* The upper triangle of a, mirrored: see above. */
+static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
+{
+    mercer_matrix from = {0}, host = {0};
+    mercer_status status = mrc_host_open(backend, a, &from);
+    if (status == MERCER_OK) status = mrc_host_open(backend, to, &host);
+    for (int64_t i = 0; i < to->rows && status == MERCER_OK; i++)
+        for (int64_t j = 0; j < to->cols; j++)
+            mrc_store(&host, i, j, i <= j ? mrc_load(&from, i, j) : mrc_load(&from, j, i));
+    status = mrc_host_close(backend, to, &host, true, status);
+    return mrc_host_close(backend, a, &from, false, status);
+}
+
+/* a (q, q) f64 and its factor in self->factor, whose leading part is used; fewer columns if it must be. */
+static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer_matrix *a)
+{
+    mrc_backend *backend = centers->backend;
+    int64_t q = self->q;
+    mercer_status status = MERCER_OK;
+    for (; q > 0; q -= mrc_max(1, q / 8)) {
+        self->factor.rows = self->factor.cols = q;
+        MRC_TRY(mirror(backend, a, &self->factor));
+        status = backend->ops->cholesky(backend, &self->factor);
+        if (status != MERCER_ERROR_NUMERIC) break;
+    }
+    if (status != MERCER_OK && status != MERCER_ERROR_NUMERIC) return status;
+    if (q < self->q)
+        mrc_log(centers->context, MERCER_LOG_WARNING,
+                "projection: %lld of %lld directions of the coarse space are left out", (long long)(self->q - q),
+                (long long)self->q);
+    self->q = self->u.cols = self->ku.cols = self->factor.rows = self->factor.cols = mrc_max(q, 0);
+    return MERCER_OK;
+}
+
+/* U from the order of the fields to that of the blocks. */
+static mercer_status sort_coarse(bgs *self, mrc_centers *centers, const mrc_coarse *coarse)
+{
+    self->q = coarse->q;
+    MRC_TRY(mrc_field_create(centers, &self->u, coarse->q, centers->real, "the coarse space"));
+    if (coarse->q == 0) return MERCER_OK;
+    return centers->backend->ops->gather_rows(centers->backend, &self->u, &coarse->u, self->blocks.order);
+}
+
+static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_projector_options *options)
+{
+    mrc_coarse coarse;
+    mercer_matrix a;
+    mrc_centers *sorted = &self->blocks.sorted;
+    MRC_TRY(mrc_coarse_create(&coarse, centers, options->nystrom, options->eigenpairs, options->seed));
+    mercer_status status = sort_coarse(self, centers, &coarse);
+    mrc_coarse_destroy(&coarse, centers->backend);
+    if (status != MERCER_OK || self->q == 0) return status;
+    MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
+    MRC_TRY(mrc_centers_times(sorted, NULL, &self->u, &self->ku));
+    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, self->q, self->q, MERCER_F64, "the coarse matrix"));
+    MRC_TRY(mrc_matrix_create(centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));
+    status = mrc_centers_inner(sorted, &self->u, &self->ku, &a);
+    if (status == MERCER_OK) status = factor_coarse(self, centers, &a);
+    mrc_matrix_destroy(centers->backend, &a);
+    return status;
+}
+
+/* What the sorted centers have counted belongs to those they were made of. */
+static mercer_status count_flops(bgs *self, mercer_status status)
+{
+    self->blocks.centers->flops += self->blocks.sorted.flops;
+    self->blocks.sorted.flops = 0;
+    return status;
+}
+
+static mercer_status create(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    const mrc_projector_options *options = &projector->options;
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(bgs), "the block Gauss-Seidel projector"));
+    projector->state = memory;
+    bgs *self = memory;
+    MRC_TRY(mrc_blocks_create(&self->blocks, centers, options->block, options->store, options->jitter, options->seed));
+    return count_flops(self, make_coarse(self, centers, options));
+}
+
+static void work_destroy(work *w, mrc_centers *centers)
+{
+    mercer_matrix *const all[] = {&w->points, &w->part,  &w->own,  &w->step, &w->wide, &w->h,  &w->t,
+                                  &w->change, &w->first, &w->seen, &w->more, &w->y,    &w->y64};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(centers->backend, all[i]);
+    mrc_free(centers->context, w->ids);
+}
+
+static mercer_status work_fill(work *w, mrc_centers *centers, int64_t c)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_dtype real = centers->real;
+    int64_t b = w->self->blocks.size, q = w->self->q;
+    mercer_matrix *const parts[] = {&w->part, &w->own, &w->step}, *const fields[] = {&w->h, &w->t, &w->change},
+                         *const small[] = {&w->first, &w->seen, &w->more, &w->y};
+    void *memory;
+    MRC_TRY(mrc_alloc(centers->context, &memory, b, sizeof(int64_t), "the numbers of a block"));
+    w->ids = memory;
+    MRC_TRY(mrc_matrix_create(backend, &w->points, centers->all_shards == 1 ? 0 : b, centers->z.cols, centers->z.dtype,
+                              "a block of centers"));
+    for (int i = 0; i < 3; i++) MRC_TRY(mrc_matrix_create(backend, parts[i], b, c, real, "the residual of a block"));
+    for (int i = 0; i < 3; i++) MRC_TRY(mrc_field_create(centers, fields[i], c, real, "fields of a projection"));
+    for (int i = 0; i < 4; i++) MRC_TRY(mrc_matrix_create(backend, small[i], q, c, real, "the coarse step"));
+    MRC_TRY(mrc_matrix_create(backend, &w->y64, q, c, MERCER_F64, "the coarse step"));
+    return mrc_matrix_create(backend, &w->wide, b, c, MERCER_F64, "the solution of a block");
+}
+
+/* ---- The two steps ------------------------------------------------------------------------------------------- */
+
+/* y = (C C')^-1 (U'h - (KU)'t) */
+static mercer_status coarse_step(work *w)
+{
+    bgs *self = w->self;
+    mrc_backend *backend = self->blocks.sorted.backend;
+    if (self->q == 0) return MERCER_OK;
+    MRC_TRY(backend->ops->copy(backend, &w->y, &w->first));
+    MRC_TRY(backend->ops->axpby(backend, -1, &w->seen, 1, &w->y));
+    MRC_TRY(backend->ops->copy(backend, &w->y64, &w->y));
+    MRC_TRY(mrc_spd_solve(&self->blocks.sorted, &self->factor, &w->y64));
+    return backend->ops->copy(backend, &w->y, &w->y64);
+}
+
+/* A shard's rows in the blocks so far, and of them those of the block under way: numbers of sorted rows. */
+typedef struct range {
+    int64_t offset; /* of the shard's rows */
+    int64_t upto;   /* rows up to and with this block */
+    int64_t first, rows;
+} range;
+
+static range range_of(const work *w, int shard)
+{
+    const mrc_blocks *blocks = &w->self->blocks;
+    const int64_t *before = blocks->before + shard * (blocks->count + 1) + w->block;
+    int64_t offset = blocks->sorted.shard[shard].offset;
+    return (range){offset, before[1], offset + before[0], before[1] - before[0]};
+}
+
+static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
+{
+    centers->flops += 2.0 * (double)m * (double)p * (double)width;
+}
+
+/* A shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Keeps K(Z_b, Z_<=b): t_b is
+   0. */
+static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
+{
+    work *w = argument;
+    mrc_backend *backend = sorted->backend;
+    range r = range_of(w, shard);
+    mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), t = mrc_rows(&w->t, r.offset, r.upto);
+    mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
+    mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
+    count_product(sorted, part->rows, z.rows, z.cols + t.cols);
+    kept->columns = 0;
+    MRC_TRY(backend->ops->kernel_forward(backend, &pair, &t, part, kept));
+    MRC_TRY(backend->ops->axpby(backend, -1, part, 0, part));
+    MRC_TRY(backend->ops->copy(backend, &own, &h));
+    if (w->self->q > 0) {
+        mercer_matrix ku = mrc_rows(&w->self->ku, r.first, r.rows);
+        MRC_TRY(mrc_counted_gemm(sorted, false, false, -1, &ku, &w->y, 1, &own));
+    }
+    return backend->ops->scatter_add_rows(backend, part, &own, w->self->blocks.place + r.first, 1);
+}
+
+/* A shard's share of KU_b' t_b. */
+static mercer_status coarse_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
+{
+    work *w = argument;
+    range r = range_of(w, shard);
+    mercer_matrix ku = mrc_rows(&w->self->ku, r.first, r.rows), t = mrc_rows(&w->t, r.first, r.rows);
+    return mrc_counted_gemm(sorted, true, false, 1, &ku, &t, 0, part);
+}
+
+/* t_b is known: h -= K(Z_<=b, Z_b) t_b for the rows of a shard, from what was kept. */
+static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard, const mercer_matrix *step)
+{
+    mrc_backend *backend = sorted->backend;
+    range r = range_of(w, shard);
+    mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), h = mrc_rows(&w->h, r.offset, r.upto),
+                  change = mrc_rows(&w->change, r.offset, r.upto);
+    mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
+    count_product(sorted, step->rows, z.rows, step->cols);
+    count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
+    MRC_TRY(backend->ops->kernel_transpose(backend, &pair, step, &change, kept));
+    return backend->ops->axpby(backend, -1, &change, 1, &h);
+}
+
+/* A shard's rows of h_b become h_b - K(Z_b, Z_<b) t_<b, which is r_b + KU_b y. */
+static mercer_status store_residual(work *w, mrc_centers *sorted, const range *r, const mercer_matrix *part)
+{
+    mercer_matrix h = mrc_rows(&w->h, r->first, r->rows);
+    MRC_TRY(sorted->backend->ops->gather_rows(sorted->backend, &h, part, w->self->blocks.place + r->first));
+    if (w->self->q == 0) return MERCER_OK;
+    mercer_matrix ku = mrc_rows(&w->self->ku, r->first, r->rows);
+    return mrc_counted_gemm(sorted, false, false, 1, &ku, &w->y, 1, &h);
+}
+
+static mercer_status block_step(work *w)
+{
+    mrc_blocks *blocks = &w->self->blocks;
+    mrc_centers *sorted = &blocks->sorted;
+    mrc_backend *backend = sorted->backend;
+    int64_t rows = mrc_blocks_rows(blocks, w->block);
+    mercer_matrix part = mrc_rows(&w->part, 0, rows), step = mrc_rows(&w->step, 0, rows);
+    MRC_TRY(mrc_blocks_points(blocks, w->block, w->ids, &w->points, &w->block_points));
+    MRC_TRY(mrc_centers_sum(sorted, &part, residual_part, w));
+    MRC_TRY(mrc_blocks_solve(blocks, w->block, &w->block_points, &part, &w->wide, &step));
+    for (int shard = 0; shard < sorted->shards; shard++) {
+        range r = range_of(w, shard);
+        mercer_matrix t = mrc_rows(&w->t, r.first, r.rows);
+        MRC_TRY(backend->ops->gather_rows(backend, &t, &step, blocks->place + r.first));
+        MRC_TRY(store_residual(w, sorted, &r, &part));
+        MRC_TRY(take_from_residual(w, sorted, shard, &step));
+    }
+    if (w->self->q == 0) return MERCER_OK;
+    MRC_TRY(mrc_centers_sum(sorted, &w->more, coarse_part, w));
+    return backend->ops->axpby(backend, 1, &w->more, 1, &w->seen);
+}
+
+/* ---- One projection ------------------------------------------------------------------------------------------ */
+
+/* w->h becomes the residual; w->t gets what is to be added to theta. */
+static mercer_status run_pass(work *w)
+{
+    bgs *self = w->self;
+    mrc_centers *sorted = &self->blocks.sorted;
+    mrc_backend *backend = sorted->backend;
+    MRC_TRY(backend->ops->clear(backend, &w->t));
+    MRC_TRY(backend->ops->clear(backend, &w->seen));
+    if (self->q > 0) MRC_TRY(mrc_centers_inner(sorted, &self->u, &w->h, &w->first));
+    for (w->block = 0; w->block < self->blocks.count; w->block++) {
+        MRC_TRY(coarse_step(w));
+        MRC_TRY(block_step(w));
+    }
+    if (self->q == 0) return MERCER_OK;
+    MRC_TRY(coarse_step(w));
+    MRC_TRY(mrc_centers_multiply(sorted, -1, &self->ku, &w->y, 1, &w->h));
+    return mrc_centers_multiply(sorted, 1, &self->u, &w->y, 1, &w->t);
+}
+
+static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *theta, double *passes)
+{
+    mrc_centers *centers = projector->centers;
+    const mrc_projector_options *options = &projector->options;
+    double before = projector->h_norm, left;
+    for (int64_t pass = 0; pass < options->passes; pass++) {
+        MRC_TRY(run_pass(w));
+        MRC_TRY(centers->backend->ops->scatter_add_rows(centers->backend, theta, &w->t, w->self->blocks.order, 1));
+        MRC_TRY(mrc_centers_norm(&w->self->blocks.sorted, &w->h, &left));
+        *passes += 1;
+        mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (bgs): pass %lld, residual %.3e", (long long)pass + 1,
+                left / projector->h_norm);
+        if (left <= options->tolerance * projector->h_norm || !(left < before)) break;
+        before = left;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                             mrc_projection *report)
+{
+    bgs *self = projector->state;
+    mrc_centers *centers = projector->centers;
+    mrc_backend *backend = centers->backend;
+    const int64_t *order = self->blocks.order;
+    work w = {.self = self, .room = projector->room};
+    mercer_status status = work_fill(&w, centers, h->cols);
+    if (status == MERCER_OK) status = backend->ops->gather_rows(backend, &w.h, h, order);
+    if (status == MERCER_OK) status = run(projector, &w, theta, &report->passes);
+    if (status == MERCER_OK) status = backend->ops->clear(backend, h);
+    if (status == MERCER_OK) status = backend->ops->scatter_add_rows(backend, h, &w.h, order, 1);
+    work_destroy(&w, centers);
+    return count_flops(self, status);
+}
+
+static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
+                  int64_t point_size, int64_t *held, int64_t *peak)
+{
+    int64_t coarse, coarse_peak, q = mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, p) - 1));
+    int64_t size = mrc_min(options->block, p);
+    mrc_coarse_bytes(p, d, options->nystrom, options->eigenpairs, real_size, point_size, &coarse, &coarse_peak);
+    *held = mrc_blocks_bytes(p, d, options->block, options->store, real_size, point_size) + 2 * p * q * real_size +
+            8 * q * q;
+    int64_t working = 3 * (p + size) * c * real_size + size * (8 * c + 8) + q * c * (4 * real_size + 8);
+    /* While inverses are made there is neither U nor KU, while U is made no KU; then U is there twice for a moment. */
+    int64_t making = options->store ? 16 * size * size + 2 * size * real_size : 0, wide = p * q * real_size;
+    *peak = mrc_max(mrc_max(working, making - 2 * wide), mrc_max(coarse + coarse_peak - 2 * wide, q * q * real_size));
+}
+
+const mrc_projector_ops mrc_projector_bgs = {"bgs", create, destroy, project, bytes};

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * EigenPro 2 over the centers, the projection of the papers, with the residual kept up to date.
+ *
+ *   E, Lambda, t, D: eigensystem of a sample Z_s of the centers          G = K(Z,Z_s) E (p, q), once: p s d
+ *   theta = 0, r = h; for each batch b of m centers of a random order:    eta stands for eta/m of the step rule
+ *       u = eta D G_b' r_b                          G_b' = E' K(Z_s,Z_b): rows of G, nothing to evaluate
+ *       theta_b += eta r_b;   theta_s -= E u        the gradient of the batch is -r_b
+ *       r -= K(Z,Z_b) (eta r_b) - G u               p m d; exact up to rounding
+ *
+ * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c a batch. m = the critical batch beta/t of the
+ * sample's eigensystem, beta = max_z K(z,z) - sum_i D_i G_i(z)^2 over all centers z, but at most 8192: up to m* smaller
+ * batches lose nothing, and memory stays bounded. Memory: p q for G, s q, m (d + c + q) a batch.
+ *
+ * Stops after a pass at the tolerance. The step rule trusts the sample; where the spectrum falls so fast that a few
+ * centers outside it dominate what is left, a pass may leave r above h. Then gamma is halved for good: r is known, so
+ * what follows repairs it.
+ */
+#include "solvers/projectors/projector.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/projectors/projector_parts.h"
+
+#include <math.h>
+
+enum { MOST_BATCH = 8192 };
+
+#define BETA_MARGIN 1.05 /* for rounding; nothing is estimated */
+
+typedef struct ep2 {
+    mrc_eigensystem system;
+    int64_t *ids;    /* (s) which centers the sample is */
+    mercer_matrix g; /* field (rows, q) */
+    double beta, gamma;
+    int64_t m;
+} ep2;
+
+typedef struct work {
+    int64_t *ids;            /* (m) */
+    double *factors;         /* (max(m, q)) of rows */
+    mercer_matrix points;    /* (m, d) */
+    mercer_matrix r, g;      /* (m, c), (m, q) rows of the batch */
+    mercer_matrix u, sample; /* (q, c), (s, c) E u */
+} work;
+
+static void destroy(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    ep2 *self = projector->state;
+    mrc_matrix_destroy(centers->backend, &self->g);
+    mrc_eigensystem_destroy(&self->system, centers->backend);
+    mrc_free(centers->context, self->ids);
+    mrc_free(centers->context, self);
+}
+
+/* K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel, in place of K(z,z). */
+static mercer_status precondition_diagonal(const ep2 *self, mrc_backend *backend, const mercer_matrix *diagonal)
+{
+    mercer_matrix host = {0}, all = {0};
+    mercer_status status = mrc_host_open(backend, diagonal, &host);
+    if (status == MERCER_OK) status = mrc_host_open(backend, &self->g, &all);
+    for (int64_t i = 0; i < diagonal->rows && status == MERCER_OK; i++) {
+        double value = mrc_load(&host, i, 0);
+        for (int64_t j = 0; j < self->system.q; j++) {
+            double g = mrc_load(&all, i, j);
+            value -= self->system.d[j] * g * g;
+        }
+        mrc_store(&host, i, 0, value);
+    }
+    status = mrc_host_close(backend, &self->g, &all, false, status);
+    return mrc_host_close(backend, diagonal, &host, true, status);
+}
+
+/* beta over all centers: G has what it takes, and an estimate from some would let the step explode on an outlier. */
+static mercer_status find_beta(ep2 *self, mrc_centers *centers)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_matrix diagonal, host = {0};
+    MRC_TRY(mrc_field_create(centers, &diagonal, 1, MERCER_F64, "kernel diagonal"));
+    mercer_status status = backend->ops->kernel_diagonal(backend, centers->kernel, &centers->z, &diagonal);
+    if (status == MERCER_OK) status = precondition_diagonal(self, backend, &diagonal);
+    self->beta = self->system.tail;
+    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &host);
+    for (int64_t i = 0; i < diagonal.rows && status == MERCER_OK; i++)
+        self->beta = fmax(self->beta, BETA_MARGIN * mrc_load(&host, i, 0));
+    status = mrc_host_close(backend, &diagonal, &host, false, status);
+    mrc_matrix_destroy(backend, &diagonal);
+    return status == MERCER_OK ? mrc_comm_largest(centers->comm, &self->beta) : status;
+}
+
+static mercer_status create(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    const mrc_projector_options *options = &projector->options;
+    int64_t s = mrc_max(1, mrc_min(options->nystrom, centers->p));
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(ep2), "the EigenPro 2 projector"));
+    projector->state = memory;
+    ep2 *self = memory;
+    self->gamma = options->gamma;
+    MRC_TRY(mrc_alloc(centers->context, &memory, s, sizeof(int64_t), "the sample of the centers"));
+    self->ids = memory;
+    MRC_TRY(mrc_sample_system(&self->system, centers, s, options->eigenpairs, options->seed, self->ids));
+    MRC_TRY(mrc_field_create(centers, &self->g, self->system.q, centers->real, "the preconditioner of the projection"));
+    MRC_TRY(mrc_centers_apply(centers, &self->system.points, &self->system.vectors, &self->g, false));
+    MRC_TRY(find_beta(self, centers));
+    self->m = mrc_critical_batch(self->beta, self->system.tail, mrc_min(MOST_BATCH, centers->p));
+    return MERCER_OK;
+}
+
+/* ---- One projection ------------------------------------------------------------------------------------------ */
+
+static void work_destroy(work *w, mrc_centers *centers)
+{
+    mercer_matrix *const all[] = {&w->points, &w->r, &w->g, &w->u, &w->sample};
+    for (int i = 0; i < 5; i++) mrc_matrix_destroy(centers->backend, all[i]);
+    mrc_free(centers->context, w->factors);
+    mrc_free(centers->context, w->ids);
+}
+
+static mercer_status work_fill(work *w, const ep2 *self, mrc_centers *centers, int64_t c)
+{
+    mrc_backend *backend = centers->backend;
+    int64_t m = self->m, q = self->system.q;
+    void *memory;
+    MRC_TRY(mrc_alloc(centers->context, &memory, m, sizeof(int64_t), "the numbers of a batch"));
+    w->ids = memory;
+    MRC_TRY(mrc_alloc(centers->context, &memory, mrc_max(m, q), sizeof(double), "the factors of a batch"));
+    w->factors = memory;
+    MRC_TRY(mrc_matrix_create(backend, &w->points, m, centers->z.cols, centers->z.dtype, "a batch of centers"));
+    MRC_TRY(mrc_matrix_create(backend, &w->r, m, c, centers->real, "the residual of a batch"));
+    MRC_TRY(mrc_matrix_create(backend, &w->g, m, q, centers->real, "the preconditioner of a batch"));
+    MRC_TRY(mrc_matrix_create(backend, &w->u, q, c, centers->real, "the correction of a batch"));
+    return mrc_matrix_create(backend, &w->sample, self->system.s, c, centers->real, "the correction of a batch");
+}
+
+/* u = eta D G_b' r_b;  theta_s -= E u;  r += G u. */
+static mercer_status correct(ep2 *self, mrc_centers *centers, work *w, double eta, const mercer_matrix *r_batch,
+                             const mercer_matrix *r, const mercer_matrix *theta)
+{
+    mrc_backend *backend = centers->backend;
+    if (self->system.q == 0) return MERCER_OK;
+    mercer_matrix g = mrc_rows(&w->g, 0, r_batch->rows);
+    MRC_TRY(mrc_centers_collect(centers, &self->g, w->ids, g.rows, &g));
+    MRC_TRY(mrc_counted_gemm(centers, true, false, 1, &g, r_batch, 0, &w->u));
+    for (int64_t i = 0; i < self->system.q; i++) w->factors[i] = eta * self->system.d[i];
+    MRC_TRY(backend->ops->scale_rows(backend, &w->u, w->factors));
+    MRC_TRY(mrc_counted_gemm(centers, false, false, 1, &self->system.vectors, &w->u, 0, &w->sample));
+    MRC_TRY(mrc_centers_scatter_add(centers, theta, self->ids, self->system.s, &w->sample, -1));
+    return mrc_centers_multiply(centers, 1, &self->g, &w->u, 1, r);
+}
+
+static mercer_status batch(ep2 *self, mrc_centers *centers, work *w, int64_t count, const mercer_matrix *r,
+                           const mercer_matrix *theta)
+{
+    mrc_backend *backend = centers->backend;
+    double eta = mrc_step_over_batch(self->beta, self->system.tail, count, self->gamma, 0);
+    mercer_matrix points = mrc_rows(&w->points, 0, count), r_batch = mrc_rows(&w->r, 0, count);
+    MRC_TRY(mrc_centers_collect(centers, NULL, w->ids, count, &points));
+    MRC_TRY(mrc_centers_collect(centers, r, w->ids, count, &r_batch));
+    MRC_TRY(correct(self, centers, w, eta, &r_batch, r, theta));
+    for (int64_t i = 0; i < count; i++) w->factors[i] = -eta;
+    MRC_TRY(backend->ops->scale_rows(backend, &r_batch, w->factors)); /* -eta r_b */
+    MRC_TRY(mrc_centers_scatter_add(centers, theta, w->ids, count, &r_batch, -1));
+    return mrc_centers_apply(centers, &points, &r_batch, r, true);
+}
+
+static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
+                         double *passes)
+{
+    mrc_centers *centers = projector->centers;
+    const mrc_projector_options *options = &projector->options;
+    ep2 *self = projector->state;
+    double before = projector->h_norm;
+    for (int64_t pass = 0; pass < options->passes; pass++) {
+        for (int64_t first = 0; first < centers->p; first += self->m) {
+            int64_t count = mrc_min(self->m, centers->p - first);
+            mrc_draw_centers(options->seed, MRC_STREAM_PASS(projector->calls, pass), centers->p, first, count, w->ids);
+            MRC_TRY(batch(self, centers, w, count, r, theta));
+        }
+        double left;
+        MRC_TRY(mrc_centers_norm(centers, r, &left));
+        *passes += 1;
+        mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (ep2): pass %lld, residual %.3e", (long long)pass + 1,
+                left / projector->h_norm);
+        if (left <= options->tolerance * projector->h_norm || !isfinite(left)) break;
+        if (left > fmax(before, projector->h_norm)) self->gamma /= 2; /* the sample promised more than it holds */
+        before = left;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                             mrc_projection *report)
+{
+    work w = {0};
+    mercer_status status = work_fill(&w, projector->state, projector->centers, h->cols);
+    if (status == MERCER_OK) status = run(projector, &w, h, theta, &report->passes);
+    work_destroy(&w, projector->centers);
+    return status;
+}
+
+static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
+                  int64_t point_size, int64_t *held, int64_t *peak)
+{
+    int64_t s = mrc_max(1, mrc_min(options->nystrom, p)), q = mrc_max(0, mrc_min(options->eigenpairs, s - 1));
+    int64_t system, total, m = mrc_min(MOST_BATCH, p); /* or less, as the data decide */
+    mrc_sample_system_bytes(d, s, q, real_size, point_size, &system, &total);
+    int64_t g = p * q * real_size;
+    *held = system + g + 8 * s;
+    int64_t batch_bytes = m * (d * point_size + (c + q) * real_size + 16) + (q + s) * c * real_size;
+    *peak = mrc_max(mrc_max(batch_bytes, 8 * p), total - system - g);
+}
+
+const mrc_projector_ops mrc_projector_ep2 = {"ep2", create, destroy, project, bytes};

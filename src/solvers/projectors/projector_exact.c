@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exact projection: one Cholesky factor of K(Z,Z), two triangular solves.
+ *
+ *   L L' = K(Z,Z) + mu I                       (p, p) f64, once: p^2 d for K, p^3/3 for L; 8 p^2 bytes on every process
+ *   theta = round((L L')^-1 h)                 (p, c), 2 p^2 c multiply-adds
+ *   r = h - L (L' theta) + mu theta            = h - K(Z,Z) theta with theta as it is stored, in double: 2 p^2 c
+ *
+ * mu = options.jitter, 0 unless asked for. It grows by itself where it must: if the factor fails (K(Z,Z) singular in
+ * double), and if theta is so large that rounding it to type real spoils K theta; then mu becomes 10 u p of the mean
+ * diagonal, where rounding can do little harm (projector_parts.c). With mu > 0 the solution is refined, theta += (L
+ * L')^-1 r, as long as that halves r: the bias mu theta vanishes in all directions but those that rounding hides
+ * anyway.
+ *
+ * With several ranks each solves the whole system and keeps its own rows: it is for p that fit one process.
+ */
+#include "solvers/projectors/projector.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/operators/spd.h"
+#include "solvers/projectors/projector_parts.h"
+
+enum { MOST_REFINEMENTS = 10 };
+
+typedef struct exact {
+    mercer_matrix points; /* Z (p, d): needed again if the shift must rise; a view if this process has all */
+    mrc_factor factor;
+    int64_t *ids; /* 0 .. p - 1 */
+} exact;
+
+/* The whole system on this process. */
+typedef struct whole {
+    mercer_matrix h, theta, trial; /* (p, c) real */
+    mercer_matrix x, y, r;         /* (p, c) f64 */
+} whole;
+
+static void destroy(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    exact *self = projector->state;
+    if (self->points.data != centers->z.data) mrc_matrix_destroy(centers->backend, &self->points);
+    mrc_matrix_destroy(centers->backend, &self->factor.l);
+    mrc_free(centers->context, self->ids);
+    mrc_free(centers->context, self);
+}
+
+static mercer_status create(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(exact), "the exact projector"));
+    projector->state = memory;
+    exact *self = memory;
+    MRC_TRY(mrc_alloc(centers->context, &memory, centers->p, sizeof(int64_t), "the numbers of the centers"));
+    self->ids = memory;
+    for (int64_t i = 0; i < centers->p; i++) self->ids[i] = i;
+    if (centers->comm->ranks == 1) { /* not: has all rows, which one of several may have while the others wait */
+        self->points = centers->z;
+    } else {
+        MRC_TRY(mrc_matrix_create(centers->backend, &self->points, centers->p, centers->z.cols, centers->z.dtype,
+                                  "all centers"));
+        MRC_TRY(mrc_centers_collect(centers, NULL, self->ids, centers->p, &self->points));
+    }
+    self->factor.relative = projector->options.jitter;
+    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor.l, centers->p, centers->p, MERCER_F64,
+                              "the factor of K(Z,Z)"));
+    return mrc_factor_kernel(centers, &self->points, &self->factor);
+}
+
+/* ---- One projection ------------------------------------------------------------------------------------------ */
+
+static void whole_destroy(whole *system, mrc_backend *backend)
+{
+    mercer_matrix *const all[] = {&system->h, &system->theta, &system->trial, &system->x, &system->y, &system->r};
+    for (int i = 0; i < 6; i++) mrc_matrix_destroy(backend, all[i]);
+}
+
+static mercer_status whole_create(whole *system, mrc_centers *centers, int64_t c)
+{
+    mercer_matrix *const all[] = {&system->h, &system->theta, &system->trial, &system->x, &system->y, &system->r};
+    *system = (whole){0};
+    mercer_status status = MERCER_OK;
+    for (int i = 0; i < 6 && status == MERCER_OK; i++)
+        status = mrc_matrix_create(centers->backend, all[i], centers->p, c, i < 3 ? centers->real : MERCER_F64,
+                                   "the system of a projection");
+    if (status != MERCER_OK) whole_destroy(system, centers->backend);
+    return status;
+}
+
+/* r = h - K theta for a theta of type real; *left = |r|. */
+static mercer_status measure(exact *self, mrc_centers *centers, const whole *system, const mercer_matrix *theta,
+                             double *left)
+{
+    mrc_backend *backend = centers->backend;
+    const mercer_matrix *l = &self->factor.l;
+    MRC_TRY(backend->ops->copy(backend, &system->x, theta));
+    MRC_TRY(backend->ops->copy(backend, &system->r, &system->h));
+    MRC_TRY(mrc_counted_gemm(centers, true, false, 1, l, &system->x, 0, &system->y));
+    MRC_TRY(mrc_counted_gemm(centers, false, false, -1, l, &system->y, 1, &system->r));
+    MRC_TRY(backend->ops->axpby(backend, self->factor.shift, &system->x, 1, &system->r));
+    return mrc_matrix_norm(backend, &system->r, left);
+}
+
+/* theta = (L L')^-1 h, with a factor that makes it fit to be rounded. */
+static mercer_status solve(mrc_projector *projector, const whole *system)
+{
+    mrc_centers *centers = projector->centers;
+    mrc_backend *backend = centers->backend;
+    exact *self = projector->state;
+    double safe = mrc_factor_safe_shift(centers->real, centers->p), size;
+    for (;;) {
+        MRC_TRY(backend->ops->copy(backend, &system->x, &system->h));
+        MRC_TRY(mrc_spd_solve(centers, &self->factor.l, &system->x));
+        MRC_TRY(mrc_matrix_norm(backend, &system->x, &size));
+        if (!mrc_factor_too_rough(&self->factor, centers->real, size, projector->h_norm)) break;
+        if (self->factor.relative >= safe) break;
+        mrc_log(centers->context, MERCER_LOG_WARNING,
+                "projection: K(Z,Z) is too ill-conditioned for weights in %s; %.1e of its mean diagonal is added",
+                mrc_dtype_name(centers->real), safe);
+        self->factor.relative = safe;
+        MRC_TRY(mrc_factor_kernel(centers, &self->points, &self->factor));
+    }
+    return backend->ops->copy(backend, &system->theta, &system->x);
+}
+
+/* theta += (L L')^-1 r while that halves r. */
+static mercer_status refine(mrc_projector *projector, const whole *system)
+{
+    mrc_centers *centers = projector->centers;
+    mrc_backend *backend = centers->backend;
+    exact *self = projector->state;
+    double left, next;
+    MRC_TRY(measure(self, centers, system, &system->theta, &left));
+    for (int i = 0; i < MOST_REFINEMENTS && self->factor.shift > 0 && left > 0; i++) {
+        MRC_TRY(mrc_spd_solve(centers, &self->factor.l, &system->r));
+        MRC_TRY(backend->ops->copy(backend, &system->x, &system->theta));
+        MRC_TRY(backend->ops->axpby(backend, 1, &system->x, 1, &system->r));
+        MRC_TRY(backend->ops->copy(backend, &system->trial, &system->r));
+        MRC_TRY(measure(self, centers, system, &system->trial, &next));
+        if (!(next < left / 2)) return measure(self, centers, system, &system->theta, &left); /* as it was */
+        MRC_TRY(backend->ops->copy(backend, &system->theta, &system->trial));
+        left = next;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                             mrc_projection *report)
+{
+    mrc_centers *centers = projector->centers;
+    mrc_backend *backend = centers->backend;
+    exact *self = projector->state;
+    whole system;
+    MRC_TRY(whole_create(&system, centers, h->cols));
+    mercer_status status = mrc_centers_collect(centers, h, self->ids, centers->p, &system.h);
+    if (status == MERCER_OK) status = solve(projector, &system);
+    if (status == MERCER_OK) status = refine(projector, &system);
+    mercer_matrix own = mrc_rows(&system.theta, centers->first, centers->z.rows);
+    mercer_matrix left = mrc_rows(&system.r, centers->first, centers->z.rows);
+    if (status == MERCER_OK) status = backend->ops->axpby(backend, 1, &own, 1, theta);
+    if (status == MERCER_OK) status = backend->ops->copy(backend, h, &left);
+    whole_destroy(&system, backend);
+    report->passes = 1;
+    return status;
+}
+
+static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
+                  int64_t point_size, int64_t *held, int64_t *peak)
+{
+    (void)options, (void)d, (void)point_size;
+    *held = 8 * p * p + 8 * p;
+    *peak = mrc_max(p * c * (3 * real_size + 3 * 8), 16 * p);
+}
+
+const mrc_projector_ops mrc_projector_exact = {"exact", create, destroy, project, bytes};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preconditioned conjugate gradients on K(Z,Z) theta = h, every column of its own.
+ *
+ *   P^-1 r = r - U U'r + U (w_q/W) U'r       U (p, q), W from the coarse space; deflates the top q directions to w_q
+ *   z = P^-1 r,  d = z,  rz = r.z            fields (rows, c); scalars for each column, in double
+ *   repeat:  a = rz / d.(K d);  theta += d a;  r -= (K d) a;  z = P^-1 r;  d = z + d (rz_new / rz_old)
+ *
+ * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if it is kept (real_size p^2 bytes), and 4 p q c.
+ * Memory: p q for U, 3 p c for z, d, K d.
+ *
+ * Columns scaled by numbers of their own are products with a diagonal (c, c) matrix. A column that is solved, or that
+ * breaks down in rounding (d.(K d) <= 0), gets a = 0 and stands still.
+ *
+ * Caveats: r is the residual of the recurrence, which departs from h - K theta by about u |K| |theta| a step, u the
+ * unit roundoff; steps beyond a relative residual of u are pointless and not made. w_q/w_i is floored at 32 u: below
+ * that I - U U' is negative in rounding.
+ */
+#include "solvers/projectors/projector.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/projectors/projector_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_DEFLATION 32 /* units of roundoff */
+
+typedef struct pcg {
+    mrc_coarse coarse;
+    mercer_matrix kept; /* K(Z here, Z) (rows, p), or no data */
+    double *shrink;     /* (q) w_q/w_i - 1 */
+} pcg;
+
+typedef struct work {
+    mercer_matrix z, d, kd; /* fields (rows, c) */
+    mercer_matrix ur;       /* (q, c) */
+    mercer_matrix diagonal; /* (c, c) real */
+    double *rz, *old, *dkd; /* (c) */
+} work;
+
+static void destroy(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    pcg *self = projector->state;
+    mrc_coarse_destroy(&self->coarse, centers->backend);
+    mrc_matrix_destroy(centers->backend, &self->kept);
+    mrc_free(centers->context, self->shrink);
+    mrc_free(centers->context, self);
+}
+
+static mercer_status create(mrc_projector *projector)
+{
+    mrc_centers *centers = projector->centers;
+    const mrc_projector_options *options = &projector->options;
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(pcg), "the conjugate-gradient projector"));
+    projector->state = memory;
+    pcg *self = memory;
+    MRC_TRY(mrc_coarse_create(&self->coarse, centers, options->nystrom, options->eigenpairs, options->seed));
+    int64_t q = self->coarse.q;
+    MRC_TRY(mrc_alloc(centers->context, &memory, q, sizeof(double), "the preconditioner"));
+    self->shrink = memory;
+    double least = LEAST_DEFLATION * mrc_unit_roundoff(centers->real);
+    for (int64_t i = 0; i < q; i++)
+        self->shrink[i] = fmin(1, fmax(least, self->coarse.w[q - 1] / self->coarse.w[i])) - 1;
+    return options->store ? mrc_centers_keep(centers, &self->kept) : MERCER_OK;
+}
+
+/* ---- The iteration ------------------------------------------------------------------------------------------- */
+
+static void work_destroy(work *w, mrc_centers *centers)
+{
+    mercer_matrix *const all[] = {&w->z, &w->d, &w->kd, &w->ur, &w->diagonal};
+    for (int i = 0; i < 5; i++) mrc_matrix_destroy(centers->backend, all[i]);
+    mrc_free(centers->context, w->rz); /* the others live behind it */
+}
+
+static mercer_status work_fill(work *w, mrc_centers *centers, int64_t q, int64_t c)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 3 * c, sizeof(double), "scalars of conjugate gradients"));
+    w->rz = memory;
+    w->old = w->rz + c;
+    w->dkd = w->old + c;
+    MRC_TRY(mrc_field_create(centers, &w->z, c, centers->real, "conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &w->d, c, centers->real, "conjugate gradients"));
+    MRC_TRY(mrc_field_create(centers, &w->kd, c, centers->real, "conjugate gradients"));
+    MRC_TRY(mrc_matrix_create(centers->backend, &w->ur, q, c, centers->real, "conjugate gradients"));
+    return mrc_matrix_create(centers->backend, &w->diagonal, c, c, centers->real, "conjugate gradients");
+}
+
+/* Z = P^-1 R and rz = columns of R . Z. */
+static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
+{
+    mrc_backend *backend = centers->backend;
+    MRC_TRY(backend->ops->copy(backend, &w->z, r));
+    if (self->coarse.q > 0) {
+        MRC_TRY(mrc_centers_inner(centers, &self->coarse.u, r, &w->ur));
+        MRC_TRY(backend->ops->scale_rows(backend, &w->ur, self->shrink));
+        MRC_TRY(mrc_centers_multiply(centers, 1, &self->coarse.u, &w->ur, 1, &w->z));
+    }
+    return mrc_centers_column_dots(centers, r, &w->z, w->rz);
+}
+
+/* Y += X diag(a / b), where a / b makes sense; elsewhere nothing. */
+static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
+                                const double *b, const mercer_matrix *y)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(centers->backend, &w->diagonal, &host));
+    for (int64_t j = 0; j < x->cols; j++) {
+        double ratio = a[j] > 0 && b[j] > 0 ? a[j] / b[j] : 0;
+        mrc_store(&host, j, j, isfinite(ratio) ? ratio : 0);
+    }
+    MRC_TRY(mrc_host_close(centers->backend, &w->diagonal, &host, true, MERCER_OK));
+    return mrc_centers_multiply(centers, sign, x, &w->diagonal, 1, y);
+}
+
+static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r, const mercer_matrix *theta)
+{
+    const mercer_matrix *kept = self->kept.data ? &self->kept : NULL;
+    MRC_TRY(mrc_centers_times(centers, kept, &w->d, &w->kd));
+    MRC_TRY(mrc_centers_column_dots(centers, &w->d, &w->kd, w->dkd));
+    MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->dkd, theta));
+    MRC_TRY(add_scaled(centers, w, -1, &w->kd, w->rz, w->dkd, r));
+    memcpy(w->old, w->rz, (size_t)r->cols * sizeof *w->old);
+    MRC_TRY(precondition(self, centers, w, r));
+    MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->old, &w->z)); /* the new direction */
+    mercer_matrix direction = w->z;
+    w->z = w->d;
+    w->d = direction;
+    return MERCER_OK;
+}
+
+static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
+                         double *passes)
+{
+    mrc_centers *centers = projector->centers;
+    pcg *self = projector->state;
+    double wanted = fmax(projector->options.tolerance, mrc_unit_roundoff(centers->real)) * projector->h_norm;
+    MRC_TRY(precondition(self, centers, w, r));
+    MRC_TRY(centers->backend->ops->copy(centers->backend, &w->d, &w->z));
+    for (int64_t pass = 0; pass < projector->options.passes; pass++) {
+        double left;
+        MRC_TRY(step(self, centers, w, r, theta));
+        MRC_TRY(mrc_centers_norm(centers, r, &left));
+        *passes += 1;
+        mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (pcg): pass %lld, residual %.3e", (long long)pass + 1,
+                left / projector->h_norm);
+        if (!(left > wanted) || !isfinite(left)) break;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                             mrc_projection *report)
+{
+    work w = {0};
+    const pcg *self = projector->state;
+    mercer_status status = work_fill(&w, projector->centers, self->coarse.q, h->cols);
+    if (status == MERCER_OK) status = run(projector, &w, h, theta, &report->passes);
+    work_destroy(&w, projector->centers);
+    return status;
+}
+
+static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
+                  int64_t point_size, int64_t *held, int64_t *peak)
+{
+    int64_t coarse, coarse_peak, q = mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, p) - 1));
+    int64_t kept = options->store ? p * p * real_size : 0;
+    mrc_coarse_bytes(p, d, options->nystrom, options->eigenpairs, real_size, point_size, &coarse, &coarse_peak);
+    *held = coarse + kept + 8 * q;
+    /* K(Z,Z) is made after the coarse space. */
+    *peak = mrc_max(coarse_peak - kept, (3 * p * c + q * c + c * c) * real_size + 4 * 8 * c);
+}
+
+const mrc_projector_ops mrc_projector_pcg = {"pcg", create, destroy, project, bytes};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists of what a training must keep. */
+#include "solvers/state.h"
+
+void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value)
+{
+    mercer_matrix kept = *value;
+    if (!kept.data || kept.rows == 0) kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part this solver has not */
+    if (state->matrix_count == MRC_STATE_MATRICES)
+        state->overflow = true;
+    else
+        state->matrices[state->matrix_count++] = (mrc_state_matrix){.name = name, .value = kept};
+}
+
+void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p)
+{
+    mrc_state_add_matrix(state, name, value);
+    if (state->overflow || !value->data) return;
+    mrc_state_matrix *added = &state->matrices[state->matrix_count - 1];
+    added->value = *value; /* a rank may have none of the rows */
+    added->total = p;
+}
+
+void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value, int64_t total,
+                             int64_t first)
+{
+    if (total == 0) {
+        mrc_state_add_matrix(state, name, &(mercer_matrix){0});
+        return;
+    }
+    mrc_state_add_field(state, name, value, total);
+    if (state->overflow) return;
+    state->matrices[state->matrix_count - 1].temporary = true;
+    state->matrices[state->matrix_count - 1].first = first;
+}
+
+static void add(mrc_state *state, mrc_state_number number)
+{
+    if (state->number_count == MRC_STATE_NUMBERS)
+        state->overflow = true;
+    else
+        state->numbers[state->number_count++] = number;
+}
+
+void mrc_state_add_whole(mrc_state *state, int64_t *value)
+{
+    add(state, (mrc_state_number){.whole = value});
+}
+
+void mrc_state_add_real(mrc_state *state, double *value)
+{
+    add(state, (mrc_state_number){.real = value});
+}
+
+void mrc_state_add_flag(mrc_state *state, bool *value)
+{
+    add(state, (mrc_state_number){.flag = value});
+}
+
+void mrc_state_read_numbers(const mrc_state *state, double *values)
+{
+    for (int i = 0; i < state->number_count; i++) {
+        const mrc_state_number *number = &state->numbers[i];
+        values[i] = number->whole ? (double)*number->whole : number->real ? *number->real : (double)*number->flag;
+    }
+}
+
+void mrc_state_write_numbers(mrc_state *state, const double *values)
+{
+    for (int i = 0; i < state->number_count; i++) {
+        mrc_state_number *number = &state->numbers[i];
+        if (number->whole) *number->whole = (int64_t)values[i];
+        if (number->real) *number->real = values[i];
+        if (number->flag) *number->flag = values[i] != 0;
+    }
+}

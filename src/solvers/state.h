@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What must be kept of a training to go on with it: a list of its matrices and numbers. One function lists them; saving
+ * and restoring both walk that list, so they cannot disagree.
+ */
+#ifndef MRC_SOLVERS_STATE_H
+#define MRC_SOLVERS_STATE_H
+
+#include "core/context.h"
+
+#include <stdbool.h>
+
+enum { MRC_STATE_MATRICES = 24, MRC_STATE_NUMBERS = 64, MRC_STATE_PLAN = 512 };
+
+/* Exactly one of the pointers is set. */
+typedef struct mrc_state_number {
+    int64_t *whole;
+    double *real;
+    bool *flag;
+} mrc_state_number;
+
+typedef struct mrc_state_matrix {
+    const char *name;
+    mercer_matrix value; /* a view of the live matrix; no rows if there is none */
+    int64_t total;       /* > 0: value has this rank's of so many rows. Otherwise all ranks have the same. */
+    bool temporary;      /* not rows of a field but of temporary centers, which lie with room between them, */
+    int64_t first;       /* and begin here */
+} mrc_state_matrix;
+
+typedef struct mrc_state {
+    mrc_state_matrix matrices[MRC_STATE_MATRICES];
+    mrc_state_number numbers[MRC_STATE_NUMBERS];
+    int matrix_count, number_count;
+    bool overflow;             /* more was listed than there is room for: nobody may save or restore it */
+    char plan[MRC_STATE_PLAN]; /* sizes and choices that must be the same when training goes on, in words */
+} mrc_state;
+
+void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value);
+void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p);
+/* Of `total` temporary centers, those of this rank: number first and on. */
+void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value, int64_t total,
+                             int64_t first);
+void mrc_state_add_whole(mrc_state *state, int64_t *value);
+void mrc_state_add_real(mrc_state *state, double *value);
+void mrc_state_add_flag(mrc_state *state, bool *value);
+
+/* The numbers in the order of the list, as doubles (whole numbers stay below 2^53). */
+void mrc_state_read_numbers(const mrc_state *state, double *values);
+void mrc_state_write_numbers(mrc_state *state, const double *values);
+
+/* Where states are kept: given to the trainer from outside, because the algorithms know no files. */
+typedef struct mrc_keeper {
+    /* Writes the state; `weights` (p, c) are those the model would get now. */
+    mercer_status (*save)(void *user, const mrc_state *state, const mercer_matrix *weights);
+    /* The plan's text of a state that was saved. */
+    mercer_status (*load_plan)(void *user, char *text, size_t size);
+    /* Fills in the numbers, or the matrices, of a state that was saved. MERCER_ERROR_MISMATCH if it is another's. */
+    mercer_status (*load_numbers)(void *user, mrc_state *state);
+    mercer_status (*load_matrices)(void *user, mrc_state *state);
+    void *user;
+} mrc_keeper;
+
+#endif
