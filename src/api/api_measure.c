@@ -61,9 +61,9 @@ static mercer_status repeat(measuring *self, const mercer_matrix *to, const merc
 
 static void fill_pattern(const mercer_matrix *points)
 {
-    mrc_stream stream = {1, 1};
+    mrc_rng rng = {1, 1};
     for (int64_t i = 0; i < points->rows * points->cols; i++) {
-        uint64_t bits = mrc_random_u64(stream, (uint64_t)i);
+        uint64_t bits = mrc_random_u64(rng, (uint64_t)i);
         if (points->dtype == MERCER_U8)
             ((uint8_t *)points->data)[i] = (uint8_t)bits;
         else

@@ -200,10 +200,10 @@ struct mrc_backend_ops {
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
-    /* X (m, d) f32: row i becomes numbers first, first + 1, ... of stream streams[i] of the seed, the bits that
+    /* X (m, d) f32: row i becomes numbers first, first + 1, ... of sequence sequences[i] of the seed, the bits that
        mrc_random_normals draws; first is a multiple of 4. */
     mercer_status (*draw_normals)(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
-                                  const int64_t *streams, uint64_t first, const mercer_matrix *x);
+                                  const int64_t *sequences, uint64_t first, const mercer_matrix *x);
 };
 
 /* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */

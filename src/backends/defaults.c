@@ -319,11 +319,11 @@ static mercer_status default_column_dots(mrc_backend *backend, const mercer_matr
 }
 
 static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
-                                          const int64_t *streams, uint64_t first, const mercer_matrix *x)
+                                          const int64_t *sequences, uint64_t first, const mercer_matrix *x)
 {
     (void)backend;
     for (int64_t i = 0; i < x->rows; i++)
-        mrc_random_normals(table, (mrc_stream){seed, (uint64_t)streams[i]}, first, x->cols, mrc_row(x, i));
+        mrc_random_normals(table, (mrc_rng){seed, (uint64_t)sequences[i]}, first, x->cols, mrc_row(x, i));
     return MERCER_OK;
 }
 

@@ -11,11 +11,11 @@
 #include "core/numbers/random.h"
 
 /* Streams of the seed: which rows, in which order, and whether a candidate is taken. */
-#define MRC_STREAM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
-#define MRC_STREAM_DRAW    UINT64_C(0x63683032)   /* draws in proportion to weights */
-#define MRC_STREAM_ACCEPT  UINT64_C(0x63683033)   /* whether they are accepted */
-#define MRC_STREAM_FILL    UINT64_C(0x63683034)   /* a permutation: rows that make up for what is missing */
-#define MRC_STREAM_BATCHES UINT64_C(0x6368000000) /* + pass: a permutation of the rows for mini-batches */
+#define MRC_RANDOM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
+#define MRC_RANDOM_DRAW    UINT64_C(0x63683032)   /* draws in proportion to weights */
+#define MRC_RANDOM_ACCEPT  UINT64_C(0x63683033)   /* whether they are accepted */
+#define MRC_RANDOM_FILL    UINT64_C(0x63683034)   /* a permutation: rows that make up for what is missing */
+#define MRC_RANDOM_BATCHES UINT64_C(0x6368000000) /* + pass: a permutation of the rows for mini-batches */
 
 /* What is asked for, checked by the caller, and what came of it. */
 typedef struct mrc_center_selection {

@@ -18,7 +18,7 @@
 
 void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows)
 {
-    for (int64_t i = 0; i < p; i++) rows[i] = mrc_random_permutation((mrc_stream){seed, MRC_STREAM_CHOICE}, n, i);
+    for (int64_t i = 0; i < p; i++) rows[i] = mrc_random_permutation((mrc_rng){seed, MRC_RANDOM_CHOICE}, n, i);
 }
 
 void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t *rows, int32_t *taken)
@@ -26,7 +26,7 @@ void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t 
     memset(taken, 0, (size_t)n * sizeof *taken);
     for (int64_t i = 0; i < have; i++) taken[rows[i]] = 1;
     for (int64_t i = 0; have < p; i++) {
-        int64_t row = mrc_random_permutation((mrc_stream){seed, MRC_STREAM_FILL}, n, i);
+        int64_t row = mrc_random_permutation((mrc_rng){seed, MRC_RANDOM_FILL}, n, i);
         if (!taken[row]) rows[have++] = row;
     }
 }
@@ -56,7 +56,7 @@ mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const 
     }
     int64_t have = 0, missing = p - filled_to(counts, classes, low);
     for (int64_t i = 0; have < p; i++) {
-        int64_t row = mrc_random_permutation((mrc_stream){seed, MRC_STREAM_CHOICE}, n, i);
+        int64_t row = mrc_random_permutation((mrc_rng){seed, MRC_RANDOM_CHOICE}, n, i);
         int32_t label = labels[row];
         if (took[label] >= low) { /* full; the first rows that come too late make up for what is missing */
             if (missing == 0) continue;

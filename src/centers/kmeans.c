@@ -177,8 +177,8 @@ static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
     }
     for (int64_t i = 0; i < count; i++) {
         int64_t at = self->seen + i;
-        mrc_stream stream = {seed, MRC_STREAM_BATCHES + (uint64_t)(at / self->n)};
-        self->order[i] = mrc_random_permutation(stream, self->n, at % self->n);
+        mrc_rng rng = {seed, MRC_RANDOM_BATCHES + (uint64_t)(at / self->n)};
+        self->order[i] = mrc_random_permutation(rng, self->n, at % self->n);
     }
     self->seen += count;
     self->x = mrc_rows(&self->sample, 0, count);

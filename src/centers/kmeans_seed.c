@@ -56,14 +56,14 @@ static int64_t accept(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
     int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
-    mrc_stream stream = {all->selection->options->seed, MRC_STREAM_ACCEPT};
+    mrc_rng rng = {all->selection->options->seed, MRC_RANDOM_ACCEPT};
     for (int64_t i = 0; i < count && self->have + taken < all->p; i++) {
         double before = all->distances[self->rows[i]], now = before;
         for (int64_t j = 0; j < taken; j++) {
             double distance = self->pairs[i * count + accepted[j]];
             now = distance * distance < now ? distance * distance : now;
         }
-        if (mrc_random_uniform(stream, self->draws + (uint64_t)i) * before < now) accepted[taken++] = i;
+        if (mrc_random_uniform(rng, self->draws + (uint64_t)i) * before < now) accepted[taken++] = i;
     }
     for (int64_t j = 0; j < taken; j++) all->seeds[self->have + j] = self->rows[accepted[j]];
     self->draws += (uint64_t)count;
@@ -74,9 +74,9 @@ static mercer_status one_round(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
     mrc_backend *backend = all->backend;
-    mrc_stream stream = {all->selection->options->seed, MRC_STREAM_DRAW};
+    mrc_rng rng = {all->selection->options->seed, MRC_RANDOM_DRAW};
     for (int64_t i = 0; i < count; i++)
-        self->rows[i] = mrc_draw_row(all->sums, all->x.rows, mrc_random_uniform(stream, self->draws + (uint64_t)i));
+        self->rows[i] = mrc_draw_row(all->sums, all->x.rows, mrc_random_uniform(rng, self->draws + (uint64_t)i));
     mercer_matrix points = mrc_rows(&self->candidates, 0, count),
                   pairs = mrc_view(self->pairs, count, count, MERCER_F64);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, self->rows));
@@ -92,7 +92,7 @@ static mercer_status draw_seeds(seeding *self)
 {
     mrc_kmeans_state *all = self->all;
     int64_t m = all->x.rows;
-    all->seeds[0] = mrc_random_below((mrc_stream){all->selection->options->seed, MRC_STREAM_CHOICE}, 0, m);
+    all->seeds[0] = mrc_random_below((mrc_rng){all->selection->options->seed, MRC_RANDOM_CHOICE}, 0, m);
     mercer_matrix first = mrc_rows(&all->x, all->seeds[0], 1);
     self->have = 1;
     MRC_TRY(update_distances(self, &first, 0));

@@ -161,11 +161,11 @@ static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
     double *h = self->h.data, *l = self->l.data;
     const int64_t b = self->b;
     int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
-    mrc_stream stream = {self->selection->options->seed, MRC_STREAM_ACCEPT};
+    mrc_rng rng = {self->selection->options->seed, MRC_RANDOM_ACCEPT};
     for (int64_t i = 0; i < count && self->have + taken < self->p; i++) {
         double now = h[i * b + i], before = self->left[rows[i]];
         if (!(now > self->noise * self->diagonal[rows[i]])) continue;
-        if (!(mrc_random_uniform(stream, self->draws + (uint64_t)i) * before < now)) continue;
+        if (!(mrc_random_uniform(rng, self->draws + (uint64_t)i) * before < now)) continue;
         double pivot = sqrt(now);
         for (int64_t s = 0; s < taken; s++) l[taken * b + s] = h[i * b + accepted[s]];
         for (int64_t s = taken + 1; s < b; s++) l[taken * b + s] = 0;
@@ -213,9 +213,9 @@ static mercer_status one_round(pivoting *self, int64_t count)
 {
     mrc_backend *backend = self->backend;
     int64_t rows[MOST_CANDIDATES];
-    mrc_stream stream = {self->selection->options->seed, MRC_STREAM_DRAW};
+    mrc_rng rng = {self->selection->options->seed, MRC_RANDOM_DRAW};
     for (int64_t i = 0; i < count; i++)
-        rows[i] = mrc_draw_row(self->sums, self->n, mrc_random_uniform(stream, self->draws + (uint64_t)i));
+        rows[i] = mrc_draw_row(self->sums, self->n, mrc_random_uniform(rng, self->draws + (uint64_t)i));
     MRC_TRY(residual_block(self, rows, count));
     int64_t first = rows[0], taken = accept(self, rows, count);
     if (taken == 0) { /* rounding made something of nothing there: look elsewhere */

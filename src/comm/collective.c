@@ -10,7 +10,7 @@
  * hands the result to all. The tree is the same for any R, and so is the sum, to the bit.
  *
  * Cost of a rank: it sends and receives (nodes + 1) N (R - 1) / R elements, 2 N for one node: as much as the best ring.
- * A sum of few elements goes in one round, in which everybody sends its nodes to everybody.
+ * A sum of few elements takes one round, in which every rank sends its nodes to all others.
  */
 #include "comm/comm.h"
 
@@ -20,6 +20,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
@@ -37,8 +38,8 @@ static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_pi
     mercer_status status =
         memory == MERCER_HOST ? comm->ops->exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
     if (status == MERCER_OK) return MERCER_OK;
-    /* At once: messages that are still on their way point into memory that the caller is about to release. When the
-       others have been told, nothing looks for messages any more. */
+    /* At once: messages that are still on their way point into memory that the caller is about to release. After
+       leaving, no message is received any more. */
     char text[MRC_ERROR_CHARS];
     snprintf(text, sizeof text, "%s", mrc_error_text(comm->context));
     mrc_comm_leave(comm, comm->left_code, text);
@@ -94,7 +95,7 @@ typedef struct node {
     char *data; /* its elements */
 } node;
 
-/* Elements and who works on them. */
+/* Elements and the worker for their memory. */
 typedef struct elements_of {
     const mrc_worker *worker;
     mercer_dtype dtype;
@@ -151,7 +152,7 @@ static mercer_status sum_node(const tree *self, int level, int index, char **out
             return MERCER_OK;
         }
     *out = self->nodes[0].data;
-    if (level <= 0) return MERCER_OK; /* not met: every shard is known, by itself or in a larger node */
+    if (level <= 0) return MERCER_OK; /* unreachable: every shard is known, by itself or in a larger node */
     char *right;
     MRC_TRY(sum_node(self, level - 1, 2 * index, out));
     if ((int64_t)(2 * index + 1) << (level - 1) >= self->all) return MERCER_OK;
@@ -206,7 +207,7 @@ static int nodes_of(const sum_job *self, int rank, node *out)
     return list_nodes(self->shards.all, (int)first, (int)(first + local), out);
 }
 
-/* Elements that rank r finishes: all of them for everybody in a sum of one round. */
+/* The elements that rank r finishes: all of them in a sum of one round. */
 static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *count)
 {
     *first = 0, *count = self->elements;
@@ -222,7 +223,7 @@ static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char
     return self->worker->copy(self->worker->self, &target, &source);
 }
 
-/* My nodes' elements for each rank, one rank after the other: packed, unless they lie so already. */
+/* This rank's nodes, cut into the slices of the ranks: copied together, unless they are contiguous already. */
 static mercer_status pack_nodes(sum_job *self, mrc_piece *send)
 {
     bool packed = self->own_count == 1 && self->worker == self->carrier;
@@ -239,7 +240,7 @@ static mercer_status pack_nodes(sum_job *self, mrc_piece *send)
     return MERCER_OK;
 }
 
-/* All ranks' nodes of my slice, in rank order. */
+/* All ranks' nodes of this rank's slice, in rank order. */
 static mercer_status exchange_nodes(sum_job *self)
 {
     mrc_comm *comm = self->comm;
@@ -258,14 +259,14 @@ static mercer_status exchange_nodes(sum_job *self)
     return exchange(comm, self->carrier->memory, send, receive);
 }
 
-/* *sum: the tree over all ranks' nodes of my slice. */
+/* *sum: the tree over all ranks' nodes of this rank's slice. */
 static mercer_status finish_tree(const sum_job *self, int64_t elements, char **sum)
 {
     const mrc_comm *comm = self->comm;
     tree all = {.all = self->shards.all, .row = {self->carrier, self->dtype, elements}};
     char *at = self->received;
     node list[MOST_NODES];
-    /* Ranks in turn: nodes of neighbours are added as soon as both are there, so that the list stays short. */
+    /* In rank order: two sibling nodes are added as soon as both are known, so that the list stays short. */
     for (int r = 0; r < comm->ranks; r++) {
         int count = nodes_of(self, r, list);
         for (int i = 0; i < count; i++, at += elements * self->size) {
@@ -432,32 +433,18 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
     return status;
 }
 
-/* Two hashes of the bytes: FNV-1a that begins with their number, and a sum over its values on the way. Enough to notice
-   ranks that were started differently; no defence against one that lies. */
-static void summarise(const unsigned char *data, int64_t bytes, uint64_t out[2])
-{
-    out[0] = (uint64_t)bytes, out[1] = 0x9E3779B97F4A7C15u;
-    for (int64_t i = 0; i < bytes; i++) {
-        out[0] = (out[0] ^ data[i]) * 0x100000001B3u;
-        out[1] += out[0] ^ (out[1] << 7);
-    }
-}
-
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes)
 {
-    uint64_t mine[2], first[2], theirs[2];
     char *all;
     if (comm->ranks == 1) return MERCER_OK;
-    summarise(data, bytes, mine);
-    MRC_TRY(mrc_comm_records(comm, mine, sizeof mine, &all));
+    XXH128_canonical_t mine; /* of the bytes and their number */
+    XXH128_canonicalFromHash(&mine, XXH3_128bits_withSeed(data, (size_t)bytes, (XXH64_hash_t)bytes));
+    MRC_TRY(mrc_comm_records(comm, &mine, sizeof mine, &all));
     mercer_status status = MERCER_OK;
-    memcpy(first, all, sizeof first);
-    for (int r = 1; r < comm->ranks && status == MERCER_OK; r++) {
-        memcpy(theirs, all + r * (int64_t)sizeof theirs, sizeof theirs);
-        if (memcmp(first, theirs, sizeof first) != 0)
+    for (int r = 1; r < comm->ranks && status == MERCER_OK; r++)
+        if (memcmp(all, all + r * (int64_t)sizeof mine, sizeof mine) != 0)
             status = mrc_fail(comm->context, MERCER_ERROR_COMM, "rank %d has %s than rank 0; start all ranks alike", r,
                               what);
-    }
     mrc_free(comm->context, all);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The communicators that live in one process, and how centers and shards are dealt. */
+/* Communicators of one rank, and how centers are divided into shards and shards among ranks. */
 #include "comm/comm.h"
 
 #include "core/memory.h"
@@ -64,7 +64,7 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
 {
     if (comm->ranks == 1 || comm->left) return comm->first_left;
     comm->left = comm->broken = true;
-    /* The others may end the job as soon as they hear of it. */
+    /* First: the other ranks may end the job as soon as they get the message. */
     if (comm->leaving) comm->leaving(comm->leaving_user, code, text);
     comm->ops->leave(comm, code, text, &comm->first_left);
     return comm->first_left;

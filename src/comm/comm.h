@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators: ranks (processes, or threads of one) that share out the centers, and what they may ask of each other.
+ * Communicators: ranks (processes, or threads of one process) that divide the centers among them, and their
+ * collective operations.
  *
- * The centers are cut into S shards, consecutive and as even as possible, and the shards are dealt to R <= S ranks in
- * the same way. S does not depend on R: whatever is summed over centers is summed within shards first and then over
- * shards in one fixed tree, so that any number of ranks gives the same bits. `self` is one rank with one shard,
- * `virtual` one rank with S of them.
+ * The centers are divided into S shards, consecutive and as even as possible, and the shards among R <= S ranks in the
+ * same way. S does not depend on R: sums over centers are formed within shards first and then over shards in one fixed
+ * tree, so that any number of ranks gives the same bits. `self` is one rank with one shard, `virtual` one rank with S
+ * shards, `local` ranks are threads of this process, and modules (module.h) connect processes.
  *
  * A communicator has one operation, exchange; the collectives below are made of it.
  */
@@ -23,14 +24,14 @@ typedef struct mrc_comm_ops {
     const char *name;
     /* As in comm/module.h: send[r] goes to rank r, receive[r] comes from it. Only called with more than one rank. */
     mercer_status (*exchange)(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
-    /* Fails if a rank has left; does not wait. alive: tells the others that this one is there and waits. */
+    /* Fails if a rank has left; does not wait. alive: tells the other ranks that this one waits. */
     mercer_status (*listen)(mrc_comm *comm, bool alive);
     void (*leave)(mrc_comm *comm, int code, const char *text, bool *first_left);
     void (*destroy)(mrc_comm *comm);
 } mrc_comm_ops;
 
-/* How device memory is to be exchanged: from GPU to GPU if that is possible everywhere; through the host; or not at all
-   if it cannot be from GPU to GPU. */
+/* How device memory is exchanged. AUTO: from GPU to GPU if all ranks can, else through host memory. NEVER: through host
+   memory. ALWAYS: from GPU to GPU, and a failure where that is impossible. */
 typedef enum mrc_link_wish { MRC_LINK_AUTO = 0, MRC_LINK_NEVER, MRC_LINK_ALWAYS } mrc_link_wish;
 typedef struct mrc_link mrc_link;
 
@@ -39,18 +40,18 @@ struct mercer_comm {
     mercer_context *context;
     int rank, ranks;
     int shards;      /* 0: as many as suit the number of centers */
-    double deadline; /* seconds without news after which the others are given up */
-    bool broken;     /* an exchange failed: no other can follow */
-    int left_code;   /* the code that a rank which left gave, or 0 */
+    double deadline; /* seconds without a message after which other ranks count as dead */
+    bool broken;     /* an exchange failed: no other may follow */
+    int left_code;   /* the exit code of a rank that left, or 0 */
     bool left;       /* this rank has left, */
     bool first_left; /* and so had rank 0 */
-    void (*leaving)(void *user, int code, const char *text); /* called before the others are told; NULL: nobody */
+    void (*leaving)(void *user, int code, const char *text); /* called before the exit message is sent, or NULL */
     void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;
     mrc_piece *pieces; /* (2 ranks) scratch of the collectives */
     mrc_link_wish wish;
-    bool link_settled; /* whether there is one has been settled */
-    mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through the host's */
+    bool link_settled; /* mrc_comm_link has been called */
+    mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through host memory */
 };
 
 /* One rank, one shard; and one rank, S >= 1 shards. */
@@ -63,29 +64,28 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
 mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
                                     double deadline);
 void mrc_comm_free(mrc_comm *comm);
-/* Tells the others that this rank ends, unless it has done so. True if rank 0 has left as well. */
+/* Tells the other ranks, once, that this rank ends. True if rank 0 has left as well. */
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
 
-/* The table of mercer_NAME.so, which exports it by that symbol. */
+/* The table that mercer_NAME.so exports by that symbol. */
 mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table);
 
 /* ---- Device memory (comm_link.c) ------------------------------------------------------------------------------ */
 
-/* Settles, once, whether the ranks' GPUs exchange directly. device: the number of this rank's; -1: it has none. Every
-   rank calls it at the same time. Failures of a link that nobody insisted on are none. */
+/* Decides, once, whether the ranks' GPUs exchange directly. device: the number of this rank's GPU; -1: it has none. A
+   collective call. A link that cannot be made is a failure only if a rank requires one. */
 mercer_status mrc_comm_link(mrc_comm *comm, int device);
-/* exchange with pieces in device memory, of which the work is done. */
+/* exchange with pieces in device memory, which no kernel is working on. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
 void mrc_comm_unlink(mrc_comm *comm);
 
-/* Where a rank lives, for messages. */
+/* Host and process of a rank, for messages. */
 enum { MRC_HOST_CHARS = 64 };
 typedef struct mrc_rank_place {
     char host[MRC_HOST_CHARS];
     int64_t process;
 } mrc_rank_place;
-/* The failure of an exchange as a status with its message. name: of who carries it; places (ranks): NULL if not
-   known. */
+/* The failure of an exchange as a status with its message. name: of the module; places (ranks): NULL if not known. */
 mercer_status mrc_comm_check(mrc_comm *comm, const char *name, const mrc_rank_place *places,
                              const mrc_comm_error *failure);
 
@@ -93,12 +93,12 @@ mercer_status mrc_comm_check(mrc_comm *comm, const char *name, const mrc_rank_pl
 
 /* Part number `index` of `count` things in `parts` parts, as even as possible, the larger ones first. */
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size);
-/* Shards of so many rows or more begin at multiples of so many. A sum of so many bytes or less goes in one round. */
+/* Shards of at least LARGE_SHARD rows begin at multiples of ALIGNED_ROWS. Sums of at most ONE_ROUND bytes take one
+   round. */
 enum { MRC_LARGE_SHARD = 512, MRC_ALIGNED_ROWS = 64, MRC_ONE_ROUND_BYTES = 8192 };
 /* The rows of shard number `index` of p centers: as even as possible but, unless shards are small, beginning at a
-   multiple of 64. From there a device can take them out of a packed form of all; and a shard's part of a field begins
-   at the same place of 256 bytes whatever rank it is on, which the choice of an algorithm by the device's library may
-   depend on. */
+   multiple of 64. A device can then use a part of a packed form of all centers. And a shard's part of a field has the
+   same alignment to 256 bytes on every rank, by which a library of the device may choose its algorithm. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows);
 /* S for p centers: the communicator's own, or a power of two between 8 and 1024, with 4,096 centers or more each beyond
    8: products with few leave a GPU idle. */
@@ -114,7 +114,7 @@ void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, in
 typedef struct mrc_shards {
     int all, first, local;
 } mrc_shards;
-/* Who works on memory that is not the host's: a backend, as far as collectives need one. */
+/* What collectives need of a backend whose memory is not host memory. */
 typedef struct mrc_worker {
     void *self;
     mercer_memory memory;
@@ -122,19 +122,19 @@ typedef struct mrc_worker {
     void (*free)(void *self, void *memory);
     mercer_status (*copy)(void *self, const mercer_matrix *to, const mercer_matrix *from); /* of any memory */
     mercer_status (*add)(void *self, const mercer_matrix *to, const mercer_matrix *from);  /* to += from, in its own */
-    mercer_status (*finish)(void *self);                                                   /* all that was begun */
+    mercer_status (*finish)(void *self);                                                   /* waits for all of that */
 } mrc_worker;
 
 /*
  * parts[i] (local) is the contribution of local shard i: f32 or f64, rows without gaps, all of one shape. parts[0]
- * becomes the sum over all shards, the others are spoiled. The order of additions is that of a binary tree over the
+ * becomes the sum over all shards, the others are overwritten. The order of additions is that of a binary tree over the
  * shards. worker: of the memory that parts lie in; NULL: the host's.
  */
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
-/* Where messages about matrices in `memory` are to lie: there if the ranks have a link, else in host memory. */
+/* The memory for messages about matrices in `memory`: the same if the ranks have a link, else host memory. */
 mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory);
 /* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host
-   memory, or in device memory if mrc_comm_memory said so and all work on it is done. */
+   memory, or in device memory if mrc_comm_memory says so; no kernel may be working on it. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all);
 /* A small record of every rank, in rank order; released by the caller. */
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);
@@ -145,8 +145,8 @@ mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);
 /* True on every rank if it is on one. */
 mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any);
-/* `status` if it is a failure here; else MERCER_OK if all ranks are well; else a failure that names a rank that is not.
-   Every rank goes on or none does. */
+/* `status` if it is a failure here; else MERCER_OK if it is on all ranks; else a failure that names a rank where it is
+   not. All ranks continue or none does. */
 mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what);
 /* MERCER_ERROR_COMM on every rank unless all have the same bytes. `what` as in "other options than rank 0". */
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What became of an exchange, in words: the same for ranks in processes and in threads. */
+/* Messages for exchanges that failed: the same for ranks that are processes and ranks that are threads. */
 #include "comm/comm.h"
 
 #include <stdio.h>

@@ -2,9 +2,10 @@
 /*
  * Exchanges of device memory, from GPU to GPU, by a link (comm/module.h: mercer_nccl.so).
  *
- * A communicator comes first: by it the ranks find out whether every one of them has a GPU of its own and the module,
- * hand on what they need to join the link, and hear of each other while they wait for it. A link neither waits nor
- * names anybody; when nothing has come for the deadline, the communicator calls the roll.
+ * The ranks already have a communicator. They use it to find out whether each of them has a GPU of its own and the
+ * module, to send what is needed to join the link, and to detect failed ranks while they wait. A link itself neither
+ * waits nor knows which rank is missing: when nothing arrives before the deadline, the communicator checks which ranks
+ * still answer.
  */
 #define _GNU_SOURCE /* gethostname */
 
@@ -20,13 +21,13 @@
 
 enum { SPINS = 500, LOOK_EVERY = 64, HOST_CHARS = 64, WHY_CHARS = 200, SLEEP_NANO = 20000 };
 
-#define ROLL_SECONDS  2.0 /* to answer a roll call */
-#define ALIVE_SECONDS 0.5 /* between words that this rank waits, when it has for half the deadline */
+#define ANSWER_SECONDS 2.0 /* for the check which ranks are alive */
+#define ALIVE_SECONDS  0.5 /* between signs of life, once this rank has waited for half the deadline */
 
 struct mrc_link {
     const mrc_link_module *module;
     void *state;
-    char *answers; /* (ranks) to a roll call */
+    char *answers; /* (ranks) scratch of find_missing */
 };
 
 /* ---- Waiting -------------------------------------------------------------------------------------------------- */
@@ -59,15 +60,15 @@ static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
     }
 }
 
-/* The link is lost. Who is missing? A rank that is alive answers, or has just said that it waits, too. */
-static mercer_status call_roll(mrc_comm *comm, const char *why)
+/* The link failed: an exchange of one byte by the communicator names the ranks that do not answer. */
+static mercer_status find_missing(mrc_comm *comm, const char *why)
 {
     double deadline = comm->deadline;
     char flag = 1;
     mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++)
         send[r] = (mrc_piece){&flag, 1}, receive[r] = (mrc_piece){&comm->link->answers[r], 1};
-    comm->deadline = ROLL_SECONDS;
+    comm->deadline = ANSWER_SECONDS;
     mercer_status status = comm->ops->exchange(comm, send, receive);
     comm->deadline = deadline;
     if (status != MERCER_OK) return status;
@@ -81,21 +82,21 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
     char why[WHY_CHARS];
     bool lost;
     comm->link->module->start(comm->link->state, send, receive, &failure);
-    if (failure.kind != MRC_COMM_ERROR_DONE) return failed(comm, failure.text); /* nobody else's fault */
+    if (failure.kind != MRC_COMM_ERROR_DONE) return failed(comm, failure.text); /* a failure of this rank alone */
     mercer_status status = wait_for_link(comm, &lost, why);
     if (status == MERCER_OK && !lost) return MERCER_OK;
-    /* What is under way must not outlive the memory it works on. */
+    /* An exchange that is under way must not outlive its memory. */
     comm->link->module->close(comm->link->state, 0);
     comm->link->state = NULL;
-    return lost ? call_roll(comm, why) : status;
+    return lost ? find_missing(comm, why) : status;
 }
 
 /* ---- Joining -------------------------------------------------------------------------------------------------- */
 
-/* What a rank has to say before a link is made. */
+/* What a rank tells the others before a link is made. */
 typedef struct candidate {
     char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* of its GPU */
-    char why_not[WHY_CHARS];                      /* it can have no link; "": it can */
+    char why_not[WHY_CHARS];                      /* it cannot have a link; "": it can */
     int wish;
 } candidate;
 
@@ -119,7 +120,7 @@ static void introduce(mrc_comm *comm, int device, candidate *self)
     }
 }
 
-/* Why there can be no link: text, "" if there can. *insists: somebody wants one. */
+/* Why there can be no link: text, "" if there can. *insists: a rank requires one. */
 static void compare_candidates(const mrc_comm *comm, const candidate *all, char *text, int *insists)
 {
     text[0] = 0;
@@ -135,7 +136,7 @@ static void compare_candidates(const mrc_comm *comm, const candidate *all, char 
     }
 }
 
-/* What rank 0 hands to all. */
+/* What rank 0 sends to all. */
 typedef struct invitation {
     unsigned char id[MRC_LINK_ID];
     mrc_comm_error failure;
@@ -153,7 +154,7 @@ static mercer_status join(mrc_comm *comm, int device)
     if (all.failure.kind == MRC_COMM_ERROR_DONE)
         link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.failure);
     mercer_status status = all.failure.kind == MRC_COMM_ERROR_DONE ? MERCER_OK : failed(comm, all.failure.text);
-    /* A rank that could not begin must not be waited for. */
+    /* No rank may wait for one that could not begin. */
     MRC_TRY(mrc_comm_together(comm, status, "joining the GPUs"));
     MRC_TRY(wait_for_link(comm, &lost, why));
     return mrc_comm_together(comm, lost ? failed(comm, why) : MERCER_OK, "joining the GPUs");

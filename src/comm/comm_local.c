@@ -2,10 +2,9 @@
 /*
  * Ranks that are threads of one process.
  *
- * An exchange: every rank shows what it sends and waits until all have; copies what it receives out of the senders'
- * memory; and waits until all have done that, so that nobody changes or frees what another one still reads. Only the
- * first wait has a deadline: who has shown something and gave up is never read from, because the round is then over for
- * all.
+ * An exchange: every rank publishes what it sends and waits at a barrier; copies what it receives out of the senders'
+ * memory; and waits again, so that no rank changes or frees memory that another still reads. Only the first wait has a
+ * deadline: if it passes, the barrier is closed for all, and nobody reads from the rank that timed out.
  */
 #include "comm/comm.h"
 
@@ -18,23 +17,24 @@
 typedef struct local_comm {
     mrc_comm base;
     mrc_barrier *barrier;
-    struct local_comm **all; /* (ranks) those that meet; during an exchange all of them are there */
+    struct local_comm **all; /* (ranks) all communicators of the group */
     const mrc_piece *sent;   /* (ranks) what this rank sends in the exchange under way */
     unsigned char *missing;  /* (ranks) scratch */
 } local_comm;
 
-static void fill_failure(mrc_met met, const mrc_farewell *words, double deadline, mrc_comm_error *failure)
+static void fill_failure(mrc_barrier_result result, const mrc_exit_message *message, double deadline,
+                         mrc_comm_error *failure)
 {
-    switch (met) {
-        case MRC_MET: failure->kind = MRC_COMM_ERROR_DONE; break;
-        case MRC_MET_SILENT: failure->kind = MRC_COMM_ERROR_SILENT; break;
-        case MRC_MET_LEFT:
+    switch (result) {
+        case MRC_BARRIER_PASSED: failure->kind = MRC_COMM_ERROR_DONE; break;
+        case MRC_BARRIER_TIMEOUT: failure->kind = MRC_COMM_ERROR_SILENT; break;
+        case MRC_BARRIER_LEFT:
             failure->kind = MRC_COMM_ERROR_LEFT;
-            failure->rank = words->party;
-            failure->code = words->code;
-            snprintf(failure->text, sizeof failure->text, "%.*s", (int)sizeof failure->text - 1, words->text);
+            failure->rank = message->party;
+            failure->code = message->code;
+            snprintf(failure->text, sizeof failure->text, "%.*s", (int)sizeof failure->text - 1, message->text);
             break;
-        case MRC_MET_LATE:
+        case MRC_BARRIER_CLOSED:
             failure->kind = MRC_COMM_ERROR_FAILED;
             snprintf(failure->text, sizeof failure->text,
                      "the other ranks gave this one up after %.3g s without a word, the deadline", deadline);
@@ -63,33 +63,34 @@ static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_p
 {
     local_comm *self = (local_comm *)comm;
     mrc_comm_error failure = {.missing = self->missing};
-    mrc_farewell words;
+    mrc_exit_message message;
     self->sent = send;
-    mrc_met met = mrc_barrier_wait(self->barrier, comm->rank, comm->deadline, self->missing, &words);
-    fill_failure(met, &words, comm->deadline, &failure);
-    if (met == MRC_MET) {
+    mrc_barrier_result result = mrc_barrier_wait(self->barrier, comm->rank, comm->deadline, self->missing, &message);
+    fill_failure(result, &message, comm->deadline, &failure);
+    if (result == MRC_BARRIER_PASSED) {
         take(self, receive, &failure);
-        mrc_barrier_wait(self->barrier, comm->rank, 0, self->missing, &words); /* all are there, and only copy */
+        mrc_barrier_wait(self->barrier, comm->rank, 0, self->missing, &message); /* all have arrived, and only copy */
     }
     return mrc_comm_check(comm, "threads", NULL, &failure);
 }
 
 static mercer_status listen_to(mrc_comm *comm, bool alive)
 {
-    (void)alive; /* a thread that waits elsewhere is not given up before it is asked to come */
+    (void)alive; /* threads need no sign of life: only exchanges have a deadline */
     local_comm *self = (local_comm *)comm;
     mrc_comm_error failure = {.missing = self->missing};
-    mrc_farewell words;
-    if (mrc_barrier_has_left(self->barrier, &words)) fill_failure(MRC_MET_LEFT, &words, comm->deadline, &failure);
+    mrc_exit_message message;
+    if (mrc_barrier_has_left(self->barrier, &message))
+        fill_failure(MRC_BARRIER_LEFT, &message, comm->deadline, &failure);
     return mrc_comm_check(comm, "threads", NULL, &failure);
 }
 
-/* The others are told when they next come, whatever becomes of this thread: nothing to wait for. */
+/* The message stays in the barrier, so there is nothing to wait for. */
 static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
 {
-    mrc_farewell words = {.party = comm->rank, .code = code};
-    snprintf(words.text, sizeof words.text, "%.*s", (int)sizeof words.text - 1, text);
-    mrc_barrier_leave(((local_comm *)comm)->barrier, &words);
+    mrc_exit_message message = {.party = comm->rank, .code = code};
+    snprintf(message.text, sizeof message.text, "%.*s", (int)sizeof message.text - 1, text);
+    mrc_barrier_leave(((local_comm *)comm)->barrier, &message);
     *first_left = false;
 }
 
@@ -128,7 +129,7 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
     return status;
 }
 
-/* They meet from now on; or, without a barrier, none of them is left. */
+/* Connects the communicators by the barrier; without one, frees them all. */
 static void join(mrc_comm **all, int ranks, mrc_barrier *barrier)
 {
     for (int r = 0; r < ranks; r++) {
@@ -157,7 +158,7 @@ mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *conte
     }
     mrc_barrier *barrier = status == MERCER_OK ? mrc_barrier_create(ranks) : NULL;
     if (status == MERCER_OK && !barrier)
-        status = mrc_fail(contexts[0], MERCER_ERROR_MEMORY, "out of memory for the ranks' meeting");
+        status = mrc_fail(contexts[0], MERCER_ERROR_MEMORY, "out of memory for the barrier of the ranks");
     join(out, ranks, barrier);
     return status;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEAVE_SECONDS 2.0 /* rank 0 may take so long to say why */
+#define LEAVE_SECONDS 2.0 /* to wait for rank 0's message */
 
 typedef struct module_comm {
     mrc_comm base;
@@ -114,7 +114,7 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     self->base = (mrc_comm){.ops = &ops, .context = context, .ranks = 1, .shards = shards, .deadline = deadline};
     mercer_status status = join(self, name);
     if (status != MERCER_OK) {
-        self->base.broken = true; /* the others may be elsewhere */
+        self->base.broken = true; /* the other ranks may be in another call */
         mrc_comm_free(&self->base);
         return status;
     }

@@ -2,9 +2,9 @@
 /*
  * The module mercer_mpi.so: exchanges by non-blocking sends and receives of MPI, polled against a deadline.
  *
- * Polling spins for a moment, then sleeps between looks: ranks may share processors. Three kinds of messages: DATA;
- * ALIVE, which a rank that has waited for half the deadline sends to all, so that those who merely wait are told from
- * those who are gone; and LEFT, a rank's last words. Nothing is used that MPI-2 has not, so any implementation serves.
+ * Polling spins for a moment and then sleeps between polls, because ranks may share processors. There are three kinds
+ * of messages: DATA; ALIVE, which a rank sends to all when it has waited for half the deadline, so that a rank that
+ * waits is not taken for one that has died; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
  */
 #define _GNU_SOURCE
 
@@ -37,12 +37,12 @@ typedef struct mpi_state {
     int *done;
     int *peers; /* of each request: the rank; -1 - rank for a send */
     int room;
-    double *alive;        /* (ranks) when a rank last said that it waits */
-    MPI_Request *telling; /* (ranks) the same, sent by this one */
-    int left;             /* the rank that was the first heard to leave, with these words at that time; -1: none */
+    double *alive;        /* (ranks) when a rank last sent ALIVE */
+    MPI_Request *telling; /* (ranks) ALIVE to each rank */
+    int left;             /* the first rank that left, its message and when it came; -1: none */
     notice heard;
     double heard_at;
-    notice last_words;
+    notice exit_message;
 } mpi_state;
 
 static double now(void)
@@ -81,8 +81,8 @@ static int start(mpi_state *self)
     int initialised = 0, provided = 0, code;
     MPI_Initialized(&initialised);
     if (!initialised) {
-        /* Open MPI would give the processor away at every look for messages where ranks share processors, and get it
-           back late on a busy machine. Our own sleeps are for that. */
+        /* Where ranks share processors, Open MPI would yield at every poll, and on a busy machine get the processor
+           back late. This module sleeps by itself. */
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
         code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (code != MPI_SUCCESS) return code;
@@ -119,7 +119,7 @@ static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *fai
 
 /* ---- Notices -------------------------------------------------------------------------------------------------- */
 
-/* Takes in what has come beside the data. */
+/* Receives ALIVE and LEFT messages. */
 static void hear(mpi_state *self)
 {
     int there = 0;
@@ -129,13 +129,13 @@ static void hear(mpi_state *self)
         self->alive[status.MPI_SOURCE] = now();
     }
     while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &there, &status) == MPI_SUCCESS && there) {
-        notice words = {0};
-        MPI_Recv(&words, (int)sizeof words, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
-        if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's words count most */
+        notice message = {0};
+        MPI_Recv(&message, (int)sizeof message, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
+        if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's message takes precedence */
         if (self->left < 0) self->heard_at = now();
         self->left = status.MPI_SOURCE;
-        self->heard = words;
-        self->heard.text[sizeof words.text - 1] = 0;
+        self->heard = message;
+        self->heard.text[sizeof message.text - 1] = 0;
     }
 }
 
@@ -153,7 +153,7 @@ static void tell_alive(mpi_state *self)
         int sent = 1;
         if (r == self->rank) continue;
         MPI_Test(&self->telling[r], &sent, MPI_STATUS_IGNORE);
-        /* A rank that does not take the last one will not take another. */
+        /* Not again to a rank that has not received the last one. */
         if (sent) MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &self->telling[r]);
     }
 }
@@ -192,7 +192,7 @@ static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, 
     return MPI_SUCCESS;
 }
 
-/* Of the ranks that something is still expected from, those that have not said that they wait, too. */
+/* Of the ranks with requests pending, those that have not sent ALIVE; all of them if every one has. */
 static void name_missing(mpi_state *self, int count, double since, mrc_comm_error *failure)
 {
     int named = 0;
@@ -212,7 +212,7 @@ static void rest(int64_t turn)
     if (turn >= SPINS) nanosleep(&pause, NULL);
 }
 
-/* Polls `count` requests until all are done or there is no news for `deadline` seconds. */
+/* Polls `count` requests until all are done or nothing has arrived for `deadline` seconds. */
 static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error *failure)
 {
     double begin = now(), news = begin, time = begin;
@@ -237,7 +237,7 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
         }
         time = now();
         hear(self);
-        /* What it sent before it left may still be on its way. */
+        /* Data sent before it left may still be on their way. */
         if (left > 0 && self->left >= 0 && time - self->heard_at > GRACE_SECONDS) {
             tell_left(self, failure);
             return;
@@ -265,7 +265,7 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
         fail(failure, MPI_ERR_NO_MEM);
         return;
     }
-    /* Everybody begins with its neighbour, so that no rank is flooded. */
+    /* Each rank begins with its neighbour, so that no rank gets all messages at once. */
     for (int step = 1; step < self->ranks && code == MPI_SUCCESS; step++)
         code = post(self, &receive[(self->rank + self->ranks - step) % self->ranks],
                     (self->rank + self->ranks - step) % self->ranks, 0, &count);
@@ -294,11 +294,11 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
     int count = 0;
     double end = now() + patience;
     failure->kind = MRC_COMM_ERROR_DONE;
-    self->last_words.code = (int32_t)code;
-    snprintf(self->last_words.text, sizeof self->last_words.text, "%s", text);
+    self->exit_message.code = (int32_t)code;
+    snprintf(self->exit_message.text, sizeof self->exit_message.text, "%s", text);
     if (make_room(self, self->ranks) != 0) return;
     for (int r = 0; r < self->ranks; r++)
-        if (r != self->rank && MPI_Isend(&self->last_words, (int)sizeof self->last_words, MPI_BYTE, r, TAG_LEFT,
+        if (r != self->rank && MPI_Isend(&self->exit_message, (int)sizeof self->exit_message, MPI_BYTE, r, TAG_LEFT,
                                          self->comm, &self->requests[count]) == MPI_SUCCESS)
             count++;
     for (int all = 0; now() < end;) {
@@ -309,7 +309,7 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
             tell_left(self, failure);
             return;
         }
-        if (all && self->rank == 0) return; /* the others listen a little longer for rank 0 */
+        if (all && self->rank == 0) return; /* the other ranks wait a little longer for rank 0's message */
         nanosleep(&pause, NULL);
     }
 }

@@ -2,9 +2,8 @@
 /*
  * The module mercer_nccl.so: a link between GPUs by NCCL, one rank for each GPU.
  *
- * Everything is non-blocking: NCCL is asked how it is getting on until it says that it is done, and so is the stream
- * that its sends and receives go to. Whoever polls has the deadline; a link that is given up is aborted, which ends
- * kernels that wait for a rank that is gone.
+ * Everything is non-blocking: NCCL, and the CUDA stream of its sends and receives, are polled until they are done. The
+ * caller keeps the deadline. A link that failed is aborted, which ends kernels that wait for a dead rank.
  */
 #define _GNU_SOURCE
 
@@ -35,7 +34,7 @@ static int bad_cuda(cudaError_t error, const char *what, mrc_comm_error *failure
     return 1;
 }
 
-/* In progress is no failure. */
+/* "In progress" is not a failure. */
 static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_comm_error *failure)
 {
     if (result == ncclSuccess || result == ncclInProgress) return 0;
@@ -50,7 +49,7 @@ static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_
 
 static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure)
 {
-    /* NCCL's own word for the machine, where it has been told one: it compares GPUs in the same way. */
+    /* NCCL_HOSTID, if set: NCCL compares GPUs by it, too. */
     const char *machine = getenv("NCCL_HOSTID");
     if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "which GPU this is", failure)) return;
     size_t used = strlen(text);
@@ -117,7 +116,7 @@ static void start(void *state, const mrc_piece *send, const mrc_piece *receive, 
               bad_nccl(ncclGroupStart(), "sending", self->comm, failure);
     if (bad) return;
     for (int step = 0; step < self->ranks && !bad; step++) {
-        /* Everybody begins with itself, then its neighbours, so that no rank is flooded. */
+        /* Each rank begins with itself, then its neighbours, so that no rank gets all messages at once. */
         int to = (self->rank + step) % self->ranks, from = (self->rank + self->ranks - step) % self->ranks;
         int own = to == self->rank && send[to].data == receive[to].data;
         if (send[to].bytes > 0 && !own)

@@ -3,8 +3,8 @@
  * Finding and loading modules (comm/module.h).
  *
  * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part
- * of, in the folder "mercer" beside it and in ../lib/mercer, and where it was to be installed. It stays loaded: the
- * libraries behind it leave things behind that would not survive.
+ * of, in the folder "mercer" beside it and in ../lib/mercer, and in the folder of the installation. It is never
+ * unloaded: message-passing libraries leave threads and exit handlers behind.
  */
 #define _GNU_SOURCE /* dladdr */
 
@@ -27,7 +27,7 @@ static void *try_folder(const char *folder, int length, const char *inside, cons
 {
     snprintf(path, PATH_CHARS, "%.*s%smercer_%s.so", length, folder, inside, name);
     if (access(path, F_OK) != 0) return NULL;
-    /* Global: the message-passing library loads parts of its own, which look for its names. */
+    /* Global: the message-passing library loads plugins that need its symbols. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const char *why = library ? NULL : dlerror();
     if (why) snprintf(error, WHY_CHARS, "%s", why);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of a communicator module: a shared object that is loaded when ranks are asked for, so that the library
- * itself depends on no message-passing library. A module knows nothing of Mercer but this file; it allocates its own
- * small books, prints nothing and never ends the process.
+ * itself depends on no message-passing library. A module includes no other file of Mercer, has its own small
+ * allocations, prints nothing and never ends the process.
  *
- * One exchange is all it must be able to do: every rank sends something to every other one and receives something from
- * it. Sums, broadcasts and the like are made of that in comm/collective.c, in an order that does not depend on the
- * module. MPI does it with non-blocking sends and receives.
+ * Its one operation is an exchange: every rank sends something to every other rank and receives something from it.
+ * Sums, broadcasts and the like are made of exchanges in comm/collective.c, in an order that does not depend on the
+ * module.
  */
 #ifndef MRC_COMM_MODULE_H
 #define MRC_COMM_MODULE_H
@@ -27,15 +27,15 @@ typedef struct mrc_piece {
 
 typedef enum mrc_comm_error_kind {
     MRC_COMM_ERROR_DONE = 0,
-    MRC_COMM_ERROR_SILENT, /* the deadline passed: `missing` says without whom */
-    MRC_COMM_ERROR_LEFT,   /* rank `rank` has left with `code` and said `text` */
+    MRC_COMM_ERROR_SILENT, /* the deadline passed: `missing` lists the ranks that did not answer */
+    MRC_COMM_ERROR_LEFT,   /* rank `rank` has left with `code` and the message `text` */
     MRC_COMM_ERROR_FAILED  /* the message-passing library failed: `text` */
 } mrc_comm_error_kind;
 
 typedef struct mrc_comm_error {
     mrc_comm_error_kind kind;
     int rank, code;
-    unsigned char *missing; /* (ranks) of the caller; 1: nothing was heard of this rank */
+    unsigned char *missing; /* (ranks) of the caller; 1: nothing came from this rank */
     char text[MRC_MODULE_TEXT];
 } mrc_comm_error;
 
@@ -44,31 +44,30 @@ typedef struct mrc_module {
     const char *name;
     /* Joins the job. On failure *state is NULL and failure->text says why. */
     void (*open)(void **state, int *rank, int *ranks, mrc_comm_error *failure);
-    /* send[r] goes to rank r, receive[r] comes from it, r = 0 .. ranks - 1 without the own one. The sizes of both sides
-       agree. Returns when all is done, or `deadline` seconds have passed without any news. */
+    /* send[r] goes to rank r, receive[r] comes from it, r = 0 .. ranks - 1 without this rank. The sizes of both sides
+       agree. Returns when all is done, or when nothing has arrived for `deadline` seconds. */
     void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                      mrc_comm_error *failure);
-    /* While something else than an exchange is waited for: looks whether a rank has left (MRC_COMM_ERROR_LEFT). alive:
-       says that this one waits. */
+    /* Called while waiting for something other than an exchange: reports a rank that has left (MRC_COMM_ERROR_LEFT).
+       alive: tells the other ranks that this one waits. */
     void (*listen)(void *state, int alive, mrc_comm_error *failure);
-    /* Tells all ranks that this one ends, and waits up to `patience` seconds until they have been told. failure->kind
-       is MRC_COMM_ERROR_LEFT if rank 0 has left as well. Nothing but close may follow. */
+    /* Sends an exit message to all ranks and waits up to `patience` seconds for its delivery. failure->kind is
+       MRC_COMM_ERROR_LEFT if rank 0 has left as well. Only close may follow. */
     void (*leave)(void *state, int code, const char *text, double patience, mrc_comm_error *failure);
-    /* orderly: all ranks close, after their last exchange; otherwise just forget about the others. */
+    /* orderly: all ranks close, after their last exchange; otherwise the other ranks are not waited for. */
     void (*close)(void *state, int orderly);
 } mrc_module;
 
 /*
- * A link carries exchanges of device memory from one GPU to another, for ranks that have found each other by a
- * communicator and stay in touch by it: nothing here waits, names who is missing or says who left. A GPU serves one
- * rank.
+ * A link exchanges device memory from one GPU to another, for ranks that are already connected by a communicator. The
+ * communicator waits, keeps the deadline and detects missing ranks; a link does none of that. One GPU for each rank.
  */
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
     /* Which GPU of the machine this is, as text. Failures as a failure, here and below. */
     void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
-    /* What the ranks must know to join: made by one of them. */
+    /* What the ranks must know to join: made by one of them, sent to all. */
     void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);
     /* Begins to join; poll tells when that is done. */
     void (*open)(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
@@ -76,7 +75,7 @@ typedef struct mrc_link_module {
     /* Begins an exchange as above, of device memory which nothing else is working on. */
     void (*start)(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure);
     int (*poll)(void *state, mrc_comm_error *failure); /* 1: what was begun is done */
-    /* orderly: all ranks close; otherwise what is under way is given up. */
+    /* orderly: all ranks close; otherwise an exchange under way is aborted. */
     void (*close)(void *state, int orderly);
 } mrc_link_module;
 

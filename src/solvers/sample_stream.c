@@ -12,8 +12,8 @@
 
 enum { SKIP_ROWS = 2048 };
 
-mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
-                              int64_t c)
+mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source,
+                                     int64_t d, int64_t c)
 {
     *out = (mrc_sample_stream){.context = context, .source = source, .rows_known = true};
     if (!source) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "source is NULL");
@@ -31,7 +31,7 @@ mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, c
     return MERCER_OK;
 }
 
-void mrc_stream_close(mrc_sample_stream *stream)
+void mrc_sample_stream_close(mrc_sample_stream *stream)
 {
     if (stream->context) mrc_free(stream->context, stream->entered.data);
     stream->entered = (mercer_matrix){0};
@@ -46,14 +46,14 @@ static mercer_status fail_source(mrc_sample_stream *stream, const char *what)
     return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "source: %s failed%s%s", what, text ? ": " : "", copy);
 }
 
-mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch)
+mercer_status mrc_sample_stream_restart(mrc_sample_stream *stream, int64_t epoch)
 {
     stream->passes++;
     stream->in_pass = 0;
     return stream->source->restart(stream->source->user, epoch) ? fail_source(stream, "restart") : MERCER_OK;
 }
 
-mercer_status mrc_stream_weigh(mrc_sample_stream *stream, const mercer_batch *batch)
+mercer_status mrc_sample_stream_weigh(mrc_sample_stream *stream, const mercer_batch *batch)
 {
     for (int64_t i = 0; i < batch->X.rows; i++) {
         double weight = batch->weights ? batch->weights[i] : 1;
@@ -87,7 +87,7 @@ static mercer_status check_points(mrc_sample_stream *stream, const mercer_matrix
     return mrc_check_finite(stream->context, "source: X", x, NULL);
 }
 
-mercer_status mrc_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
+mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     const mercer_source *source = stream->source;
     *batch = (mercer_batch){0};
@@ -118,7 +118,7 @@ mercer_status mrc_stream_points(mrc_sample_stream *stream, int64_t most, mercer_
     if (stream->in_pass > source->rows)
         return mrc_fail(stream->context, MERCER_ERROR_DATA,
                         "source: a pass has more than the %lld samples it announced", (long long)source->rows);
-    MRC_TRY(mrc_stream_weigh(stream, batch));
+    MRC_TRY(mrc_sample_stream_weigh(stream, batch));
     return check_rows(stream, batch);
 }
 
@@ -126,7 +126,7 @@ static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *l
 {
     mercer_matrix *room = &stream->entered;
     if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
-    mrc_stream_close(stream);
+    mrc_sample_stream_close(stream);
     void *memory;
     MRC_TRY(mrc_alloc(stream->context, &memory, like->rows * like->cols, mrc_dtype_size(like->dtype),
                       "targets in their units"));
@@ -134,7 +134,7 @@ static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *l
     return MERCER_OK;
 }
 
-mercer_status mrc_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
+mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
 {
     mrc_backend *backend = stream->context->backend;
     mercer_matrix host = {0};
@@ -148,13 +148,13 @@ mercer_status mrc_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
     return status;
 }
 
-mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
+mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
-    MRC_TRY(mrc_stream_points(stream, most, batch));
-    return batch->X.rows > 0 ? mrc_stream_enter(stream, &batch->Y) : MERCER_OK;
+    MRC_TRY(mrc_sample_stream_points(stream, most, batch));
+    return batch->X.rows > 0 ? mrc_sample_stream_enter(stream, &batch->Y) : MERCER_OK;
 }
 
-mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows)
+mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows)
 {
     const mercer_source *source = stream->source;
     bool can_skip = source->struct_size >= offsetof(mercer_source, skip) + sizeof source->skip && source->skip;
@@ -165,7 +165,7 @@ mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows)
     }
     for (int64_t done = 0; done < rows;) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_points(stream, mrc_min(rows - done, SKIP_ROWS), &batch));
+        MRC_TRY(mrc_sample_stream_points(stream, mrc_min(rows - done, SKIP_ROWS), &batch));
         if (batch.X.rows == 0)
             return mrc_fail(stream->context, MERCER_ERROR_MISMATCH,
                             "source: the pass has fewer than the %lld samples to skip", (long long)rows);

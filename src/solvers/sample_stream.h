@@ -29,22 +29,22 @@ typedef struct mrc_sample_stream {
 } mrc_sample_stream;
 
 /* Checks the source itself against the model's d and c. */
-mercer_status mrc_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source, int64_t d,
-                              int64_t c);
-void mrc_stream_close(mrc_sample_stream *stream);
+mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source,
+                                     int64_t d, int64_t c);
+void mrc_sample_stream_close(mrc_sample_stream *stream);
 /* Begins a pass. Passes with the same number have the same order. */
-mercer_status mrc_stream_restart(mrc_sample_stream *stream, int64_t epoch);
+mercer_status mrc_sample_stream_restart(mrc_sample_stream *stream, int64_t epoch);
 /* Checks the sample weights of a batch and takes them into the stream's. */
-mercer_status mrc_stream_weigh(mrc_sample_stream *stream, const mercer_batch *batch);
+mercer_status mrc_sample_stream_weigh(mrc_sample_stream *stream, const mercer_batch *batch);
 /* Passes over the next `rows` samples. */
-mercer_status mrc_stream_skip(mrc_sample_stream *stream, int64_t rows);
+mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows);
 /* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0), targets in the stream's
    units. 0 rows at the end of the pass. */
-mercer_status mrc_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
+mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
 /* The same for whoever does not look at targets: they stay as they are. */
-mercer_status mrc_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
+mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
 /* Targets (m, c) of whatever origin in the stream's units: *y becomes a view of the stream's own room, until the next
    call. */
-mercer_status mrc_stream_enter(mrc_sample_stream *stream, mercer_matrix *y);
+mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y);
 
 #endif

@@ -155,11 +155,11 @@ static mercer_status run_epoch(mrc_trainer *self, int *stop)
 {
     const mercer_plan *plan = &self->plan.public_plan;
     double all = (double)self->n * (double)plan->epochs;
-    MRC_TRY(mrc_stream_restart(&self->stream, self->epoch));
-    if (self->pass_rows > 0) MRC_TRY(mrc_stream_skip(&self->stream, self->pass_rows));
+    MRC_TRY(mrc_sample_stream_restart(&self->stream, self->epoch));
+    if (self->pass_rows > 0) MRC_TRY(mrc_sample_stream_skip(&self->stream, self->pass_rows));
     for (;;) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_next(&self->stream, plan->batch, &batch));
+        MRC_TRY(mrc_sample_stream_next(&self->stream, plan->batch, &batch));
         if (batch.X.rows == 0) break;
         if (!batch.rows && self->plan.preset->update == MRC_UPDATE_COORDINATES)
             return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
@@ -332,7 +332,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     mrc_sample_stream stream;
     self->planned = false;
     mrc_trainer_tear_down(self);
-    MRC_TRY(mrc_stream_open(&stream, self->context, source, self->target.z->cols, self->target.weights->cols));
+    MRC_TRY(mrc_sample_stream_open(&stream, self->context, source, self->target.z->cols, self->target.weights->cols));
     self->options.solver = self->solver;
     MRC_TRY(prepare_plan(self));
     if (self->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
@@ -363,7 +363,8 @@ static mercer_status fall_back(mrc_trainer *self)
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
     begin(self);
-    MRC_TRY(mrc_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
+    MRC_TRY(
+        mrc_sample_stream_open(&self->stream, self->context, source, self->target.z->cols, self->target.weights->cols));
     self->stream.trusted = self->trusted_source;
     self->stream.kernel = self->target.kernel, self->stream.real = mrc_trainer_arithmetic(self);
     self->stream.units = self->target.units;
@@ -401,7 +402,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
 {
     if (!self->ready) MRC_TRY(begin_streaming(self, batch));
     int64_t most = self->plan.public_plan.batch, before = self->iteration.projections;
-    MRC_TRY(mrc_stream_weigh(&self->stream, batch));
+    MRC_TRY(mrc_sample_stream_weigh(&self->stream, batch));
     self->iteration.options.ridge = self->options.lambda / (double)mrc_max(self->n, self->samples + batch->X.rows);
     /* No end is planned in a stream: averaging begins with the first projection, the step does not fall. */
     self->iteration.averaging = self->plan.public_plan.average && self->iteration.projections > 0;
@@ -411,7 +412,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
                              .Y = mrc_rows(&batch->Y, first, rows),
                              .weights = batch->weights ? batch->weights + first : NULL};
         mrc_loss totals = {0};
-        MRC_TRY(mrc_stream_enter(&self->stream, &part.Y));
+        MRC_TRY(mrc_sample_stream_enter(&self->stream, &part.Y));
         MRC_TRY(take_step(self, &part, &totals));
         self->report.train_loss = mrc_loss_mean(&totals, batch->Y.cols);
     }

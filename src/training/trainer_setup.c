@@ -220,16 +220,16 @@ static mercer_status raise_beta(mrc_trainer *self, const mercer_matrix *fresh)
         mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, MRC_READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
     mercer_status status = backend->ops->kernel_diagonal(backend, self->target.kernel, fresh, &diagonal);
     if (status == MERCER_OK) status = raise_to(self, &diagonal, fresh->rows, &seen);
-    if (status == MERCER_OK) status = mrc_stream_restart(&self->stream, -1);
+    if (status == MERCER_OK) status = mrc_sample_stream_restart(&self->stream, -1);
     for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
         mrc_trainer_tell(self, "step size", (double)self->stream.in_pass / (double)mrc_max(self->n, 1));
-        status = mrc_stream_next(&self->stream, MRC_READ_ROWS, &batch);
+        status = mrc_sample_stream_next(&self->stream, MRC_READ_ROWS, &batch);
         if (status == MERCER_OK)
             status = backend->ops->kernel_diagonal(backend, self->target.kernel, &batch.X, &diagonal);
         if (status == MERCER_OK) status = raise_to(self, &diagonal, batch.X.rows, &all);
     }
     mrc_matrix_destroy(backend, &diagonal);
-    /* Samples that lie on a device were not looked at before (mrc_stream_next). */
+    /* Samples that lie on a device were not looked at before (mrc_sample_stream_next). */
     if (status == MERCER_OK && !(all <= (mrc_trainer_arithmetic(self) == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
         return mrc_fail(self->context, MERCER_ERROR_DATA,
                         "source: X: values of the kernel overflow: scale the features by a preprocessing");
@@ -341,7 +341,7 @@ mercer_status mrc_trainer_set_up(mrc_trainer *self, const mercer_matrix *sample,
 
 void mrc_trainer_tear_down(mrc_trainer *self)
 {
-    mrc_stream_close(&self->stream);
+    mrc_sample_stream_close(&self->stream);
     if (!self->ready) return;
     mrc_matrix_destroy(self->backend, &self->best);
     mrc_matrix_destroy(self->backend, &self->rollback_weights);
@@ -366,11 +366,11 @@ typedef struct sample_room {
 
 static mercer_status read_sample(mrc_trainer *self, sample_room *room)
 {
-    MRC_TRY(mrc_stream_restart(&self->stream, -1));
+    MRC_TRY(mrc_sample_stream_restart(&self->stream, -1));
     while (room->filled < room->points.rows) {
         mercer_batch batch;
         mrc_trainer_tell(self, "reading a sample", (double)room->filled / (double)room->points.rows);
-        MRC_TRY(mrc_stream_points(&self->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
+        MRC_TRY(mrc_sample_stream_points(&self->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
         if (batch.X.rows == 0) break;
         mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
         MRC_TRY(self->backend->ops->copy(self->backend, &to, &batch.X));

@@ -27,7 +27,7 @@ mercer_status mrc_trainer_validate(mrc_trainer *self, const mercer_matrix *alpha
         mercer_matrix part_x = mrc_rows(x, first, rows), part_y = mrc_rows(y, first, rows),
                       part_f = mrc_rows(&f, 0, rows);
         status = mrc_centers_predict(&self->centers, &part_x, alpha, &part_f, NULL);
-        if (status == MERCER_OK) status = mrc_stream_enter(&self->stream, &part_y);
+        if (status == MERCER_OK) status = mrc_sample_stream_enter(&self->stream, &part_y);
         if (status == MERCER_OK)
             status = mrc_loss_add(&sums, self->backend, &part_f, &part_y, weights ? weights + first : NULL,
                                   self->target.units);

@@ -127,15 +127,15 @@ static void fill_operands(problem *p, int index)
     p->w = guard(p, 2, s->p, s->c, p->types.w)->matrix;
     p->g = guard(p, 3, s->m, s->c, p->types.out)->matrix;
     uint64_t stream = (uint64_t)index * 8;
-    data_fill_normal(&p->x, (mrc_stream){SEED, stream}, mean, deviation);
-    data_fill_normal(&p->z, (mrc_stream){SEED, stream + 1}, mean, deviation);
-    data_fill_normal(&p->w, (mrc_stream){SEED, stream + 2}, 0.25, 1);
-    data_fill_normal(&p->g, (mrc_stream){SEED, stream + 3}, -0.25, 1);
+    data_fill_normal(&p->x, (mrc_rng){SEED, stream}, mean, deviation);
+    data_fill_normal(&p->z, (mrc_rng){SEED, stream + 1}, mean, deviation);
+    data_fill_normal(&p->w, (mrc_rng){SEED, stream + 2}, 0.25, 1);
+    data_fill_normal(&p->g, (mrc_rng){SEED, stream + 3}, -0.25, 1);
     place_special_rows(&p->x, &p->z);
     if (index % 4 == 3) { /* a given origin instead of the mean */
         p->origin = calloc((size_t)s->d + 1, sizeof *p->origin);
         for (int64_t k = 0; k < s->d; k++)
-            p->origin[k] = mean + mrc_random_normal((mrc_stream){SEED, stream + 4}, (uint64_t)k);
+            p->origin[k] = mean + mrc_random_normal((mrc_rng){SEED, stream + 4}, (uint64_t)k);
     }
 }
 

@@ -128,7 +128,7 @@ static void check_matmul(verdict *v, const target *t, const problem *p, bool add
     guarded y =
         guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end); /* NaN: must not be read unless added to */
     mercer_matrix old = data_matrix(s->m, s->c, 0, p->types.out);
-    data_fill_normal(&old, (mrc_stream){5, 5}, 1, 2);
+    data_fill_normal(&old, (mrc_rng){5, 5}, 1, 2);
     for (int64_t i = 0; i < s->m && add; i++)
         for (int64_t j = 0; j < s->c; j++) mrc_store(&y.matrix, i, j, mrc_load(&old, i, j));
     mercer_status status = t->backend->ops->kernel_matmul(t->backend, &p->pair, &p->w, &y.matrix, add);

@@ -132,9 +132,9 @@ static void set_points(fixture *f, mercer_dtype x_type, mercer_dtype z_type, mer
 {
     f->X = data_matrix(M, D, D + 2, x_type), f->Z = data_matrix(P, D, 0, z_type),
     f->W = data_matrix(P, C, 0, value_type);
-    data_fill_uniform(&f->X, (mrc_stream){3, 1}, 0, 20);
-    data_fill_uniform(&f->Z, (mrc_stream){3, 2}, 0, 20);
-    data_fill_normal(&f->W, (mrc_stream){3, 3}, 0, 1);
+    data_fill_uniform(&f->X, (mrc_rng){3, 1}, 0, 20);
+    data_fill_uniform(&f->Z, (mrc_rng){3, 2}, 0, 20);
+    data_fill_normal(&f->W, (mrc_rng){3, 3}, 0, 1);
 }
 
 static void free_points(fixture *f)

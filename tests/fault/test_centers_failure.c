@@ -94,8 +94,8 @@ static void test_every_call(void **state)
         fixture f = {.kernel = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 20}};
         f.X = data_matrix(N, D, 0, types[t]), f.Z = data_matrix(P, D, 0, types[t]);
         f.out = data_matrix(N, D, 0, MERCER_F64);
-        data_fill_uniform(&f.X, (mrc_stream){3, 1}, 0, 200);
-        data_fill_uniform(&f.Z, (mrc_stream){3, 2}, 0, 200);
+        data_fill_uniform(&f.X, (mrc_rng){3, 1}, 0, 200);
+        data_fill_uniform(&f.Z, (mrc_rng){3, 2}, 0, 200);
         for (int64_t batch = 0; batch <= 50; batch += 50)
             for (int m = 0; m < 4; m++) {
                 mercer_center_options_init(&f.options, sizeof f.options);

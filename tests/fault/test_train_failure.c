@@ -168,8 +168,8 @@ static void sweep(const char *solver, const char *projector, int ranks, bool str
                       strcmp(solver, "pegasos") == 0;
     self.z = data_matrix(P, D, 0, MERCER_F64), self.x = data_matrix(on_samples ? P : N, D, 0, MERCER_F64);
     self.y = data_matrix(self.x.rows, C, 0, MERCER_F64), self.f = data_matrix(self.x.rows, C, 0, MERCER_F64);
-    data_fill_normal(&self.z, (mrc_stream){61, 1}, 0, 1), data_fill_normal(&self.x, (mrc_stream){61, 1}, 0, 1);
-    data_fill_normal(&self.y, (mrc_stream){61, 2}, 0, 1);
+    data_fill_normal(&self.z, (mrc_rng){61, 1}, 0, 1), data_fill_normal(&self.x, (mrc_rng){61, 1}, 0, 1);
+    data_fill_normal(&self.y, (mrc_rng){61, 2}, 0, 1);
     self.f.data = realloc(self.f.data, N * C * sizeof(double));
     assert_succeeds(NULL, mercer_kernel_parse(NULL, &self.kernel, "laplace:bandwidth=2"));
     self.options = options_for(solver);

@@ -60,13 +60,13 @@ static void load_seeds(const char *folder)
 
 /* Random numbers of one change. */
 typedef struct dice {
-    mrc_stream stream;
+    mrc_rng rng;
     uint64_t thrown;
 } dice;
 
 static size_t throw_below(dice *self, size_t sides)
 {
-    return sides ? (size_t)(mrc_random_uniform(self->stream, self->thrown++) * (double)sides) : 0;
+    return sides ? (size_t)(mrc_random_uniform(self->rng, self->thrown++) * (double)sides) : 0;
 }
 
 /* Bytes that files are sensitive to. */
@@ -162,7 +162,7 @@ int main(int count, char **arguments)
     load_seeds(arguments[1]);
     for (int i = 0; i < seed_count; i++) run(seeds[i].data, seeds[i].size);
     for (long k = first; k < end; k++) {
-        dice random = {.stream = {(uint64_t)k, 77}};
+        dice random = {.rng = {(uint64_t)k, 77}};
         const seed *from = &seeds[throw_below(&random, (size_t)seed_count)];
         size_t size = from->size;
         memcpy(data, from->data, size);

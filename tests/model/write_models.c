@@ -57,14 +57,14 @@ static mercer_model *make_model(mercer_context *context, const model_case *of, c
     mercer_preprocess *preprocess = NULL;
     mercer_matrix z = data_matrix(P, D, 0, of->centers);
     int folded = 0;
-    data_fill_uniform(&z, (mrc_stream){41, 1}, of->centers == MERCER_U8 ? 0 : -2, 3);
+    data_fill_uniform(&z, (mrc_rng){41, 1}, of->centers == MERCER_U8 ? 0 : -2, 3);
     need(context, mercer_kernel_parse(context, &kernel, of->kernel));
     if (of->preprocess) need(context, mercer_preprocess_fit_matrix(&preprocess, context, of->preprocess, x));
     if (of->fold) need(context, mercer_preprocess_fold(preprocess, &kernel, &folded));
     if (folded != of->fold) exit(1);
     need(context, mercer_model_create(&model, context, &kernel, &z, C, MERCER_F64));
     mercer_matrix weights = mercer_model_weights(model);
-    data_fill_normal(&weights, (mrc_stream){41, 2}, 0, 1);
+    data_fill_normal(&weights, (mrc_rng){41, 2}, 0, 1);
     need(context, mercer_model_set_preprocess(model, preprocess));
     if (of->units) need(context, mercer_model_set_targets(model, (double[C]){200, -0.5}, (double[C]){3, 0.25}));
     need(context, mercer_model_set_labels(model, labels, C));
@@ -84,7 +84,7 @@ int main(int count, char **words)
     if (!out) return 1;
     need(NULL, mercer_context_create(&context, NULL));
     mercer_matrix x = data_matrix(M, D, 0, MERCER_F64), f = data_matrix(M, C, 0, MERCER_F64);
-    data_fill_uniform(&x, (mrc_stream){41, 3}, -2, 3);
+    data_fill_uniform(&x, (mrc_rng){41, 3}, -2, 3);
     fprintf(out, "[");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_model *model = make_model(context, &cases[i], &x);

@@ -42,7 +42,7 @@ static mercer_matrix *make_parts(int first, int count, int64_t elements, mercer_
         void *data = malloc((size_t)(elements * mrc_dtype_size(dtype)) + 1);
         parts[s] = mrc_view(data, 1, elements, dtype);
         for (int64_t i = 0; i < elements; i++) {
-            double u = mrc_random_uniform((mrc_stream){7, (uint64_t)(first + s)}, (uint64_t)i) - 0.5;
+            double u = mrc_random_uniform((mrc_rng){7, (uint64_t)(first + s)}, (uint64_t)i) - 0.5;
             mrc_store(&parts[s], 0, i, u * (double)(INT64_C(1) << ((first + s + i) % 20)));
         }
     }
@@ -169,8 +169,8 @@ static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
     mrc_projector *projector = NULL;
     mrc_projection report;
     int64_t first, rows;
-    for (int64_t i = 0; i < P * D; i++) z[i] = mrc_random_normal((mrc_stream){3, 1}, (uint64_t)i);
-    for (int64_t i = 0; i < P * C; i++) h[i] = mrc_random_normal((mrc_stream){3, 2}, (uint64_t)i);
+    for (int64_t i = 0; i < P * D; i++) z[i] = mrc_random_normal((mrc_rng){3, 1}, (uint64_t)i);
+    for (int64_t i = 0; i < P * C; i++) h[i] = mrc_random_normal((mrc_rng){3, 2}, (uint64_t)i);
     mrc_comm_rows(with, P, with->rank, &first, &rows);
     mercer_matrix own = mrc_view(z + first * D, rows, D, MERCER_F64), theta = mrc_view(NULL, rows, C, MERCER_F64),
                   right = mrc_view(h + first * C, rows, C, MERCER_F64);

@@ -31,8 +31,8 @@ static inline mercer_matrix cluster_rows(int64_t n, int64_t d, int64_t k, mercer
     mercer_matrix X = data_matrix(n, d, d + 1, dtype);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < d; j++) {
-            double middle = 20 + 200 * mrc_random_uniform((mrc_stream){77, (uint64_t)(i % k)}, (uint64_t)j);
-            data_store(&X, i, j, middle + deviation * mrc_random_normal((mrc_stream){78, (uint64_t)i}, (uint64_t)j));
+            double middle = 20 + 200 * mrc_random_uniform((mrc_rng){77, (uint64_t)(i % k)}, (uint64_t)j);
+            data_store(&X, i, j, middle + deviation * mrc_random_normal((mrc_rng){78, (uint64_t)i}, (uint64_t)j));
         }
     return X;
 }

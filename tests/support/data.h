@@ -32,19 +32,19 @@ static inline mercer_matrix data_matrix(int64_t rows, int64_t cols, int64_t ld, 
     return matrix;
 }
 
-/* Independent normal elements; element (i, j) depends on (stream, i, j) alone. */
-static inline void data_fill_normal(const mercer_matrix *matrix, mrc_stream stream, double mean, double deviation)
+/* Independent normal elements; element (i, j) depends on (rng, i, j) alone. */
+static inline void data_fill_normal(const mercer_matrix *matrix, mrc_rng rng, double mean, double deviation)
 {
     for (int64_t i = 0; i < matrix->rows; i++)
         for (int64_t j = 0; j < matrix->cols; j++)
-            data_store(matrix, i, j, mean + deviation * mrc_random_normal(stream, (uint64_t)(i * matrix->cols + j)));
+            data_store(matrix, i, j, mean + deviation * mrc_random_normal(rng, (uint64_t)(i * matrix->cols + j)));
 }
 
-static inline void data_fill_uniform(const mercer_matrix *matrix, mrc_stream stream, double low, double high)
+static inline void data_fill_uniform(const mercer_matrix *matrix, mrc_rng rng, double low, double high)
 {
     for (int64_t i = 0; i < matrix->rows; i++)
         for (int64_t j = 0; j < matrix->cols; j++)
-            data_store(matrix, i, j, low + (high - low) * mrc_random_uniform(stream, (uint64_t)(i * matrix->cols + j)));
+            data_store(matrix, i, j, low + (high - low) * mrc_random_uniform(rng, (uint64_t)(i * matrix->cols + j)));
 }
 
 #endif

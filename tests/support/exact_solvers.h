@@ -57,12 +57,12 @@ static inline problem make_problem(int64_t n, int64_t p, int64_t c, mercer_dtype
     problem out = {
         .x = data_matrix(n, D, 0, dtype), .y = data_matrix(n, c, 0, dtype), .z = data_matrix(p, D, 0, dtype)};
     assert_succeeds(NULL, mercer_kernel_parse(NULL, &out.kernel, "laplace:bandwidth=2"));
-    data_fill_normal(&out.x, (mrc_stream){5, 1}, 0, 1);
-    data_fill_normal(&out.z, (mrc_stream){5, 2}, 0, 1);
+    data_fill_normal(&out.x, (mrc_rng){5, 1}, 0, 1);
+    data_fill_normal(&out.z, (mrc_rng){5, 2}, 0, 1);
     for (int64_t i = 0; i < n; i++) {
         double a = mrc_load(&out.x, i, 0), b = mrc_load(&out.x, i, 1);
         for (int64_t j = 0; j < c; j++) {
-            double noise = 0.2 * mrc_random_normal((mrc_stream){5, 3 + (uint64_t)j}, (uint64_t)i);
+            double noise = 0.2 * mrc_random_normal((mrc_rng){5, 3 + (uint64_t)j}, (uint64_t)i);
             data_store(&out.y, i, j, sin((double)(j + 1) * a) + b + noise);
         }
     }
@@ -120,7 +120,7 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
                                    .restart = restart,
                                    .next = next,
                                    .user = &self->samples};
-    assert_succeeds(context, mrc_stream_open(&self->stream, context, &self->source, D, data->y.cols));
+    assert_succeeds(context, mrc_sample_stream_open(&self->stream, context, &self->source, D, data->y.cols));
     self->alpha = data_matrix(data->z.rows, data->y.cols, 0, real);
     self->exact = (mrc_exact_solver){.centers = &self->centers,
                                      .stream = &self->stream,

@@ -72,8 +72,8 @@ static inline void open_problem(problem *self, const setting *s, test_allocator 
     self->z = data_matrix(s->p, s->d, 0, s->real), self->k = data_matrix(s->p, s->p, 0, MERCER_F64);
     self->h0 = data_matrix(s->p, s->c, 0, s->real), self->h = data_matrix(s->p, s->c, s->c + 1, s->real);
     self->theta = data_matrix(s->p, s->c, s->c + 3, s->real);
-    data_fill_normal(&self->z, (mrc_stream){11, 1}, 0, 1);
-    data_fill_normal(&self->h0, (mrc_stream){11, 2}, 0, 1);
+    data_fill_normal(&self->z, (mrc_rng){11, 1}, 0, 1);
+    data_fill_normal(&self->h0, (mrc_rng){11, 2}, 0, 1);
     /* Half noise, half what the kernel likes. */
     for (int64_t i = 0; i < s->p; i++)
         for (int64_t j = 0; j < s->c; j++)

@@ -28,13 +28,13 @@ static inline mercer_model *make_model(const char *spec, mercer_dtype centers, m
     mercer_model *model;
     mercer_kernel kernel;
     mercer_matrix z = data_matrix(P, D, 0, centers);
-    data_fill_uniform(&z, (mrc_stream){31, 1}, 0, 9);
+    data_fill_uniform(&z, (mrc_rng){31, 1}, 0, 9);
     for (int64_t i = 0; i < P; i++)
         for (int64_t j = 0; j < D; j++) data_store(&z, i, j, floor(mrc_load(&z, i, j)));
     assert_succeeds(context, mercer_kernel_parse(context, &kernel, spec));
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, weights));
     mercer_matrix w = mercer_model_weights(model);
-    data_fill_normal(&w, (mrc_stream){31, 2}, 0, 1);
+    data_fill_normal(&w, (mrc_rng){31, 2}, 0, 1);
     free(z.data);
     return model;
 }
@@ -42,7 +42,7 @@ static inline mercer_model *make_model(const char *spec, mercer_dtype centers, m
 static inline mercer_matrix make_samples(mercer_dtype dtype)
 {
     mercer_matrix x = data_matrix(M, D, 0, dtype);
-    data_fill_uniform(&x, (mrc_stream){31, 3}, 0, 9);
+    data_fill_uniform(&x, (mrc_rng){31, 3}, 0, 9);
     return x;
 }
 

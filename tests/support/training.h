@@ -57,11 +57,11 @@ static inline task task_open(mercer_context *with, const char *kernel, sizes of,
     assert_succeeds(with, mercer_kernel_parse(with, &out.kernel, kernel));
     out.x = data_matrix(of.n, of.d, 0, dtype), out.y = data_matrix(of.n, of.c, 0, dtype);
     out.z = data_matrix(of.p ? of.p : of.n, of.d, 0, dtype);
-    data_fill_normal(&out.x, (mrc_stream){21, 1}, 0, spread);
-    data_fill_normal(&out.z, (mrc_stream){21, of.p ? 2 : 1}, 0, spread);
+    data_fill_normal(&out.x, (mrc_rng){21, 1}, 0, spread);
+    data_fill_normal(&out.z, (mrc_rng){21, of.p ? 2 : 1}, 0, spread);
     for (int64_t i = 0; i < of.n; i++)
         for (int64_t j = 0; j < of.c; j++) {
-            double noise = 0.2 * mrc_random_normal((mrc_stream){21, 3 + (uint64_t)j}, (uint64_t)i);
+            double noise = 0.2 * mrc_random_normal((mrc_rng){21, 3 + (uint64_t)j}, (uint64_t)i);
             data_store(&out.y, i, j, sin((double)(j + 1) * mrc_load(&out.x, i, 0) / spread) + noise);
         }
     return out;

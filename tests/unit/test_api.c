@@ -29,9 +29,9 @@ static void reset(fixture *f, const char *spec)
     f->K = mercer_matrix_view(f->out, M, P, MERCER_F32);
     f->Y = mercer_matrix_view(f->out, M, C, MERCER_F32);
     f->diagonal = mercer_matrix_view(f->out, M, 1, MERCER_F32);
-    data_fill_normal(&f->X, (mrc_stream){1, 1}, 1, 1);
-    data_fill_normal(&f->Z, (mrc_stream){1, 2}, 1, 1);
-    data_fill_normal(&f->W, (mrc_stream){1, 3}, 0, 1);
+    data_fill_normal(&f->X, (mrc_rng){1, 1}, 1, 1);
+    data_fill_normal(&f->Z, (mrc_rng){1, 2}, 1, 1);
+    data_fill_normal(&f->W, (mrc_rng){1, 3}, 0, 1);
     memset(f->out, MARK, sizeof f->out);
 }
 

@@ -244,7 +244,7 @@ static void test_mixup_of_bytes_is_rounded(void **state)
     samples bytes = make_samples(N, 3, N, MERCER_U8), doubles = make_samples(N, 3, N, MERCER_F64);
     for (int64_t i = 0; i < N; i++)
         for (int64_t j = 0; j < 3; j++) {
-            double value = floor(256 * mrc_random_uniform((mrc_stream){1, 2}, (uint64_t)(3 * i + j)));
+            double value = floor(256 * mrc_random_uniform((mrc_rng){1, 2}, (uint64_t)(3 * i + j)));
             data_store(&bytes.x, i, j, value), data_store(&doubles.x, i, j, value);
         }
     apply(self->context, &bytes, "mixup:alpha=1", (mrc_augment_shape){.features = 3}, 3, 1, 0);
@@ -335,7 +335,7 @@ static void test_bad_specs(void **state)
     assert_fails(self->context, mrc_augment_create(&out, self->context, spec, &shape, 0), MERCER_ERROR_ARGUMENT,
                  "too long");
     assert_fails(self->context, mrc_augment_create(&out, self->context, "flip", &none, 0), MERCER_ERROR_ARGUMENT,
-                 "--image HxWxC");
+                 "height, width and channels");
     assert_fails(self->context, mrc_augment_create(&out, self->context, "flip", &wrong, 0), MERCER_ERROR_SHAPE,
                  "6 x 9 x 1");
     assert_succeeds(self->context, mrc_augment_create(&out, self->context, "noise:sigma=2+mixup:alpha=1", &none, 0));

@@ -161,7 +161,7 @@ static void test_refused_data(void **state)
     fixture f = {.context = open_threads(1)};
     for (int m = 0; m < 4; m++) {
         f.X = data_matrix(20, 3, 0, MERCER_F32), f.Z = data_matrix(21, 3, 0, MERCER_F32);
-        data_fill_normal(&f.X, (mrc_stream){1, 1}, 5, 1);
+        data_fill_normal(&f.X, (mrc_rng){1, 1}, 5, 1);
         f.options = center_options(methods[m], 1);
         f.options.kernel = &kernel, f.options.labels = labels;
         refuse(&f, MERCER_ERROR_SHAPE, "21 centers are asked for, but there are only 20 samples; take at most 20");
@@ -182,7 +182,7 @@ static void test_refused_data(void **state)
     }
     f.X = data_matrix(20, 3, 0, MERCER_F64), f.Z = data_matrix(5, 3, 0, MERCER_F64);
     f.options = center_options("kmeans", 1);
-    data_fill_normal(&f.X, (mrc_stream){1, 1}, 0, 1e160);
+    data_fill_normal(&f.X, (mrc_rng){1, 1}, 0, 1e160);
     refuse(&f, MERCER_ERROR_DATA, "scale the data");
     free(f.X.data), free(f.Z.data);
     mercer_context_free(f.context);
@@ -199,8 +199,8 @@ static void test_nearest_scales(void **state)
     mercer_context *context = open_threads(2);
     mercer_matrix X = data_matrix(M, D, 0, MERCER_F32), Z = data_matrix(P, D, 0, MERCER_F32);
     for (int s = 0; s < 4; s++) {
-        data_fill_normal(&X, (mrc_stream){21, 1}, 0, scales[s]);
-        data_fill_normal(&Z, (mrc_stream){21, 2}, 0, scales[s]);
+        data_fill_normal(&X, (mrc_rng){21, 1}, 0, scales[s]);
+        data_fill_normal(&Z, (mrc_rng){21, 2}, 0, scales[s]);
         int32_t nearest[M], again[M];
         double distances[M];
         assert_succeeds(context, mercer_nearest(context, nearest, distances, &X, &Z));
@@ -229,8 +229,8 @@ static void split_nearest(mrc_backend *backend)
 {
     enum { M = 1100, P = 500, D = 3 };
     mercer_matrix X = data_matrix(M, D, 0, MERCER_U8), Z = data_matrix(P, D, 0, MERCER_U8);
-    data_fill_uniform(&X, (mrc_stream){22, 1}, 0, 9); /* few different values: many equal distances */
-    data_fill_uniform(&Z, (mrc_stream){22, 2}, 0, 9);
+    data_fill_uniform(&X, (mrc_rng){22, 1}, 0, 9); /* few different values: many equal distances */
+    data_fill_uniform(&Z, (mrc_rng){22, 2}, 0, 9);
     int32_t whole[M], part[M];
     double far[M], part_far[M];
     mrc_search search = {.x = &X, .z = &Z};
@@ -274,7 +274,7 @@ static void test_median(void **state)
     for (int64_t n = 2; n <= 60; n += 29)
         for (int t = 0; t < 4; t++) {
             mercer_matrix X = data_matrix(n, 5, 0, types[t]);
-            data_fill_normal(&X, (mrc_stream){23, 1}, 100, 20);
+            data_fill_normal(&X, (mrc_rng){23, 1}, 100, 20);
             for (int64_t i = 4; i < n; i += 5)
                 memcpy(mrc_row(&X, i), mrc_row(&X, 1), 5 * (size_t)mrc_dtype_size(types[t]));
             double all[60 * 59 / 2], median = -1;
@@ -290,7 +290,7 @@ static void test_median(void **state)
             free(X.data);
         }
     mercer_matrix X = data_matrix(3000, 2, 0, MERCER_F32); /* more rows than are looked at */
-    data_fill_normal(&X, (mrc_stream){23, 2}, 0, 1);
+    data_fill_normal(&X, (mrc_rng){23, 2}, 0, 1);
     double one, two;
     assert_succeeds(context, mercer_median_distance(context, &one, &X, 1));
     assert_succeeds(context, mercer_median_distance(context, &two, &X, 1));

@@ -20,7 +20,7 @@ static int open_data(void **state)
     for (int64_t i = 0; i < N; i++)
         for (int64_t j = 0; j < D; j++)
             data_store(&points, i, j,
-                       10 * (double)(i % P) + mrc_random_normal((mrc_stream){31, (uint64_t)i}, (uint64_t)j));
+                       10 * (double)(i % P) + mrc_random_normal((mrc_rng){31, (uint64_t)i}, (uint64_t)j));
     mercer_matrix labels = data_matrix(N, 1, 0, MERCER_U8);
     for (int64_t i = 0; i < N; i++) data_store(&labels, i, 0, i < 30 ? 0 : 1 + (double)(i % (CLASSES - 1)));
     const char *x = in_folder("x.npy"), *y = in_folder("y.npy");

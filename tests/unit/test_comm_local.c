@@ -160,7 +160,7 @@ static mercer_matrix *make_parts(int first, int count, const sum_case *job)
         parts[s] =
             mrc_view(malloc((size_t)(job->elements * mrc_dtype_size(job->dtype)) + 1), 1, job->elements, job->dtype);
         for (int64_t i = 0; i < job->elements; i++) {
-            double u = mrc_random_uniform((mrc_stream){7, (uint64_t)(first + s)}, (uint64_t)i) - 0.5;
+            double u = mrc_random_uniform((mrc_rng){7, (uint64_t)(first + s)}, (uint64_t)i) - 0.5;
             mrc_store(&parts[s], 0, i, u * (double)(INT64_C(1) << ((first + s + i) % 20)));
         }
     }

@@ -285,7 +285,7 @@ static void test_bad_text(void **state)
     mercer_dataset_options options = data_options(in_folder("missing.csv"), NULL);
     assert_refused(&options, MERCER_ERROR_MISSING, "missing.csv");
     options.x = folder;
-    assert_refused(&options, MERCER_ERROR_IO, "--data takes folders");
+    assert_refused(&options, MERCER_ERROR_IO, "is a folder, not a file");
     options.x = byte_file("bad.csv", "1,\0002\n3,4\n", 9);
     options.target = "0";
     assert_refused(&options, MERCER_ERROR_FORMAT, "bad.csv: a zero byte at offset 2; it is not text");
@@ -316,7 +316,7 @@ static void test_slices_and_memory(void **state)
     options.first = options.rows = 0;
     options.memory = 63; /* four rows of 4 bytes, and 12 for each target */
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: needs 64 more bytes of memory, 63 are allowed");
-    assert_refused(&options, MERCER_ERROR_MEMORY, "mercer convert");
+    assert_refused(&options, MERCER_ERROR_MEMORY, "convert the file to npy");
     options.memory = 64;
     mercer_dataset_free(open_with(&options));
 }

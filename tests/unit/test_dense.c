@@ -39,7 +39,7 @@ enum { RANDOM, IDENTITY, SINGULAR, CLUSTERED, TINY, KINDS };
 static mercer_matrix symmetric(int64_t n, int kind)
 {
     mercer_matrix a = data_matrix(n, n, n + 3, MERCER_F64), f = data_matrix(n, n, 0, MERCER_F64);
-    data_fill_normal(&f, (mrc_stream){31, (uint64_t)n}, 0, 1);
+    data_fill_normal(&f, (mrc_rng){31, (uint64_t)n}, 0, 1);
     int64_t rank = kind == SINGULAR ? (n + 1) / 2 : n;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j <= i; j++) {
@@ -211,7 +211,7 @@ static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpo
     assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN); /* the upper triangle is not L's and not read */
-    data_fill_normal(&b, (mrc_stream){5, (uint64_t)n}, 1, 2);
+    data_fill_normal(&b, (mrc_rng){5, (uint64_t)n}, 1, 2);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < c; j++) mrc_store(&x, i, j, mrc_load(&b, i, j));
     set_sentinels(&x);
@@ -253,9 +253,9 @@ static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, in
     mercer_matrix a = ta ? data_matrix(k, m, m + 1, dtype) : data_matrix(m, k, k + 2, dtype);
     mercer_matrix b = tb ? data_matrix(n, k, k + 3, dtype) : data_matrix(k, n, n + 1, dtype);
     mercer_matrix c = data_matrix(m, n, n + 4, dtype), old = data_matrix(m, n, 0, dtype);
-    data_fill_normal(&a, (mrc_stream){1, 1}, 0.5, 1);
-    data_fill_normal(&b, (mrc_stream){1, 2}, -0.5, 1);
-    data_fill_normal(&old, (mrc_stream){1, 3}, 0, 1);
+    data_fill_normal(&a, (mrc_rng){1, 1}, 0.5, 1);
+    data_fill_normal(&b, (mrc_rng){1, 2}, -0.5, 1);
+    data_fill_normal(&old, (mrc_rng){1, 3}, 0, 1);
     mrc_gemm job = {.transpose_a = ta,
                     .transpose_b = tb,
                     .alpha = alphas[scaling],
@@ -331,8 +331,8 @@ static void gemm_twins(mrc_backend *backend, const int64_t *shape, int transpose
     int64_t m = shape[0], n = shape[1], k = shape[2];
     mercer_matrix a = ta ? data_matrix(k, m, m + 1, dtype) : data_matrix(m, k, k + 2, dtype);
     mercer_matrix b = tb ? data_matrix(n, k, k + 3, dtype) : data_matrix(k, n, n + 1, dtype);
-    data_fill_normal(&a, (mrc_stream){1, 1}, 0.5, 1);
-    data_fill_normal(&b, (mrc_stream){1, 2}, -0.5, 1);
+    data_fill_normal(&a, (mrc_rng){1, 1}, 0.5, 1);
+    data_fill_normal(&b, (mrc_rng){1, 2}, -0.5, 1);
     copy_row(&a, ta, FIRST_TWIN, m - 1);
     copy_row(&b, !tb, FIRST_TWIN, n - 1);
     mrc_gemm job = {.transpose_a = ta, .transpose_b = tb, .alpha = -0.37, .a = &a, .b = &b, .c = c};
@@ -356,7 +356,7 @@ static void solve_twins(mrc_backend *backend, const mercer_matrix *x)
 {
     mercer_matrix l = positive_definite(x->rows);
     assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
-    data_fill_normal(x, (mrc_stream){5, 1}, 1, 2);
+    data_fill_normal(x, (mrc_rng){5, 1}, 1, 2);
     copy_row(x, true, FIRST_TWIN, x->cols - 1);
     for (int transpose = 0; transpose < 2; transpose++)
         assert_succeeds(backend->context, backend->ops->triangular_solve(backend, &l, transpose, x));

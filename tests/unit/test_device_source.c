@@ -110,8 +110,8 @@ static void store(mercer_context *context)
         mercer_matrix x = data_matrix(333, 19, t == 2 ? 24 : 0, types[t]), y = data_matrix(333, 2, 0, MERCER_F64);
         double weights[333];
         for (int i = 0; i < 333; i++) weights[i] = 1 + i % 3;
-        data_fill_normal(&x, (mrc_stream){1, 1}, types[t] == MERCER_U8 ? 100 : 0, types[t] == MERCER_U8 ? 20 : 1);
-        data_fill_normal(&y, (mrc_stream){1, 2}, 0, 1);
+        data_fill_normal(&x, (mrc_rng){1, 1}, types[t] == MERCER_U8 ? 100 : 0, types[t] == MERCER_U8 ? 20 : 1);
+        data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
         mercer_source host, there;
         assert_succeeds(context, mercer_source_from_matrices(&host, context, &x, &y, t % 2 ? weights : NULL, 5));
         int64_t bytes = 333 * 19 * mrc_dtype_size(types[t]);
@@ -149,8 +149,8 @@ static void gather(mercer_context *context)
 {
     static const int64_t rows[] = {100, 1, 232};
     mercer_matrix x = data_matrix(333, 19, 0, MERCER_F32), y = data_matrix(333, 2, 0, MERCER_F64);
-    data_fill_normal(&x, (mrc_stream){1, 1}, 0, 1);
-    data_fill_normal(&y, (mrc_stream){1, 2}, 0, 1);
+    data_fill_normal(&x, (mrc_rng){1, 1}, 0, 1);
+    data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
     folder_open();
     for (int64_t i = 0, first = 0; i < 3; first += rows[i++]) {
         char name[32];

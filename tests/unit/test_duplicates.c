@@ -17,7 +17,7 @@ static task paired_task(mercer_dtype dtype)
     task t = task_open(context, "laplace:bandwidth=2", (sizes){N, 0, D, 1}, 1, dtype);
     for (int64_t i = 0; i < N; i++) {
         for (int64_t k = 0; k < D; k++) data_store(&t.x, i, k, mrc_load(&t.x, i / 2 * 2, k));
-        data_store(&t.y, i, 0, mrc_random_normal((mrc_stream){77, 1}, (uint64_t)i));
+        data_store(&t.y, i, 0, mrc_random_normal((mrc_rng){77, 1}, (uint64_t)i));
     }
     memcpy(t.z.data, t.x.data, (size_t)(N * D * mrc_dtype_size(dtype)));
     return t;

@@ -285,7 +285,7 @@ static void test_spectrum_is_capped(void **state)
         open_bench(&self, "laplace:bandwidth=4", S, D);
         mrc_eigensystem system = system_of(&self, Q);
         mercer_matrix f = data_matrix(S, D, 0, MERCER_F64);
-        data_fill_normal(&f, (mrc_stream){21, fresh ? 9 : 1}, 0, 1);
+        data_fill_normal(&f, (mrc_rng){21, fresh ? 9 : 1}, 0, 1);
         dense k = dense_kernel(&self.data.kernel, &f, &f), ks = dense_kernel(&self.data.kernel, &f, &self.data.x);
         dense e = dense_of(&system.vectors), phi = dense_times(false, false, ks, e), vectors = dense_new(S, S);
         double plain[S], beta = 0;

@@ -76,7 +76,7 @@ static void test_zero_labels(void **state)
     for (int k = 0; k < JUDGES; k++) {
         bench self;
         open_bench(&self, &data, 1, MERCER_F64, false);
-        data_fill_normal(&self.alpha, (mrc_stream){6, 1}, 0, 1); /* cg must come back from anywhere */
+        data_fill_normal(&self.alpha, (mrc_rng){6, 1}, 0, 1); /* cg must come back from anywhere */
         assert_succeeds(&self.context, exact_solvers[k].call(&self.exact, &self.alpha));
         for (int64_t i = 0; i < P * C; i++) assert_true(((double *)self.alpha.data)[i] == 0);
         close_bench(&self);
@@ -276,7 +276,7 @@ static void test_objective(void **state)
         bench self;
         double fit, ridge, fit_wanted = 0, ridge_wanted = 0;
         open_bench(&self, &data, ranks, MERCER_F64, false);
-        data_fill_normal(&self.alpha, (mrc_stream){8, 1}, 0, 1);
+        data_fill_normal(&self.alpha, (mrc_rng){8, 1}, 0, 1);
         mercer_matrix f = predictions(&k, &self.alpha), g = predictions(&kz, &self.alpha);
         for (int64_t j = 0; j < C; j++) {
             for (int64_t i = 0; i < N; i++)

@@ -60,9 +60,9 @@ static void test_products(void **state)
                 mercer_matrix x = data_matrix(n[0], n[2], 0, types[t]), z = data_matrix(n[1], n[2], 0, types[t]);
                 mercer_matrix w = data_matrix(n[1], n[3], 0, MERCER_F32), y = data_matrix(n[0], n[3], 0, MERCER_F32),
                               right = data_matrix(n[0], n[3], 0, MERCER_F32);
-                data_fill_normal(&x, (mrc_stream){1, 1}, mean, size);
-                data_fill_normal(&z, (mrc_stream){1, 2}, mean, size);
-                data_fill_normal(&w, (mrc_stream){1, 3}, 1, 1);
+                data_fill_normal(&x, (mrc_rng){1, 1}, mean, size);
+                data_fill_normal(&z, (mrc_rng){1, 2}, mean, size);
+                data_fill_normal(&w, (mrc_rng){1, 3}, 1, 1);
                 memcpy(mrc_row(&z, 0), mrc_row(&x, 5), (size_t)(n[2] * mrc_dtype_size(types[t]))); /* they coincide */
                 assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &z, &w));
                 assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right, &kernel, &x, &z, &w));
@@ -91,9 +91,9 @@ static void test_kept(void **state)
         mercer_matrix w = data_matrix(P, C, 0, MERCER_F32), g = data_matrix(M, C, 0, MERCER_F32);
         mercer_matrix f = data_matrix(M, C, 0, MERCER_F32), h = data_matrix(P, C, 0, MERCER_F32),
                       right_f = data_matrix(M, C, 0, MERCER_F32), right_h = data_matrix(P, C, 0, MERCER_F32);
-        data_fill_normal(&x, (mrc_stream){3, 1}, type == MERCER_U8 ? 128 : 3, type == MERCER_U8 ? 30 : 1);
-        data_fill_normal(&all, (mrc_stream){3, 2}, type == MERCER_U8 ? 128 : 3, type == MERCER_U8 ? 30 : 1);
-        data_fill_normal(&w, (mrc_stream){3, 3}, 1, 1), data_fill_normal(&g, (mrc_stream){3, 4}, 1, 1);
+        data_fill_normal(&x, (mrc_rng){3, 1}, type == MERCER_U8 ? 128 : 3, type == MERCER_U8 ? 30 : 1);
+        data_fill_normal(&all, (mrc_rng){3, 2}, type == MERCER_U8 ? 128 : 3, type == MERCER_U8 ? 30 : 1);
+        data_fill_normal(&w, (mrc_rng){3, 3}, 1, 1), data_fill_normal(&g, (mrc_rng){3, 4}, 1, 1);
         double origin[D];
         for (int k = 0; k < D; k++) origin[k] = 2.5;
         mrc_pair pair = {.kernel = &kernel, .x = &x, .z = &z, .origin = origin, .first_z = SKIPPED};
@@ -131,9 +131,9 @@ static void test_range(void **state)
     if (!gpu) return;
     mercer_kernel kernel;
     mercer_matrix x = data_matrix(200, 4, 0, MERCER_F32), y = data_matrix(200, 1, 0, MERCER_F32);
-    data_fill_normal(&x, (mrc_stream){2, 1}, 0, 1);
+    data_fill_normal(&x, (mrc_rng){2, 1}, 0, 1);
     mercer_matrix w = data_matrix(200, 1, 0, MERCER_F32);
-    data_fill_normal(&w, (mrc_stream){2, 2}, 1, 1);
+    data_fill_normal(&w, (mrc_rng){2, 2}, 1, 1);
     assert_succeeds(gpu, mercer_kernel_parse(gpu, &kernel, "laplace:bandwidth=1"));
     assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &x, &w));
     mrc_store(&x, 7, 2, 1e6);

@@ -55,9 +55,9 @@ static dataset make_data(mercer_dtype dtype)
 {
     dataset s = {data_matrix(M, D, 0, dtype), data_matrix(P, D, D + 3, dtype), data_matrix(P, C, 0, value_type(dtype))};
     double mean = dtype == MERCER_U8 ? 100 : 4;
-    data_fill_normal(&s.X, (mrc_stream){41, 1}, mean, 2);
-    data_fill_normal(&s.Z, (mrc_stream){41, 2}, mean, 2);
-    data_fill_normal(&s.W, (mrc_stream){41, 3}, 0, 1);
+    data_fill_normal(&s.X, (mrc_rng){41, 1}, mean, 2);
+    data_fill_normal(&s.Z, (mrc_rng){41, 2}, mean, 2);
+    data_fill_normal(&s.W, (mrc_rng){41, 3}, 0, 1);
     for (int64_t j = 0; j < P; j += 50) /* some centers are samples */
         for (int64_t k = 0; k < D; k++) data_store(&s.Z, j, k, mrc_load(&s.X, j % M, k));
     return s;
@@ -131,9 +131,9 @@ static void test_threads_on_many_rows(void **state)
     mercer_kernel kernel = parse("gaussian:bandwidth=5");
     mercer_matrix X = data_matrix(ROWS, 4, 0, MERCER_F32), Z = data_matrix(CENTERS, 4, 0, MERCER_F32);
     mercer_matrix W = data_matrix(CENTERS, 2, 0, MERCER_F32), Y[4];
-    data_fill_normal(&X, (mrc_stream){42, 1}, 1, 2);
-    data_fill_normal(&Z, (mrc_stream){42, 2}, 1, 2);
-    data_fill_normal(&W, (mrc_stream){42, 3}, 0, 1);
+    data_fill_normal(&X, (mrc_rng){42, 1}, 1, 2);
+    data_fill_normal(&Z, (mrc_rng){42, 2}, 1, 2);
+    data_fill_normal(&W, (mrc_rng){42, 3}, 0, 1);
     const int threads[] = {1, 2, 3, 8};
     for (int t = 0; t < 4; t++) {
         Y[t] = data_matrix(ROWS, 2, 0, MERCER_F32);
@@ -174,7 +174,7 @@ static void check_order(mercer_context *context, const char *spec, mercer_dtype 
     dataset s = make_data(dtype), moved = make_data(dtype);
     double mean[D] = {0};
     for (int64_t j = 0; j < P; j++) {
-        int64_t from = mrc_random_permutation((mrc_stream){43, 1}, P, j);
+        int64_t from = mrc_random_permutation((mrc_rng){43, 1}, P, j);
         for (int64_t k = 0; k < D; k++)
             data_store(&moved.Z, j, k, mrc_load(&s.Z, from, k)), mean[k] += mrc_load(&s.Z, j, k) / P;
         for (int64_t k = 0; k < C; k++) data_store(&moved.W, j, k, mrc_load(&s.W, from, k));
@@ -215,7 +215,7 @@ static void test_coincident_rows_give_exactly_one(void **state)
     for (int t = 0; t < DTYPES; t++) {
         mercer_matrix X = data_matrix(N, PIXELS, 0, dtypes[t]), K = data_matrix(N, N, 0, value_type(dtypes[t]));
         mercer_matrix diagonal = data_matrix(N, 1, 0, value_type(dtypes[t]));
-        data_fill_uniform(&X, (mrc_stream){44, 1}, 100, 101 + 50 * (t >= 2));
+        data_fill_uniform(&X, (mrc_rng){44, 1}, 100, 101 + 50 * (t >= 2));
         for (int64_t k = 0; k < PIXELS; k++) data_store(&X, N - 1, k, mrc_load(&X, 0, k)); /* a repeated row */
         for (int isa = 0; isa <= (int)mrc_isa_best(); isa++) {
             mercer_context *context = open_context(isa, 2);
@@ -244,7 +244,7 @@ static void test_almost_coincident_rows(void **state)
     enum { N = 12, FEATURES = 50 };
     mercer_kernel kernel = parse("laplace:bandwidth=0.001");
     mercer_matrix X = data_matrix(N, FEATURES, 0, MERCER_F32), K = data_matrix(N, N, 0, MERCER_F32);
-    data_fill_uniform(&X, (mrc_stream){45, 1}, 100, 101);
+    data_fill_uniform(&X, (mrc_rng){45, 1}, 100, 101);
     for (int64_t i = 1; i < N; i++) {
         memcpy(mrc_row(&X, i), mrc_row(&X, 0), FEATURES * sizeof(float));
         ((float *)mrc_row(&X, i))[i] += (float)i * 0x1p-17f; /* the spacing of floats at 100 */
@@ -302,8 +302,8 @@ static void check_enormous(mercer_context *context, const mercer_kernel *kernel,
 {
     mercer_matrix X = data_matrix(N_ENORMOUS, FEATURES_ENORMOUS, 0, dtype), W = data_matrix(N_ENORMOUS, 2, 0, dtype);
     mercer_matrix K = data_matrix(N_ENORMOUS, N_ENORMOUS, 0, dtype), Y = data_matrix(N_ENORMOUS, 2, 0, dtype);
-    data_fill_normal(&X, (mrc_stream){46, 1}, 0, size);
-    data_fill_normal(&W, (mrc_stream){46, 2}, 0, 1);
+    data_fill_normal(&X, (mrc_rng){46, 1}, 0, size);
+    data_fill_normal(&W, (mrc_rng){46, 2}, 0, 1);
     assert_succeeds(context, mercer_kernel_eval(context, &K, kernel, &X, &X));
     assert_succeeds(context, mercer_kernel_matmul(context, &Y, kernel, &X, &X, &W));
     check_enormous_values(context, kernel, &X, &K, size, floor);

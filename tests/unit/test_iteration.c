@@ -63,7 +63,7 @@ static void open_bench(bench *self, const setting *is, bool carry)
                                                 t->z.rows, self->origin, MERCER_F64));
     mercer_matrix sample = data_matrix(S, D, 0, MERCER_F64);
     for (int64_t i = 0; i < S; i++) {
-        self->sample_rows[i] = mrc_random_permutation((mrc_stream){31, 1}, N, i);
+        self->sample_rows[i] = mrc_random_permutation((mrc_rng){31, 1}, N, i);
         memcpy(mrc_row(&sample, i), mrc_row(&t->x, self->sample_rows[i]), D * sizeof(double));
     }
     assert_succeeds(context, mrc_eigensystem_create(&self->system, &self->centers, &sample, is->q, 5));
@@ -219,7 +219,7 @@ static mercer_batch batch_of(bench *self, int64_t first, int64_t m, int64_t *row
 {
     static double x[M * D], y[M * C];
     for (int64_t i = 0; i < m; i++) {
-        rows[i] = mrc_random_permutation((mrc_stream){31, 2}, N, first + i);
+        rows[i] = mrc_random_permutation((mrc_rng){31, 2}, N, first + i);
         memcpy(x + i * D, mrc_row(&self->data.x, rows[i]), D * sizeof(double));
         memcpy(y + i * C, mrc_row(&self->data.y, rows[i]), C * sizeof(double));
         if (self->is->weighted) weights[i] = self->data.weights[rows[i]];

@@ -344,8 +344,7 @@ static void test_gram_matrices_are_psd(void **state)
         mercer_kernel kernel = parse(mrc_kernel_example_at(which));
         double points[N][D], gram[N * N], values[N], vectors[N * N], largest = 0;
         for (int i = 0; i < N; i++)
-            for (int j = 0; j < D; j++)
-                points[i][j] = 4 * mrc_random_normal((mrc_stream){11, 0}, (uint64_t)(i * D + j));
+            for (int j = 0; j < D; j++) points[i][j] = 4 * mrc_random_normal((mrc_rng){11, 0}, (uint64_t)(i * D + j));
         memcpy(points[N - 1], points[0], sizeof points[0]); /* a repeated point makes the matrix singular */
         for (int i = 0; i < N; i++) {
             for (int j = 0; j < N; j++) {

@@ -60,7 +60,7 @@ static void test_error_never_rises(void **state)
     mercer_context *context = open_threads(2);
     mercer_matrix X = data_matrix(N, D, 0, MERCER_F64), Z = data_matrix(P, D, 0, MERCER_F64);
     for (uint64_t seed = 0; seed < 10; seed++) {
-        data_fill_normal(&X, (mrc_stream){5, seed}, 1000, 1);
+        data_fill_normal(&X, (mrc_rng){5, seed}, 1000, 1);
         watch seen = {.stop_at = -1};
         mercer_center_options options = center_options("kmeans", seed);
         options.iterations = 40, options.batch = -1, options.progress = record, options.progress_user = &seen;
@@ -210,7 +210,7 @@ static void test_forgotten_centers(void **state)
     for (uint64_t seed = 0; seed < 20; seed++) {
         for (int64_t i = 0; i < N; i++)
             for (int64_t j = 0; j < D; j++) /* heavy tails: some seeds are far from everything */
-                data_store(&X, i, j, pow(mrc_random_normal((mrc_stream){6, seed}, (uint64_t)(i * D + j)), 3));
+                data_store(&X, i, j, pow(mrc_random_normal((mrc_rng){6, seed}, (uint64_t)(i * D + j)), 3));
         mercer_center_options options = center_options("kmeans", seed);
         options.iterations = 100, options.batch = 100;
         mercer_center_report report = choose(context, &Z, &X, &options);

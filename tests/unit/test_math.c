@@ -111,7 +111,7 @@ static void check_doubles(range over, batch_function ours, long double (*library
     double worst = 0;
     for (uint64_t batch = 0; batch < 100; batch++) {
         for (uint64_t i = 0; i < BATCH; i++) {
-            double part = mrc_random_uniform((mrc_stream){77, 1}, batch * BATCH + i);
+            double part = mrc_random_uniform((mrc_rng){77, 1}, batch * BATCH + i);
             in[i] = over.logarithmic ? exp(log(over.low) + part * (log(over.high) - log(over.low)))
                                      : over.low + part * (over.high - over.low);
         }
@@ -186,7 +186,7 @@ static void test_same_bits(void **state)
     static double in[BATCH], first[BATCH], other[BATCH];
     for (size_t m = 0; m < sizeof maps / sizeof *maps; m++) {
         for (uint64_t i = 0; i < BATCH; i++) {
-            double part = mrc_random_uniform((mrc_stream){78, m}, i);
+            double part = mrc_random_uniform((mrc_rng){78, m}, i);
             in[i] = i % 5 == 0 ? 0 : i % 3 == 0 ? exp(60 * part - 30) : 200 * part;
         }
         in[7] = 107; /* equal to its norm: coincident rows */

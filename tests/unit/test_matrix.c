@@ -232,7 +232,7 @@ static void test_finite_reports_the_largest(void **state)
     const double tops[] = {-DBL_MAX, -(double)FLT_MAX, -65504};
     for (int t = 0; t < 3; t++) {
         mercer_matrix matrix = data_matrix(700, 101, 0, dtypes[t]); /* large enough for several threads */
-        data_fill_normal(&matrix, (mrc_stream){1, 2}, 0, 1);
+        data_fill_normal(&matrix, (mrc_rng){1, 2}, 0, 1);
         data_store(&matrix, 456, 78, tops[t]); /* the largest finite magnitude passes */
         double largest = -1;
         assert_succeeds(&context, mrc_check_finite(&context, "X", &matrix, &largest));

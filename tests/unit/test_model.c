@@ -38,12 +38,12 @@ static void test_predict_is_the_product(void **state)
             mercer_kernel kernel;
             mercer_model *model;
             mercer_matrix x = data_matrix(N, D, 0, types[i][0]), z = data_matrix(P, D, 0, types[i][1]);
-            data_fill_uniform(&x, (mrc_stream){71, 1}, 0, 9), data_fill_uniform(&z, (mrc_stream){71, 2}, 0, 9);
+            data_fill_uniform(&x, (mrc_rng){71, 1}, 0, 9), data_fill_uniform(&z, (mrc_rng){71, 2}, 0, 9);
             assert_succeeds(context, mercer_kernel_parse(context, &kernel, mrc_kernel_example_at(k)));
             assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, types[i][2]));
             mercer_matrix w = mercer_model_weights(model), f = data_matrix(N, C, 0, types[i][2]);
             mercer_matrix expected = data_matrix(N, C, 0, types[i][2]), one = data_matrix(N, C, 0, types[i][2]);
-            data_fill_normal(&w, (mrc_stream){71, 3}, 0, 1);
+            data_fill_normal(&w, (mrc_rng){71, 3}, 0, 1);
             assert_succeeds(context, mercer_model_predict(model, &f, &x));
             assert_succeeds(context, mercer_kernel_matmul(context, &expected, &kernel, &x, &z, &w));
             size_t bytes = (size_t)(N * C * mrc_dtype_size(types[i][2]));

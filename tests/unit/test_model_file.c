@@ -33,8 +33,7 @@ static void test_kernel_bits(void **state)
     for (uint64_t i = 0; i < 50; i++) {
         char spec[96];
         snprintf(spec, sizeof spec, "exppower:bandwidth=%.17g,gamma=%.17g",
-                 exp(20 * mrc_random_normal((mrc_stream){32, 1}, i)),
-                 1 + 0.9 * mrc_random_uniform((mrc_stream){32, 2}, i));
+                 exp(20 * mrc_random_normal((mrc_rng){32, 1}, i)), 1 + 0.9 * mrc_random_uniform((mrc_rng){32, 2}, i));
         mercer_model *model = make_model(spec, MERCER_F32, MERCER_F32),
                      *loaded = save_and_load(model, in_folder("model"));
         assert_memory_equal(mercer_model_kernel(loaded), mercer_model_kernel(model), sizeof(mercer_kernel));
@@ -109,7 +108,7 @@ static void test_preprocess(void **state)
         for (int t = 0; t < 4; t++) {
             mercer_preprocess *preprocess;
             mercer_matrix x = data_matrix(ROWS, D, D + 1, types[t]), f = data_matrix(ROWS, C, C + 2, MERCER_F64);
-            data_fill_uniform(&x, (mrc_stream){33, 1}, 0, 100);
+            data_fill_uniform(&x, (mrc_rng){33, 1}, 0, 100);
             assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, specs[s], &x));
             mercer_dtype after = mercer_preprocess_dtype(preprocess, types[t]);
             mercer_matrix y = data_matrix(ROWS, D, 0, after), expected = data_matrix(ROWS, C, C + 2, MERCER_F64);
@@ -155,7 +154,7 @@ static void test_folded(void **state)
     assert_true(folded);
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, 0));
     mercer_matrix w = mercer_model_weights(model);
-    data_fill_normal(&w, (mrc_stream){31, 2}, 0, 1);
+    data_fill_normal(&w, (mrc_rng){31, 2}, 0, 1);
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     mercer_model *loaded = save_and_load(model, in_folder("model"));
     assert_memory_equal(mercer_model_kernel(loaded), &kernel, sizeof kernel);
@@ -315,7 +314,7 @@ static void test_extra_tensors(void **state)
     const char *path = in_folder("model");
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_U8, MERCER_F32);
     mercer_matrix alpha = data_matrix(P, C, C + 1, MERCER_F64), found;
-    data_fill_normal(&alpha, (mrc_stream){34, 1}, 0, 1);
+    data_fill_normal(&alpha, (mrc_rng){34, 1}, 0, 1);
     mrc_store(&alpha, 0, 0, NAN); /* state may be anything */
     mrc_tensor extra[] = {{.name = "state.alpha", .value = alpha},
                           {.name = "state.none", .value = mrc_view(NULL, 0, D, MERCER_F32)}};

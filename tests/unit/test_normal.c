@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static const mrc_stream base = {0x123456789abcdef0u, 0xfedcba9876543210u};
+static const mrc_rng base = {0x123456789abcdef0u, 0xfedcba9876543210u};
 
 /* Word k is half of 64-bit draw k / 2, wherever the request begins and however long it is. */
 static void test_words_are_those_of_philox(void **state)
@@ -84,7 +84,7 @@ static void test_samples(void **state)
     float *z = malloc(N * sizeof *z), *other = malloc(N * sizeof *z);
     assert_true(z && other);
     mrc_random_normals(&table, base, 0, N, z);
-    mrc_random_normals(&table, (mrc_stream){base.seed, base.stream + 1}, 0, N, other);
+    mrc_random_normals(&table, (mrc_rng){base.seed, base.stream + 1}, 0, N, other);
     double sum = 0, squares = 0, lag = 0, cross = 0, inside = 0;
     for (int i = 0; i < N; i++) {
         double x = (double)z[i];

@@ -122,7 +122,7 @@ static void test_half_way(void **state)
     for (uint64_t i = 0; i < 3000; i++) {
         uint64_t pattern[2];
         for (int k = 0; k < 2; k++) {
-            double u = mrc_random_uniform((mrc_stream){5, 1}, 2 * i + (uint64_t)k);
+            double u = mrc_random_uniform((mrc_rng){5, 1}, 2 * i + (uint64_t)k);
             pattern[k] = (uint64_t)(u * 0x1p32);
         }
         uint64_t bits = (pattern[0] << 32 | pattern[1]) & 0x7fffffffffffffff;
@@ -147,11 +147,11 @@ static void test_half_way(void **state)
 static void test_random_numbers(void **state)
 {
     (void)state;
-    mrc_stream stream = {7, 1};
+    mrc_rng rng = {7, 1};
     for (uint64_t i = 0; i < 300000; i++) {
         char text[64];
-        double a = mrc_random_uniform(stream, 4 * i), b = mrc_random_uniform(stream, 4 * i + 1);
-        int digits = (int)(mrc_random_uniform(stream, 4 * i + 2) * 19);
+        double a = mrc_random_uniform(rng, 4 * i), b = mrc_random_uniform(rng, 4 * i + 1);
+        int digits = (int)(mrc_random_uniform(rng, 4 * i + 2) * 19);
         double wide = i % 2 ? 640 : 40;
         snprintf(text, sizeof text, "%s%.*fe%d", i % 3 ? "" : "-", digits, a * 10, (int)((b - 0.5) * wide));
         check_text(text);

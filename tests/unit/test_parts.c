@@ -16,8 +16,8 @@ static int64_t classes[N];
 
 static int open_numbers(void **state)
 {
-    for (int64_t i = 0; i < N * D; i++) samples[i] = (float)mrc_random_uniform((mrc_stream){1, 2}, (uint64_t)i);
-    for (int64_t i = 0; i < N * 2; i++) values[i] = mrc_random_uniform((mrc_stream){3, 4}, (uint64_t)i) - 0.5;
+    for (int64_t i = 0; i < N * D; i++) samples[i] = (float)mrc_random_uniform((mrc_rng){1, 2}, (uint64_t)i);
+    for (int64_t i = 0; i < N * 2; i++) values[i] = mrc_random_uniform((mrc_rng){3, 4}, (uint64_t)i) - 0.5;
     for (int64_t i = 0; i < N; i++) classes[i] = 3 * (i * i % 7);
     return open_datasets(state);
 }

@@ -162,7 +162,7 @@ static void test_roughness(void **state)
 {
     (void)state;
     mercer_matrix z = data_matrix(1200, 5, 0, MERCER_F32);
-    data_fill_normal(&z, (mrc_stream){17, 1}, 0, 1);
+    data_fill_normal(&z, (mrc_rng){17, 1}, 0, 1);
     const char *const specs[] = {"gaussian:bandwidth=20", "laplace:bandwidth=20", "laplace:bandwidth=1",
                                  "laplace:bandwidth=0.01"};
     double before = -1, value;

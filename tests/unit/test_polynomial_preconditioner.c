@@ -142,7 +142,7 @@ static void test_strips(void **state)
         assert_succeeds(&self.context, mrc_preconditioner_create(&preconditioner, &self.centers, C, &options, 0));
         check_basis(&preconditioner, k);
         mercer_matrix v = data_matrix(LONG, C, 0, MERCER_F64), out = data_matrix(LONG, C, 0, MERCER_F64);
-        data_fill_normal(&v, (mrc_stream){5, 9}, 0, 1);
+        data_fill_normal(&v, (mrc_rng){5, 9}, 0, 1);
         assert_succeeds(&self.context, mrc_preconditioner_times(&preconditioner, &v, &out));
         dense from = dense_of(&v), got = dense_of(&out), wanted = dense_times(false, false, k, from);
         assert_that(dense_distance(got, wanted) <= 1e-12 * dense_norm(wanted), "K V: %g", dense_distance(got, wanted));

@@ -9,7 +9,7 @@
 
 #include <float.h>
 
-static const mrc_stream numbers = {42, 7};
+static const mrc_rng numbers = {42, 7};
 
 static mercer_preprocess *fit(mercer_context *context, const char *spec, const mercer_matrix *x)
 {

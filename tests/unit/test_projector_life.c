@@ -78,7 +78,7 @@ static void test_allocation_failures(void **state)
             assert_true(n < 500);
             mrc_projector *projector;
             mrc_projection report;
-            data_fill_normal(&self.h, (mrc_stream){11, 2}, 0, 1);
+            data_fill_normal(&self.h, (mrc_rng){11, 2}, 0, 1);
             allocator.fail_at = allocator.requests + n;
             status = mrc_projector_create(&projector, mrc_projector_find(kinds[kind / 2]), &self.centers, &options);
             if (status == MERCER_OK) status = mrc_project(projector, &self.h, &self.theta, &report);
@@ -171,8 +171,8 @@ static void test_times(void **state)
     assert_succeeds(&context, mrc_kernel_parse(&context, &kernel, "laplace:bandwidth=1"));
     mercer_matrix z = data_matrix(P, 2, 0, MERCER_F32), v = data_matrix(P, 2, 3, MERCER_F32);
     mercer_matrix wanted = data_matrix(P, 2, 0, MERCER_F32), got = data_matrix(P, 2, 4, MERCER_F32);
-    data_fill_normal(&z, (mrc_stream){1, 1}, 0, 1);
-    data_fill_normal(&v, (mrc_stream){1, 2}, 0, 1);
+    data_fill_normal(&z, (mrc_rng){1, 1}, 0, 1);
+    data_fill_normal(&v, (mrc_rng){1, 2}, 0, 1);
     for (int ranks = 1; ranks <= 3; ranks++) {
         mrc_comm *comm;
         mrc_centers centers;

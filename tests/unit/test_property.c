@@ -19,18 +19,18 @@ enum { PROBLEMS = SANITIZED ? 25 : 200, SEED = 81 };
 static const double FACTOR = 1.25, SLACK = 1e-3;
 
 typedef struct dice {
-    mrc_stream stream;
+    mrc_rng rng;
     uint64_t k;
 } dice;
 
 static int64_t between(dice *d, int64_t low, int64_t high)
 {
-    return low + mrc_random_below(d->stream, d->k++, high - low + 1);
+    return low + mrc_random_below(d->rng, d->k++, high - low + 1);
 }
 
 static bool chance(dice *d, double p)
 {
-    return mrc_random_uniform(d->stream, d->k++) < p;
+    return mrc_random_uniform(d->rng, d->k++) < p;
 }
 
 static const char *const projectors[] = {NULL, "exact", "ep2", "pcg", "bgs"};
@@ -45,10 +45,10 @@ static task random_task(dice *d, sizes of, bool on_samples, const char **kernel)
     assert_succeeds(context, mercer_kernel_parse(context, &t.kernel, *kernel));
     t.x = data_matrix(of.n, of.d, 0, type), t.y = data_matrix(of.n, of.c, 0, label_type);
     t.z = data_matrix(on_samples ? of.n : of.p, of.d, 0, type);
-    mrc_stream points = {d->stream.seed, d->stream.stream + 5000};
+    mrc_rng points = {d->rng.seed, d->rng.sequence + 5000};
     mercer_matrix *const both[] = {&t.x, &t.z};
     for (int i = 0; i < 2; i++) {
-        if (i == 1 && !on_samples) points.stream += 10000;
+        if (i == 1 && !on_samples) points.sequence += 10000;
         if (type == MERCER_U8)
             data_fill_uniform(both[i], points, 0, 30);
         else

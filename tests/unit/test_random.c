@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random numbers: Philox against its authors' known answers, moments, independence of streams, permutations.
+ * Random numbers: Philox against its authors' known answers, moments, independence of sequences, permutations.
  *
  * Statistical bounds stand at six standard errors of the statistic (one false alarm in 10^9), and the seeds are fixed: a
  * failure is a change of the generator, not bad luck.
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-static const mrc_stream base = {.seed = 0x0123456789abcdef, .stream = 7};
+static const mrc_rng base = {.seed = 0x0123456789abcdef, .sequence = 7};
 
 /* ---- Philox -------------------------------------------------------------------------------------------------- */
 
@@ -41,8 +41,8 @@ static void test_draws_are_direct(void **state)
     const uint64_t places[] = {0, 1, 2, 3, 1000001, UINT64_C(1) << 33, (UINT64_C(1) << 63) + 5};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         uint64_t block = places[i] / 2;
-        const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)base.stream,
-                                     (uint32_t)(base.stream >> 32)};
+        const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)base.sequence,
+                                     (uint32_t)(base.sequence >> 32)};
         const uint32_t key[2] = {(uint32_t)base.seed, (uint32_t)(base.seed >> 32)};
         uint32_t words[4];
         mrc_philox4x32(counter, key, words);
@@ -131,35 +131,35 @@ static void test_below(void **state)
     assert_that(statistic <= chi_square_bound(6), "chi-square %g, bound %g", statistic, chi_square_bound(6));
 }
 
-/* Neighbouring seeds and streams share no draw and are uncorrelated. */
-static void test_streams_differ(void **state)
+/* Neighbouring seeds and sequences share no draw and are uncorrelated. */
+static void test_sequences_differ(void **state)
 {
     (void)state;
-    const mrc_stream others[] = {{base.seed + 1, base.stream},
-                                 {base.seed, base.stream + 1},
-                                 {base.seed ^ UINT64_C(1) << 40, base.stream},
-                                 {base.seed, base.stream | UINT64_C(1) << 40}};
+    const mrc_rng others[] = {{base.seed + 1, base.sequence},
+                              {base.seed, base.sequence + 1},
+                              {base.seed ^ UINT64_C(1) << 40, base.sequence},
+                              {base.seed, base.sequence | UINT64_C(1) << 40}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         double products = 0;
         for (uint64_t k = 0; k < 20000; k++) {
             assert_true(mrc_random_u64(base, k) != mrc_random_u64(others[i], k));
             products += (mrc_random_uniform(base, k) - 0.5) * (mrc_random_uniform(others[i], k) - 0.5);
         }
-        check_mean("product of two streams", products, 20000, 0, 1.0 / 144);
+        check_mean("product of two sequences", products, 20000, 0, 1.0 / 144);
     }
 }
 
 /* ---- Permutations -------------------------------------------------------------------------------------------- */
 
-static void check_bijection(mrc_stream stream, int64_t n)
+static void check_bijection(mrc_rng rng, int64_t n)
 {
     unsigned char *seen = calloc((size_t)n, 1);
     assert_non_null(seen);
     for (int64_t k = 0; k < n; k++) {
-        int64_t value = mrc_random_permutation(stream, n, k);
+        int64_t value = mrc_random_permutation(rng, n, k);
         assert_that(value >= 0 && value < n, "n %lld, k %lld gives %lld", (long long)n, (long long)k, (long long)value);
         assert_that(!seen[value], "n %lld: %lld comes twice (seed %llx)", (long long)n, (long long)value,
-                    (unsigned long long)stream.seed);
+                    (unsigned long long)rng.seed);
         seen[value] = 1;
     }
     free(seen);
@@ -168,7 +168,7 @@ static void check_bijection(mrc_stream stream, int64_t n)
 static void test_permutation_is_a_bijection(void **state)
 {
     (void)state;
-    for (int64_t n = 1; n <= 300; n++) check_bijection((mrc_stream){(uint64_t)n, 3}, n);
+    for (int64_t n = 1; n <= 300; n++) check_bijection((mrc_rng){(uint64_t)n, 3}, n);
     const int64_t large[] = {1000, 65536, 65537, 100003};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_bijection(base, large[i]);
     for (int64_t k = 0; k < 100; k++) { /* too large to count, still in range */
@@ -194,7 +194,7 @@ static void check_orders(int n, int factorial, int repeats)
     int counts[24] = {0};
     for (int r = 0; r < repeats; r++) {
         int64_t order[4];
-        for (int k = 0; k < n; k++) order[k] = mrc_random_permutation((mrc_stream){base.seed, (uint64_t)r}, n, k);
+        for (int k = 0; k < n; k++) order[k] = mrc_random_permutation((mrc_rng){base.seed, (uint64_t)r}, n, k);
         counts[order_rank(order, n)]++;
     }
     double statistic = chi_square(counts, factorial, repeats), bound = chi_square_bound(factorial - 1);
@@ -215,26 +215,26 @@ static void test_large_permutations_mix(void **state)
     (void)state;
     enum { N = 4096, SEEDS = 4000 };
     int counts[16] = {0};
-    for (int r = 0; r < SEEDS; r++) counts[mrc_random_permutation((mrc_stream){(uint64_t)r, 1}, N, 0) / (N / 16)]++;
+    for (int r = 0; r < SEEDS; r++) counts[mrc_random_permutation((mrc_rng){(uint64_t)r, 1}, N, 0) / (N / 16)]++;
     double statistic = chi_square(counts, 16, SEEDS);
     assert_that(statistic <= chi_square_bound(15), "chi-square %g, bound %g", statistic, chi_square_bound(15));
     double fixed = 0;
     for (int r = 0; r < 100; r++)
-        for (int64_t k = 0; k < N; k++) fixed += mrc_random_permutation((mrc_stream){(uint64_t)r, 2}, N, k) == k;
+        for (int64_t k = 0; k < N; k++) fixed += mrc_random_permutation((mrc_rng){(uint64_t)r, 2}, N, k) == k;
     check_mean("fixed points", fixed, 100, 1, 1); /* mean and variance of their number are 1 */
 }
 
-static void test_permutation_depends_on_seed_and_stream(void **state)
+static void test_permutation_depends_on_seed_and_sequence(void **state)
 {
     (void)state;
-    int same_seed = 0, same_stream = 0;
+    int same_seed = 0, same_sequence = 0;
     for (int64_t k = 0; k < 1000; k++) {
         int64_t value = mrc_random_permutation(base, 1000, k);
-        same_seed += value == mrc_random_permutation((mrc_stream){base.seed, base.stream + 1}, 1000, k);
-        same_stream += value == mrc_random_permutation((mrc_stream){base.seed + 1, base.stream}, 1000, k);
+        same_seed += value == mrc_random_permutation((mrc_rng){base.seed, base.sequence + 1}, 1000, k);
+        same_sequence += value == mrc_random_permutation((mrc_rng){base.seed + 1, base.sequence}, 1000, k);
     }
     /* Two random permutations agree in about 1 place, with variance 1. */
-    assert_that(same_seed <= 1 + 6 && same_stream <= 1 + 6, "%d and %d places agree", same_seed, same_stream);
+    assert_that(same_seed <= 1 + 6 && same_sequence <= 1 + 6, "%d and %d places agree", same_seed, same_sequence);
 }
 
 int main(void)
@@ -245,11 +245,11 @@ int main(void)
         cmocka_unit_test(test_uniform_moments),
         cmocka_unit_test(test_normal_moments),
         cmocka_unit_test(test_below),
-        cmocka_unit_test(test_streams_differ),
+        cmocka_unit_test(test_sequences_differ),
         cmocka_unit_test(test_permutation_is_a_bijection),
         cmocka_unit_test(test_all_orders_are_equally_likely),
         cmocka_unit_test(test_large_permutations_mix),
-        cmocka_unit_test(test_permutation_depends_on_seed_and_stream),
+        cmocka_unit_test(test_permutation_depends_on_seed_and_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

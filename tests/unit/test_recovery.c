@@ -51,9 +51,9 @@ static int keep_step(void *user, const mercer_progress *progress)
 static dense choose_weights(const kernels *k, bool on_samples)
 {
     dense out = dense_new(k->zz.rows, C);
-    mrc_stream stream = {41, 1};
+    mrc_rng rng = {41, 1};
     if (!on_samples) {
-        for (int64_t i = 0; i < P * C; i++) out.a[i] = mrc_random_normal(stream, (uint64_t)i);
+        for (int64_t i = 0; i < P * C; i++) out.a[i] = mrc_random_normal(rng, (uint64_t)i);
         return out;
     }
     dense vectors = dense_new(N, N);
@@ -62,7 +62,7 @@ static dense choose_weights(const kernels *k, bool on_samples)
     for (int64_t j = 0; j < C; j++)
         for (int64_t e = 0; e < 3; e++)
             for (int64_t i = 0; i < N; i++)
-                AT(out, i, j) += mrc_random_normal(stream, (uint64_t)(3 * j + e)) * AT(vectors, i, e) / values[e];
+                AT(out, i, j) += mrc_random_normal(rng, (uint64_t)(3 * j + e)) * AT(vectors, i, e) / values[e];
     free(vectors.a);
     return out;
 }

@@ -16,9 +16,9 @@ static mercer_matrix filled(int64_t rows, int64_t cols, mercer_dtype dtype, uint
 {
     mercer_matrix matrix = data_matrix(rows, cols, cols + 3, dtype);
     if (dtype == MERCER_U8)
-        data_fill_uniform(&matrix, (mrc_stream){77, stream}, 0, 255);
+        data_fill_uniform(&matrix, (mrc_rng){77, stream}, 0, 255);
     else
-        data_fill_normal(&matrix, (mrc_stream){77, stream}, 0.5, 2);
+        data_fill_normal(&matrix, (mrc_rng){77, stream}, 0.5, 2);
     set_sentinels(&matrix);
     return matrix;
 }
@@ -147,7 +147,7 @@ static void axpby_on(mrc_backend *backend)
 static void scale_on(mrc_backend *backend)
 {
     double factors[65];
-    for (int i = 0; i < 65; i++) factors[i] = i == 3 ? 0 : mrc_random_normal((mrc_stream){77, 8}, (uint64_t)i);
+    for (int i = 0; i < 65; i++) factors[i] = i == 3 ? 0 : mrc_random_normal((mrc_rng){77, 8}, (uint64_t)i);
     for (int s = 0; s < 2 * SHAPES; s++) {
         mercer_dtype dtype = dtypes[s % 2];
         mercer_matrix x = filled(shapes[s / 2][0], shapes[s / 2][1], dtype, 9), old = filled(x.rows, x.cols, dtype, 9);

@@ -68,7 +68,7 @@ static double greedy_left(const mercer_kernel *kernel, const mercer_matrix *X, i
 static mercer_matrix cloud(int64_t n, mercer_dtype dtype)
 {
     mercer_matrix X = data_matrix(n, 4, 5, dtype);
-    data_fill_normal(&X, (mrc_stream){12, 1}, 100, 0.5);
+    data_fill_normal(&X, (mrc_rng){12, 1}, 100, 0.5);
     for (int64_t i = 0; i < n; i += 12) data_store(&X, i, i / 12 % 4, 100 + 8 * (1 + (double)(i / 48 % 5)));
     return X;
 }
@@ -133,7 +133,7 @@ static void test_low_rank(void **state)
     mercer_kernel kernel = kernel_of("linear");
     for (int t = 0; t < 2; t++) {
         mercer_matrix X = data_matrix(N, 3, 0, types[t]), Z = data_matrix(P, 3, 0, types[t]);
-        data_fill_normal(&X, (mrc_stream){13, 1}, 0, 1);
+        data_fill_normal(&X, (mrc_rng){13, 1}, 0, 1);
         mercer_center_options options = pivot_options(&kernel, 1);
         mercer_center_report report = choose(context, &Z, &X, &options);
         assert_that(report.error < 1e-5, "error %g", report.error);
@@ -187,7 +187,7 @@ static void test_memory_and_stop(void **state)
     mercer_context *context = open_threads(1);
     mercer_kernel kernel = kernel_of("gaussian:bandwidth=3");
     mercer_matrix X = data_matrix(N, 4, 0, MERCER_F32), Z = data_matrix(P, 4, 0, MERCER_F32);
-    data_fill_normal(&X, (mrc_stream){14, 1}, 0, 1);
+    data_fill_normal(&X, (mrc_rng){14, 1}, 0, 1);
     mercer_center_options options = pivot_options(&kernel, 1);
     choose(context, &Z, &X, &options);
     options.memory = 1200000; /* of which small matrices take 740,000; all rows would take a million more */

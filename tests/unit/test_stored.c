@@ -19,7 +19,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static mercer_matrix filled(int64_t rows, int64_t cols, mercer_dtype dtype, uint64_t stream)
 {
     mercer_matrix matrix = data_matrix(rows, cols, cols + 3, dtype);
-    data_fill_normal(&matrix, (mrc_stream){78, stream}, 0.1, 1);
+    data_fill_normal(&matrix, (mrc_rng){78, stream}, 0.1, 1);
     set_sentinels(&matrix);
     return matrix;
 }

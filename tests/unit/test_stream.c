@@ -184,7 +184,7 @@ static void test_rows_are_permuted_one_by_one(void **state)
     mercer_source source = open_source(self->context, data, (mercer_stream_options){.seed = 11});
     pass all = read_pass(&source, 3, 0, 64);
     for (int64_t k = 0; k < 500; k++)
-        assert_int_equal(all.numbers[k], mrc_random_permutation((mrc_stream){11, 5}, 500, k));
+        assert_int_equal(all.numbers[k], mrc_random_permutation((mrc_rng){11, 5}, 500, k));
     free_pass(&all);
     mercer_source_release(&source);
     mercer_dataset_free(data);

@@ -164,7 +164,7 @@ static void test_predicting(void **state)
         mercer_matrix weights = mercer_model_weights(plain), same = mercer_model_weights(model);
         mercer_matrix f = data_matrix(N, C, 0, real), g = data_matrix(N, C, 0, wide);
         int32_t labels[N];
-        data_fill_normal(&weights, (mrc_stream){5, 1}, 0, 1), data_fill_normal(&same, (mrc_stream){5, 1}, 0, 1);
+        data_fill_normal(&weights, (mrc_rng){5, 1}, 0, 1), data_fill_normal(&same, (mrc_rng){5, 1}, 0, 1);
         assert_succeeds(context, mercer_model_predict(plain, &f, &self.x));
         assert_succeeds(context, mercer_model_predict(model, &g, &self.x));
         assert_succeeds(context, mercer_model_classify(model, labels, &self.x));

@@ -29,7 +29,7 @@ static void open_job(job *self, int ranks, int64_t most)
 {
     *self = (job){.ranks = ranks, .g = data_matrix(N, C, 0, MERCER_F64)};
     self->data = task_open(context, "laplace:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F64);
-    data_fill_normal(&self->g, (mrc_stream){51, 1}, 0, 1);
+    data_fill_normal(&self->g, (mrc_rng){51, 1}, 0, 1);
     for (int r = 0; r < ranks; r++) {
         rank *own = &self->rank[r];
         int64_t first, rows;

@@ -48,7 +48,7 @@ static void test_round_trip(void **state)
         for (int s = 0; s < SHAPES; s++)
             for (int gap = 0; gap < 2; gap++, count++) {
                 mercer_matrix value = data_matrix(shapes[s][0], shapes[s][1], shapes[s][1] + gap, types[t]);
-                data_fill_uniform(&value, (mrc_stream){5, (uint64_t)count}, 0, 200);
+                data_fill_uniform(&value, (mrc_rng){5, (uint64_t)count}, 0, 200);
                 snprintf(names[count], sizeof names[count], "t.%d", count);
                 tensors[count] = (mrc_tensor){.name = names[count], .value = value, .vector = shapes[s][0] == 1};
             }
@@ -128,7 +128,7 @@ static void test_stored_types(void **state)
     (void)state;
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
     mercer_matrix from = data_matrix(300, 1000, 1001, MERCER_F64); /* more than one buffer */
-    data_fill_uniform(&from, (mrc_stream){6, 1}, 0, 255);
+    data_fill_uniform(&from, (mrc_rng){6, 1}, 0, 255);
     for (int64_t i = 0; i < from.rows; i++)
         for (int64_t j = 0; j < from.cols; j++) mrc_store(&from, i, j, floor(mrc_load(&from, i, j)));
     for (int t = 0; t < 4; t++) {

@@ -58,8 +58,8 @@ static void test_micro_kernel(void **state)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         int64_t d = sizes[s], padded = (d + 63) / 64 * 64;
         mercer_matrix z = data_matrix(MR, d, 0, MERCER_U8), x = data_matrix(NR, d, 0, MERCER_U8);
-        data_fill_uniform(&z, (mrc_stream){1, (uint64_t)d}, 0, 255),
-            data_fill_uniform(&x, (mrc_stream){2, (uint64_t)d}, 0, 255);
+        data_fill_uniform(&z, (mrc_rng){1, (uint64_t)d}, 0, 255),
+            data_fill_uniform(&x, (mrc_rng){2, (uint64_t)d}, 0, 255);
         if (d == MOST_FEATURES) memset(z.data, 255, (size_t)(MR * d)), memset(x.data, 255, (size_t)(NR * d));
         uint8_t *a = calloc((size_t)padded, MR), *b = calloc((size_t)padded, NR);
         assert_true(a && b);
@@ -85,8 +85,8 @@ static void compare_products(mercer_context *context, const char *spec, int64_t 
     mrc_ukernels usual = cpu->uk;
     mercer_matrix x = data_matrix(m, d, 0, MERCER_U8), z = data_matrix(p, d, 0, MERCER_U8);
     mercer_matrix w = data_matrix(p, 3, 0, MERCER_F32), y[2];
-    data_fill_uniform(&x, (mrc_stream){3, 1}, 0, 255), data_fill_uniform(&z, (mrc_stream){3, 2}, 0, 255);
-    data_fill_normal(&w, (mrc_stream){3, 3}, 0, 1);
+    data_fill_uniform(&x, (mrc_rng){3, 1}, 0, 255), data_fill_uniform(&z, (mrc_rng){3, 2}, 0, 255);
+    data_fill_normal(&w, (mrc_rng){3, 3}, 0, 1);
     int32_t *nearest[2] = {malloc((size_t)m * 4), malloc((size_t)m * 4)};
     assert_true(nearest[0] && nearest[1]);
     assert_succeeds(context, mercer_kernel_parse(context, &kernel, spec));

@@ -17,7 +17,7 @@ static void open_fixture(fixture *f)
     assert_succeeds(context, mercer_model_create(&f->model, context, &f->data.kernel, &f->data.z, C, MERCER_F64));
     assert_succeeds(context, mercer_source_from_matrices(&f->source, context, &f->data.x, &f->data.y, NULL, 7));
     mercer_matrix weights = mercer_model_weights(f->model);
-    data_fill_normal(&weights, (mrc_stream){51, 1}, 0, 1);
+    data_fill_normal(&weights, (mrc_rng){51, 1}, 0, 1);
     f->options = options_for("ep4");
     f->options.epochs = 2, f->options.batch = 8;
 }
@@ -32,7 +32,7 @@ static void close_fixture(fixture *f)
 static void untouched(fixture *f, const char *what)
 {
     mercer_matrix weights = mercer_model_weights(f->model), fresh = data_matrix(P, C, 0, MERCER_F64);
-    data_fill_normal(&fresh, (mrc_stream){51, 1}, 0, 1);
+    data_fill_normal(&fresh, (mrc_rng){51, 1}, 0, 1);
     assert_that(memcmp(weights.data, fresh.data, P * C * sizeof(double)) == 0, "%s: the weights were written", what);
     free(fresh.data);
 }

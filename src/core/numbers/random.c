@@ -2,14 +2,14 @@
 /*
  * Philox and what is built on it.
  *
- * Counter layout: words 0-1 hold the draw's block number, words 2-3 the stream; the key is the seed. A block gives four
- * 32-bit words = two 64-bit draws, so draw k is half (k mod 2) of block k / 2.
+ * Counter layout: words 0-1 hold the draw's block number, words 2-3 the sequence; the key is the seed. A block gives
+ * four 32-bit words = two 64-bit draws, so draw k is half (k mod 2) of block k / 2.
  *
  * Normal: Box-Muller on the two uniforms of a block; draw k is the cosine (k even) or sine (k odd) member of pair k /
  * 2.
  *
  * Permutation: a balanced Feistel network on 2h bits is a bijection of 0 .. 4^h - 1 for any round function; Philox
- * keyed by seed, stream and round is that function. Values >= n are sent through the network again ("cycle walking")
+ * keyed by seed, sequence and round is that function. Values >= n are sent through the network again ("cycle walking")
  * until one is below n, which restricts the bijection to 0 .. n - 1. 4^h < 4 n for large n, so about two walks are
  * expected. Small n use at least 2^8 values and 8 rounds, where tests find no departure from uniformity.
  */
@@ -41,11 +41,11 @@ void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t o
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-static void draw_block(mrc_stream stream, uint64_t block, uint64_t out[2])
+static void draw_block(mrc_rng rng, uint64_t block, uint64_t out[2])
 {
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream.stream,
-                                 (uint32_t)(stream.stream >> 32)};
-    const uint32_t key[2] = {(uint32_t)stream.seed, (uint32_t)(stream.seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)rng.sequence,
+                                 (uint32_t)(rng.sequence >> 32)};
+    const uint32_t key[2] = {(uint32_t)rng.seed, (uint32_t)(rng.seed >> 32)};
     uint32_t words[4];
     mrc_philox4x32(counter, key, words);
     out[0] = words[0] | (uint64_t)words[1] << 32;
@@ -57,41 +57,41 @@ static double to_unit(uint64_t bits)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-uint64_t mrc_random_u64(mrc_stream stream, uint64_t k)
+uint64_t mrc_random_u64(mrc_rng rng, uint64_t k)
 {
     uint64_t pair[2];
-    draw_block(stream, k / 2, pair);
+    draw_block(rng, k / 2, pair);
     return pair[k % 2];
 }
 
-double mrc_random_uniform(mrc_stream stream, uint64_t k)
+double mrc_random_uniform(mrc_rng rng, uint64_t k)
 {
-    return to_unit(mrc_random_u64(stream, k));
+    return to_unit(mrc_random_u64(rng, k));
 }
 
-double mrc_random_normal(mrc_stream stream, uint64_t k)
+double mrc_random_normal(mrc_rng rng, uint64_t k)
 {
     const double two_pi = 6.283185307179586;
     uint64_t pair[2];
-    draw_block(stream, k / 2, pair);
+    draw_block(rng, k / 2, pair);
     double radius = sqrt(-2 * log(1 - to_unit(pair[0]))); /* 1 - u is in (0, 1]: the logarithm is finite */
     double angle = two_pi * to_unit(pair[1]);
     return radius * (k % 2 ? sin(angle) : cos(angle));
 }
 
-int64_t mrc_random_below(mrc_stream stream, uint64_t k, int64_t bound)
+int64_t mrc_random_below(mrc_rng rng, uint64_t k, int64_t bound)
 {
     /* The high half of a 64 x 64 bit product; its bias is below bound / 2^64. */
-    return (int64_t)((uint128)mrc_random_u64(stream, k) * (uint64_t)bound >> 64);
+    return (int64_t)((uint128)mrc_random_u64(rng, k) * (uint64_t)bound >> 64);
 }
 
-static uint64_t feistel(mrc_stream stream, int half_bits, uint64_t value)
+static uint64_t feistel(mrc_rng rng, int half_bits, uint64_t value)
 {
     uint64_t mask = (UINT64_C(1) << half_bits) - 1;
     uint64_t left = value >> half_bits, right = value & mask;
     for (uint64_t round = 0; round < FEISTEL_ROUNDS; round++) {
         uint64_t pair[2];
-        draw_block(stream, PERMUTATION_MARK | round << 40 | right, pair);
+        draw_block(rng, PERMUTATION_MARK | round << 40 | right, pair);
         uint64_t next = left ^ (pair[0] & mask);
         left = right;
         right = next;
@@ -99,12 +99,12 @@ static uint64_t feistel(mrc_stream stream, int half_bits, uint64_t value)
     return left << half_bits | right;
 }
 
-int64_t mrc_random_permutation(mrc_stream stream, int64_t n, int64_t k)
+int64_t mrc_random_permutation(mrc_rng rng, int64_t n, int64_t k)
 {
     int half_bits = FEISTEL_MIN_HALF_BITS;
     while (half_bits < 31 && (UINT64_C(1) << 2 * half_bits) < (uint64_t)n) half_bits++;
     uint64_t value = (uint64_t)k;
-    do value = feistel(stream, half_bits, value);
+    do value = feistel(rng, half_bits, value);
     while (value >= (uint64_t)n);
     return (int64_t)value;
 }

@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counter-based random numbers: the k-th draw of a stream is a function of (seed, stream, k), computable directly. */
+/*
+ * Numbers: random draws here and, many at once, in random_normal.h; half precision (half.h); the units in which targets
+ * are learned (units.h).
+ *
+ * Random numbers are counter-based: draw k is a function of (seed, sequence, k) and is computed directly, so that the
+ * order of draws, and the thread that makes them, do not matter.
+ */
 #ifndef MRC_CORE_NUMBERS_RANDOM_H
 #define MRC_CORE_NUMBERS_RANDOM_H
 
 #include <stdint.h>
 
-/* Streams keep the uses of one seed apart (which rows, which centers, which batch order). */
-typedef struct mrc_stream {
+/* A sequence for each use of a seed: which rows, which centers, which order of batches. */
+typedef struct mrc_rng {
     uint64_t seed;
-    uint64_t stream;
-} mrc_stream;
+    uint64_t sequence;
+} mrc_rng;
 
 /* Philox 4x32-10 of Salmon, Moraes, Dror and Shaw (2011): ten rounds of a keyed bijection of a 128-bit counter. */
 void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-uint64_t mrc_random_u64(mrc_stream stream, uint64_t k);                 /* uniform 64 bits */
-double mrc_random_uniform(mrc_stream stream, uint64_t k);               /* [0, 1), 53 bits */
-double mrc_random_normal(mrc_stream stream, uint64_t k);                /* mean 0, variance 1 */
-int64_t mrc_random_below(mrc_stream stream, uint64_t k, int64_t bound); /* 0 .. bound - 1 */
+uint64_t mrc_random_u64(mrc_rng rng, uint64_t k);                 /* uniform 64 bits */
+double mrc_random_uniform(mrc_rng rng, uint64_t k);               /* [0, 1), 53 bits */
+double mrc_random_normal(mrc_rng rng, uint64_t k);                /* mean 0, variance 1 */
+int64_t mrc_random_below(mrc_rng rng, uint64_t k, int64_t bound); /* 0 .. bound - 1 */
 
 /* The k-th element of a random permutation of 0 .. n - 1, in constant memory and constant expected time. */
-int64_t mrc_random_permutation(mrc_stream stream, int64_t n, int64_t k);
+int64_t mrc_random_permutation(mrc_rng rng, int64_t n, int64_t k);
 
 #endif

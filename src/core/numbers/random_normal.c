@@ -62,15 +62,15 @@ void mrc_normal_table_init(mrc_normal_table *table)
 /* ---- Words ----------------------------------------------------------------------------------------------------- */
 
 /* LANES consecutive Philox blocks; the same words as mrc_philox4x32 with the counter layout of random.c. */
-static void draw_blocks(mrc_stream stream, uint64_t block, uint32_t out[4 * LANES])
+static void draw_blocks(mrc_rng rng, uint64_t block, uint32_t out[4 * LANES])
 {
     uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
-    uint32_t k0 = (uint32_t)stream.seed, k1 = (uint32_t)(stream.seed >> 32);
+    uint32_t k0 = (uint32_t)rng.seed, k1 = (uint32_t)(rng.seed >> 32);
     for (int i = 0; i < LANES; i++) {
         c0[i] = (uint32_t)(block + (uint64_t)i);
         c1[i] = (uint32_t)((block + (uint64_t)i) >> 32);
-        c2[i] = (uint32_t)stream.stream;
-        c3[i] = (uint32_t)(stream.stream >> 32);
+        c2[i] = (uint32_t)rng.sequence;
+        c3[i] = (uint32_t)(rng.sequence >> 32);
     }
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < LANES; i++) {
@@ -91,24 +91,24 @@ static void draw_blocks(mrc_stream stream, uint64_t block, uint32_t out[4 * LANE
     }
 }
 
-void mrc_random_words(mrc_stream stream, uint64_t first, int64_t count, uint32_t *out)
+void mrc_random_words(mrc_rng rng, uint64_t first, int64_t count, uint32_t *out)
 {
     for (int64_t done = 0; done < count; done += 4 * LANES) {
         uint32_t words[4 * LANES];
         int64_t wanted = count - done < 4 * LANES ? count - done : 4 * LANES;
-        draw_blocks(stream, (first + (uint64_t)done) / 4, words);
+        draw_blocks(rng, (first + (uint64_t)done) / 4, words);
         memcpy(out + done, words, (size_t)wanted * sizeof *out);
     }
 }
 
-void mrc_random_normals(const mrc_normal_table *table, mrc_stream stream, uint64_t first, int64_t count, float *out)
+void mrc_random_normals(const mrc_normal_table *table, mrc_rng rng, uint64_t first, int64_t count, float *out)
 {
     const float unit = 1.0f / (5 * 4096);
     for (int64_t done = 0; done < count; done += 4 * LANES) {
         uint32_t words[4 * LANES];
         float normals[4 * LANES];
         int64_t wanted = count - done < 4 * LANES ? count - done : 4 * LANES;
-        draw_blocks(stream, (first + (uint64_t)done) / 4, words);
+        draw_blocks(rng, (first + (uint64_t)done) / 4, words);
         for (int i = 0; i < 4 * LANES; i++) {
             int a = table->atoms[words[i] % MRC_NORMAL_ATOMS], b = table->atoms[words[i] >> 20];
             normals[i] = (float)(4 * a + 3 * b) * unit;

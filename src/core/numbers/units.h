@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The units of targets: what training learns, and what a product of kernel values and weights is, are targets with an
- * offset taken away and divided by a scale, one of each for every output.
+ * The units of targets. Training learns targets from which an offset has been subtracted, divided by a scale; each
+ * output has its own. A product of kernel values and weights is in these units.
  *
  *   enter   y' = (y - offset) / scale          leave   f = offset + scale f'
  *

@@ -16,7 +16,7 @@ struct mrc_background {
     mrc_background_work work;
     void *argument;
     pthread_t thread;
-    pthread_mutex_t lock; /* holds the rest */
+    pthread_mutex_t lock; /* protects the rest */
     pthread_cond_t changed;
     int64_t permitted; /* pieces below may be done */
     int64_t done;      /* pieces below are done */
@@ -46,7 +46,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Signals are the program's business: the thread must not be the one that receives them. */
+/* Signals go to the program's own threads, not to this one. */
 static int start_without_signals(mrc_background *self)
 {
     sigset_t all, before;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that does numbered pieces of work ahead of the one who needs them.
+ * A thread that does numbered pieces of work before they are needed.
  *
- * The owner permits pieces 0, 1, ..., n - 1 and waits for those it needs, in order; the thread does one after the other
- * as far as it may. With a ring of R buffers, piece i filling buffer i mod R, the owner permits piece i + R when it is
- * done with buffer i mod R: then nobody ever touches a buffer that the other one uses.
+ * The owner permits pieces 0, 1, ..., n - 1 and waits for those it needs, in order; the thread does the permitted ones
+ * one after the other. With a ring of R buffers, where piece i fills buffer i mod R, the owner permits piece i + R when
+ * it is done with buffer i mod R: then the two never use a buffer at the same time.
  */
 #ifndef MRC_CORE_THREADS_BACKGROUND_H
 #define MRC_CORE_THREADS_BACKGROUND_H

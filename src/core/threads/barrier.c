@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The barrier of threads: who has come, behind one lock, counted anew for every round. */
+/* The barrier of threads: one lock, one condition variable, a count of arrivals that starts again in every round. */
 #define _POSIX_C_SOURCE 200809L /* pthread_condattr_setclock */
 
 #include "core/threads/barrier.h"
@@ -14,18 +14,18 @@
 #include <time.h>
 
 struct mrc_barrier {
-    pthread_mutex_t lock; /* holds the rest */
+    pthread_mutex_t lock; /* protects the rest */
     pthread_cond_t changed;
-    int parties, users; /* users: that have not released it */
-    int here;           /* parties that have come in this round */
+    int parties, users; /* users: parties that have not released it */
+    int here;           /* parties that have arrived in this round */
     int64_t round;
-    struct timespec news; /* when somebody last came */
-    bool left, silent;    /* it is over: somebody has left; some did not come */
-    mrc_farewell words;   /* of the first to leave */
-    unsigned char come[]; /* (parties) in this round */
+    struct timespec last_arrival;
+    bool left, silent;        /* closed: a party has left; a wait timed out */
+    mrc_exit_message message; /* of the first party to leave */
+    unsigned char arrived[];  /* (parties) has arrived in this round */
 };
 
-/* No context's allocator may be asked: the last one to release it may be another context's thread. */
+/* Not a context's allocator: the thread that frees the barrier may belong to another context. */
 static const mercer_allocator common = {0};
 
 mrc_barrier *mrc_barrier_create(int parties)
@@ -35,7 +35,7 @@ mrc_barrier *mrc_barrier_create(int parties)
     if (!self) return NULL;
     memset(self, 0, bytes);
     self->parties = self->users = parties;
-    pthread_condattr_t steady; /* patience does not depend on somebody setting the clock */
+    pthread_condattr_t steady; /* waiting times do not depend on the wall clock */
     bool made = pthread_condattr_init(&steady) == 0;
     if (made) {
         made =
@@ -64,7 +64,7 @@ static bool passed(struct timespec limit)
     return now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
 }
 
-/* Under the lock, which is given up meanwhile: until the round is over, or everything is. */
+/* Called with the lock held, which waiting releases: returns when the round is complete or the barrier is closed. */
 static void await(mrc_barrier *self, int64_t round, double patience)
 {
     while (self->round == round && !self->left && !self->silent) {
@@ -72,64 +72,66 @@ static void await(mrc_barrier *self, int64_t round, double patience)
             pthread_cond_wait(&self->changed, &self->lock);
             continue;
         }
-        struct timespec limit = later(self->news, patience);
+        struct timespec limit = later(self->last_arrival, patience);
         if (pthread_cond_timedwait(&self->changed, &self->lock, &limit) == ETIMEDOUT && self->round == round &&
-            passed(later(self->news, patience))) {
+            passed(later(self->last_arrival, patience))) {
             self->silent = true;
             pthread_cond_broadcast(&self->changed);
         }
     }
 }
 
-/* What those are told who did not meet: `came` in the round that nobody finished, or when all was over. */
-static mrc_met end_of(const mrc_barrier *self, bool came, unsigned char *missing, mrc_farewell *words)
+/* The result for a party whose round was not completed. arrived: it arrived before the barrier was closed. */
+static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned char *missing,
+                                 mrc_exit_message *message)
 {
-    if (came && self->silent) { /* also when one of those who waited has left since: for the same reason */
-        for (int i = 0; i < self->parties; i++) missing[i] = !self->come[i];
-        return MRC_MET_SILENT;
+    if (arrived && self->silent) { /* even if a waiting party has left since: the timeout is why */
+        for (int i = 0; i < self->parties; i++) missing[i] = !self->arrived[i];
+        return MRC_BARRIER_TIMEOUT;
     }
-    if (!self->left) return MRC_MET_LATE;
-    *words = self->words;
-    return MRC_MET_LEFT;
+    if (!self->left) return MRC_BARRIER_CLOSED;
+    *message = self->message;
+    return MRC_BARRIER_LEFT;
 }
 
-mrc_met mrc_barrier_wait(mrc_barrier *self, int party, double patience, unsigned char *missing, mrc_farewell *words)
+mrc_barrier_result mrc_barrier_wait(mrc_barrier *self, int party, double patience, unsigned char *missing,
+                                    mrc_exit_message *message)
 {
-    mrc_met met = MRC_MET;
+    mrc_barrier_result result = MRC_BARRIER_PASSED;
     pthread_mutex_lock(&self->lock);
     int64_t round = self->round;
-    bool came = !self->left && !self->silent;
-    if (came) {
-        self->come[party] = 1;
-        clock_gettime(CLOCK_MONOTONIC, &self->news);
+    bool arrived = !self->left && !self->silent;
+    if (arrived) {
+        self->arrived[party] = 1;
+        clock_gettime(CLOCK_MONOTONIC, &self->last_arrival);
         if (++self->here == self->parties) {
             self->here = 0;
-            memset(self->come, 0, (size_t)self->parties);
+            memset(self->arrived, 0, (size_t)self->parties);
             self->round++;
             pthread_cond_broadcast(&self->changed);
         } else {
             await(self, round, patience);
         }
     }
-    if (self->round == round) met = end_of(self, came, missing, words);
+    if (self->round == round) result = end_of(self, arrived, missing, message);
     pthread_mutex_unlock(&self->lock);
-    return met;
+    return result;
 }
 
-void mrc_barrier_leave(mrc_barrier *self, const mrc_farewell *words)
+void mrc_barrier_leave(mrc_barrier *self, const mrc_exit_message *message)
 {
     pthread_mutex_lock(&self->lock);
-    if (!self->left) self->words = *words;
+    if (!self->left) self->message = *message;
     self->left = true;
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
 }
 
-bool mrc_barrier_has_left(mrc_barrier *self, mrc_farewell *words)
+bool mrc_barrier_has_left(mrc_barrier *self, mrc_exit_message *message)
 {
     pthread_mutex_lock(&self->lock);
     bool left = self->left;
-    if (left) *words = self->words;
+    if (left) *message = self->message;
     pthread_mutex_unlock(&self->lock);
     return left;
 }

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where threads of one process wait for each other: nobody goes on before all have come. One that will not come any
- * more says so; one that waits too long gives up. Either ends the barrier for all of them.
+ * A barrier for threads of one process: no party continues before all have arrived. A party that will not arrive again
+ * says so, and a party that waits too long times out. Either closes the barrier for all of them.
  *
- * What a party wrote before it came is seen by all others when they go on.
+ * Memory that a party wrote before it arrived is visible to all others when they continue.
  */
 #ifndef MRC_CORE_THREADS_BARRIER_H
 #define MRC_CORE_THREADS_BARRIER_H
 
 #include <stdbool.h>
 
-enum { MRC_MEETING_TEXT = 400 };
+enum { MRC_BARRIER_TEXT = 400 };
 
-/* It belongs to no context: the last party to leave it releases it, on whatever thread that is. */
+/* It belongs to no context: the last party to release it frees it, on whatever thread that is. */
 typedef struct mrc_barrier mrc_barrier;
 
-typedef enum mrc_met {
-    MRC_MET = 0,    /* all are here */
-    MRC_MET_SILENT, /* nobody came for too long: `missing` says who did not */
-    MRC_MET_LEFT,   /* a party has left, with these last words */
-    MRC_MET_LATE    /* the others have given this party up */
-} mrc_met;
+typedef enum mrc_barrier_result {
+    MRC_BARRIER_PASSED = 0, /* all parties arrived */
+    MRC_BARRIER_TIMEOUT,    /* nobody arrived for too long: `missing` lists the absent parties */
+    MRC_BARRIER_LEFT,       /* a party has left, with this message */
+    MRC_BARRIER_CLOSED      /* the others timed out waiting for this party */
+} mrc_barrier_result;
 
-typedef struct mrc_farewell {
+typedef struct mrc_exit_message {
     int party, code;
-    char text[MRC_MEETING_TEXT];
-} mrc_farewell;
+    char text[MRC_BARRIER_TEXT];
+} mrc_exit_message;
 
 /* NULL: no memory. */
 mrc_barrier *mrc_barrier_create(int parties);
-/* Comes and waits until all have, or for `patience` seconds after somebody last came (0: for ever). missing (parties)
-   and words are filled in where the answer says so. */
-mrc_met mrc_barrier_wait(mrc_barrier *barrier, int party, double patience, unsigned char *missing, mrc_farewell *words);
-/* This party comes no more: those who wait, and those who come later, are told. The first one's words count. */
-void mrc_barrier_leave(mrc_barrier *barrier, const mrc_farewell *words);
-/* Whether somebody has, with which words; does not wait. */
-bool mrc_barrier_has_left(mrc_barrier *barrier, mrc_farewell *words);
-/* Once for each party; the last one frees it. */
+/* Arrives and waits for all others, or until `patience` seconds have passed since the last arrival (0: no limit). The
+   result says whether missing (parties) or message are set. */
+mrc_barrier_result mrc_barrier_wait(mrc_barrier *barrier, int party, double patience, unsigned char *missing,
+                                    mrc_exit_message *message);
+/* This party will not arrive again: parties that wait now or later get its message, or that of the first to leave. */
+void mrc_barrier_leave(mrc_barrier *barrier, const mrc_exit_message *message);
+/* Whether a party has left, and its message; does not wait. */
+bool mrc_barrier_has_left(mrc_barrier *barrier, mrc_exit_message *message);
+/* Called once by each party; the last call frees the barrier. */
 void mrc_barrier_release(mrc_barrier *barrier);
 
 #endif

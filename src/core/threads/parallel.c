@@ -2,17 +2,17 @@
 /*
  * parallel_for on one pool of threads for the whole process.
  *
- * A loop lies on its caller's stack. While it has seats free it is in the list of open loops; a thread of the pool that
- * finds it there takes a seat, and with it a worker number, and then pieces, one at a time, until none is left. The
- * caller is worker 0 and returns when nobody sits at its loop any more. It never needs the pool: whatever nobody takes
- * it does itself, so loops of several callers, and threads that cannot be started, are no special cases.
+ * A loop is a struct on its caller's stack. While it can use more workers it is in the list of open loops. A thread of
+ * the pool that finds it there gets a worker number and takes pieces, one at a time, until none is left. The caller is
+ * worker 0 and returns when no thread works on its loop any more. It does itself whatever no thread takes, so loops of
+ * several callers, and threads that cannot be started, need no special case.
  *
- * Threads are started when a loop first has use for them and stay. One without work looks for some for SPIN_SECONDS,
- * since loops follow each other closely, and then sleeps; where there are more threads than processors it sleeps at
- * once, because it would wait for somebody whose processor it occupies.
+ * Threads are started when a loop first can use them, and stay. A thread without work spins for SPIN_SECONDS, because
+ * loops follow each other closely, and then sleeps. With more threads than processors it sleeps at once: spinning would
+ * take the processor from a thread that has work.
  *
- * A child of fork() has only the thread that called it: its pool begins empty. (fork() inside a piece is not for loops
- * that go on in the child.) At the end of the program, or when the library is unloaded, the threads are joined.
+ * A child of fork() has only the thread that called it, so its pool begins empty. (A loop must not continue in the
+ * child of a fork() inside one of its pieces.) The threads are joined at exit, or when the library is unloaded.
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
 
@@ -35,9 +35,9 @@ typedef struct loop {
     void *argument;
     int64_t count;
     atomic_llong next;  /* pieces below are taken */
-    int workers, taken; /* worker numbers, and those given out; the pool's lock holds them */
+    int workers, taken; /* worker numbers, and those given out; under the pool's lock */
     int counted;        /* what it adds to the pool's wanted */
-    atomic_int helpers; /* threads of the pool that sit here; changed under the pool's lock, read without */
+    atomic_int helpers; /* threads of the pool that work here; changed under the pool's lock, read without */
     struct loop *below; /* in the list of open loops */
 } loop;
 
@@ -49,15 +49,15 @@ static struct {
     int asleep;           /* of them */
     int callers_asleep;   /* that wait for the last helper to leave */
     int wanted;           /* helpers that all loops under way could use */
-    loop *open;           /* loops with seats free */
+    loop *open;           /* loops that can use more workers */
     atomic_int open_now;  /* how many: read without the lock while looking for work */
-    atomic_bool ending;   /* no more threads: the program is at its end */
+    atomic_bool ending;   /* the process exits: no more threads */
     bool knows_fork;      /* the handler for children is registered: no threads without it */
     atomic_bool may_spin; /* there are no more threads than processors */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .work_came = PTHREAD_COND_INITIALIZER, .helper_left = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local bool inside_piece; /* loops inside pieces run on the thread that is there */
+static _Thread_local bool inside_piece; /* nested loops run on the thread of their piece */
 
 static void relax(void)
 {
@@ -66,7 +66,7 @@ static void relax(void)
 #endif
 }
 
-/* Looks for a short while whether *value becomes zero, or anything else; true if it did. */
+/* Spins for a short while until *value is zero, or is not; true if it is. */
 static bool await(atomic_int *value, bool zero)
 {
     double end = 0;
@@ -88,7 +88,7 @@ static void do_pieces(loop *self, int worker)
         self->work(self->argument, piece, worker);
 }
 
-/* ---- Threads of the pool; all under its lock, which is given up while they work or wait ------------------------ */
+/* ---- Threads of the pool; all under its lock, which they release while they work or wait ------------------------ */
 
 static void close_loop(loop *self)
 {
@@ -108,7 +108,7 @@ static void help(loop *self)
     pthread_mutex_unlock(&pool.lock);
     do_pieces(self, worker);
     pthread_mutex_lock(&pool.lock);
-    /* Its caller may return, and the loop be gone, as soon as the number is 0. */
+    /* As soon as the number is 0 the caller may return, and the loop is gone. */
     if (atomic_fetch_sub(&self->helpers, 1) == 1 && pool.callers_asleep > 0) pthread_cond_broadcast(&pool.helper_left);
 }
 
@@ -144,7 +144,7 @@ static void forget_threads(void)
     atomic_store(&pool.open_now, 0);
 }
 
-/* At the load of the library: a fork must find the handler before any thread finds the lock. */
+/* Runs when the library is loaded: the fork handler must be there before any thread takes the lock. */
 #if defined(__GNUC__)
 __attribute__((constructor))
 #endif
@@ -154,8 +154,8 @@ know_forks(void)
     pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
 }
 
-/* As many threads as the loop can use, or as many as can be had; and, where several callers have loops, as all of them
-   can use, up to one for each processor. */
+/* Starts as many threads as the loop can use; with loops of several callers, as all of them can use, up to one for each
+   processor. Fewer if the system refuses. */
 static void start_threads(int wanted)
 {
     int most = pool.wanted > wanted && pool.wanted > pool.started ? mrc_processors() - 1 : wanted;
@@ -163,7 +163,7 @@ static void start_threads(int wanted)
     if (most > wanted) wanted = most;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (pool.started >= wanted || !pool.knows_fork) return;
-    sigset_t all, before; /* signals are the program's business: no thread of the pool may receive them */
+    sigset_t all, before; /* signals go to the program's own threads */
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
     while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, serve, NULL) == 0) pool.started++;
@@ -210,7 +210,7 @@ static void open_loop(loop *self)
 static void finish_loop(loop *self)
 {
     pthread_mutex_lock(&pool.lock);
-    close_loop(self); /* nobody comes any more */
+    close_loop(self); /* no thread joins any more */
     pool.wanted -= self->counted;
     pthread_mutex_unlock(&pool.lock);
     if (await(&self->helpers, true)) return;

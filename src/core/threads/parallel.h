@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parallel_for: the only place where threads are made. */
+/*
+ * Threads: a parallel loop on one pool (parallel.h), a thread that works ahead (background.h), a barrier with deadlines
+ * and exit messages (barrier.h), and a count of the threads inside BLAS (section.h). No other folder starts threads.
+ */
 #ifndef MRC_CORE_THREADS_PARALLEL_H
 #define MRC_CORE_THREADS_PARALLEL_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A counted section, with care for two moments in which other threads may be inside:
+ * A counted section. Two events need care, because other threads may be inside:
  *
- *   fork()  The child has only the thread that called it: the others' part in the count goes, and with it a lock that
- *           they might have held.
- *   exit()  OpenBLAS releases its buffers when it is unloaded. A thread that still computes in one would crash a
- *           process that has done its work: so the end waits for those inside, and lets nobody in any more.
+ *   fork()  The child has only the thread that called it. The other threads' share of the count is dropped, and with it
+ *           a lock that they might have held.
+ *   exit()  OpenBLAS releases its buffers when it is unloaded. A thread that still computes in one would crash the
+ *           process. So exit waits for the threads inside and admits no others.
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_atfork */
 
@@ -17,11 +17,11 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t left;
     int inside;    /* threads, each as often as it entered */
-    bool unclosed; /* a fork took those away who were inside */
-    bool ending;   /* the process ends: nobody enters any more */
+    bool unclosed; /* a fork removed threads that were inside */
+    bool ending;   /* the process exits: no thread enters any more */
 } section = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int mine; /* this thread's part in those inside */
+static _Thread_local int mine; /* how often this thread is inside */
 
 static void before_fork(void)
 {
@@ -41,14 +41,14 @@ static void after_fork_in_child(void)
     section.inside = mine;
 }
 
-/* At the load of the library: a fork must find the handlers before anybody finds the lock. */
+/* Runs when the library is loaded: the fork handlers must be there before any thread takes the lock. */
 #if defined(__GNUC__)
 __attribute__((constructor))
 #endif
 static void
 know_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails for want of memory alone */
+    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only without memory */
 }
 
 #if defined(__GNUC__)

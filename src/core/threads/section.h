@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-/* `open` is called if nobody was inside. again: the last who were left by a fork, and nobody called `close` for
+/* `open` is called if no thread was inside. again: a fork removed the last ones, and `close` was not called for
    them. */
 void mrc_section_enter(void (*open)(bool again));
 
-/* `close` is called if nobody is inside any more. As often as mrc_section_enter, by the same thread. */
+/* `close` is called if no thread is inside any more. Called as often as mrc_section_enter, by the same thread. */
 void mrc_section_leave(void (*close)(void));
 
 #endif

@@ -20,7 +20,7 @@ mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const
     }
     return mrc_fail(context, MERCER_ERROR_MEMORY,
                     "%s: needs %lld more bytes of memory, %lld are allowed in all and %lld taken: raise the limit, or "
-                    "convert the file to npy (mercer convert), which is mapped instead of read",
+                    "convert the file to npy, which is mapped instead of read",
                     path, (long long)bytes, (long long)budget->allowed, (long long)budget->used);
 }
 
@@ -41,7 +41,7 @@ mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char
     struct stat about;
     *out = (mrc_input){.context = context, .budget = budget, .path = path, .part = part};
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file; --data takes folders", path);
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file", path);
     MRC_TRY(mrc_map_file(context, &out->map, path));
     out->data = out->map.data;
     out->bytes = out->map.bytes;

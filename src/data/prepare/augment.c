@@ -9,7 +9,7 @@
  *   mixup    l x + (1 - l) x',  l y + (1 - l) y',   l ~ Beta(a, a),  x' another sample of the block, uniformly
  *
  * x (H, W, C) interleaved. Values stay of the type that the data have: bytes are rounded to nearest and clamped to 0 ..
- * 255, halves rounded to nearest. Draws of part i of sample k in pass e: stream (e, k) of the seed, from word i 2^32
+ * 255, halves rounded to nearest. Draws of part i of sample k in pass e: sequence (e, k) of the seed, from word i 2^32
  * on. Cost: O(features) a sample; noise is the dearest at a Philox block for every four features.
  *
  * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, which Marsaglia and Tsang's method draws as logarithms:
@@ -65,9 +65,7 @@ static mercer_status check_image(mercer_context *context, const mrc_augment_shap
     int64_t pixels, features;
     if (shape->height < 1 || shape->width < 1 || shape->channels < 1)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "augmentation %s: the data do not say what images they are; give height, width and channels "
-                        "(--image HxWxC)",
-                        name);
+                        "augmentation %s: the data have no image shape; give height, width and channels", name);
     if (!mrc_multiply(shape->height, shape->width, &pixels) || !mrc_multiply(pixels, shape->channels, &features) ||
         features != shape->features)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
@@ -149,9 +147,9 @@ int mrc_augment_mixes(const mrc_augment *self)
 /* ---- Draws --------------------------------------------------------------------------------------------------- */
 
 /* Pass -1 is the first; passes and samples are far from filling their parts of the number. */
-static mrc_stream stream_of(const mrc_augment *self, int64_t pass, int64_t k)
+static mrc_rng rng_of(const mrc_augment *self, int64_t pass, int64_t k)
 {
-    return (mrc_stream){self->seed, (uint64_t)(pass + 1) << 40 ^ (uint64_t)k};
+    return (mrc_rng){self->seed, (uint64_t)(pass + 1) << 40 ^ (uint64_t)k};
 }
 
 static uint64_t first_word(int index)
@@ -200,23 +198,23 @@ static void add_noise(const mercer_matrix *x, int64_t row, int64_t first, int64_
     if (piece != at) memcpy(at, piece, (size_t)(count * size));
 }
 
-static void apply_noise(const mrc_augment *self, int index, mrc_stream stream, const mercer_matrix *x, int64_t row)
+static void apply_noise(const mrc_augment *self, int index, mrc_rng rng, const mercer_matrix *x, int64_t row)
 {
     for (int64_t first = 0; first < x->cols; first += PIECE) {
         float normals[PIECE];
-        mrc_random_normals(&self->normals, stream, first_word(index) + (uint64_t)first, PIECE, normals);
+        mrc_random_normals(&self->normals, rng, first_word(index) + (uint64_t)first, PIECE, normals);
         add_noise(x, row, first, mrc_min(PIECE, x->cols - first), normals, self->part[index].sigma);
     }
 }
 
 /* ---- Images -------------------------------------------------------------------------------------------------- */
 
-static void apply_shift(const mrc_augment *self, int index, mrc_stream stream, void *image, int64_t size, void *copy)
+static void apply_shift(const mrc_augment *self, int index, mrc_rng rng, void *image, int64_t size, void *copy)
 {
     int64_t h = self->shape.height, w = self->shape.width, pixel = self->shape.channels * size,
             k = self->part[index].pixels;
-    int64_t u = mrc_random_below(stream, first_word(index) / 2, 2 * k + 1) - k;
-    int64_t v = mrc_random_below(stream, first_word(index) / 2 + 1, 2 * k + 1) - k;
+    int64_t u = mrc_random_below(rng, first_word(index) / 2, 2 * k + 1) - k;
+    int64_t v = mrc_random_below(rng, first_word(index) / 2 + 1, 2 * k + 1) - k;
     if (u == 0 && v == 0) return;
     memcpy(copy, image, (size_t)(h * w * pixel));
     memset(image, 0, (size_t)(h * w * pixel));
@@ -226,10 +224,10 @@ static void apply_shift(const mrc_augment *self, int index, mrc_stream stream, v
                (const char *)copy + ((y - v) * w + mrc_max(0, -u)) * pixel, bytes);
 }
 
-static void apply_flip(const mrc_augment *self, int index, mrc_stream stream, void *image, int64_t size, void *copy)
+static void apply_flip(const mrc_augment *self, int index, mrc_rng rng, void *image, int64_t size, void *copy)
 {
     int64_t h = self->shape.height, w = self->shape.width, pixel = self->shape.channels * size;
-    if (mrc_random_below(stream, first_word(index) / 2, 2) == 0) return;
+    if (mrc_random_below(rng, first_word(index) / 2, 2) == 0) return;
     memcpy(copy, image, (size_t)(h * w * pixel));
     for (int64_t y = 0; y < h; y++)
         for (int64_t c = 0; c < w; c++)
@@ -239,19 +237,19 @@ static void apply_flip(const mrc_augment *self, int index, mrc_stream stream, vo
 
 /* ---- Mixing -------------------------------------------------------------------------------------------------- */
 
-/* log of a Gamma(shape) number; *k counts the draws of the stream. */
-static double log_gamma_number(mrc_stream stream, uint64_t *k, double shape)
+/* log of a Gamma(shape) number; *k counts the draws. */
+static double log_gamma_number(mrc_rng rng, uint64_t *k, double shape)
 {
     double boost = 0, d = shape - 1.0 / 3;
     if (shape < 1) {
-        boost = log(1 - mrc_random_uniform(stream, (*k)++)) / shape;
+        boost = log(1 - mrc_random_uniform(rng, (*k)++)) / shape;
         d += 1;
     }
     double c = 1 / sqrt(9 * d);
     for (;;) {
         *k += *k % 2; /* a normal number is made of a pair of draws */
-        double z = mrc_random_normal(stream, *k), v = 1 + c * z;
-        double u = 1 - mrc_random_uniform(stream, *k + 2);
+        double z = mrc_random_normal(rng, *k), v = 1 + c * z;
+        double u = 1 - mrc_random_uniform(rng, *k + 2);
         *k += 4;
         if (v <= 0) continue;
         v = v * v * v;
@@ -259,9 +257,9 @@ static double log_gamma_number(mrc_stream stream, uint64_t *k, double shape)
     }
 }
 
-static double beta_number(mrc_stream stream, uint64_t k, double alpha)
+static double beta_number(mrc_rng rng, uint64_t k, double alpha)
 {
-    double a = log_gamma_number(stream, &k, alpha), b = log_gamma_number(stream, &k, alpha);
+    double a = log_gamma_number(rng, &k, alpha), b = log_gamma_number(rng, &k, alpha);
     return 1 / (1 + exp(b - a));
 }
 
@@ -297,10 +295,10 @@ static void apply_mixup(const mrc_augment *self, int index, mrc_augment_block *b
 {
     int64_t m = block->x.rows;
     for (int64_t i = 0; i < m; i++) {
-        mrc_stream stream = stream_of(self, block->pass, block->first + i);
+        mrc_rng rng = rng_of(self, block->pass, block->first + i);
         uint64_t k = first_word(index) / 2;
-        int64_t other = m > 1 ? (i + 1 + mrc_random_below(stream, k, m - 1)) % m : i; /* alone: nobody to mix with */
-        double l = beta_number(stream, k + 2, self->part[index].alpha);
+        int64_t other = m > 1 ? (i + 1 + mrc_random_below(rng, k, m - 1)) % m : i; /* alone: nobody to mix with */
+        double l = beta_number(rng, k + 2, self->part[index].alpha);
         mix_row(&block->spare_x, &block->x, i, other, l);
         mix_row(&block->spare_y, &block->y, i, other, l);
     }
@@ -315,13 +313,13 @@ static void apply_to_rows(const mrc_augment *self, int index, const mrc_augment_
 {
     int64_t size = mrc_dtype_size(block->x.dtype);
     for (int64_t i = 0; i < block->x.rows; i++) {
-        mrc_stream stream = stream_of(self, block->pass, block->first + i);
+        mrc_rng rng = rng_of(self, block->pass, block->first + i);
         void *row = mrc_row(&block->x, i);
         switch (self->part[index].kind) {
-            case NOISE: apply_noise(self, index, stream, &block->x, i); break;
+            case NOISE: apply_noise(self, index, rng, &block->x, i); break;
             case SHIFT:
-            case CROP: apply_shift(self, index, stream, row, size, block->row); break;
-            case FLIP: apply_flip(self, index, stream, row, size, block->row); break;
+            case CROP: apply_shift(self, index, rng, row, size, block->row); break;
+            case FLIP: apply_flip(self, index, rng, row, size, block->row); break;
             case MIXUP:
             case KINDS: break;
         }

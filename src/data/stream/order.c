@@ -53,10 +53,10 @@ void mrc_order_init(mrc_order *self, const mercer_dataset *data, int64_t block, 
     self->window = (self->blocks - 1) / self->windows + 1; /* as even as possible */
 }
 
-static mrc_stream stream_of(const mrc_order *self, uint64_t salt, int64_t repetition)
+static mrc_rng rng_of(const mrc_order *self, uint64_t salt, int64_t repetition)
 {
-    return (mrc_stream){self->seed ^ salt ^ (uint64_t)repetition * GOLDEN,
-                        (uint64_t)(self->pass + 2)}; /* the pass for samples is number -1 */
+    return (mrc_rng){self->seed ^ salt ^ (uint64_t)repetition * GOLDEN,
+                     (uint64_t)(self->pass + 2)}; /* the pass for samples is number -1 */
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------- */
@@ -65,8 +65,8 @@ static mrc_stream stream_of(const mrc_order *self, uint64_t salt, int64_t repeti
 static int64_t block_start(const mrc_order *self, int64_t repetition, int64_t place)
 {
     int64_t n = self->data->rows, whole = n / self->block, block = place;
-    int64_t offset = mrc_random_below(stream_of(self, SALT_OFFSET, repetition), 0, n);
-    if (place < whole) block = mrc_random_permutation(stream_of(self, SALT_BLOCKS, repetition), whole, place);
+    int64_t offset = mrc_random_below(rng_of(self, SALT_OFFSET, repetition), 0, n);
+    if (place < whole) block = mrc_random_permutation(rng_of(self, SALT_BLOCKS, repetition), whole, place);
     return (offset + block * self->block) % n;
 }
 
@@ -122,10 +122,10 @@ static int64_t rows_of_window(mrc_order *self, int64_t repetition, int64_t place
     int64_t window = place / stride, first = window * stride, length = mrc_min(stride, n - first);
     int64_t number = repetition * self->windows + window;
     if (number != self->open) open_window(self, number);
-    mrc_stream stream = stream_of(self, SALT_WINDOW + (uint64_t)window, repetition);
+    mrc_rng rng = rng_of(self, SALT_WINDOW + (uint64_t)window, repetition);
     int64_t found = mrc_min(count, first + length - place);
     for (int64_t i = 0; i < found; i++) {
-        int64_t j = mrc_random_permutation(stream, length, place - first + i);
+        int64_t j = mrc_random_permutation(rng, length, place - first + i);
         rows[i] = (self->starts[j / self->block] + j % self->block) % n;
     }
     return found;
@@ -135,8 +135,8 @@ int64_t mrc_order_rows(mrc_order *self, int64_t first, int64_t count, int64_t *r
 {
     int64_t n = self->data->rows, repetition = first / n, place = first % n;
     if (self->block > 1) return rows_of_window(self, repetition, place, count, rows);
-    mrc_stream stream = stream_of(self, 0, repetition);
+    mrc_rng rng = rng_of(self, 0, repetition);
     int64_t found = mrc_min(count, n - place);
-    for (int64_t i = 0; i < found; i++) rows[i] = mrc_random_permutation(stream, n, place + i);
+    for (int64_t i = 0; i < found; i++) rows[i] = mrc_random_permutation(rng, n, place + i);
     return found;
 }

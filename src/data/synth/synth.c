@@ -26,12 +26,12 @@ static int32_t sample_spirals(const mrc_synth *self, int64_t index, void *featur
 {
     (void)y, (void)row;
     const double two_pi = 6.283185307179586, turns = 1.25;
-    mrc_stream stream = {self->seed, (uint64_t)index};
-    int32_t label = (int32_t)mrc_random_below(stream, 0, self->parameters.classes);
-    double radius = sqrt(mrc_random_uniform(stream, 1));
+    mrc_rng rng = {self->seed, (uint64_t)index};
+    int32_t label = (int32_t)mrc_random_below(rng, 0, self->parameters.classes);
+    double radius = sqrt(mrc_random_uniform(rng, 1));
     double angle = two_pi * (turns * radius + (double)label / self->parameters.classes);
     float noise[2], *out = features;
-    mrc_random_normals(&self->normals, stream, 8, 2, noise);
+    mrc_random_normals(&self->normals, rng, 8, 2, noise);
     out[0] = (float)(radius * cos(angle) + self->parameters.noise * (double)noise[0]);
     out[1] = (float)(radius * sin(angle) + self->parameters.noise * (double)noise[1]);
     return label;

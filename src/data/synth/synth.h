@@ -11,7 +11,7 @@ mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, c
                                 int64_t rows, uint64_t seed);
 void mrc_synth_free(mercer_context *context, mrc_synth *synth);
 
-/* What a teacher's samples are made of: x = numbers 0 .. d - 1 of stream `index` of the seed, y = K(x, z) alpha + noise
+/* What a teacher's samples are made of: x = numbers 0 .. d - 1 of sequence `index` of the seed, y = K(x, z) alpha + noise
    times numbers from d, rounded up to a multiple of 4, on. Borrowed from the synth. */
 typedef struct mrc_teacher {
     mercer_kernel kernel;

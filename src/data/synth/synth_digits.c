@@ -216,10 +216,10 @@ static void draw_stray(canvas *self, const uint32_t words[WORDS], const float sh
     draw_piece(self, a, (point){a.x + 3 * shape[6], a.y + 3 * shape[7]}, reach);
 }
 
-static void write_pixels(const mrc_synth *synth, const canvas *drawn, const hand *by, mrc_stream stream, uint8_t *out)
+static void write_pixels(const mrc_synth *synth, const canvas *drawn, const hand *by, mrc_rng rng, uint8_t *out)
 {
     float noise[SIDE * SIDE], deviation = (float)(255 * synth->parameters.noise);
-    mrc_random_normals(&synth->normals, stream, NOISE, SIDE * SIDE, noise);
+    mrc_random_normals(&synth->normals, rng, NOISE, SIDE * SIDE, noise);
     float over = 1 / by->softness, offset = by->radius * over + 0.5f;
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
@@ -234,12 +234,12 @@ static void write_pixels(const mrc_synth *synth, const canvas *drawn, const hand
 int32_t mrc_synth_digit(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row)
 {
     (void)y, (void)row;
-    mrc_stream stream = {synth->seed, (uint64_t)index};
+    mrc_rng rng = {synth->seed, (uint64_t)index};
     uint32_t words[WORDS];
-    mrc_random_words(stream, 0, WORDS, words);
+    mrc_random_words(rng, 0, WORDS, words);
     int32_t digit = (int32_t)((uint64_t)words[0] * 10 >> 32);
     float shape[SHAPE_NORMALS];
-    mrc_random_normals(&synth->normals, stream, SHAPE, SHAPE_NORMALS, shape);
+    mrc_random_normals(&synth->normals, rng, SHAPE, SHAPE_NORMALS, shape);
     const way *ways = &digits[digit];
     const glyph *shape_of = &ways->glyph[(uint64_t)words[1] * (uint64_t)ways->ways >> 32];
     hand by = draw_hand(words, shape);
@@ -252,7 +252,7 @@ int32_t mrc_synth_digit(const mrc_synth *synth, int64_t index, void *features, c
         draw_stroke(&drawn, points, shape_of->stroke[i].count, reach);
     }
     draw_stray(&drawn, words, shape, reach);
-    write_pixels(synth, &drawn, &by, stream, features);
+    write_pixels(synth, &drawn, &by, rng, features);
     return digit;
 }
 

@@ -21,9 +21,9 @@
 enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 
 /* Streams besides the samples' own, whose numbers are >= 0. */
-#define STREAM_CENTERS UINT64_MAX
-#define STREAM_WEIGHTS (UINT64_MAX - 1)
-#define STREAM_PROBES  (UINT64_MAX - 2)
+#define RANDOM_CENTERS UINT64_MAX
+#define RANDOM_WEIGHTS (UINT64_MAX - 1)
+#define RANDOM_PROBES  (UINT64_MAX - 2)
 
 /* K(x, z) */
 static double kernel_value(const mrc_synth *self, const float *x, const float *z)
@@ -64,15 +64,15 @@ static void teach(const mrc_synth *self, const float *x, int64_t first, int64_t 
 int32_t mrc_synth_teach(const mrc_synth *self, int64_t index, void *features, const mercer_matrix *y, int64_t row)
 {
     const mrc_synth_parameters *given = &self->parameters;
-    mrc_stream stream = {self->seed, (uint64_t)index};
-    mrc_random_normals(&self->normals, stream, 0, given->d, features);
+    mrc_rng rng = {self->seed, (uint64_t)index};
+    mrc_random_normals(&self->normals, rng, 0, given->d, features);
     uint64_t noise_from = (uint64_t)mrc_round_up(given->d, 4);
     for (int64_t first = 0; y && first < given->c; first += OUTPUTS) {
         int64_t count = mrc_min(OUTPUTS, given->c - first);
         double values[OUTPUTS];
         float noise[OUTPUTS];
         teach(self, features, first, count, values);
-        mrc_random_normals(&self->normals, stream, noise_from + (uint64_t)first, count, noise);
+        mrc_random_normals(&self->normals, rng, noise_from + (uint64_t)first, count, noise);
         for (int64_t k = 0; k < count; k++) mrc_store(y, row, first + k, values[k] + given->noise * (double)noise[k]);
     }
     return 0;
@@ -121,7 +121,7 @@ static double weight_size(const mrc_synth *self, float *x)
     double sum = 0;
     for (uint64_t i = 0; i < PROBES; i++) {
         uint64_t from = i * (uint64_t)mrc_round_up(given->d, 4);
-        mrc_random_normals(&self->normals, (mrc_stream){self->seed, STREAM_PROBES}, from, given->d, x);
+        mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_PROBES}, from, given->d, x);
         for (int64_t j = 0; j < given->centers; j++) {
             double value = kernel_value(self, x, self->z + j * given->d);
             sum += value * value;
@@ -141,8 +141,8 @@ mercer_status mrc_synth_prepare_teacher(mercer_dataset *dataset, mrc_synth *self
     self->z = memory;
     MRC_TRY(mrc_alloc(context, &memory, weights, sizeof(float), "the teacher's weights"));
     self->alpha = memory;
-    mrc_random_normals(&self->normals, (mrc_stream){self->seed, STREAM_CENTERS}, 0, points, self->z);
-    mrc_random_normals(&self->normals, (mrc_stream){self->seed, STREAM_WEIGHTS}, 0, weights, self->alpha);
+    mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_CENTERS}, 0, points, self->z);
+    mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_WEIGHTS}, 0, weights, self->alpha);
     float size = (float)weight_size(self, self->z + points);
     for (int64_t i = 0; i < weights; i++) self->alpha[i] *= size;
     dataset->features = given->d;

@@ -121,14 +121,14 @@ static mercer_status clean(block_method *self)
 /* W gets a little of random directions: its own stay the strongest of its span, and its columns become independent. */
 static mercer_status stir(block_method *self)
 {
-    mrc_stream stream = {self->seed, 0x73746972u + (uint64_t)self->columns};
+    mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
     double size = 1e-3 / sqrt((double)self->s);
     mercer_matrix w;
     MRC_TRY(normalise_columns(self));
     MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
     for (int64_t i = 0; i < self->s; i++)
         for (int64_t j = 0; j < self->b; j++)
-            mrc_store(&w, i, j, mrc_load(&w, i, j) + size * mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+            mrc_store(&w, i, j, mrc_load(&w, i, j) + size * mrc_random_normal(rng, (uint64_t)(i * self->b + j)));
     return mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK);
 }
 
@@ -209,12 +209,11 @@ static mercer_status rayleigh_ritz(block_method *self)
 
 static mercer_status iterate(block_method *self, int64_t r, uint64_t seed)
 {
-    mrc_stream stream = {seed, 0x6569676eu};
+    mrc_rng rng = {seed, 0x6569676eu};
     mercer_matrix w;
     MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
     for (int64_t i = 0; i < self->s; i++)
-        for (int64_t j = 0; j < self->b; j++)
-            mrc_store(&w, i, j, mrc_random_normal(stream, (uint64_t)(i * self->b + j)));
+        for (int64_t j = 0; j < self->b; j++) mrc_store(&w, i, j, mrc_random_normal(rng, (uint64_t)(i * self->b + j)));
     MRC_TRY(mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK));
     MRC_TRY(append(self));
     for (int round = 0; round < ROUNDS; round++) {

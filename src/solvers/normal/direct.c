@@ -180,10 +180,10 @@ static mercer_status add_batch(direct_state *self, const mercer_batch *batch)
 
 static mercer_status read_samples(direct_state *self)
 {
-    MRC_TRY(mrc_stream_restart(self->exact->stream, 0));
+    MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
     for (;;) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_next(self->exact->stream, self->rows, &batch));
+        MRC_TRY(mrc_sample_stream_next(self->exact->stream, self->rows, &batch));
         if (batch.X.rows == 0) return MERCER_OK;
         MRC_TRY(add_batch(self, &batch));
     }

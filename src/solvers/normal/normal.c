@@ -173,10 +173,10 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
     bool first = true;
     for (int64_t j = 0; j < c && fit; j++) fit[j] = 0;
     if (begin) self->mass = 0;
-    MRC_TRY(mrc_stream_restart(exact->stream, 0));
+    MRC_TRY(mrc_sample_stream_restart(exact->stream, 0));
     for (;;) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
+        MRC_TRY(mrc_sample_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
         int64_t m = batch.X.rows;
         if (m == 0) break;
         mercer_matrix x = batch.X;

@@ -37,8 +37,8 @@ static mercer_status measure_samples(mrc_normal *self, const mercer_matrix *z, c
 {
     mrc_backend *backend = self->backend;
     mercer_batch batch;
-    MRC_TRY(mrc_stream_restart(self->exact->stream, 0));
-    MRC_TRY(mrc_stream_next(self->exact->stream, MRC_SHIFT_SAMPLES, &batch));
+    MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
+    MRC_TRY(mrc_sample_stream_next(self->exact->stream, MRC_SHIFT_SAMPLES, &batch));
     int64_t rows = batch.X.rows;
     mercer_matrix k = mrc_shaped(block, self->p, rows);
     MRC_TRY(mrc_points_eval(self->centers, z, &batch.X, &k));
@@ -56,11 +56,10 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
     mrc_backend *backend = self->backend;
     mercer_matrix probes = mrc_shaped(block, self->p, PROBES);
     mercer_matrix host = mrc_view(signs, self->p, 1, MERCER_F64);
-    mrc_stream stream = {0, 0x73686966u};
+    mrc_rng rng = {0, 0x73686966u};
     for (int64_t j = 0; j < PROBES; j++) {
         mercer_matrix column = mrc_column(&probes, j);
-        for (int64_t i = 0; i < self->p; i++)
-            signs[i] = mrc_random_u64(stream, (uint64_t)(j * self->p + i)) & 1 ? 1 : -1;
+        for (int64_t i = 0; i < self->p; i++) signs[i] = mrc_random_u64(rng, (uint64_t)(j * self->p + i)) & 1 ? 1 : -1;
         MRC_TRY(backend->ops->copy(backend, &column, &host));
     }
     self->centers->flops += (double)self->p * (double)self->p * PROBES;

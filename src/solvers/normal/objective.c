@@ -57,10 +57,10 @@ static mercer_status sum_samples(mrc_exact_solver *exact, const mercer_matrix *a
                                  double *fit)
 {
     mrc_backend *backend = exact->centers->backend;
-    MRC_TRY(mrc_stream_restart(exact->stream, 0));
+    MRC_TRY(mrc_sample_stream_restart(exact->stream, 0));
     for (;;) {
         mercer_batch batch;
-        MRC_TRY(mrc_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
+        MRC_TRY(mrc_sample_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
         if (batch.X.rows == 0) return MERCER_OK;
         mercer_matrix f = mrc_rows(&blocks->a, 0, batch.X.rows), y = mrc_rows(&blocks->b, 0, batch.X.rows);
         MRC_TRY(mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, alpha, &f));

@@ -30,13 +30,13 @@ static mercer_status draw_vectors(mrc_preconditioner *self, const double *theta,
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    mrc_stream stream = {SEED, 0x706f7765u};
+    mrc_rng rng = {SEED, 0x706f7765u};
     int64_t c = self->t.cols;
     mercer_matrix host;
     MRC_TRY(mrc_host_open(backend, &self->t, &host));
     for (int64_t i = 0; i < host.rows; i++)
         for (int64_t j = 0; j < c; j++)
-            mrc_store(&host, i, j, mrc_random_normal(stream, (uint64_t)((centers->first + i) * c + j)));
+            mrc_store(&host, i, j, mrc_random_normal(rng, (uint64_t)((centers->first + i) * c + j)));
     MRC_TRY(mrc_host_close(backend, &self->t, &host, true, MERCER_OK));
     MRC_TRY(mrc_centers_inner(centers, &self->g, &self->t, &self->y));
     MRC_TRY(backend->ops->scale_rows(backend, &self->y, theta));

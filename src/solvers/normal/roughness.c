@@ -80,7 +80,7 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
         mercer_matrix points = mrc_view(bytes, all, z->cols, z->dtype), k = mrc_view(values, s, all, MERCER_F64),
                       own = mrc_view(values + s * all, t, 1, MERCER_F64);
         mrc_pair pair = {.kernel = kernel, .origin = origin};
-        mrc_draw_centers(SEED, MRC_STREAM_SAMPLE, p, 0, all, ids);
+        mrc_draw_centers(SEED, MRC_RANDOM_SAMPLE, p, 0, all, ids);
         status = mrc_centers_collect(&centers, NULL, ids, all, &points);
         if (status == MERCER_OK) status = evaluate(backend, &pair, &points, &k, &own);
         if (status == MERCER_OK) status = measure(backend, &k, &own, values + s * all + t, out);

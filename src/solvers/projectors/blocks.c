@@ -70,7 +70,7 @@ static mercer_status sort_rows(mrc_blocks *self)
         /* The last bound counts the rows placed so far; it is the bound of the block that begins. */
         for (int k = 0; k < centers->shards && i % self->size == 0; k++)
             self->before[k * width + block] = self->before[k * width + self->count];
-        mrc_draw_centers(self->seed, MRC_STREAM_PARTITION, centers->p, i, 1, &id);
+        mrc_draw_centers(self->seed, MRC_RANDOM_PARTITION, centers->p, i, 1, &id);
         int64_t row = id - centers->first;
         if (row < 0 || row >= rows) continue;
         int shard = shard_of(centers, row);
@@ -89,7 +89,7 @@ mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, c
         return MERCER_OK;
     }
     *out = mrc_rows(room, 0, rows);
-    mrc_draw_centers(self->seed, MRC_STREAM_PARTITION, self->centers->p, first, rows, ids);
+    mrc_draw_centers(self->seed, MRC_RANDOM_PARTITION, self->centers->p, first, rows, ids);
     return mrc_centers_collect(self->centers, NULL, ids, rows, out);
 }
 

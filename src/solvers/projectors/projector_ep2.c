@@ -176,7 +176,7 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     for (int64_t pass = 0; pass < options->passes; pass++) {
         for (int64_t first = 0; first < centers->p; first += self->m) {
             int64_t count = mrc_min(self->m, centers->p - first);
-            mrc_draw_centers(options->seed, MRC_STREAM_PASS(projector->calls, pass), centers->p, first, count, w->ids);
+            mrc_draw_centers(options->seed, MRC_RANDOM_PASS(projector->calls, pass), centers->p, first, count, w->ids);
             MRC_TRY(batch(self, centers, w, count, r, theta));
         }
         double left;

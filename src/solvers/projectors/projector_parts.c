@@ -185,9 +185,9 @@ mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *point
 
 /* ---- Samples of the centers ---------------------------------------------------------------------------------- */
 
-void mrc_draw_centers(uint64_t seed, uint64_t stream, int64_t p, int64_t first, int64_t count, int64_t *ids)
+void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first, int64_t count, int64_t *ids)
 {
-    for (int64_t i = 0; i < count; i++) ids[i] = mrc_random_permutation((mrc_stream){seed, stream}, p, first + i);
+    for (int64_t i = 0; i < count; i++) ids[i] = mrc_random_permutation((mrc_rng){seed, sequence}, p, first + i);
 }
 
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
@@ -195,7 +195,7 @@ mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int6
 {
     mercer_matrix sample;
     *out = (mrc_eigensystem){0};
-    mrc_draw_centers(seed, MRC_STREAM_SAMPLE, centers->p, 0, s, ids);
+    mrc_draw_centers(seed, MRC_RANDOM_SAMPLE, centers->p, 0, s, ids);
     MRC_TRY(
         mrc_matrix_create(centers->backend, &sample, s, centers->z.cols, centers->z.dtype, "a sample of the centers"));
     mercer_status status = mrc_centers_collect(centers, NULL, ids, s, &sample);

@@ -36,13 +36,13 @@ double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
 bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_norm, double b_norm);
 
 /* Streams of a projector's seed. */
-#define MRC_STREAM_SAMPLE    UINT64_C(0x5a73) /* the centers an eigensystem is made of: the first s of a permutation */
-#define MRC_STREAM_PARTITION UINT64_C(0x5a62) /* the order in which blocks take the centers */
+#define MRC_RANDOM_SAMPLE    UINT64_C(0x5a73) /* the centers an eigensystem is made of: the first s of a permutation */
+#define MRC_RANDOM_PARTITION UINT64_C(0x5a62) /* the order in which blocks take the centers */
 /* The order of the centers in a pass of the projection under way. */
-#define MRC_STREAM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
+#define MRC_RANDOM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
 
 /* ids[i] = element first + i of a random permutation of 0 .. p - 1. */
-void mrc_draw_centers(uint64_t seed, uint64_t stream, int64_t p, int64_t first, int64_t count, int64_t *ids);
+void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first, int64_t count, int64_t *ids);
 /* The eigensystem of s random centers (ids: room for s, gets which), without directions below the noise level. */
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
                                 int64_t *ids);

@@ -34,9 +34,9 @@ cudaError_t mrc_launch_order_vectors(cudaStream_t stream, mercer_matrix vectors,
 
 /* ---- normals.cu ---------------------------------------------------------------------------------------------- */
 
-/* x (rows, cols) f32: row i is numbers first .. first + cols - 1 of stream streams[i]; first is a multiple of 4. */
+/* x (rows, cols) f32: row i is numbers first .. first + cols - 1 of sequence sequences[i]; first is a multiple of 4. */
 cudaError_t mrc_launch_normals(cudaStream_t stream, mercer_matrix x, const int16_t *atoms, uint64_t seed,
-                               const int64_t *streams, uint64_t first);
+                               const int64_t *sequences, uint64_t first);
 
 /* ---- sums.cu: sums in double, in an order that depends on the sizes alone ------------------------------------ */
 

@@ -9,9 +9,10 @@
 
 enum { ATOMS = 4096, ROUNDS = 10 };
 
-static __device__ void philox(uint64_t block, uint64_t stream, uint64_t seed, uint32_t out[4])
+static __device__ void philox(uint64_t block, uint64_t sequence, uint64_t seed, uint32_t out[4])
 {
-    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = (uint32_t)sequence,
+             c3 = (uint32_t)(sequence >> 32);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
@@ -26,7 +27,7 @@ static __device__ void philox(uint64_t block, uint64_t stream, uint64_t seed, ui
 }
 
 /* One thread for a block of four numbers. */
-static __global__ void draw(mercer_matrix x, const int16_t *atoms, uint64_t seed, const int64_t *streams,
+static __global__ void draw(mercer_matrix x, const int16_t *atoms, uint64_t seed, const int64_t *sequences,
                             uint64_t first)
 {
     const float unit = 1.0f / (5 * 4096);
@@ -35,7 +36,7 @@ static __global__ void draw(mercer_matrix x, const int16_t *atoms, uint64_t seed
          at += (int64_t)gridDim.x * blockDim.x) {
         int64_t i = at / blocks, b = at % blocks;
         uint32_t words[4];
-        philox(first / 4 + (uint64_t)b, (uint64_t)streams[i], seed, words);
+        philox(first / 4 + (uint64_t)b, (uint64_t)sequences[i], seed, words);
         float *row = (float *)x.data + i * x.ld;
         for (int k = 0; k < 4 && 4 * b + k < x.cols; k++)
             row[4 * b + k] = (float)(4 * atoms[words[k] % ATOMS] + 3 * atoms[words[k] >> 20]) * unit;
@@ -43,8 +44,8 @@ static __global__ void draw(mercer_matrix x, const int16_t *atoms, uint64_t seed
 }
 
 cudaError_t mrc_launch_normals(cudaStream_t stream, mercer_matrix x, const int16_t *atoms, uint64_t seed,
-                               const int64_t *streams, uint64_t first)
+                               const int64_t *sequences, uint64_t first)
 {
-    draw<<<mrc_blocks(x.rows * ((x.cols + 3) / 4), MRC_CUDA_GRID), 256, 0, stream>>>(x, atoms, seed, streams, first);
+    draw<<<mrc_blocks(x.rows * ((x.cols + 3) / 4), MRC_CUDA_GRID), 256, 0, stream>>>(x, atoms, seed, sequences, first);
     return cudaGetLastError();
 }
