@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cli.h: what the files of the program share: commands and options, errors, memory, output files, the run log, and what
- * a person sees on a terminal.
+ * cli: the program `mercer`, written on the public header alone.
  *
- * The program ends with one of the codes below. Data go to stdout, talk goes to stderr, every error is one line,
+ * main.c finds the command and reads its options (options/), commands/ has the commands, ranks/ several ranks at once,
+ * report/ the HTML page about a run, terminal/ everything that is printed. This header has what all of them share:
+ * options, errors, memory, output files, the run log, the terminal.
+ *
+ * The program ends with one of the exit codes below. Data go to stdout, messages to stderr. An error is one line:
  * "mercer: file: what is wrong: what to do".
  */
 #ifndef MERCER_CLI_H
@@ -16,7 +19,7 @@
 
 #include <mercer/mercer.h>
 
-/* ---- Commands and options: options.c is the one table, parse.c reads the command line with it ------------------- */
+/* ---- Exit codes and options (options/) --------------------------------------------------------------------------- */
 
 typedef enum cli_exit {
     CLI_OK = 0,
@@ -49,23 +52,6 @@ int cli_positional_count(const cli_values *v);
 const char *cli_positional(const cli_values *v, int i); /* NULL behind the last */
 const char *cli_command_name(const cli_values *v);
 
-/* Each command is a function that returns the exit code. */
-int cli_train(const cli_values *v);
-int cli_resume(const cli_values *v);
-int cli_predict(const cli_values *v);
-int cli_eval(const cli_values *v);
-int cli_plan(const cli_values *v);
-int cli_inspect(const cli_values *v);
-int cli_centers(const cli_values *v);
-int cli_synth(const cli_values *v);
-int cli_convert(const cli_values *v);
-int cli_bench(const cli_values *v);
-int cli_demo(const cli_values *v);   /* demo.c */
-int cli_report(const cli_values *v); /* report.c */
-int cli_completions(const cli_values *v);
-int cli_man(const cli_values *v);
-int cli_help(const cli_values *v);
-
 /* ---- Errors (error.c) -------------------------------------------------------------------------------------------- */
 
 /* Prints "mercer: ..." on stderr, line breaks and control characters made visible, and returns `code`. */
@@ -75,11 +61,11 @@ void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code for a status, and its error with the context's last message. */
 int cli_exit_code(mercer_status status);
 int cli_fail(mercer_context *context, mercer_status status);
-/* Talk on stderr, for people; nothing with --quiet. */
+/* A line on stderr; nothing with --quiet. */
 void cli_say(const cli_values *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A file that may not grow (ulimit -f) is a write that fails, with an error that names it, not the end of the
-   program. */
+/* A file that would exceed the limit on its size (ulimit -f) is a failed write with an error that names the file, not
+   the end of the program. */
 void cli_outgrow_limits(void); /* signals.c */
 
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
@@ -138,7 +124,7 @@ int cli_colours(const cli_values *v, FILE *file); /* --color, NO_COLOR and TERM 
 
 /* A line at the bottom that is drawn again and again, at most 10 times a second; nothing if stderr is no terminal. */
 typedef struct cli_bar {
-    int on; /* stderr is a terminal and talk is wanted */
+    int on; /* stderr is a terminal, and --quiet was not given */
     int colours;
     int drawn;   /* there is something to clear */
     double last; /* when it was drawn */
@@ -147,8 +133,8 @@ void cli_bar_init(cli_bar *bar, const cli_values *v);
 /* share of the work done, 0 .. 1 (negative: unknown), and text behind the bar. force: even if drawn just now. */
 void cli_bar_draw(cli_bar *bar, double share, const char *text, int force);
 void cli_bar_clear(cli_bar *bar);
-void cli_bar_make_way(
-    void); /* clears the bar that is drawn, if any, for a line of text; it comes back when it is drawn next */
+/* Clears the bar, if there is one, for a line of text; the next cli_bar_draw brings it back. */
+void cli_bar_make_way(void);
 
 /* A table with aligned columns. */
 typedef struct cli_table cli_table;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datasets from the options of a command: files, folders with MNIST's names, computed samples. */
 #include "data.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

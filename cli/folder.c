@@ -2,7 +2,7 @@
 /* The folder of a run that can be resumed. */
 #include "folder.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <dirent.h>
 #include <errno.h>

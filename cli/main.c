@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program mercer: finds the command, reads its options, runs it. */
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The model of a training, the stream it learns from, and the memory it may use. */
 #include "job.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * 2 m p (d + c) operations, and a training on computed digits. Best and median of several runs after a warm-up.
  */
 #include "commands/bench.h"
+#include "commands/commands.h"
 #include "data.h"
 
 #include <inttypes.h>

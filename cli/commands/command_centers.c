@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Choosing centers, for training and for the command that writes them to a file. */
+#include "commands/commands.h"
 #include "job.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands convert and synth: data of any kind as NPY files or tables. */
+#include "commands/commands.h"
 #include "data.h"
 #include "options/options.h"
 

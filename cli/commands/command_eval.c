@@ -9,8 +9,9 @@
  *
  * n rows, c outputs. The variance is summed by Welford's updates, which do not cancel.
  */
+#include "commands/commands.h"
 #include "commands/evaluate.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <inttypes.h>
 #include <math.h>

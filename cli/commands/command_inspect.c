@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command inspect: what is in a model file. Loading it checks every size, offset and checksum. */
+#include "commands/commands.h"
 #include "data.h"
 #include "options/options.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command plan: what training would do, need and take, from data or from sizes alone. */
+#include "commands/commands.h"
 #include "options/options.h"
 #include "terminal/progress.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command predict: labels or values of new samples, block by block, as NPY or text. */
+#include "commands/commands.h"
 #include "commands/evaluate.h"
 #include "job.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <errno.h>
 #include <inttypes.h>

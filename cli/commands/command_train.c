@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands train and resume: from options to a model file. */
+#include "commands/commands.h"
 #include "folder.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 #include "terminal/progress.h"
 
 #include <inttypes.h>

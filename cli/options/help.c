@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --help, made from the tables. */
+#include "commands/commands.h"
 #include "options/options.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Manual pages, made from the tables: mercer(1) and mercer-COMMAND(1). */
+#include "commands/commands.h"
 #include "options/options.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values of options: numbers with suffixes, checks, and the accessors that commands use. */
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of options and the table of commands. Everything that knows an option's name is made from them: the parser,
- * --help, the man pages, the completions, the keys of configuration files, and the reference in docs/cli.md.
+ * cli/options: the table of options, and everything that is made from it and from the table of commands: the parser of
+ * the command line, configuration files, --help, man pages, completions, and the reference in docs/cli.md.
+ *
+ * An option is a row of option_table.c; option_values.c checks and keeps its value. Values come from defaults, the
+ * configuration file, the environment and the command line; the later ones win.
  */
 #ifndef MERCER_CLI_OPTIONS_H
 #define MERCER_CLI_OPTIONS_H
@@ -88,7 +91,8 @@ const cli_option *cli_find_letter(const cli_command *command, char letter);
 const char *cli_suggest_option(const cli_command *command, const char *name);
 const char *cli_suggest_command(const char *name);
 
-/* ---- Values (values.c) ------------------------------------------------------------------------------------------- */
+/* ---- Values (option_values.c)
+   ------------------------------------------------------------------------------------------- */
 
 typedef enum cli_origin { CLI_FROM_DEFAULT, CLI_FROM_CONFIG, CLI_FROM_ENVIRONMENT, CLI_FROM_COMMAND } cli_origin;
 
@@ -130,7 +134,8 @@ int cli_print_config(const cli_values *v);
 /* A text as JSON: a string, or {"hex": ...} if it is not UTF-8, as names of files may be. */
 json_t *cli_json_text(const char *text);
 
-/* ---- Texts made from the tables (help.c, man.c, completions.c) --------------------------------------------------- */
+/* ---- Texts made from the tables (help.c, man.c, command_completions.c)
+   --------------------------------------------------- */
 
 void cli_print_overview(FILE *file);
 void cli_print_help(FILE *file, const cli_command *command);

@@ -5,6 +5,7 @@
  * besides.
  */
 #include "report/report.h"
+#include "commands/commands.h"
 
 #include "cli.h"
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report of a training: a run's log read into memory, and the sections of the page that is made of it. */
+/*
+ * cli/report: `mercer report`, an HTML page about a training, made from its run log.
+ *
+ * report_log.c reads the log; every other report_*.c writes one section of the page: headline, curves, plan, confusion
+ * of classes, predictions. page.h writes HTML, svg.h draws charts, report_png.c embeds images. The page is one file
+ * without scripts and without links to other files.
+ */
 #ifndef MERCER_CLI_REPORT_H
 #define MERCER_CLI_REPORT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The run log: one JSON object a line, flushed line by line, so that it can be read while it grows. */
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output files that appear under their name when they are complete, or not at all; JSON on stdout. */
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* A training while it runs: the moving line, a plain line for each epoch, events of the log. */
 #include "terminal/progress.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <inttypes.h>
 #include <math.h>

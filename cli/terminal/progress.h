@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is told about a training while it runs and when it ends: to a person, to the log, as JSON. */
+/*
+ * cli/terminal: what the program prints, and what the terminal and the system send to it.
+ *
+ * error.c and text.c print lines, terminal.c the progress bar and tables, output.c writes files that appear when they
+ * are complete, log.c the run log, signals.c handles signals. This header is about a training: its progress while it
+ * runs and its result, as text, in the log and as JSON.
+ */
 #ifndef MERCER_CLI_PROGRESS_H
 #define MERCER_CLI_PROGRESS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and texts. A program that cannot get a few bytes has nothing better to do than to end. */
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <float.h>
 #include <inttypes.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Choosing centers from the rows of X: by chance, balanced over classes, by k-means, by randomly pivoted Cholesky. All
- * of it is a function of the rows and the seed; points lie in host memory.
+ * centers: choosing centers from the rows of X: at random, balanced over classes, by k-means (kmeans.c, seeded as in
+ * k-means++ by kmeans_seed.c), by randomly pivoted Cholesky (rpcholesky.c); and the median distance between rows, from
+ * which bandwidths are chosen (median.c).
+ *
+ * Every method is a function of the rows and the seed. Points are in host memory.
  */
 #ifndef MRC_CENTERS_CENTER_SELECTION_H
 #define MRC_CENTERS_CENTER_SELECTION_H
@@ -10,20 +13,20 @@
 #include "comm/comm.h"
 #include "core/numbers/random.h"
 
-/* Streams of the seed: which rows, in which order, and whether a candidate is taken. */
+/* Sequences of random numbers, one for each use. */
 #define MRC_RANDOM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
 #define MRC_RANDOM_DRAW    UINT64_C(0x63683032)   /* draws in proportion to weights */
 #define MRC_RANDOM_ACCEPT  UINT64_C(0x63683033)   /* whether they are accepted */
 #define MRC_RANDOM_FILL    UINT64_C(0x63683034)   /* a permutation: rows that make up for what is missing */
 #define MRC_RANDOM_BATCHES UINT64_C(0x6368000000) /* + pass: a permutation of the rows for mini-batches */
 
-/* What is asked for, checked by the caller, and what came of it. */
+/* A request, checked by the caller, and its report. */
 typedef struct mrc_center_selection {
     mrc_backend *backend;
     const mercer_matrix *x; /* (n, d) any dtype, finite */
     int64_t p;              /* 1 <= p <= n */
-    mrc_comm *comm;         /* ranks that search together, all with the same rows; NULL: none */
-    int64_t first;          /* the centers that are wanted here: so many as there is room for, from this one on */
+    mrc_comm *comm;         /* ranks that divide the work, all with the same rows; NULL: none */
+    int64_t first;          /* number of the first center that this rank wants */
     bool wide;              /* squared distances need double: see mrc_search */
     const mercer_center_options
         *options; /* complete: memory > 0, kernel for rpcholesky, labels and classes for balanced */
@@ -57,7 +60,7 @@ mercer_status mrc_median_distance(mrc_backend *backend, const mercer_matrix *x, 
 
 /* ---- Methods -------------------------------------------------------------------------------------------------- */
 
-/* k-means (kmeans.c): fills centers (rows, d), those from choice->first on, of any dtype, at the very end. */
+/* k-means (kmeans.c): fills centers (rows, d), those from selection->first on, of any dtype, at the very end. */
 mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *centers);
 
 /* Randomly pivoted Cholesky (rpcholesky.c): p different rows. */

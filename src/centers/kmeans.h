@@ -44,10 +44,10 @@ int64_t mrc_kmeans_seed_bytes(const mrc_center_selection *selection);
    the farthest ones. */
 void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
 
-/* The nearest row of search->z for each row of search->x; ranks share the rows of x and tell each other. */
+/* The nearest row of search->z for each row of search->x; ranks divide the rows of x and exchange the results. */
 mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances);
 
-/* Tells the caller how far we are; sets stopped if he, or another rank's, has had enough. */
+/* Calls the progress callback; sets stopped if it, or that of another rank, asks to stop. */
 mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);
 
 #endif

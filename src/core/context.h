@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The context: who allocates, how many threads, where log lines go, and the text of the last error. */
+/*
+ * core: what every other folder is built on; it includes none of them.
+ *
+ * The context (this header: allocator, threads, log sink, text of the last error), counted memory and arenas, matrix
+ * views, files that are mapped or written atomically, texts of the form name:key=value, time and processor. threads/
+ * has the only code that starts threads, numbers/ random numbers, half precision and units of targets.
+ */
 #ifndef MRC_CORE_CONTEXT_H
 #define MRC_CORE_CONTEXT_H
 
@@ -21,10 +27,10 @@ struct mercer_context {
     int threads;
     mrc_isa isa;
     bool fast;                   /* float products may be rounded to half precision where a machine gains by it */
-    struct mrc_backend *backend; /* made and released by src/api, which alone knows backends and contexts */
+    struct mrc_backend *backend; /* made and released by src/api */
     int64_t bytes_now;           /* counted by core/memory.c */
     int64_t bytes_peak;
-    int64_t bytes_high; /* the same since somebody set it to bytes_now: the peak of a part of the work */
+    int64_t bytes_high; /* the peak since it was last set to bytes_now: that of a part of the work */
     char error[MRC_ERROR_CHARS];
 };
 

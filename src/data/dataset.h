@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataset: n samples of d features, stored (in memory or mapped from files) or computed when read, and their targets.
- * Rows that lie in one piece are a matrix; those of several files stay where they are, a list of pieces.
+ * data: samples and targets, from files to batches.
  *
- * Whoever reads rows goes through mrc_dataset_fetch, which neither allocates nor fails: it may be called by a thread
- * that reads ahead.
+ * files/ finds and reads files, table/ those of text, synth/ computes samples, prepare/ has preprocessing and
+ * augmentation, stream/ the order of samples. This folder opens, writes and takes parts of datasets.
+ *
+ * A dataset has n samples of d features, stored (in memory or mapped from files) or computed when read, and targets.
+ * Rows of one file are a matrix; rows of several files stay where they are, as a list of parts. All reading goes
+ * through mrc_dataset_fetch, which neither allocates nor fails, so that a background thread may call it.
  */
 #ifndef MRC_DATA_DATASET_H
 #define MRC_DATA_DATASET_H
@@ -14,17 +17,17 @@
 
 typedef struct mrc_synth mrc_synth; /* data/synth/synth.h */
 
-/* Rows that lie together. */
+/* Rows that are contiguous. */
 typedef struct mrc_part {
     int64_t first;      /* number of its first row */
     mercer_matrix rows; /* at least one */
-    mrc_mapping map;    /* what they lie in, or empty */
-    void *memory;       /* the same, or NULL */
+    mrc_mapping map;    /* the mapping that holds them, or empty */
+    void *memory;       /* or the memory that holds them; NULL */
 } mrc_part;
 
 typedef struct mrc_parts {
     mrc_part *list; /* (count), in the order of their rows */
-    int64_t count;  /* 0: the rows lie in one piece, which is kept elsewhere */
+    int64_t count;  /* 0: the rows are one matrix, which is kept elsewhere */
 } mrc_parts;
 
 struct mercer_dataset {
@@ -45,7 +48,7 @@ struct mercer_dataset {
     int64_t distinct;                 /* different targets, if they are whole numbers in one column; else 0 */
     int64_t height, width, channels;  /* of images, or 0 */
 
-    /* What the views above lie in; released by mrc_dataset_free. */
+    /* The memory of the views above; released by mrc_dataset_free. */
     mrc_mapping x_map, y_map;
     mrc_parts x_parts, y_parts;
     void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text;
@@ -68,12 +71,12 @@ mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row);
 bool mrc_dataset_is_mapped(const mercer_dataset *dataset);
 /* Whether targets are stored values, of type y.dtype. */
 bool mrc_dataset_has_values(const mercer_dataset *dataset);
-/* A hint for samples first .. first + count - 1, wherever they are mapped from. Any thread. */
+/* A hint to the system about samples first .. first + count - 1 that are mapped. Any thread. */
 typedef void (*mrc_mapping_hint)(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int64_t first, int64_t count);
 void mrc_parts_free(mercer_context *context, mrc_parts *parts);
 
-/* The options have been checked as far as that goes without the files. */
+/* The options have been checked as far as is possible without the files. */
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);
 /* Rows rows[0 .. count - 1], which are in range, copied. */
 mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What opening samples and opening targets share: the files of a name, arrays that stand below each other. */
+/* What opening samples and opening targets share: the files of a name, and arrays whose rows follow each other. */
 #ifndef MRC_DATA_OPENING_H
 #define MRC_DATA_OPENING_H
 
@@ -36,9 +36,9 @@ mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total)
    files before it. */
 void mrc_files_overlap(const mrc_files *files, const mrc_slice *slice, int64_t i, int64_t before, int64_t *first,
                        int64_t *rows);
-/* The rows of the slice, where they lie if possible: parts, which take over what they lie in. `real`: as f32 or f64. */
+/* The rows of the slice as parts, in place where possible; the parts own their memory. `real`: as f32 or f64. */
 mercer_status mrc_files_parts(mrc_files *files, const mrc_slice *slice, bool real, mrc_parts *parts);
-/* A single part becomes the matrix and what that lies in; several stay, and the matrix gets their shape without
+/* A single part becomes the matrix and its memory; several stay parts, and the matrix gets their shape without
    data. */
 void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map,
                       void **memory);

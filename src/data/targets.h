@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Targets as they come from files, one after the other, numbers or names, turned into classes or values.
+ * Targets from files, numbers or names, one after the other, turned into classes or values.
  *
- * What they are, if the caller leaves it open: classes, if one is a name, if they are the labels of an IDX file, or if
+ * If the caller does not say which, they are classes if one is a name, if they are the labels of an IDX file, or if
  * they are whole numbers of which at most 20 differ (in text also: each occurs three times on average, or only 2
- * differ); values otherwise. Numbers that are equal are the same class, however they are written; names of classes that
- * are all numbers are sorted by value, others by their bytes.
+ * differ), and values otherwise. Numbers that are equal are the same class, however they are written; names of classes
+ * that are all numbers are sorted by value, others by their bytes.
  */
 #ifndef MRC_DATA_TARGETS_H
 #define MRC_DATA_TARGETS_H
@@ -63,7 +63,7 @@ void mrc_targets_close(mrc_targets *targets);
 mercer_status mrc_targets_number(mrc_targets *targets, double value, int64_t place);
 /* A number or a name. */
 mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t length, int64_t place);
-/* Settles what they are: sets task, outputs and labels with their names, or y, of the dataset. */
+/* Decides what they are and sets task, outputs and labels with their names, or y, of the dataset. */
 mercer_status mrc_targets_settle(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);
 
 /* Bytes that targets take for each row, for the limit on memory. */

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model object: kernel function, centers, weights, and the origin that distances are taken from; what its samples
-   go through before, and what its outputs are called. */
+/*
+ * model: the model object, and its file.
+ *
+ * A model has a kernel function, centers and weights, the origin that distances are computed from, the preprocessing of
+ * its samples, the units of its targets, and names of columns and classes. Among ranks each holds its rows of centers
+ * and weights.
+ *
+ * model_file.h reads and writes models as tensor files (tensor_file.h), in the safetensors layout with checksums;
+ * tensor_share.c lets all ranks write one file.
+ */
 #ifndef MRC_MODEL_MODEL_H
 #define MRC_MODEL_MODEL_H
 
@@ -16,16 +24,16 @@ struct mercer_model {
     mercer_matrix centers; /* (rows, d) owned, or in map */
     mercer_matrix weights; /* (rows, c) owned, or in map; f32 or f64 */
     mrc_units units;       /* of the targets: f = offset + scale K(x, Z) alpha */
-    mrc_comm *comm;        /* borrowed: the ranks that share the model; NULL: it is here alone */
-    int64_t total, first;  /* p, of all ranks; the first row here. rows = p, first = 0 if it is here alone. */
-    double
-        *origin; /* (d) owned, or in map: the mean of the centers when the model was made. Fixed, so that training and
-                       prediction use one kernel matrix. */
+    mrc_comm *comm;        /* borrowed: the ranks that share the model; NULL: one process */
+    int64_t total, first;  /* p, of all ranks; number of the first row here. Alone: rows = p, first = 0. */
+    /* (d) owned, or in map: the mean of the centers when the model was made. Fixed, so that training and prediction use
+       one kernel matrix. */
+    double *origin;
     mrc_mapping map;               /* if the model was loaded: the file; otherwise empty */
     mercer_preprocess *preprocess; /* owned; NULL: none */
     const char **labels;           /* (label_count) names of the outputs, with their texts in one block; NULL: none */
     int64_t label_count;
-    const char **feature_names; /* (d) names of the columns of samples, as labels; NULL: they go by position */
+    const char **feature_names; /* (d) names of the columns of samples; NULL: columns go by position */
     const char **target_names;  /* (target_count) names of the columns of targets; NULL: unknown */
     int64_t target_count;
     char *note; /* owned; NULL: none */

@@ -30,7 +30,7 @@ typedef struct mrc_tensor {
     mercer_matrix value; /* any ld; may have 0 rows or columns */
     mercer_dtype stored; /* the type in the file; 0: that of value */
     bool vector;         /* a single row that is stored with the shape [cols] */
-    int64_t total;       /* > 0: value has rows first .. of so many, the others are other ranks' */
+    int64_t total;       /* > 0: value has rows first .. of so many; other ranks have the rest */
     int64_t first;
 } mrc_tensor;
 
@@ -53,8 +53,8 @@ bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t co
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries);
 
-/* The same file, byte for byte, written by all ranks, each its own rows (and rank 0 what all have): nobody needs to
-   hold a whole tensor. All ranks call it, with a path on a file system that they share. */
+/* The same file, byte for byte, written by all ranks, each its own rows (and rank 0 what all have): no rank
+   needs a whole tensor. All ranks call it, with a path on a file system that they share. */
 mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,
                                            const mrc_metadata *metadata, int64_t entries);
 

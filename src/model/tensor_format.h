@@ -18,7 +18,7 @@ enum {
 /* The header begins with this text, the digits of its own checksum, and a quotation mark. */
 #define MRC_TENSOR_HEADER_START "{\"__metadata__\":{\"xxh3.header\":\""
 
-/* "F64", ...; and back: 0 if it is none that we know. */
+/* "F64", ...; and back: 0 for an unknown name. */
 const char *mrc_tensor_dtype_name(mercer_dtype dtype);
 mercer_dtype mrc_tensor_dtype(const char *name);
 
@@ -30,7 +30,7 @@ void mrc_tensor_digits(uint64_t checksum, char digits[MRC_TENSOR_DIGITS + 1]);
 /* XXH3-64 of a header's text with the digits of its own checksum taken as zeros; false without memory. */
 bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *out);
 
-/* The parser's word for running out of memory: none at all, or its own code. */
+/* The parser ran out of memory: it then reports nothing at all, or a code of its own. */
 static inline bool mrc_json_no_memory(const json_error_t *error)
 {
     return error->text[0] == 0 || json_error_code(error) == json_error_out_of_memory;

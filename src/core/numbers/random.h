@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers: random draws here and, many at once, in random_normal.h; half precision (half.h); the units in which targets
- * are learned (units.h).
+ * core/numbers: random draws, here and, many at once, in random_normal.h; half precision (half.h); the units in which
+ * targets are learned (units.h).
  *
  * Random numbers are counter-based: draw k is a function of (seed, sequence, k) and is computed directly, so that the
  * order of draws, and the thread that makes them, do not matter.

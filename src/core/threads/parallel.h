@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads: a parallel loop on one pool (parallel.h), a thread that works ahead (background.h), a barrier with deadlines
- * and exit messages (barrier.h), and a count of the threads inside BLAS (section.h). No other folder starts threads.
+ * core/threads: a parallel loop on one pool (parallel.h), a thread that works ahead (background.h), a barrier with
+ * deadlines and exit messages (barrier.h), and a count of the threads inside BLAS (section.h). No other folder starts
+ * threads.
  */
 #ifndef MRC_CORE_THREADS_PARALLEL_H
 #define MRC_CORE_THREADS_PARALLEL_H

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes of an input file, mapped or unpacked from gzip, and the limit on what may be held in memory. */
+/*
+ * data/files: files of samples and targets.
+ *
+ * pattern.c finds the files that a name means. This header has the bytes of one of them, mapped or unpacked from gzip,
+ * and the limit on memory. The readers of arrays (npy.c, idx.c, raw.c) fill an mrc_array (array.h); the reader of
+ * sparse text is libsvm.c, those of tables are in data/table (readers.h). text_write.c writes text.
+ *
+ * A reader trusts no number in a file and allocates nothing before the size of the file and the limit are checked. An
+ * error is one line: the file, the line or offset, what is wrong, what to do.
+ */
 #ifndef MRC_DATA_FILES_INPUT_H
 #define MRC_DATA_FILES_INPUT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Readers of text: they fill a dataset with samples made dense in memory, and collect the targets beside them. */
+/* Readers of text: they fill a dataset with dense samples in memory and collect the targets. */
 #ifndef MRC_DATA_FILES_READERS_H
 #define MRC_DATA_FILES_READERS_H
 

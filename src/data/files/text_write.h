@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Separated text written through a buffer: names quoted where a reader would take them apart, numbers in few digits. */
+/* Separated text written through a buffer: names quoted where necessary, numbers in the fewest digits. */
 #ifndef MRC_DATA_FILES_TEXT_WRITE_H
 #define MRC_DATA_FILES_TEXT_WRITE_H
 

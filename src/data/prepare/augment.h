@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Augmentation: new samples made of those that are read. Sample k of pass e is changed in a way that is a function of
+/* Augmentation: new samples made of those that are read. What happens to sample k of pass e is a function of
    (seed, e, k). */
 #ifndef MRC_DATA_PREPARE_AUGMENT_H
 #define MRC_DATA_PREPARE_AUGMENT_H
@@ -8,7 +8,7 @@
 
 typedef struct mrc_augment mrc_augment;
 
-/* What samples are like. */
+/* The shape of samples. */
 typedef struct mrc_augment_shape {
     int64_t features;
     int64_t height, width, channels; /* of images; 0 if they are none */

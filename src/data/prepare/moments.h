@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mean and standard deviation of targets: what training takes away from them and divides them by. */
+/* Mean and standard deviation of targets: the units that training learns them in (core/numbers/units.h). */
 #ifndef MRC_DATA_PREPARE_MOMENTS_H
 #define MRC_DATA_PREPARE_MOMENTS_H
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preprocessing of features:  x' = (x - shift) * factor  for each feature, or x / |x|.
- * Plain data, so that model files can store it.
+ * data/prepare: what happens to samples and targets between a dataset and the kernel.
+ *
+ * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, or x / |x|. It is plain
+ * data, so that model files can store it; preprocess_fit.c finds the numbers. augment.h makes new samples of those
+ * read, moments.h finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A source of batches over a dataset: shuffled, augmented, preprocessed, read ahead by a thread. */
+/*
+ * data/stream: a dataset as a source of batches: shuffled (order.h), augmented, preprocessed, read ahead by a thread.
+ *
+ * The order is a function of (seed, pass, sizes) and an augmented sample one of (seed, pass, place): nothing depends on
+ * the sizes of batches, on threads or on time, and any place of any pass can be found again.
+ */
 #ifndef MRC_DATA_STREAM_DATASET_STREAM_H
 #define MRC_DATA_STREAM_DATASET_STREAM_H
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Synthetic samples: sample i of an endless sequence is a function of (spec, seed, i). */
+/*
+ * data/synth: computed samples, for tests, benchmarks and demonstrations: digits as images, samples of a teacher model,
+ * spirals.
+ *
+ * Sample i of an endless sequence is a function of (spec, seed, i), so any part of it can be computed alone. Each kind
+ * is a row of the table in synth.c; synth_kinds.h has what a kind must provide.
+ */
 #ifndef MRC_DATA_SYNTH_SYNTH_H
 #define MRC_DATA_SYNTH_SYNTH_H
 
@@ -11,8 +17,8 @@ mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, c
                                 int64_t rows, uint64_t seed);
 void mrc_synth_free(mercer_context *context, mrc_synth *synth);
 
-/* What a teacher's samples are made of: x = numbers 0 .. d - 1 of sequence `index` of the seed, y = K(x, z) alpha + noise
-   times numbers from d, rounded up to a multiple of 4, on. Borrowed from the synth. */
+/* The teacher. Sample i has x = normal numbers 0 .. d - 1 of sequence i of the seed and y = K(x, z) alpha + noise times
+   the numbers after them (from the next multiple of 4). Borrowed from the synth. */
 typedef struct mrc_teacher {
     mercer_kernel kernel;
     const float *z, *alpha; /* (centers, d), (centers, c) */

@@ -6,7 +6,7 @@
 #include "core/context.h"
 
 /*
- * places[j] = the column of `found` that wanted[j] is. Columns that nobody wants are passed over. Names may repeat: the
+ * places[j] = the column of `found` that wanted[j] is. Columns that are not wanted are ignored. Names may repeat: the
  * k-th column of a name is the k-th one wanted, provided there are as many. A name that is not there is refused with
  * MERCER_ERROR_MISMATCH; `what` begins the message, and the nearest name that is left over ends it.
  */

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frame of a file of separated text: how many records and columns, their names, which ones are targets. */
+/*
+ * data/table: files of separated text (csv, tsv).
+ *
+ * csv_parse.h splits text into fields, number.h reads decimals, this header has the frame of a file: records, columns,
+ * their names and roles (csv_layout.c finds the separator and whether there is a header line). csv.c reads samples and
+ * targets; columns.h matches columns by name.
+ *
+ * A file is read twice: once to count, so that memory is refused before a number is read, and once for the numbers.
+ */
 #ifndef MRC_DATA_TABLE_CSV_TABLE_H
 #define MRC_DATA_TABLE_CSV_TABLE_H
 

@@ -9,7 +9,7 @@
  *   A,B,...                 one rank each; the same one may be there several times
  */
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,8 @@
  * regression on those p samples: it knows the labels of its centers and nothing else. With n > p the same p centers, at
  * the same cost of a prediction, learn from all n labels.
  */
-#include "commands/demo.h"
+#include "commands/commands.h"
+#include "commands/demo/demo.h"
 
 #include "report/report.h"
 

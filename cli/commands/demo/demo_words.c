@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the demonstration's numbers say, in words; if they say something else one day, so do the words. */
-#include "commands/demo.h"
+#include "commands/demo/demo.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  */
 #include "data.h"
 #include "options/options.h"
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 
 #include <errno.h>
 #include <pthread.h>

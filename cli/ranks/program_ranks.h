@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program as one of several ranks: processes that a launcher has started (mpirun -n 4 mercer train ...), or threads
- * of this process, one for each device of a list (--device cuda:0,cuda:1). All of them do the same; rank 0 alone talks,
- * and writes files that have one writer. A rank that fails tells the others before it ends.
+ * cli/ranks: the program as one of several ranks. They are processes of a launcher (mpirun -n 4 mercer train ...) or
+ * threads of this process, one for each device of a list (--device cuda:0,cuda:1): rank_threads.c, devices.c.
+ *
+ * All ranks run the same command. Rank 0 alone prints, and writes the files that have one writer. A rank that fails
+ * sends its reason to the others before it ends.
  */
-#ifndef MERCER_CLI_RANKS_H
-#define MERCER_CLI_RANKS_H
+#ifndef MERCER_CLI_PROGRAM_RANKS_H
+#define MERCER_CLI_PROGRAM_RANKS_H
 
 #include "cli.h"
 
@@ -58,7 +60,8 @@ int cli_names_gpu(const cli_values *v); /* --device does, or auto finds one */
 /* A context for one of them. Exit code. */
 int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out);
 
-/* ---- Threads as ranks (local.c) ---------------------------------------------------------------------------------- */
+/* ---- Threads as ranks (rank_threads.c)
+   ---------------------------------------------------------------------------------- */
 
 /* What a rank knows of its job. Every thread has one of its own. */
 typedef struct cli_rank_state {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The demonstration: models of several sizes, each trained on more and more samples, and what that shows. */
+/*
+ * cli/commands/demo: the demonstration. Models of several sizes are trained on more and more samples each.
+ *
+ * command_demo.c trains them, demo_words.c writes what the numbers show in sentences, demo_log.c writes the run log
+ * from which the report page is made.
+ */
 #ifndef MERCER_CLI_DEMO_H
 #define MERCER_CLI_DEMO_H
 

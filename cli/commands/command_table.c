@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of commands, and the meaning of exit codes. */
+#include "commands/commands.h"
 #include "options/options.h"
 
 #include <string.h>

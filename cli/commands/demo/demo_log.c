@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The demonstration's log: what `mercer report` makes its page from, and the same numbers for --json. */
-#include "commands/demo.h"
+#include "commands/demo/demo.h"
 
 #include "terminal/progress.h"
 

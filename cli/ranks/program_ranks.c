@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Joining a job of several ranks, and leaving it. */
-#include "ranks.h"
+#include "ranks/program_ranks.h"
 #include "data.h"
 #include "folder.h"
 #include "job.h"
