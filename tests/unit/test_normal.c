@@ -84,7 +84,7 @@ static void test_samples(void **state)
     float *z = malloc(N * sizeof *z), *other = malloc(N * sizeof *z);
     assert_true(z && other);
     mrc_random_normals(&table, base, 0, N, z);
-    mrc_random_normals(&table, (mrc_rng){base.seed, base.stream + 1}, 0, N, other);
+    mrc_random_normals(&table, (mrc_rng){base.seed, base.sequence + 1}, 0, N, other);
     double sum = 0, squares = 0, lag = 0, cross = 0, inside = 0;
     for (int i = 0; i < N; i++) {
         double x = (double)z[i];
