@@ -4,7 +4,7 @@
 #define MERCER_BENCH_H
 
 #define _POSIX_C_SOURCE 200809L
-#include <mercer/mercer.h>
+#include <mercer/ranks.h>
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <mercer/mercer.h>
+#include <mercer/ranks.h>
 
 /* ---- Exit codes and options (options/) --------------------------------------------------------------------------- */
 

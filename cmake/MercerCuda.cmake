@@ -12,7 +12,8 @@ function(mercer_add_cuda target)
   file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.c")
   file(GLOB_RECURSE device_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h"
-    "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh" "${PROJECT_SOURCE_DIR}/src/kernels/*.h")
+    "${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh" "${PROJECT_SOURCE_DIR}/src/kernels/*.h"
+    "${PROJECT_SOURCE_DIR}/include/mercer/*.h")
   set(common "")
   foreach(architecture IN LISTS MERCER_CUDA_ARCHITECTURES)
     list(APPEND common "-gencode=arch=compute_${architecture},code=sm_${architecture}")
@@ -32,7 +33,7 @@ function(mercer_add_cuda target)
       COMMAND "${MERCER_NVCC}" -std=c++17 -O3 -lineinfo ${architectures}
         -Xcompiler=-fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -I "${PROJECT_SOURCE_DIR}/include" -I "${PROJECT_SOURCE_DIR}/src"
         -c "${source}" -o "${object}"
-      DEPENDS "${source}" ${headers} "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h"
+      DEPENDS "${source}" ${headers}
       COMMENT "Compiling ${name} with nvcc"
       VERBATIM)
     list(APPEND objects "${object}")

@@ -5,8 +5,8 @@
 include(CMakePackageConfigHelpers)
 set(mercer_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Mercer")
 
-install(FILES "${PROJECT_SOURCE_DIR}/include/mercer/mercer.h" "${PROJECT_SOURCE_DIR}/include/mercer/ranks.h"
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mercer")
+file(GLOB public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mercer/*.h")
+install(FILES ${public_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mercer")
 
 # Two export sets, because only the static library needs BLAS and Threads to be found again.
 install(TARGETS mercer EXPORT MercerTargets)

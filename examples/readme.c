@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Learns y = sin(x) from 200 samples with 20 centers, then predicts at three points. */
 #include <math.h>
-#include <mercer/mercer.h>
+#include <mercer/advanced.h>
 #include <stdio.h>
 
 int main(void)

@@ -4,7 +4,7 @@
  *
  *   y = 10 sin(pi x0 x1) + 20 (x2 - 1/2)^2 + 10 x3 + 5 x4 + noise of standard deviation 1,    x uniform in [0, 1]^5
  */
-#include <mercer/mercer.h>
+#include <mercer/advanced.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  */
 #define _DEFAULT_SOURCE /* getrusage */
 
-#include <mercer/mercer.h>
+#include <mercer/advanced.h>
 
 #include <stdbool.h>
 #include <stdio.h>

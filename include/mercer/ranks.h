@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks.h: section 15 of mercer.h, which includes it; the rules at the top of that header hold here too. */
+/* ranks.h: several processes or threads that hold one model together. The rules at the top of mercer.h hold here. */
 #ifndef MERCER_RANKS_H
 #define MERCER_RANKS_H
 
-/* ---- 15. Ranks ----------------------------------------------------------------------------------------------- */
+#include "advanced.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /*
  * Several processes, the ranks of a job that mpirun, srun or the like has started, or several threads of one process,
@@ -44,9 +48,6 @@ MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_co
  */
 MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                                   const mercer_comm_options *options);
-/* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in
-   this build, or there is none. Any thread. */
-MERCER_API int mercer_device_count(const char *backend);
 /* An orderly end: all ranks call it. After a failure it lets the others be. */
 MERCER_API void mercer_comm_free(mercer_comm *comm);
 
@@ -122,4 +123,7 @@ MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, 
    if rank 0 has left as well: its options.leaving has returned by then. */
 MERCER_API int mercer_comm_leave(mercer_comm *comm, int code, const char *text);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -15,6 +15,7 @@
 
 #include "comm/module.h"
 #include "core/context.h"
+#include "mercer/ranks.h"
 
 #include <stdbool.h>
 

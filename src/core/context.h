@@ -9,7 +9,7 @@
 #ifndef MRC_CORE_CONTEXT_H
 #define MRC_CORE_CONTEXT_H
 
-#include "mercer/mercer.h"
+#include "mercer/advanced.h"
 
 #include "core/cpuinfo.h"
 

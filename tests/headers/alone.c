@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public header needs nothing before it and may be included twice. Compiled as C99, C11 and C++17. */
-#include <mercer/mercer.h>
+/* A public header (HEADER) needs nothing before it and may be included twice. Compiled as C99, C11 and C++17. */
+#include HEADER
 
-#include <mercer/mercer.h>
+#include HEADER
 
 #if !defined(MERCER_VERSION_MAJOR) || !defined(MERCER_VERSION_MINOR) || !defined(MERCER_VERSION_PATCH)
 #error "mercer.h defines the version"

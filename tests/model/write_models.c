@@ -3,7 +3,7 @@
  * write_models FOLDER: writes model files of every type and preprocessing into the folder, and cases.json with samples
  * and what Mercer predicts of them in double, for readers that know nothing of Mercer.
  */
-#include "mercer/mercer.h"
+#include "mercer/advanced.h"
 
 #include "support/data.h"
 

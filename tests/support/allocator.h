@@ -3,7 +3,7 @@
 #ifndef MRC_TESTS_ALLOCATOR_H
 #define MRC_TESTS_ALLOCATOR_H
 
-#include "mercer/mercer.h"
+#include "mercer/advanced.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 
 #include "support/check.h"
 
+#include "mercer/ranks.h"
 #include "support/dense.h"
 
 static const double U = 0x1p-53;
