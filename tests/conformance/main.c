@@ -163,7 +163,7 @@ static void run_line(line *self, const target *targets, int count, const setting
 {
     for (int i = 0; i < count; i++) self->unsupported[i] = !supports(&targets[i], &self->types);
     static int lines; /* so that other lines have other shapes, where not all are run */
-    for (int index = SANITIZED ? lines++ % 3 : 0; index < all_shapes_count; index += SANITIZED ? 3 : 1) {
+    for (int index = SANITIZED ? lines++ % 5 : 0; index < all_shapes_count; index += SANITIZED ? 5 : 1) {
         const shape *s = &all_shapes[index];
         run_shape(self, targets, count, index, true, chosen);
         if (s->m * s->p * (s->d + s->c) <= SMALL_PROBLEM) run_shape(self, targets, count, index, false, chosen);
