@@ -65,6 +65,7 @@ static int dispatch(int count, char **arguments)
 int main(int count, char **arguments)
 {
     cli_outgrow_limits();
+    cli_options_init();
     int code = dispatch(count, arguments);
     /* Output that did not arrive is a failure, also when it was buffered until now. */
     errno = 0;

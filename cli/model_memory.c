@@ -131,33 +131,21 @@ int cli_job_validation(cli_job *job)
 
 /* ---- Options of training ----------------------------------------------------------------------------------------- */
 
-static const char *unless_auto(const char *text)
-{
-    return text != NULL && strcmp(text, "auto") != 0 ? text : NULL;
-}
-
 void cli_train_options(const cli_values *v, mercer_train_options *options)
 {
+    const mercer_option *option;
     mercer_train_options_init(options, sizeof *options);
-    options->solver = unless_auto(cli_text(v, "solver"));
-    options->projector = unless_auto(cli_text(v, "projector"));
-    options->epochs = cli_integer(v, "epochs");
-    options->batch = cli_integer(v, "batch");
-    options->nystrom = cli_integer(v, "nystrom");
-    options->eigenpairs = cli_integer(v, "eigenpairs");
-    options->period = cli_integer(v, "period");
-    options->projector_nystrom = cli_integer(v, "projector-nystrom");
-    options->projector_eigenpairs = cli_integer(v, "projector-eigenpairs");
-    options->projector_passes = cli_integer(v, "projector-passes");
-    options->projector_tolerance = cli_number(v, "projector-tolerance");
-    options->projector_block = cli_integer(v, "projector-block");
-    options->carry = cli_switch(v, "carry");
-    options->step_factor = cli_number(v, "step-factor");
-    options->lambda = cli_number(v, "lambda");
-    options->average = cli_switch(v, "average");
-    options->decay = cli_switch(v, "decay");
-    options->polish = cli_integer(v, "polish");
-    options->cache = cli_switch(v, "cache");
+    for (int i = 0; (option = mercer_train_option(i)) != NULL; i++) {
+        void *field = (char *)options + option->offset;
+        switch (option->type) {
+            case MERCER_OPTION_INTEGER: *(int64_t *)field = cli_integer(v, option->name); break;
+            case MERCER_OPTION_NUMBER: *(double *)field = cli_number(v, option->name); break;
+            case MERCER_OPTION_SWITCH: *(mercer_switch *)field = cli_switch(v, option->name); break;
+            case MERCER_OPTION_NAME:
+                *(const char **)field = cli_is(v, option->name, "auto") ? NULL : cli_text(v, option->name);
+                break;
+        }
+    }
     options->seed = (uint64_t)cli_integer(v, "seed");
 }
 

@@ -99,7 +99,6 @@ static void fill_options(run *r, mercer_train_options *options)
         options->validation_X = &job->validation_x;
         options->validation_Y = &job->validation_y;
     }
-    options->patience = cli_integer(r->v, "patience");
     options->progress = cli_watch_progress;
     options->progress_user = &r->watch;
     options->progress_seconds = 0.05;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of options, and looking one up. The table of commands is in commands.c. */
+/*
+ * The table of options, and looking one up.
+ *
+ * Options of training are not written here: the library lists them (mercer_train_option) with their names, types and
+ * help, and they become rows when the program starts.
+ */
 #include "options/options.h"
 
 #include <string.h>
@@ -18,14 +23,15 @@ enum {
     ALL = (1 << 15) - 1
 };
 
-#define SOLVERS "auto|direct|cg|ep4|ep3|ep3-exact|ep2|ep1|richardson|pegasos|nytro|gd"
-#define FORMATS "auto|npy|idx|csv|tsv|libsvm|raw"
-#define KERNELS "laplace|gaussian|matern32|matern52|exppower|cauchy|rational-quadratic|polynomial|linear|ntk|nngp"
+#define SOLVERS    "auto|direct|cg|ep4|ep3|ep3-exact|ep2|ep1|richardson|pegasos|nytro|gd"
+#define PROJECTORS "auto|exact|ep2|pcg|bgs"
+#define FORMATS    "auto|npy|idx|csv|tsv|libsvm|raw"
+#define KERNELS    "laplace|gaussian|matern32|matern52|exppower|cauchy|rational-quadratic|polynomial|linear|ntk|nngp"
 
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
 
 /* clang-format off */
-const cli_option cli_options[] = {
+static const cli_option written[] = {
 /*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
     {"x", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, READS, 0, "Data",
      "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
@@ -106,39 +112,7 @@ const cli_option cli_options[] = {
      "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
      "the mean, and they are divided by their standard deviation; auto: standardise for values, center for classes"},
 
-    {"solver", NULL, 0, CLI_CHOICE, "NAME", SOLVERS, "auto", NULL, FITS, 0, "Training", "how the weights are found"},
-    {"projector", NULL, 0, CLI_CHOICE, "NAME", "auto|exact|ep2|pcg|bgs", "auto", NULL, FITS, 0, "Training",
-     "how the solver projects onto the centers"},
-    {"epochs", NULL, 'e', CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
-     "passes over the samples; for cg, most steps"},
-    {"batch", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "samples in a step"},
-    {"lambda", "ridge", 0, CLI_NUMBER, "V", NULL, "0", NULL, FITS, 0, "Training", "ridge: + V alpha' K(Z,Z) alpha"},
-    {"patience", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, CLI_TRAIN, 0, "Training",
-     "stop after so many epochs without a better validation result, and keep the best; 0: never"},
-    {"average", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training",
-     "return the average of the later iterates"},
-    {"decay", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training",
-     "let the step fall in the later epochs"},
-    {"polish", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, FITS, 0, "Training",
-     "so many CG steps on the true objective at the end"},
-    {"step-factor", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS, 0, "Training",
-     "gamma of the step rule, between 0 and 1"},
-    {"nystrom", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "samples of the preconditioner"},
-    {"eigenpairs", NULL, 0, CLI_INTEGER, "N", "auto|none", "auto", NULL, FITS, 0, "Training",
-     "eigenpairs of the preconditioner"},
-    {"period", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "batches between projections"},
-    {"projector-nystrom", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
-     "samples of the projector's own preconditioner"},
-    {"projector-eigenpairs", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training", "its eigenpairs"},
-    {"projector-passes", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
-     "at most so many passes over K(Z,Z) in a projection"},
-    {"projector-tolerance", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS, 0, "Training",
-     "stop a projection at this relative residual"},
-    {"projector-block", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, FITS, 0, "Training",
-     "centers in a block of bgs"},
-    {"carry", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training",
-     "add what a projection leaves over to the next"},
-    {"cache", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, FITS, 0, "Training", "keep K(X,Z) if it fits"},
+    {.group = "Training"}, /* here come the options that the library lists */
     {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL, FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO, 0,
      "Training", "seed of everything random: the same seed gives the same result"},
 
@@ -232,7 +206,65 @@ const cli_option cli_options[] = {
     {"help", NULL, 'h', CLI_FLAG, NULL, NULL, NULL, NULL, ALL, 0, "General", "show this text and end"},
 };
 /* clang-format on */
-const int cli_option_count = (int)(sizeof cli_options / sizeof cli_options[0]);
+enum { WRITTEN = sizeof written / sizeof written[0] };
+
+const cli_option *cli_options; /* kept until the program ends */
+int cli_option_count;
+
+/* One letter for the options of training that are typed most. */
+static const struct {
+    const char *name;
+    char letter;
+} letters[] = {{"epochs", 'e'}};
+
+/* A name of the library as the program spells it. */
+static char *with_dashes(const char *name)
+{
+    char *text = cli_copy(name);
+    for (char *at = strchr(text, '_'); at != NULL; at = strchr(at, '_')) *at = '-';
+    return text;
+}
+
+/* The row of an option that the library lists. */
+static cli_option row_of(const mercer_option *option)
+{
+    static const struct {
+        cli_type type;
+        const char *metavar;
+    } kinds[] = {[MERCER_OPTION_INTEGER] = {CLI_INTEGER, "N"},
+                 [MERCER_OPTION_NUMBER] = {CLI_NUMBER, "V"},
+                 [MERCER_OPTION_SWITCH] = {CLI_SWITCH, NULL},
+                 [MERCER_OPTION_NAME] = {CLI_CHOICE, "NAME"}};
+    cli_option row = {.name = with_dashes(option->name),
+                      .alias = option->alias != NULL ? with_dashes(option->alias) : NULL,
+                      .type = kinds[option->type].type,
+                      .metavar = kinds[option->type].metavar,
+                      .words = option->words,
+                      .fallback = option->words != NULL ? "auto" : "0",
+                      .commands = FITS,
+                      .group = "Training",
+                      .help = option->help};
+    if (option->type == MERCER_OPTION_NAME) row.words = strcmp(option->name, "solver") == 0 ? SOLVERS : PROJECTORS;
+    if (option->type >= MERCER_OPTION_SWITCH) row.fallback = "auto";
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
+        if (strcmp(option->name, letters[i].name) == 0) row.letter = letters[i].letter;
+    return row;
+}
+
+void cli_options_init(void)
+{
+    int listed = 0;
+    while (mercer_train_option(listed) != NULL) listed++;
+    cli_option *table = cli_allocate(WRITTEN - 1 + listed, sizeof *table);
+    cli_options = table;
+    for (int i = 0; i < WRITTEN; i++) {
+        if (written[i].name != NULL) {
+            table[cli_option_count++] = written[i];
+            continue;
+        }
+        for (int k = 0; k < listed; k++) table[cli_option_count++] = row_of(mercer_train_option(k));
+    }
+}
 
 /* '_' and '-' are the same in names, so that keys of configuration files may be written either way. */
 static int same_name(const char *a, const char *b)

@@ -78,8 +78,10 @@ static inline int cli_is_path(const cli_option *option)
     return option->type == CLI_INPUT || option->type == CLI_OUTPUT;
 }
 
-extern const cli_option cli_options[];
-extern const int cli_option_count;
+extern const cli_option *cli_options;
+extern int cli_option_count;
+/* Makes the table; called once, before anything else. */
+void cli_options_init(void);
 extern const cli_command cli_commands[];
 extern const int cli_command_count;
 

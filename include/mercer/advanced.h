@@ -433,6 +433,26 @@ typedef struct mercer_train_options {
    struct_size.) */
 MERCER_API mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size);
 
+/* A field of mercer_train_options that a person may set. The program's options and their help are made of these rows. */
+typedef enum mercer_option_type {
+    MERCER_OPTION_INTEGER = 1, /* int64_t */
+    MERCER_OPTION_NUMBER = 2,  /* double */
+    MERCER_OPTION_SWITCH = 3,  /* mercer_switch */
+    MERCER_OPTION_NAME = 4     /* const char *: of a solver or projector */
+} mercer_option_type;
+typedef struct mercer_option {
+    size_t struct_size;
+    const char *name;  /* of the field */
+    const char *alias; /* another name for it, or NULL */
+    mercer_option_type type;
+    size_t offset;     /* of the field */
+    const char *words; /* "auto", "auto|none": what 0 and -1 are called; NULL: 0 is a number */
+    double limit;      /* values are below it; 0: there is no limit */
+    const char *help;  /* half a sentence */
+} mercer_option;
+/* Row `index` of the list; NULL behind the last. Static storage; any thread. */
+MERCER_API const mercer_option *mercer_train_option(int index);
+
 /* Plans without training, as a trainer of this model would for so many samples of the type of its centers (of a model
    that is shared among ranks, from its sizes alone). options may be NULL. Batch and period are estimates until the data
    have been seen. */

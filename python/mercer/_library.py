@@ -39,6 +39,12 @@ STATUS = {
 # Enums of the header, by the names of their types; all are int in C.
 ENUMS = {
     "mercer_switch": {"MERCER_AUTO": 0, "MERCER_ON": 1, "MERCER_OFF": 2},
+    "mercer_option_type": {
+        "MERCER_OPTION_INTEGER": 1,
+        "MERCER_OPTION_NUMBER": 2,
+        "MERCER_OPTION_SWITCH": 3,
+        "MERCER_OPTION_NAME": 4,
+    },
     "mercer_log_level": {
         "MERCER_LOG_ERROR": 1,
         "MERCER_LOG_WARNING": 2,
@@ -360,6 +366,19 @@ class mercer_train_options(C.Structure):
     ]
 
 
+class mercer_option(C.Structure):
+    _fields_ = [
+        ("struct_size", _size),
+        ("name", _text),
+        ("alias", _text),
+        ("type", _int),
+        ("offset", _size),
+        ("words", _text),
+        ("limit", _double),
+        ("help", _text),
+    ]
+
+
 class mercer_plan(C.Structure):
     _fields_ = [
         ("struct_size", _size),
@@ -596,6 +615,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "mercer_nearest": (_int, [_handle, _i32s, _doubles, _matrix, _matrix]),
     "mercer_median_distance": (_int, [_handle, _doubles, _matrix, _u64]),
     "mercer_train_options_init": (_int, [_p(mercer_train_options), _size]),
+    "mercer_train_option": (C.POINTER(mercer_option), [_int]),
     "mercer_train_plan": (_int, [_handle, _p(mercer_plan), _i64, _p(mercer_train_options)]),
     "mercer_shape_plan": (_int, [_handle, _p(mercer_plan), _p(mercer_shape), _p(mercer_train_options)]),
     "mercer_measure": (_int, [_handle, _p(mercer_speed), _kernel, _p(mercer_shape)]),

@@ -22,14 +22,8 @@ from ._model import Model, release
 Callback = Callable[[dict[str, Any]], Any]
 
 _SWITCHES = {None: L.AUTO, "auto": L.AUTO, True: L.ON, False: L.OFF}
-_INTEGERS = {
-    "epochs", "batch_size", "nystrom", "eigenpairs", "period", "projector_nystrom", "projector_eigenpairs",
-    "projector_passes", "projector_block", "polish", "patience",
-}  # fmt: skip
-_NUMBERS = {"projector_tolerance", "step_factor", "ridge", "progress_seconds", "checkpoint_seconds"}
-_TEXTS = {"solver", "projector", "checkpoint", "checkpoint_note"}
-_CHOICES = {"carry", "average", "decay", "cache", "classification"}
-_FIELDS = {"batch_size": "batch", "ridge": "lambda"}
+_TYPES = {name: kind for name, kind, *_ in L.mercer_train_options._fields_ if name != "struct_size"}
+_FIELDS = {"batch_size": "batch", "ridge": "lambda", "random_state": "seed"}
 
 
 def train_options(options: dict[str, Any]) -> L.mercer_train_options:
@@ -38,28 +32,29 @@ def train_options(options: dict[str, Any]) -> L.mercer_train_options:
     L.lib.mercer_train_options_init(C.byref(struct), C.sizeof(struct))
     for name, value in options.items():
         field = _FIELDS.get(name, name)
-        if name in _CHOICES:
+        kind = _TYPES.get(field)
+        if kind is C.c_int:  # a mercer_switch
             if not (value is None or isinstance(value, (bool, np.bool_)) or value == "auto"):
                 raise ValueError(f"{name} is {value!r}; valid: True, False, None")
             setattr(struct, field, _SWITCHES[value if value is None or isinstance(value, str) else bool(value)])
         elif value is None:
             continue
-        elif name in _INTEGERS:
+        elif field == "memory":
+            struct.memory = byte_count(value)
+        elif field == "seed":
+            struct.seed = seed_from(value)
+        elif kind is C.c_int64:
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
                 raise TypeError(f"{name} must be an integer or None, not {value!r}")
             if not -(2**63) <= value < 2**63:
                 raise ValueError(f"{name} is {value}: out of range")
             setattr(struct, field, int(value))
-        elif name in _NUMBERS:
+        elif kind is C.c_double:
             if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
                 raise TypeError(f"{name} must be a number or None, not {value!r}")
             setattr(struct, field, float(value))
-        elif name in _TEXTS:
+        elif kind is C.c_char_p:
             setattr(struct, field, L.text(value, name))
-        elif name == "memory":
-            struct.memory = byte_count(value)
-        elif name == "random_state":
-            struct.seed = seed_from(value)
         else:
             raise TypeError(f"unknown option {name!r}")
     return struct

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trainers: whole trainings, steps, callbacks, interruption, plans, datasets."""
 
+import ctypes as C
 import os
 import signal
 import threading
@@ -10,6 +11,7 @@ import pytest
 
 import mercer
 from mercer import Dataset, Kernel, Model, Trainer
+from mercer import _library as L
 
 
 @pytest.fixture
@@ -332,3 +334,19 @@ def test_bad_datasets(tmp_path):
         data.read(20)
     with pytest.raises(ValueError):
         data.read(rows=[99])
+
+
+def test_every_option_is_listed():
+    """The library's list and the struct agree, but for fields that are no person's to set."""
+    listed, row = {}, 0
+    while option := L.lib.mercer_train_option(row):
+        listed[option.contents.name.decode()] = option.contents
+        row += 1
+    kinds = {C.c_int64: 1, C.c_double: 2, C.c_int: 3, C.c_char_p: 4}
+    ours = {"struct_size", "seed", "memory", "classification", "progress", "progress_user", "progress_seconds"}
+    ours |= {"checkpoint", "checkpoint_seconds", "checkpoint_note"}
+    ours |= {"validation_X", "validation_Y", "validation_weights"}
+    fields = {name: kind for name, kind in L.mercer_train_options._fields_ if name not in ours}
+    assert {name: option.type for name, option in listed.items()} == {name: kinds[kind] for name, kind in fields.items()}
+    for name, option in listed.items():
+        assert option.offset == getattr(L.mercer_train_options, name).offset

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: plans and trainers. */
+#include "plan/option_list.h"
 #include "plan/plan_ranks.h"
 #include "training/trainer.h"
 
@@ -15,16 +16,14 @@
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 
+const mercer_option *mercer_train_option(int index)
+{
+    return mrc_train_option(index);
+}
+
 mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size)
 {
     return mrc_init_struct(options, struct_size, "mercer_train_options");
-}
-
-static mercer_status check_switch(mercer_context *context, const char *name, mercer_switch value)
-{
-    if (value == MERCER_AUTO || value == MERCER_ON || value == MERCER_OFF) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", name,
-                    (int)value);
 }
 
 static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
@@ -69,11 +68,10 @@ static mercer_status read_options(mercer_context *context, mercer_train_options 
                                   const mercer_train_options *theirs)
 {
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_train_options), theirs, "options"));
-    MRC_TRY(check_switch(context, "carry", ours->carry));
-    MRC_TRY(check_switch(context, "average", ours->average));
-    MRC_TRY(check_switch(context, "decay", ours->decay));
-    MRC_TRY(check_switch(context, "cache", ours->cache));
-    MRC_TRY(check_switch(context, "classification", ours->classification));
+    if (ours->classification < MERCER_AUTO || ours->classification > MERCER_OFF)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: classification is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
+                        (int)ours->classification);
     if (!(ours->progress_seconds >= 0) || !(ours->checkpoint_seconds >= 0))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
                         ours->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");

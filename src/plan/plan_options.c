@@ -15,41 +15,16 @@
  *
  * A switch that is off, or a period that is the solver's own, asks for what happens anyway.
  */
+#include "plan/option_list.h"
 #include "plan/plan_parts.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-/* ---- Ranges -------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *o)
 {
-    struct {
-        const char *name;
-        double value;
-    } const sizes[] = {{"epochs", (double)o->epochs},
-                       {"batch", (double)o->batch},
-                       {"nystrom", (double)o->nystrom},
-                       {"period", (double)o->period},
-                       {"projector_nystrom", (double)o->projector_nystrom},
-                       {"projector_eigenpairs", (double)o->projector_eigenpairs},
-                       {"projector_passes", (double)o->projector_passes},
-                       {"projector_tolerance", o->projector_tolerance},
-                       {"projector_block", (double)o->projector_block},
-                       {"step_factor", o->step_factor},
-                       {"lambda", o->lambda},
-                       {"polish", (double)o->polish},
-                       {"memory", (double)o->memory},
-                       {"patience", (double)o->patience}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (!(sizes[i].value >= 0) || isinf(sizes[i].value))
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= 0", sizes[i].name,
-                            sizes[i].value);
-    if (o->step_factor >= 1)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: step_factor is %g, it must be below 1",
-                        o->step_factor);
-    return MERCER_OK;
+    MRC_TRY(mrc_check_option_ranges(context, o));
+    if (o->memory >= 0) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0", (long long)o->memory);
 }
 
 /* ---- Use ----------------------------------------------------------------------------------------------------- */

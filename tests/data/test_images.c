@@ -9,6 +9,8 @@
 #include "../../bench/paper/idx.h"
 #include "support/check.h"
 
+#include <mercer/ranks.h>
+
 #include <math.h>
 #include <string.h>
 
