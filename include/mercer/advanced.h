@@ -433,7 +433,7 @@ typedef struct mercer_train_options {
    struct_size.) */
 MERCER_API mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size);
 
-/* A field of mercer_train_options that a person may set. The program's options and their help are made of these rows. */
+/* A field of mercer_train_options that a person may set. The program makes its options and their help of these rows. */
 typedef enum mercer_option_type {
     MERCER_OPTION_INTEGER = 1, /* int64_t */
     MERCER_OPTION_NUMBER = 2,  /* double */
