@@ -33,7 +33,7 @@ typedef struct cli_job {
     mercer_matrix validation_x, validation_y; /* preprocessed, for the trainer; memory owned */
 } cli_job;
 
-/* Options that can be judged without data: kernel and number of centers; how they are chosen. Exit code. */
+/* Options that can be checked without data: kernel and number of centers; how they are chosen. Exit code. */
 int cli_check_job(const cli_values *v);
 int cli_check_centers(const cli_values *v);
 

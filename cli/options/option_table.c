@@ -182,11 +182,11 @@ static const cli_option written[] = {
     {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|auto|reference", "cpu", "MERCER_DEVICE", COMPUTES & ~RANKED,
      0, "General",
      "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU if there is one, else the CPU; reference, plain loops "
-     "in double, slow, to judge by"},
+     "in double, slow, to compare with"},
     {"device", NULL, 0, CLI_TEXT, "NAME", "cpu|cuda|cuda:|cuda:all|auto|reference", "cpu", "MERCER_DEVICE", RANKED, 0,
      "General",
      "where to compute: cpu; cuda or cuda:N, a GPU (cuda under mpirun or srun: that of the process's local rank); "
-     "auto, a GPU if there is one, else the CPU; reference, plain loops in double, slow, to judge by. A list, as "
+     "auto, a GPU if there is one, else the CPU; reference, plain loops in double, slow, to compare with. A list, as "
      "cuda:0,cuda:1 or cpu,cpu, or cuda:all: "
      "one rank on each, as threads of this process"},
     {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "accurate|fast", "accurate", "MERCER_ARITHMETIC", COMPUTES, 0,

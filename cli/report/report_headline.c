@@ -128,7 +128,7 @@ static bool result_card(page *out, const report_run *run, const measure *measure
     return false;
 }
 
-/* A regression is judged by the share of the targets' variance that it explains, and by errors in their unit. */
+/* A regression is measured by the share of the targets' variance that it explains, and by errors in their unit. */
 static void regression_cards(page *out, const report_run *run)
 {
     double mae = report_number(run->summary, "mae");

@@ -39,7 +39,7 @@ class Context:
         number: one for each processor. Results do not depend on it.
     device : {"cpu", "cuda", "cuda:N", "auto", "reference"}
         Where to compute: "cpu" (default); "cuda" or "cuda:1", a GPU; "auto", a GPU if there is one, else the CPU;
-        "reference", plain loops in double, slow, to judge the others by.
+        "reference", plain loops in double, slow, to compare the others with.
     arithmetic : {"accurate", "fast"}
         Of kernel products in float: "accurate" (default); "fast": a GPU may round points and kernel values to half
         precision.

@@ -76,7 +76,7 @@ class Includes(Copy):
         self.assert_forbidden("src/solvers/probe.c", '"backends/registry.h"')
         self.assert_forbidden("src/solvers/probe.c", '"api/api.h"')
 
-    def test_every_room_keeps_its_side(self):
+    def test_every_folder_keeps_its_side(self):
         self.assert_forbidden("src/core/probe.c", '"kernels/kernel.h"')
         self.assert_forbidden("src/kernels/probe.c", '"backends/backend.h"')
         self.assert_forbidden("src/backends/probe.c", '"backends/cpu/cpu.h"')

@@ -81,7 +81,7 @@ static mercer_status fit(demo *self, training *made, const demo_cell *cell, merc
 }
 
 /* Share of the test samples that the model gives their class. */
-static double judge(const demo *self, const int32_t *given)
+static double share_right(const demo *self, const int32_t *given)
 {
     int64_t right = 0;
     for (int64_t i = 0; i < self->sizes.tests; i++) right += given[i] == self->labels[i];
@@ -98,7 +98,7 @@ static int train_cell(demo *self, demo_cell *cell, bool watched)
     if (status == MERCER_OK) status = mercer_model_classify(made.model, given, &T);
     int code = status == MERCER_OK ? CLI_OK : cli_fail(self->context, status);
     if (code == CLI_OK) {
-        cell->accuracy = judge(self, given);
+        cell->accuracy = share_right(self, given);
         cell->seconds = report.seconds;
     }
     if (code == CLI_OK && watched) demo_log_best(self, made.trainer, &report, given);
