@@ -57,7 +57,7 @@ static void add_file(list *all, const char *option, const char *path, int writte
 {
     place at;
     if (find_place(path, &at) != 0) return;
-    if (at.name != NULL && !written) { /* an input that does not exist is somebody else's error */
+    if (at.name != NULL && !written) { /* an input that does not exist is reported when it is opened */
         free(at.name);
         return;
     }

@@ -42,8 +42,7 @@ int cli_folder_has_checkpoint(const cli_folder *folder)
     return access(folder->checkpoint, F_OK) == 0;
 }
 
-/* Checkpoints that were being written when their run was killed: .checkpoint.safetensors.DIGITS.tmp, nobody's any
-   more. */
+/* Checkpoints that were being written when their run was killed: .checkpoint.safetensors.DIGITS.tmp. */
 static void remove_remains(const cli_folder *folder)
 {
     static const char begin[] = "." CHECKPOINT ".";

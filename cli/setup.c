@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What can be checked without data ----------------------------------------------------------------------------- */
+/* ---- What can be checked without data ---------------------------------------------------------------------------- */
 
 /* The kernel's text with a bandwidth in it: its own, or `bandwidth`. NULL if it has none and takes none, or has one. */
 static char *with_bandwidth(const char *spec, double bandwidth)

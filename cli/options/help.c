@@ -52,7 +52,7 @@ char *cli_word_list(const char *words)
 
 char *cli_option_help(const cli_option *option)
 {
-    /* The words of a text are hints for completion; "auto" of a number is told by its default. */
+    /* The words of a text are hints for completion; "auto" of a number is shown as its default. */
     int listed = option->words != NULL && option->type != CLI_TEXT && strcmp(option->words, "auto") != 0;
     char *words = listed ? cli_word_list(option->words) : cli_copy("");
     char *notes =

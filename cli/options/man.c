@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text with what troff would take for its own made plain; "-" as the character that is typed. */
+/* Text with troff's own characters escaped; "-" as the character that is typed. */
 static void put(FILE *file, const char *text)
 {
     int line_begins = 1;

@@ -120,7 +120,7 @@ static void say_blame(void)
     cli_wait_read();
 }
 
-/* Before the others know that this rank ends: rank 0 speaks, so that whoever has heard that it ends need not. */
+/* Called before the exit message is sent: rank 0 prints its error, so that ranks that get the message need not. */
 static void on_leaving(void *user, int code, const char *text)
 {
     (void)user, (void)code;
@@ -298,7 +298,7 @@ int cli_ranks_open(cli_values *v)
 
 /* ---- Leaving ----------------------------------------------------------------------------------------------------- */
 
-/* All ranks are here and ended alike: nobody is left waiting. */
+/* All ranks arrive here and end alike: none is left waiting. */
 static int in_order(int code)
 {
     int any = 0;

@@ -14,8 +14,8 @@
 /* Joins the job, if --comm and the launcher say so, and checks that all ranks were started alike; or makes one rank for
    each device of a list. Exit code. */
 int cli_ranks_open(cli_values *v);
-/* The end of the program, or of a rank's thread: in order if all went well everywhere, otherwise the others are told.
-   Returns the exit code. */
+/* The end of the program, or of a rank's thread: in order if all went well on every rank, otherwise the other ranks get
+   a message. Returns the exit code. */
 int cli_ranks_close(int code);
 
 /* The communicator, or NULL: this process is alone and its centers are in one shard. */

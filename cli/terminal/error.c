@@ -56,7 +56,7 @@ void cli_warn(const char *format, ...)
 /* What the library has to say, once: a plan that is made again would warn again. */
 static void print_warning(void *user, mercer_log_level level, const char *message)
 {
-    static char *told[64]; /* by rank 0, which is one thread; what is beyond is told again */
+    static char *told[64]; /* warnings of rank 0, which is one thread; further ones are printed again */
     (void)user;
     if (level > MERCER_LOG_WARNING || cli_rank() > 0) return;
     size_t i = 0;

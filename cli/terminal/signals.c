@@ -23,7 +23,7 @@ void cli_catch_signals(void)
     sigemptyset(&action.sa_mask);
     action.sa_flags = SA_RESTART; /* a read or write that was under way goes on */
     for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
-        /* nohup: whoever has it ignored wants the run to go on without its terminal. */
+        /* nohup: a signal that is ignored means that the run should go on without its terminal. */
         if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
         sigaction(asking[i], &action, NULL);
     }

@@ -4,7 +4,7 @@
  *
  * An exchange: every rank publishes what it sends and waits at a barrier; copies what it receives out of the senders'
  * memory; and waits again, so that no rank changes or frees memory that another still reads. Only the first wait has a
- * deadline: if it passes, the barrier is closed for all, and nobody reads from the rank that timed out.
+ * deadline: if it passes, the barrier is closed for all, and no rank reads from the one that timed out.
  */
 #include "comm/comm.h"
 

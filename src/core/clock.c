@@ -21,7 +21,7 @@ void mrc_lap(double *since, double *total)
     *since = now;
 }
 
-/* MemAvailable counts the page cache that would be given up; free pages alone are far too few on a machine that
+/* MemAvailable counts the page cache that would be released; free pages alone are far too few on a machine that
    has run a while. */
 static int64_t linux_available(void)
 {

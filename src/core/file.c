@@ -119,7 +119,7 @@ static uint64_t unlike_others(const mrc_writer *self)
     return (uint64_t)(mrc_seconds() * 1e9) ^ ((uint64_t)getpid() << 40) ^ (uint64_t)(uintptr_t)self->path;
 }
 
-/* Makes a new file under a name that nobody else has: a process on another machine, or in another container, may have
+/* Makes a new file under a name that no other file has: a process on another machine, or in another container, may have
    the same number, and a thread the same path. A long name is cut, for with more characters there is no such file. */
 static int make_temporary(mrc_writer *self)
 {

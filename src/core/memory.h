@@ -47,7 +47,7 @@ void mrc_free(mercer_context *context, void *memory);
 /* Texts as a list in one block of memory: pointers first, then the texts. */
 mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count);
 
-/* Counts bytes that somebody else holds for the context, on a device: taken if positive, given back if negative. */
+/* Counts bytes of the context that lie on a device: allocated if positive, released if negative. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);
 
 /* The raw form, for making the context itself: no counting, no message. NULL on failure. */
@@ -74,7 +74,7 @@ void mrc_arena_reset(mrc_arena *arena);
 void mrc_arena_destroy(mrc_arena *arena);
 
 enum { MRC_BYTES_TEXT = 24 };
-/* "1.3 GB", as people are told of bytes everywhere; returns text. */
+/* "1.3 GB", the form of bytes in all messages; returns text. */
 const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes);
 
 #endif

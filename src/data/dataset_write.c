@@ -69,7 +69,7 @@ mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix 
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* Images keep their shape, so that whoever reads them knows it. */
+/* Images keep their shape. */
 static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
 {
     long long n = dataset->rows, h = dataset->height, w = dataset->width, c = dataset->channels;
@@ -286,8 +286,7 @@ mercer_status mrc_dataset_file_form(mercer_context *context, mrc_dataset_file *f
         file->form = (mrc_write_form)i;
         return MERCER_OK;
     }
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: what it should be is told by its name: .npy, .csv or .tsv",
-                    file->path);
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: the name must end in .npy, .csv or .tsv", file->path);
 }
 
 mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset_file *samples,

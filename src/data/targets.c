@@ -241,7 +241,7 @@ static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
     return status;
 }
 
-/* Class numbers as the caller listed them. A class that is not in his list is an error, one that does not occur is
+/* Class numbers as the caller listed them. A class that is not in the list is an error, one that does not occur is
    fine. */
 static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
@@ -308,7 +308,7 @@ static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* What they are if nobody says. Few whole numbers in text may still be measurements: classes occur again and again. */
+/* What they are if the caller does not say. Few whole numbers in text may be measurements: classes occur repeatedly. */
 static bool look_like_classes(const mrc_targets *self)
 {
     bool few = self->whole && !self->too_many && self->count <= MRC_AUTO_CLASSES;

@@ -40,7 +40,7 @@ typedef struct demo {
     cli_log *log;
 } demo;
 
-/* What the numbers say, in words, into demo->conclusion (demo_words.c). */
+/* Sentences about the numbers, into demo->conclusion (demo_words.c). */
 void demo_conclude(demo *self);
 
 /* Events of the log (demo_log.c). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the demonstration's numbers say, in words; if they say something else one day, so do the words. */
+/* Sentences about the demonstration's numbers, chosen by the numbers themselves. */
 #include "commands/demo/demo.h"
 
 #include <math.h>

@@ -17,7 +17,7 @@ typedef struct mrc_barrier mrc_barrier;
 
 typedef enum mrc_barrier_result {
     MRC_BARRIER_PASSED = 0, /* all parties arrived */
-    MRC_BARRIER_TIMEOUT,    /* nobody arrived for too long: `missing` lists the absent parties */
+    MRC_BARRIER_TIMEOUT,    /* no party arrived for too long: `missing` lists the absent parties */
     MRC_BARRIER_LEFT,       /* a party has left, with this message */
     MRC_BARRIER_CLOSED      /* the others timed out waiting for this party */
 } mrc_barrier_result;

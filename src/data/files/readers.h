@@ -12,7 +12,7 @@ typedef struct mrc_slice {
     int64_t total;       /* rows of all files; set by the reader */
 } mrc_slice;
 
-/* The files that `name` means turn out to have `total` rows: checks the range and settles how many are meant. */
+/* The files of `name` have `total` rows: checks the range and sets how many are wanted. */
 mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const char *name, int64_t total);
 
 typedef struct mrc_reading {
@@ -29,7 +29,7 @@ typedef struct mrc_reading {
 
 mercer_status mrc_csv_samples(mrc_reading *reading, mercer_dataset *dataset);
 /* A file of targets alone for `expected` samples: all columns, or those named by the options. Several are the dataset's
-   values at once; a single one is left in reading->targets, to be settled. */
+   values at once; a single one stays in reading->targets, for mrc_targets_settle. */
 mercer_status mrc_csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset);
 

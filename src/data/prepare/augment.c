@@ -297,7 +297,7 @@ static void apply_mixup(const mrc_augment *self, int index, mrc_augment_block *b
     for (int64_t i = 0; i < m; i++) {
         mrc_rng rng = rng_of(self, block->pass, block->first + i);
         uint64_t k = first_word(index) / 2;
-        int64_t other = m > 1 ? (i + 1 + mrc_random_below(rng, k, m - 1)) % m : i; /* alone: nobody to mix with */
+        int64_t other = m > 1 ? (i + 1 + mrc_random_below(rng, k, m - 1)) % m : i; /* alone: mixed with itself */
         double l = beta_number(rng, k + 2, self->part[index].alpha);
         mix_row(&block->spare_x, &block->x, i, other, l);
         mix_row(&block->spare_y, &block->y, i, other, l);

@@ -91,7 +91,7 @@ static void close_window(mrc_order *self)
     self->open = -1;
 }
 
-/* Opens one window and announces the next: its pages can be on their way while this one is read. */
+/* Opens one window and announces the next: its pages can be read ahead meanwhile. */
 static void open_window(mrc_order *self, int64_t window)
 {
     bool announced = self->open >= 0 && window == self->open + 1;
