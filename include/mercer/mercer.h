@@ -367,7 +367,7 @@ MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_
 /* labels[i] = the output with the largest value at row i of X (the first of equals). */
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
-/* The names of the classes, in the order of the outputs. NULL and *count = 0 if the model has none; count may be NULL. */
+/* The names of the classes, in the order of the outputs. NULL and *count = 0 if there are none; count may be NULL. */
 MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);
 
 /*
