@@ -99,7 +99,7 @@ static inline int bench_open(int argc, char **argv, bench_options *options, merc
 {
     int leave = bench_read_options(argc, argv, options);
     if (leave >= 0) return leave;
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options with = MERCER_INIT(mercer_context_options);
     with.threads = options->threads;
     if (mercer_context_create(context, &with) == MERCER_OK) return -1;
     fprintf(stderr, "%s: %s\n", argv[0], mercer_last_error(NULL));

@@ -168,11 +168,11 @@ static bool run_products(job *self, const bench_options *options, const char *na
     self->z = mercer_matrix_view(self->from + (size_t)m * row, p, D, dtype);
     self->w = mercer_matrix_view(self->from, p, C, MERCER_F32),
     self->y = mercer_matrix_view(self->to, m, C, MERCER_F32);
-    if (mercer_kernel_parse(NULL, &self->kernel,
+    if (mercer_kernel_parse(&self->kernel, NULL,
                             dtype == MERCER_U8 ? "laplace:bandwidth=2550" : "laplace:bandwidth=10") != MERCER_OK)
         return false;
     for (int threads = 1; threads <= all; threads += all > 1 ? all - 1 : 1) {
-        mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+        mercer_context_options with = MERCER_INIT(mercer_context_options);
         with.threads = threads;
         if (mercer_context_create(&self->context, &with) != MERCER_OK) return false;
         bench_times times = bench_time(run_fused, self, options->repeats);

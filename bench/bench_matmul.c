@@ -174,7 +174,7 @@ static bool prepare(job *self, bench_case test, int64_t m, int64_t p)
     char spec[64];
     double spread = sqrt((double)test.d / 6) * (test.dtype == MERCER_U8 ? 256 : 1);
     snprintf(spec, sizeof spec, "laplace:bandwidth=%.6g", spread / 2);
-    return mercer_kernel_parse(self->context, &self->kernel, spec) == MERCER_OK;
+    return mercer_kernel_parse(&self->kernel, self->context, spec) == MERCER_OK;
 }
 
 static void release(job *self)

@@ -113,7 +113,7 @@ static bool run_case(mercer_context *context, const bench_options *options, benc
     mercer_kernel kernel;
     mercer_context_info info = {.struct_size = sizeof info};
     bool good = z.data && x.data && f.data && self.copy && mercer_context_query(context, &info) == MERCER_OK &&
-                mercer_kernel_parse(context, &kernel, test.kernel) == MERCER_OK &&
+                mercer_kernel_parse(&kernel, context, test.kernel) == MERCER_OK &&
                 mercer_model_create(&self.model, context, &kernel, &z, test.c, real) == MERCER_OK;
     if (good) {
         mercer_matrix weights = mercer_model_weights(self.model);

@@ -90,7 +90,7 @@ static bool prepare(job *self, const bench_case *test, shape size)
     fill(&self->x, self->gemm_x, &state);
     fill(&self->z, self->gemm_z, &state);
     fill(&self->w, NULL, &state);
-    return mercer_kernel_parse(self->context, &self->kernel, test->kernel) == MERCER_OK;
+    return mercer_kernel_parse(&self->kernel, self->context, test->kernel) == MERCER_OK;
 }
 
 static void release(job *self)

@@ -126,7 +126,7 @@ static void run_case(mercer_context *context, const bench_case *one, const files
     mercer_source other =
         open_source(context, data, one, preprocess, one->prefetch == MERCER_ON ? MERCER_OFF : MERCER_ON);
     validate(context, &source, &other);
-    mercer_source_release(&other);
+    mercer_source_free(&other);
     job work = {.source = &source, .rows = 4096};
     double start = bench_now();
     read_rows(&work);
@@ -143,7 +143,7 @@ static void run_case(mercer_context *context, const bench_case *one, const files
     else
         printf("%-28s %12.0f %12.0f %10.2f\n", one->name, best, median, best * bytes * 1e-9);
     fflush(stdout);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_preprocess_free(preprocess);
     mercer_dataset_free(data);
 }
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     bench_options options;
     int status = bench_read_options(argc, argv, &options);
     if (status >= 0) return status;
-    mercer_context_options wanted = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options wanted = MERCER_INIT(mercer_context_options);
     wanted.threads = options.threads;
     mercer_context *context;
     must(NULL, mercer_context_create(&context, &wanted));

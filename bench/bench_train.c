@@ -48,6 +48,7 @@ static const bench_case tabular_cases[] = {{"tabular one epoch", "ep4", 1, 1, fa
 /* One training and what it came to. */
 typedef struct result {
     mercer_report report;
+    mercer_plan plan; /* that the report points to */
     double seconds[MOST_RUNS], test_error;
     int64_t rss, rss_before;
 } result;
@@ -58,7 +59,7 @@ static mercer_status open_images(mercer_context *context, const char *folder, co
 {
     char x[4096], y[4096];
     mercer_dataset_options options;
-    mercer_dataset_options_init(&options, sizeof options);
+    options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     snprintf(x, sizeof x, "%s/mnist/%s-images-idx3-ubyte.gz", folder, part);
     snprintf(y, sizeof y, "%s/mnist/%s-labels-idx1-ubyte.gz", folder, part);
     options.x = x, options.y = y, options.task = MERCER_TASK_CLASSIFICATION;
@@ -96,7 +97,7 @@ static mercer_status make_tabular(mercer_context *context, bool quick, problem *
     mercer_matrix x = mercer_matrix_view(values, rows + TABULAR_TEST, TABULAR_FEATURES, MERCER_F32);
     mercer_matrix y = mercer_matrix_view(values + x.rows * TABULAR_FEATURES, x.rows, 1, MERCER_F32);
     mercer_status status = mercer_dataset_synthesize(&out->files[0], context, spec, 0, x.rows, 1);
-    if (!status) status = mercer_dataset_read(out->files[0], NULL, NULL, 0, &x, &y, NULL);
+    if (!status) status = mercer_dataset_read(out->files[0], &x, &y, NULL, NULL, NULL, 0);
     out->x = x, out->y = y, out->x.rows = out->y.rows = rows;
     out->test_x = mercer_matrix_view(values + rows * TABULAR_FEATURES, TABULAR_TEST, TABULAR_FEATURES, MERCER_F32);
     out->test_y = mercer_matrix_view((float *)y.data + rows, TABULAR_TEST, 1, MERCER_F32);
@@ -147,19 +148,19 @@ static mercer_status train(mercer_context *context, const problem *self, int64_t
     mercer_kernel kernel;
     mercer_trainer *trainer = NULL;
     mercer_source source = {0};
-    mercer_center_options_init(&how, sizeof how);
+    how = (mercer_center_options)MERCER_INIT(mercer_center_options);
     how.seed = 1;
     mercer_status status = z.data ? mercer_choose_centers(context, &z, &x, &how, NULL) : MERCER_ERROR_MEMORY;
-    if (!status) status = mercer_kernel_parse(context, &kernel, self->kernel);
+    if (!status) status = mercer_kernel_parse(&kernel, context, self->kernel);
     if (!status) status = mercer_model_create(model, context, &kernel, &z, self->outputs, (mercer_dtype)0);
     if (!status && self->labels)
         status = mercer_source_from_labels(&source, context, &x, self->labels, self->outputs, NULL, 1);
     if (!status && !self->labels) status = mercer_source_from_matrices(&source, context, &x, &y, NULL, 1);
     if (!status) status = mercer_trainer_create(&trainer, *model, NULL, options);
     report->struct_size = sizeof *report;
-    if (!status) status = mercer_trainer_fit(trainer, report, &source);
+    if (!status) status = mercer_trainer_fit(trainer, &source, report);
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     free(z.data);
     return status;
 }
@@ -167,7 +168,7 @@ static mercer_status train(mercer_context *context, const problem *self, int64_t
 static mercer_train_options options_for(const problem *self, const char *solver, int64_t epochs)
 {
     mercer_train_options options;
-    mercer_train_options_init(&options, sizeof options);
+    options = (mercer_train_options)MERCER_INIT(mercer_train_options);
     options.solver = solver;
     options.epochs = epochs;
     options.seed = 1;
@@ -234,15 +235,15 @@ static void report_case(const bench_options *options, const mercer_context_info 
                "\"train_loss\": %s, \"test_%s\": %.6g, \"plan_bytes\": %lld, \"peak_bytes\": %lld, "
                "\"rss_before_bytes\": %lld, \"rss_bytes\": %lld}\n",
                test->name, (long long)self->x.rows, (long long)self->p, (long long)self->x.cols,
-               (long long)self->outputs, mercer_version(), info->isa, info->threads, t->plan.solver, t->plan.projector,
-               (long long)t->epochs, sorted[0], median, t->setup_seconds, t->forward_seconds, t->gradient_seconds,
-               t->projection_seconds, rest, t->plan.seconds, t->flops, loss,
+               (long long)self->outputs, mercer_version(), info->isa, info->threads, t->plan->solver,
+               t->plan->projector, (long long)t->epochs, sorted[0], median, t->setup_seconds, t->forward_seconds,
+               t->gradient_seconds, t->projection_seconds, rest, t->plan->seconds, t->flops, loss,
                self->labels ? "accuracy" : "variance_left", self->labels ? 100 * (1 - r->test_error) : r->test_error,
-               (long long)t->plan.bytes, (long long)t->peak_bytes, (long long)r->rss_before, (long long)r->rss);
+               (long long)t->plan->bytes, (long long)t->peak_bytes, (long long)r->rss_before, (long long)r->rss);
     else
         printf("%-20s %-4s %-6s %4lld %8.2f %8.2f %8.2f %8.2f %8.2f %10s %8.3f%% %7.0f %7.0f %7.0f\n", test->name,
-               t->plan.solver, t->plan.projector, (long long)t->epochs, median, t->setup_seconds, t->forward_seconds,
-               t->gradient_seconds, t->projection_seconds, loss, 100 * r->test_error, (double)t->plan.bytes * 1e-6,
+               t->plan->solver, t->plan->projector, (long long)t->epochs, median, t->setup_seconds, t->forward_seconds,
+               t->gradient_seconds, t->projection_seconds, loss, 100 * r->test_error, (double)t->plan->bytes * 1e-6,
                (double)t->peak_bytes * 1e-6, (double)r->rss * 1e-6);
     fflush(stdout);
 }
@@ -256,6 +257,7 @@ static mercer_status run_once(mercer_context *context, const problem *self, cons
     mercer_status status = train(context, self, self->x.rows, self->p, options, &r->report, &model);
     r->seconds[run] = bench_now() - start;
     r->rss = bench_rss_peak();
+    if (!status) r->plan = *r->report.plan, r->report.plan = &r->plan;
     if (!status) status = exact(model, self, &r->test_error);
     mercer_model_free(model);
     return status;
@@ -271,7 +273,7 @@ static mercer_status name_solver(mercer_context *context, const problem *self, c
                           .outputs = self->outputs,
                           .points = self->x.dtype};
     mercer_plan plan = {.struct_size = sizeof plan};
-    mercer_status status = mercer_shape_plan(context, &plan, &shape, NULL);
+    mercer_status status = mercer_plan_shape(context, &plan, &shape, NULL);
     if (!status) memcpy(solver, plan.solver, sizeof plan.solver);
     return status;
 }

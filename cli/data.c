@@ -119,9 +119,9 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
         snprintf(what, sizeof what, "%s%s", classes ? cli_count_text(found, info->outputs) : "",
                  classes ? " names" : "numbers");
     char *names = NULL;
-    for (int64_t i = 0; info->targets_named != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++) {
-        char *longer = names == NULL ? cli_copy(info->targets_named[i])
-                                     : cli_format("%s, %s%s", names, info->targets_named[i], i == 7 ? ", ..." : "");
+    for (int64_t i = 0; info->target_names != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++) {
+        char *longer = names == NULL ? cli_copy(info->target_names[i])
+                                     : cli_format("%s, %s%s", names, info->target_names[i], i == 7 ? ", ..." : "");
         free(names);
         names = longer;
     }
@@ -218,7 +218,7 @@ static int open_options(const cli_values *v, mercer_context *context, const merc
     mercer_dataset_info info = cli_data_info(*out);
     if (options->columns != NULL && info.unused > 0)
         cli_say(v, "note: %s: %" PRId64 " column%s not used, the model does not know %s: '%s'%s", options->x,
-                info.unused, info.unused == 1 ? " is" : "s are", info.unused == 1 ? "it" : "them", info.unused_named[0],
+                info.unused, info.unused == 1 ? " is" : "s are", info.unused == 1 ? "it" : "them", info.unused_names[0],
                 info.unused > 1 ? ", ..." : "");
     return CLI_OK;
 }
@@ -265,7 +265,7 @@ static mercer_task requested_task(const cli_values *v, const cli_request *reques
 
 static void fill_options(const cli_values *v, const cli_request *request, mercer_dataset_options *options)
 {
-    mercer_dataset_options_init(options, sizeof *options);
+    *options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options->x = cli_text(v, "x");
     options->y = request->unlabelled ? NULL : optional_text(v, "y");
     options->format = cli_text(v, "format");
@@ -304,8 +304,8 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
     cli_request request = {.regression = like->task == MERCER_TASK_REGRESSION,
                            .labels = like->labels,
                            .label_count = like->labels != NULL ? like->outputs : 0,
-                           .columns = like->features_named,
-                           .column_count = like->features_named != NULL ? like->features : 0,
+                           .columns = like->feature_names,
+                           .column_count = like->feature_names != NULL ? like->features : 0,
                            .features = like->features};
     *out = NULL;
     if (cli_number(v, "validation-fraction") > 0) return CLI_OK;

@@ -37,10 +37,10 @@ int cli_job_model(cli_job *job)
     if (status == MERCER_OK && job->info.labels != NULL)
         status = mercer_model_set_labels(job->model, job->info.labels, job->info.outputs);
     if (status == MERCER_OK) status = set_targets(job);
-    if (status == MERCER_OK && job->info.features_named != NULL)
-        status = mercer_model_set_feature_names(job->model, job->info.features_named, job->info.features);
-    if (status == MERCER_OK && job->info.targets_named != NULL)
-        status = mercer_model_set_target_names(job->model, job->info.targets_named,
+    if (status == MERCER_OK && job->info.feature_names != NULL)
+        status = mercer_model_set_feature_names(job->model, job->info.feature_names, job->info.features);
+    if (status == MERCER_OK && job->info.target_names != NULL)
+        status = mercer_model_set_target_names(job->model, job->info.target_names,
                                                job->info.labels != NULL ? 1 : job->info.outputs);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
@@ -98,7 +98,7 @@ static int read_validation(cli_job *job)
     job->validation_y =
         mercer_matrix_view(cli_allocate(m * info.outputs, (size_t)cli_dtype_size(real)), m, info.outputs, real);
     mercer_status status =
-        mercer_dataset_read(job->validation, job->applied, rows, 0, &job->validation_x, &job->validation_y, NULL);
+        mercer_dataset_read(job->validation, &job->validation_x, &job->validation_y, NULL, job->applied, rows, 0);
     free(rows);
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
@@ -107,7 +107,7 @@ int cli_job_open_stream(cli_job *job, uint64_t seed, int64_t samples, mercer_sou
 {
     const cli_values *v = job->v;
     mercer_stream_options options;
-    mercer_stream_options_init(&options, sizeof options);
+    options = (mercer_stream_options)MERCER_INIT(mercer_stream_options);
     options.seed = seed;
     options.preprocess = job->applied;
     options.augment = cli_text(v, "augment");
@@ -134,7 +134,7 @@ int cli_job_validation(cli_job *job)
 void cli_train_options(const cli_values *v, mercer_train_options *options)
 {
     const mercer_option *option;
-    mercer_train_options_init(options, sizeof *options);
+    *options = (mercer_train_options)MERCER_INIT(mercer_train_options);
     for (int i = 0; (option = mercer_train_option(i)) != NULL; i++) {
         void *field = (char *)options + option->offset;
         switch (option->type) {
@@ -182,7 +182,7 @@ static mercer_status plan_within(const cli_job *job, int64_t p, int64_t memory, 
     cli_train_options(job->v, &options);
     options.memory = memory;
     *plan = (mercer_plan){.struct_size = sizeof *plan};
-    return mercer_shape_plan(job->context, plan, &shape, &options);
+    return mercer_plan_shape(job->context, plan, &shape, &options);
 }
 
 /* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared

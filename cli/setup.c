@@ -16,7 +16,7 @@ static char *with_bandwidth(const char *spec, double bandwidth)
     if (strstr(spec, "bandwidth=") != NULL) return NULL;
     mercer_kernel kernel;
     char *longer = cli_format("%s%cbandwidth=%.17g", spec, strchr(spec, ':') != NULL ? ',' : ':', bandwidth);
-    if (mercer_kernel_parse(NULL, &kernel, longer) == MERCER_OK) return longer;
+    if (mercer_kernel_parse(&kernel, NULL, longer) == MERCER_OK) return longer;
     free(longer);
     return NULL;
 }
@@ -27,7 +27,7 @@ static int check_kernel(const cli_values *v)
     mercer_kernel kernel;
     char *longer = with_bandwidth(spec, 1);
     int wants_bandwidth = longer != NULL;
-    mercer_status status = mercer_kernel_parse(NULL, &kernel, longer != NULL ? longer : spec);
+    mercer_status status = mercer_kernel_parse(&kernel, NULL, longer != NULL ? longer : spec);
     free(longer);
     if (status != MERCER_OK) return cli_error(CLI_USAGE, "--kernel: %s", mercer_last_error(NULL));
     if (!wants_bandwidth && !cli_is(v, "bandwidth", "auto"))
@@ -119,7 +119,7 @@ static int median_distance(cli_job *job, double *out)
     /* A preprocessing turns anything into floats; without one samples keep their type. */
     mercer_matrix as_is = X;
     as_is.dtype = mercer_preprocess_dtype(job->preprocess, job->info.dtype);
-    mercer_status status = mercer_dataset_read(job->train, job->preprocess, rows, 0, &as_is, NULL, NULL);
+    mercer_status status = mercer_dataset_read(job->train, &as_is, NULL, NULL, job->preprocess, rows, 0);
     if (status == MERCER_OK) status = mercer_median_distance(job->context, out, &as_is, 0);
     free(memory);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
@@ -145,10 +145,10 @@ static int choose_kernel(cli_job *job)
                  "bandwidth %.4g (median distance; set --bandwidth to change)", bandwidth);
     }
     if (wants_bandwidth) longer = with_bandwidth(spec, bandwidth);
-    mercer_status status = mercer_kernel_parse(job->context, &job->kernel, longer != NULL ? longer : spec);
+    mercer_status status = mercer_kernel_parse(&job->kernel, job->context, longer != NULL ? longer : spec);
     free(longer);
     if (status == MERCER_OK)
-        status = mercer_kernel_print(job->context, &job->kernel, job->kernel_text, sizeof job->kernel_text, NULL);
+        status = mercer_kernel_print(job->context, job->kernel_text, sizeof job->kernel_text, NULL, &job->kernel);
     return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
 }
 
@@ -175,7 +175,7 @@ int cli_job_load(cli_job *job, const char *checkpoint)
     const mercer_kernel *shown = job->applied != NULL ? mercer_preprocess_kernel(job->applied) : NULL;
     job->folded = shown != NULL;
     if (shown == NULL) shown = &job->kernel;
-    status = mercer_kernel_print(job->context, shown, job->kernel_text, sizeof job->kernel_text, NULL);
+    status = mercer_kernel_print(job->context, job->kernel_text, sizeof job->kernel_text, NULL, shown);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     job->dtype = mercer_preprocess_dtype(job->applied, job->info.dtype);
     snprintf(job->center_method, sizeof job->center_method, "checkpoint");
@@ -186,10 +186,10 @@ int cli_job_load(cli_job *job, const char *checkpoint)
                          checkpoint, centers.cols, job->info.features);
     int64_t named = 0;
     const char *const *names = mercer_model_feature_names(job->model, &named);
-    for (int64_t j = 0; job->info.features_named != NULL && j < named; j++) {
-        if (strcmp(names[j], job->info.features_named[j]) == 0) continue;
+    for (int64_t j = 0; job->info.feature_names != NULL && j < named; j++) {
+        if (strcmp(names[j], job->info.feature_names[j]) == 0) continue;
         return cli_error(CLI_DATA, "%s: belongs to other data: column '%s', but the data have '%s' there", checkpoint,
-                         names[j], job->info.features_named[j]);
+                         names[j], job->info.feature_names[j]);
     }
     if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && p != cli_job_center_count(job))
         return cli_error(CLI_DATA, "%s: belongs to other options: %" PRId64 " centers, but --centers is %" PRId64,
@@ -199,7 +199,7 @@ int cli_job_load(cli_job *job, const char *checkpoint)
 
 void cli_job_free(cli_job *job)
 {
-    mercer_source_release(&job->source);
+    mercer_source_free(&job->source);
     mercer_model_free(job->model);
     mercer_preprocess_free(job->preprocess);
     mercer_dataset_free(job->validation);

@@ -17,14 +17,14 @@ int main(void)
     mercer_trainer *trainer = NULL;
     mercer_source samples = {0};
     mercer_kernel kernel;
-    int ok = !mercer_context_create(&context, NULL) && !mercer_kernel_parse(context, &kernel, "matern52:bandwidth=1") &&
+    int ok = !mercer_context_create(&context, NULL) && !mercer_kernel_parse(&kernel, context, "matern52:bandwidth=1") &&
              !mercer_model_create(&model, context, &kernel, &Z, 1, MERCER_F64) &&
              !mercer_source_from_matrices(&samples, context, &X, &Y, NULL, 1) &&
              !mercer_trainer_create(&trainer, model, NULL, NULL) && /* NULL: the planner chooses everything */
-             !mercer_trainer_fit(trainer, NULL, &samples) && !mercer_model_predict(model, &F, &P);
+             !mercer_trainer_fit(trainer, &samples, NULL) && !mercer_model_predict(model, &F, &P);
     for (int i = 0; ok && i < 3; i++) printf("f(%g) = %.4f, sin = %.4f\n", points[i], f[i], sin(points[i]));
     if (!ok) fprintf(stderr, "%s\n", mercer_last_error(context));
-    mercer_trainer_free(trainer), mercer_source_release(&samples);
+    mercer_trainer_free(trainer), mercer_source_free(&samples);
     mercer_model_free(model), mercer_context_free(context);
     return ok ? 0 : 1;
 }

@@ -42,7 +42,7 @@ static mercer_status train(mercer_model *model, const mercer_source *samples, me
 {
     mercer_trainer *trainer;
     mercer_status status = mercer_trainer_create(&trainer, model, NULL, NULL);
-    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, report, samples);
+    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, samples, report);
     mercer_trainer_free(trainer);
     return status;
 }
@@ -57,9 +57,9 @@ static mercer_status run(mercer_context *context, mercer_model **model, mercer_s
     mercer_report report = {.struct_size = sizeof report};
     double sum = 0;
     Z.rows = CENTERS; /* the first samples serve as centers; any points would do */
-    mercer_status status = mercer_kernel_parse(context, &kernel, "matern52:bandwidth=2");
+    mercer_status status = mercer_kernel_parse(&kernel, context, "matern52:bandwidth=2");
     if (!status) status = mercer_model_create(model, context, &kernel, &Z, 1, MERCER_F64);
-    if (!status) status = mercer_train_plan(*model, &plan, SAMPLES, NULL);
+    if (!status) status = mercer_plan_model(*model, &plan, SAMPLES, NULL);
     if (!status) printf("the plan for %d samples and %d centers:\n%s\n", SAMPLES, CENTERS, plan.text);
     if (!status) status = mercer_source_from_matrices(samples, context, &X, &Y, NULL, 1);
     if (!status) status = train(*model, samples, &report);
@@ -67,7 +67,7 @@ static mercer_status run(mercer_context *context, mercer_model **model, mercer_s
     for (int i = 0; !status && i < TESTS; i++) sum += (f[i] - y[SAMPLES + i]) * (f[i] - y[SAMPLES + i]);
     if (!status)
         printf("trained by %s in %.2f s, at most %.1f MB held\nerror on %d test points without noise: %.3f\n",
-               report.plan.solver, report.seconds, 1e-6 * (double)report.peak_bytes, TESTS, sqrt(sum / TESTS));
+               report.plan->solver, report.seconds, 1e-6 * (double)report.peak_bytes, TESTS, sqrt(sum / TESTS));
     return status;
 }
 
@@ -80,7 +80,7 @@ int main(void)
     mercer_status status = mercer_context_create(&context, NULL);
     if (!status) status = run(context, &model, &samples);
     if (status) fprintf(stderr, "%s: %s\n", mercer_status_string(status), mercer_last_error(context));
-    mercer_source_release(&samples);
+    mercer_source_free(&samples);
     mercer_model_free(model);
     mercer_context_free(context);
     return status ? 1 : 0;

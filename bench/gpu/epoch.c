@@ -148,7 +148,7 @@ static double accuracy(mercer_context *context, mercer_model *model, const data 
 
 static void run(const setup *s)
 {
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context;
     mercer_kernel kernel;
     mercer_model *model;
@@ -173,10 +173,10 @@ static void run(const setup *s)
                             .user = &user};
     char text[64];
     snprintf(text, sizeof text, "laplace:bandwidth=%g", (dtype == MERCER_U8 ? 64 : 1) * sqrt((double)s->d) * 0.4);
-    must(context, mercer_kernel_parse(context, &kernel, text), "kernel");
+    must(context, mercer_kernel_parse(&kernel, context, text), "kernel");
     must(context, mercer_model_create(&model, context, &kernel, &centers.x, s->c, MERCER_F32), "model");
     mercer_train_options train_options;
-    mercer_train_options_init(&train_options, sizeof train_options);
+    train_options = (mercer_train_options)MERCER_INIT(mercer_train_options);
     train_options.solver = s->solver, train_options.projector = s->projector, train_options.epochs = s->epochs;
     train_options.projector_passes = s->passes;
     train_options.classification = MERCER_ON;
@@ -184,9 +184,9 @@ static void run(const setup *s)
     mercer_report *report = calloc(1, sizeof *report);
     if (!report) exit(1);
     report->struct_size = sizeof *report;
-    must(context, mercer_trainer_fit(trainer, report, &source), "fit");
+    must(context, mercer_trainer_fit(trainer, &source, report), "fit");
     double start = bench_now(), right = accuracy(context, model, &test), seconds = bench_now() - start;
-    if (s->plan) fprintf(stderr, "%s", report->plan.text);
+    if (s->plan) fprintf(stderr, "%s", report->plan->text);
     double loop = report->seconds - report->setup_seconds;
     printf(
         "{\"bench\": \"epoch\", \"backend\": \"%s\", \"arithmetic\": \"%s\", \"type\": \"%s\", \"n\": %" PRId64
@@ -196,12 +196,12 @@ static void run(const setup *s)
         "\"projections\": %" PRId64 ", \"residual\": %.3g, \"tflop\": %.1f, \"tflops\": %.1f, \"halvings\": %" PRId64
         ", \"train_loss\": %.5f, \"train_accuracy\": %.4f, \"test_accuracy\": %.4f, \"predict_s\": %.3f, "
         "\"peak_gib\": %.2f, \"planned_gib\": %.2f}\n",
-        s->backend, s->arithmetic, s->type, s->n, s->p, s->d, s->c, report->plan.solver, report->plan.projector,
-        report->epochs, report->plan.batch, report->plan.period, report->plan.nystrom, report->plan.eigenpairs,
+        s->backend, s->arithmetic, s->type, s->n, s->p, s->d, s->c, report->plan->solver, report->plan->projector,
+        report->epochs, report->plan->batch, report->plan->period, report->plan->nystrom, report->plan->eigenpairs,
         report->setup_seconds, loop, report->forward_seconds, report->gradient_seconds, report->projection_seconds,
         report->projections, report->projection_residual_mean, 1e-12 * report->flops,
         1e-12 * report->flops / report->seconds, report->halvings, report->train_loss, report->train_accuracy, right,
-        seconds, (double)report->peak_bytes * 0x1p-30, (double)report->plan.bytes * 0x1p-30);
+        seconds, (double)report->peak_bytes * 0x1p-30, (double)report->plan->bytes * 0x1p-30);
     mercer_trainer_free(trainer);
     mercer_model_free(model);
     mercer_context_free(context);

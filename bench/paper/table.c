@@ -91,8 +91,8 @@ static bool set_option(settings *s, const char *name, const char *value)
 static int read_settings(int argc, char **argv, settings *s)
 {
     *s = (settings){.p = 1000, .bandwidth = 10, .seeds = 1, .first_seed = 1, .ranks = 1};
-    mercer_train_options_init(&s->train, sizeof s->train);
-    mercer_center_options_init(&s->centers, sizeof s->centers);
+    s->train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    s->centers = (mercer_center_options)MERCER_INIT(mercer_center_options);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) return usage(stdout);
         if (strcmp(argv[i], "--json") == 0)
@@ -170,7 +170,7 @@ static void print_run(const settings *s, int seed, const mercer_report *r, const
 {
     struct rusage usage_now;
     getrusage(RUSAGE_SELF, &usage_now);
-    const mercer_plan *plan = &r->plan;
+    const mercer_plan *plan = r->plan;
     char number[32], error_number[32];
     if (s->json)
         printf("{\"bench\": \"paper\", \"data\": \"%s\", \"p\": %lld, \"seed\": %d, \"bandwidth\": %g, \"solver\": "
@@ -223,7 +223,7 @@ static mercer_status parse_kernel(const settings *s, mercer_context *context, me
 {
     char spec[64];
     snprintf(spec, sizeof spec, "laplace:bandwidth=%.17g", s->floats ? s->bandwidth : 255 * s->bandwidth);
-    return mercer_kernel_parse(context, kernel, spec);
+    return mercer_kernel_parse(kernel, context, spec);
 }
 
 static mercer_status choose_centers(const settings *s, const experiment *e, const mercer_matrix *Z, int seed,
@@ -242,6 +242,7 @@ static mercer_status choose_centers(const settings *s, const experiment *e, cons
 static mercer_status train(const settings *s, const experiment *e, const mercer_matrix *Z, int seed,
                            mercer_report *report)
 {
+    static mercer_plan plan; /* the model goes, its report stays */
     mercer_kernel kernel;
     mercer_model *model = NULL;
     mercer_trainer *trainer = NULL;
@@ -263,11 +264,12 @@ static mercer_status train(const settings *s, const experiment *e, const mercer_
     if (!status && s->ranks > 1) status = mercer_comm_create_virtual(&comm, e->context, s->ranks);
     if (!status) status = mercer_trainer_create(&trainer, model, comm, &options);
     report->struct_size = sizeof *report;
-    if (!status) status = mercer_trainer_fit(trainer, report, &source);
+    if (!status) status = mercer_trainer_fit(trainer, &source, report);
+    if (!status) plan = *report->plan, report->plan = &plan;
     if (!status) status = test_model(model, e->test_data, &e->test, &report->validation_accuracy);
     mercer_trainer_free(trainer);
     mercer_comm_free(comm);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     return status;
 }
@@ -279,7 +281,7 @@ int main(int argc, char **argv)
     if (leave >= 0) return leave;
     idx_data train_data, test_data;
     if (idx_load(&train_data, s.data, "train") || idx_load(&test_data, s.data, "t10k")) return 1;
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options with = MERCER_INIT(mercer_context_options);
     with.log = log_line;
     with.threads = s.threads;
     with.log_level = s.verbose ? MERCER_LOG_DEBUG : MERCER_LOG_WARNING;
@@ -304,7 +306,7 @@ int main(int argc, char **argv)
         if (failed) {
             fprintf(stderr, "paper_table: %s\n", mercer_last_error(context));
         } else {
-            if (s.verbose) fprintf(stderr, "%s", report.plan.text);
+            if (s.verbose) fprintf(stderr, "%s", report.plan->text);
             print_run(&s, seed, &report, &center_report);
             sum += report.validation_accuracy;
         }

@@ -83,7 +83,7 @@ static void read_pass(mercer_context *context, const char *x, const char *y)
     must(context, mercer_context_query(context, &info));
     printf("read   one pass, shuffled  %8.1f s  %10.0f samples/s  peak %6.0f MiB, %.0f MiB of it held by the library\n",
            seconds, (double)rows / seconds, peak_megabytes(), (double)info.bytes_peak / (1 << 20));
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_dataset_free(data);
 }
 

@@ -56,7 +56,7 @@ static mercer_status time_product(mercer_context *context, const shape *s, timin
     mercer_dtype real = s->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     mercer_kernel kernel;
     double seconds[RUNS];
-    mercer_status status = mercer_kernel_parse(context, &kernel, s->kernel);
+    mercer_status status = mercer_kernel_parse(&kernel, context, s->kernel);
     if (status != MERCER_OK) return status;
     mercer_matrix X = make_matrix(s->m, s->d, s->dtype, 1), Z = make_matrix(s->p, s->d, s->dtype, 2);
     mercer_matrix W = make_matrix(s->p, s->c, real, 3), Y = make_matrix(s->m, s->c, real, 4);
@@ -116,33 +116,31 @@ static int bench_products(const cli_values *v, mercer_context *context, json_t *
 
 /* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
 mercer_status cli_train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows,
-                               int64_t p, mercer_report *report)
+                               int64_t p, mercer_report *report, mercer_plan *plan)
 {
     mercer_dataset *dataset = NULL;
     mercer_model *model = NULL;
     mercer_trainer *trainer = NULL;
     mercer_source source = {0};
     mercer_kernel kernel;
-    mercer_center_options centers;
-    mercer_train_options options;
-    mercer_stream_options stream;
+    mercer_center_options centers = MERCER_INIT(mercer_center_options);
+    mercer_train_options options = MERCER_INIT(mercer_train_options);
+    mercer_stream_options stream = MERCER_INIT(mercer_stream_options);
     uint64_t seed = (uint64_t)cli_integer(v, "seed");
     void *memory = cli_allocate(p * 784, 1);
     mercer_matrix Z = mercer_matrix_view(memory, p, 784, MERCER_U8);
-    mercer_center_options_init(&centers, sizeof centers);
-    mercer_train_options_init(&options, sizeof options);
-    mercer_stream_options_init(&stream, sizeof stream);
     centers.seed = stream.seed = options.seed = seed;
     options.classification = MERCER_ON, options.solver = solver;
     mercer_status status = mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed);
-    if (status == MERCER_OK) status = mercer_choose_centers_from(dataset, NULL, &Z, &centers, NULL);
-    if (status == MERCER_OK) status = mercer_kernel_parse(context, &kernel, "laplace:bandwidth=2550");
+    if (status == MERCER_OK) status = mercer_choose_centers_from(dataset, &Z, NULL, &centers, NULL);
+    if (status == MERCER_OK) status = mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2550");
     if (status == MERCER_OK) status = mercer_model_create(&model, context, &kernel, &Z, 10, (mercer_dtype)0);
     if (status == MERCER_OK) status = mercer_source_from_dataset(&source, dataset, &stream);
     if (status == MERCER_OK) status = mercer_trainer_create(&trainer, model, NULL, &options);
-    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, report, &source);
+    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, &source, report);
+    if (status == MERCER_OK) *plan = *report->plan, report->plan = plan; /* the model goes */
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     mercer_dataset_free(dataset);
     free(memory);
@@ -153,23 +151,24 @@ static int bench_training(const cli_values *v, mercer_context *context, json_t *
 {
     int64_t rows = cli_flag(v, "quick") ? 4000 : 20000, p = cli_flag(v, "quick") ? 500 : 2000;
     mercer_report *report = cli_allocate(1, sizeof *report);
+    mercer_plan *plan = cli_allocate(1, sizeof *plan);
     report->struct_size = sizeof *report;
-    mercer_status status = cli_train_digits(v, context, NULL, rows, p, report);
+    mercer_status status = cli_train_digits(v, context, NULL, rows, p, report, plan);
     int code = status == MERCER_OK ? CLI_OK : cli_fail(context, status);
     if (code == CLI_OK) {
         double rate = report->flops / report->seconds * 1e-9;
         json_array_append_new(results,
-                              json_pack("{ss ss sI sI sI so so so}", "what", "training", "solver", report->plan.solver,
+                              json_pack("{ss ss sI sI sI so so so}", "what", "training", "solver", report->plan->solver,
                                         "rows", (json_int_t)rows, "p", (json_int_t)p, "epochs",
                                         (json_int_t)report->epochs, "seconds", cli_json_real(report->seconds), "gflops",
                                         cli_json_real(rate), "train_loss", cli_json_real(report->train_loss)));
-        cli_table_cell(table, "training digits, %s", report->plan.solver);
+        cli_table_cell(table, "training digits, %s", report->plan->solver);
         cli_table_cell(table, "%" PRId64 " rows, p %" PRId64, rows, p);
         cli_table_cell(table, "%.4f s", report->seconds);
         cli_table_cell(table, "%s", "");
         cli_table_cell(table, "%.1f GFLOP/s", rate);
     }
-    free(report);
+    free(report), free(plan);
     return code;
 }
 

@@ -33,7 +33,7 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static int open_gpu(const cli_values *v, const char *arithmetic, mercer_context **out)
 {
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     const char *device = cli_text(v, "device");
     int gpu = device != NULL && strncmp(device, "cuda", 4) == 0; /* one of several */
     *out = NULL;
@@ -76,8 +76,8 @@ static int measure_shape(const cli_values *v, mercer_context *context, gpu_shape
                           .features = s.d,
                           .outputs = s.c,
                           .points = s.points};
-    mercer_status status = mercer_kernel_parse(context, &kernel, s.kernel);
-    if (status == MERCER_OK) status = mercer_measure(context, &speed, &kernel, &shape);
+    mercer_status status = mercer_kernel_parse(&kernel, context, s.kernel);
+    if (status == MERCER_OK) status = mercer_measure_speed(context, &speed, &kernel, &shape);
     if (status != MERCER_OK) return cli_fail(context, status);
     show_product(&s, &speed, results, table);
     return CLI_OK;
@@ -117,13 +117,14 @@ static int measure_training(const cli_values *v, json_t *results, cli_table *tab
     int code = open_gpu(v, "fast", &context);
     if (code != CLI_OK) return code;
     mercer_report *report = cli_allocate(1, sizeof *report);
+    mercer_plan *plan = cli_allocate(1, sizeof *plan);
     report->struct_size = sizeof *report;
-    mercer_status status = cli_train_digits(v, context, "ep4", rows, p, report); /* the one with phases */
+    mercer_status status = cli_train_digits(v, context, "ep4", rows, p, report, plan); /* the one with phases */
     if (status == MERCER_OK) {
         const mercer_report *r = report;
         json_t *object =
-            json_pack("{ss ss ss sI sI sI so so}", "what", "training", "solver", r->plan.solver, "projector",
-                      r->plan.projector, "rows", (json_int_t)rows, "p", (json_int_t)p, "epochs", (json_int_t)r->epochs,
+            json_pack("{ss ss ss sI sI sI so so}", "what", "training", "solver", r->plan->solver, "projector",
+                      r->plan->projector, "rows", (json_int_t)rows, "p", (json_int_t)p, "epochs", (json_int_t)r->epochs,
                       "seconds", cli_json_real(r->seconds), "tflops", cli_json_real(1e-12 * r->flops / r->seconds));
         double known =
             r->setup_seconds + r->forward_seconds + r->gradient_seconds + r->projection_seconds + r->validation_seconds;
@@ -134,13 +135,13 @@ static int measure_training(const cli_values *v, json_t *results, cli_table *tab
         show_phase(object, table, "validation", r->validation_seconds, r->seconds);
         show_phase(object, table, "samples and the rest", r->seconds - known, r->seconds);
         json_array_append_new(results, object);
-        cli_table_cell(table, "training digits, %s", r->plan.solver);
+        cli_table_cell(table, "training digits, %s", r->plan->solver);
         cli_table_cell(table, "%.3f s", r->seconds);
         cli_table_cell(table, "%" PRId64 " rows, p %" PRId64 ", %" PRId64 " epochs", rows, p, r->epochs);
     } else {
         code = cli_fail(context, status);
     }
-    free(report);
+    free(report), free(plan);
     mercer_context_free(context);
     return code;
 }

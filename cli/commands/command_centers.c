@@ -53,7 +53,7 @@ int64_t cli_job_center_count(const cli_job *job)
 static int64_t make_room(cli_job *job, int64_t p, mercer_dtype dtype)
 {
     int64_t d = job->info.features, first = 0, rows = p;
-    if (is_shared(job)) mercer_comm_share(cli_comm(), p, &first, &rows);
+    if (is_shared(job)) mercer_comm_share(cli_comm(), &first, &rows, p);
     job->centers = mercer_matrix_view(cli_allocate(rows * d, (size_t)cli_dtype_size(dtype)), rows, d, dtype);
     job->center_count = p;
     return first;
@@ -63,7 +63,7 @@ static int64_t make_room(cli_job *job, int64_t p, mercer_dtype dtype)
 static mercer_status take_rows(cli_job *job, const mercer_dataset *dataset, int64_t first)
 {
     if (job->centers.rows == 0) return MERCER_OK;
-    return mercer_dataset_read(dataset, job->applied, NULL, first, &job->centers, NULL, NULL);
+    return mercer_dataset_read(dataset, &job->centers, NULL, NULL, job->applied, NULL, first);
 }
 
 /* Centers that a file holds, in the units of the data. */
@@ -71,12 +71,12 @@ static int read_centers(cli_job *job, const char *path)
 {
     mercer_dataset_options options;
     mercer_dataset *dataset = NULL;
-    mercer_dataset_options_init(&options, sizeof options);
+    options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options.x = path;
     options.task = MERCER_TASK_UNLABELLED;
     options.memory = job->memory;
-    options.columns = job->info.features_named;
-    options.column_count = job->info.features_named != NULL ? job->info.features : 0;
+    options.columns = job->info.feature_names;
+    options.column_count = job->info.feature_names != NULL ? job->info.features : 0;
     mercer_status status = mercer_dataset_open(&dataset, job->context, &options);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     mercer_dataset_info info = cli_data_info(dataset);
@@ -112,7 +112,7 @@ static int show_centers(void *user, int64_t done, int64_t total, double error)
 static int choose_centers(cli_job *job, cli_bar *bar)
 {
     mercer_center_options options;
-    mercer_center_options_init(&options, sizeof options);
+    options = (mercer_center_options)MERCER_INIT(mercer_center_options);
     options.method = cli_text(job->v, "center-method");
     options.seed = (uint64_t)cli_integer(job->v, "seed");
     options.kernel = &job->kernel;
@@ -125,7 +125,7 @@ static int choose_centers(cli_job *job, cli_bar *bar)
     options.progress_user = bar;
     job->center_report = (mercer_center_report){.struct_size = sizeof job->center_report};
     mercer_status status =
-        mercer_choose_centers_from(job->train, job->applied, &job->centers, &options, &job->center_report);
+        mercer_choose_centers_from(job->train, &job->centers, job->applied, &options, &job->center_report);
     cli_bar_clear(bar);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
 }
@@ -150,7 +150,7 @@ static int draw_augmented(cli_job *job, int64_t first)
                    (const char *)batch.X.data + i * batch.X.ld * cli_dtype_size(batch.X.dtype), (size_t)row_bytes);
         }
     }
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     if (cli_signal() != 0) return CLI_OK; /* the caller asks too, and says so */
     if (failed || done < p) return cli_fail(job->context, MERCER_ERROR_DATA);
     return CLI_OK;

@@ -90,7 +90,7 @@ static mercer_status add_blocks(mercer_model *model, const mercer_dataset *datas
         mercer_matrix X = mercer_matrix_view(x, m, info.features, info.dtype);
         mercer_matrix F = mercer_matrix_view(f, m, info.outputs, real);
         mercer_matrix Y = mercer_matrix_view(y, m, info.outputs, real);
-        status = mercer_dataset_read(dataset, NULL, NULL, first, &X, &Y, labels);
+        status = mercer_dataset_read(dataset, &X, &Y, labels, NULL, NULL, first);
         if (status == MERCER_OK) status = mercer_model_predict(model, &F, &X);
         for (int64_t i = 0; i < m && status == MERCER_OK; i++) add_row(s, out, &F, &Y, i, labels ? labels[i] : 0);
         if (bar != NULL) cli_bar_draw(bar, (double)(first + m) / (double)n, "evaluating", 0);

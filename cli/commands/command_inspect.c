@@ -30,10 +30,10 @@ typedef struct contents {
 static json_t *read_header(mercer_context *context, const char *path)
 {
     size_t needed = 0;
-    mercer_file_header(context, path, NULL, 0, &needed);
+    mercer_model_file_header(context, NULL, 0, &needed, path);
     char *text = cli_allocate((int64_t)needed + 1, 1);
     json_t *header = NULL;
-    if (mercer_file_header(context, path, text, needed, &needed) == MERCER_OK) header = json_loads(text, 0, NULL);
+    if (mercer_model_file_header(context, text, needed, &needed, path) == MERCER_OK) header = json_loads(text, 0, NULL);
     free(text);
     return header != NULL ? header : json_object();
 }
@@ -46,8 +46,8 @@ static void collect(mercer_context *context, const mercer_model *model, contents
     if (stat(c->path, &state) == 0) c->bytes = (int64_t)state.st_size;
     c->centers = mercer_model_centers(model);
     c->weights = mercer_model_weights(model);
-    mercer_kernel_print(context, mercer_model_kernel(model), given != NULL ? c->folded : c->kernel, TEXT, NULL);
-    if (given != NULL) mercer_kernel_print(context, given, c->kernel, TEXT, NULL);
+    mercer_kernel_print(context, given != NULL ? c->folded : c->kernel, TEXT, NULL, mercer_model_kernel(model));
+    if (given != NULL) mercer_kernel_print(context, c->kernel, TEXT, NULL, given);
     c->preprocess = preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none";
     c->targets = cli_targets_text(model);
     c->offset = mercer_model_target_offset(model);

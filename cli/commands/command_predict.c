@@ -201,7 +201,7 @@ static int choose_form(const char *path, form *out)
 static int stopped(const writer *w)
 {
     int any = ferror(w->file) || cli_signal() != 0;
-    if (cli_comm() != NULL && mercer_comm_any(cli_comm(), any, &any) != MERCER_OK)
+    if (cli_comm() != NULL && mercer_comm_any(cli_comm(), &any, any) != MERCER_OK)
         return 0; /* the next call will tell */
     return any;
 }
@@ -217,7 +217,7 @@ static mercer_status write_blocks(const writer *w, mercer_model *model, const me
         int64_t m = n - first < most ? n - first : most;
         mercer_matrix X = mercer_matrix_view(x, m, info.features, info.dtype);
         mercer_matrix F = mercer_matrix_view(f, m, w->outputs, w->real);
-        status = mercer_dataset_read(dataset, NULL, NULL, first, &X, NULL, NULL);
+        status = mercer_dataset_read(dataset, &X, NULL, NULL, NULL, NULL, first);
         if (status == MERCER_OK) status = mercer_model_predict(model, &F, &X);
         if (status == MERCER_OK) put_rows(w, &F);
         cli_bar_draw(bar, (double)(first + m) / (double)n, "predicting", 0);

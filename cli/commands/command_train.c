@@ -140,8 +140,8 @@ static int fit(run *r)
         if (code != CLI_OK) return code;
     }
     r->report = (mercer_report){.struct_size = sizeof r->report};
-    if (status == MERCER_OK) status = mercer_trainer_fit(r->trainer, &r->report, &r->job.source);
-    if (status == MERCER_OK) cli_watch_plan(&r->watch, &r->report.plan);
+    if (status == MERCER_OK) status = mercer_trainer_fit(r->trainer, &r->job.source, &r->report);
+    if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
     cli_bar_clear(&r->watch.bar);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(r->job.context, status, r->job.train, cli_data_name(r->v));
 }
@@ -153,10 +153,10 @@ static char *training_note(const run *r)
 {
     const mercer_report *report = &r->report;
     json_t *note =
-        json_pack("{ss ss ss sI sI sI sI sI so so}", "program", "mercer train", "solver", report->plan.solver,
-                  "projector", report->plan.projector, "rows", (json_int_t)r->job.info.rows, "epochs",
+        json_pack("{ss ss ss sI sI sI sI sI so so}", "program", "mercer train", "solver", report->plan->solver,
+                  "projector", report->plan->projector, "rows", (json_int_t)r->job.info.rows, "epochs",
                   (json_int_t)report->epochs, "samples", (json_int_t)report->samples, "batch",
-                  (json_int_t)report->plan.batch, "seed", (json_int_t)cli_integer(r->v, "seed"), "train_loss",
+                  (json_int_t)report->plan->batch, "seed", (json_int_t)cli_integer(r->v, "seed"), "train_loss",
                   cli_json_real(report->train_loss), "validation_loss", cli_json_real(report->validation_loss));
     if (r->job.info.task == MERCER_TASK_CLASSIFICATION) {
         json_object_set_new(note, "train_accuracy", cli_json_real(report->train_accuracy));
@@ -209,7 +209,7 @@ static int finish(run *r)
     if (code != CLI_OK) return code;
     const cli_metrics *metrics = job->validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
-    cli_log_event(r->log, "plan", cli_plan_json(&r->report.plan)); /* with the numbers as they were used */
+    cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the numbers as they were used */
     cli_log_spectrum(r->log, r->trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
     cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));
@@ -224,7 +224,7 @@ static int finish(run *r)
     json_object_set_new(object, "kernel", json_string(job->kernel_text));
     json_object_set_new(object, "centers", json_integer(mercer_model_size(job->model)));
     json_object_set_new(object, "data", cli_data_json(&job->info));
-    json_object_set_new(object, "plan", cli_plan_json(&r->report.plan));
+    json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     return cli_print_json(object);
 }
 
@@ -284,7 +284,7 @@ static int make_folder(cli_folder *folder, int force)
 {
     int code = cli_folder_create(folder, force);
     if (code != CLI_OK || cli_comm() == NULL) return code;
-    mercer_status status = mercer_comm_any(cli_comm(), folder->replaces, &folder->replaces);
+    mercer_status status = mercer_comm_any(cli_comm(), &folder->replaces, folder->replaces);
     return status == MERCER_OK ? CLI_OK : cli_fail(cli_comm_context(), status);
 }
 

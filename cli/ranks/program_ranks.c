@@ -141,7 +141,7 @@ int cli_agree(const char *what, const void *data, int64_t bytes)
 int cli_interrupted(int *stop)
 {
     *stop = cli_signal() != 0;
-    mercer_status status = job.comm != NULL ? mercer_comm_any(job.comm, *stop, stop) : MERCER_OK;
+    mercer_status status = job.comm != NULL ? mercer_comm_any(job.comm, stop, *stop) : MERCER_OK;
     return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
 }
 
@@ -218,7 +218,7 @@ static int choose_options(cli_values *v, mercer_comm_options *options, int *need
 {
     int launched = mercer_comm_launched(NULL), cut = 0;
     int code = CLI_OK;
-    mercer_comm_options_init(options, sizeof *options);
+    *options = (mercer_comm_options)MERCER_INIT(mercer_comm_options);
     options->kind = cli_is(v, "comm", "auto") ? (launched > 0 ? "mpi" : "self") : cli_text(v, "comm");
     options->deadline = cli_number(v, "deadline");
     options->exchange = cli_text(v, "exchange");
@@ -252,7 +252,7 @@ static int join(cli_values *v, const mercer_comm_options *options)
     job.context = context;
     job.deadline = options->deadline > 0 ? options->deadline : 60;
     if (job.mpi) set_limit(job.deadline);
-    mercer_status status = mercer_comm_open(&job.comm, context, options);
+    mercer_status status = mercer_comm_create(&job.comm, context, options);
     if (job.mpi) set_limit(0);
     if (status != MERCER_OK) return cli_fail(context, status);
     mercer_comm_info info = {.struct_size = sizeof info};
@@ -303,7 +303,7 @@ static int in_order(int code)
 {
     int any = 0;
     if (code != CLI_OK && code != CLI_INTERRUPTED && code <= 128) return 0;
-    return mercer_comm_any(job.comm, 0, &any) == MERCER_OK;
+    return mercer_comm_any(job.comm, &any, 0) == MERCER_OK;
 }
 
 /* Tells the others, and prints what a rank above 0 has kept to itself unless rank 0 has left, and so has spoken. */

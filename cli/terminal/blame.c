@@ -25,7 +25,7 @@ static int find_bad(const mercer_dataset *dataset, const char *name)
     for (int64_t first = 0; first < info.rows && place < 0; first += most) {
         int64_t m = info.rows - first < most ? info.rows - first : most;
         mercer_matrix X = mercer_matrix_view(values, m, info.features, MERCER_F64);
-        if (mercer_dataset_read(dataset, NULL, NULL, first, &X, NULL, NULL) != MERCER_OK) break;
+        if (mercer_dataset_read(dataset, &X, NULL, NULL, NULL, NULL, first) != MERCER_OK) break;
         place = first_bad(values, m * info.features);
         if (place >= 0)
             cli_error(CLI_DATA,

@@ -125,7 +125,7 @@ void cli_give_up(int code, const char *format, ...)
 
 int cli_make_context(const cli_values *v, const char *device, int threads, mercer_context **out)
 {
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     *out = NULL;
     if (threads > 4096) return cli_error(CLI_USAGE, "--threads: %s is more than 4096", cli_text(v, "threads"));
     options.threads = threads;

@@ -124,7 +124,7 @@ static void look_at_plan(cli_watch *watch)
     mercer_report *report = cli_allocate(1, sizeof *report);
     report->struct_size = sizeof *report;
     if (watch->trainer != NULL && mercer_trainer_report(watch->trainer, report) == MERCER_OK)
-        cli_watch_plan(watch, &report->plan);
+        cli_watch_plan(watch, report->plan);
     free(report);
 }
 
@@ -202,7 +202,7 @@ void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_
     for (int64_t i = 0; i < count; i++) json_array_append_new(array, cli_json_real(values[i]));
     free(values);
     cli_log_event(log, "spectrum",
-                  json_pack("{so sI so}", "values", array, "eigenpairs", (json_int_t)report->plan.eigenpairs, "tail",
+                  json_pack("{so sI so}", "values", array, "eigenpairs", (json_int_t)report->plan->eigenpairs, "tail",
                             cli_json_real(report->tail)));
 }
 
@@ -214,7 +214,7 @@ static json_t *phases_json(const mercer_report *r)
     json_t *phases = json_pack("{so so so so}", "setup", cli_json_real(r->setup_seconds), "forward",
                                cli_json_real(r->forward_seconds), "gradient", cli_json_real(r->gradient_seconds),
                                "projection", cli_json_real(r->projection_seconds));
-    if (strcmp(r->plan.solver, "direct") == 0 || strcmp(r->plan.solver, "cg") == 0)
+    if (strcmp(r->plan->solver, "direct") == 0 || strcmp(r->plan->solver, "cg") == 0)
         json_object_set_new(phases, "solve", cli_json_real(rest > 0 ? rest : 0));
     json_object_set_new(phases, "validation", cli_json_real(r->validation_seconds));
     return phases;

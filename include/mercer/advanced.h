@@ -14,8 +14,15 @@
 extern "C" {
 #endif
 
-/* Ranks among which the centers are shared out: ranks.h. */
-typedef struct mercer_comm mercer_comm;
+/* A context's memory comes from these two functions. `allocate` returns memory aligned to `alignment` (a power of two),
+   or NULL; `release` gets what `allocate` returned, never NULL. Both are called only from the thread that is inside a
+   Mercer call, never from its worker threads. */
+struct mercer_allocator {
+    size_t struct_size;
+    void *(*allocate)(void *user, size_t bytes, size_t alignment);
+    void (*release)(void *user, void *memory);
+    void *user;
+};
 
 /* ---- 1. Kernel functions -------------------------------------------------------------------------------------- */
 
@@ -37,6 +44,7 @@ typedef enum mercer_kernel_id {
 
 /* A block of a kernel matrix handed to a user function: rows belong to X, columns to Z. */
 typedef struct mercer_kernel_block {
+    size_t struct_size; /* set by Mercer */
     int64_t rows;
     int64_t cols;
     int64_t ld;
@@ -52,7 +60,7 @@ typedef struct mercer_kernel_block {
 typedef int (*mercer_kernel_callback)(void *user, const mercer_kernel_block *block);
 
 /* A kernel function: plain data, may be copied. Filled by the two functions below. Frozen layout. */
-typedef struct mercer_kernel {
+struct mercer_kernel {
     int32_t id;     /* mercer_kernel_id */
     int32_t degree; /* polynomial */
     int32_t depth;  /* ntk, nngp */
@@ -66,24 +74,26 @@ typedef struct mercer_kernel {
     mercer_kernel_callback callback;
     void *callback_user;
     int64_t reserved[4];
-} mercer_kernel;
+};
 
-/* Reads "laplace:bandwidth=10". Errors say what is valid. context may be NULL (then: mercer_last_error(NULL)). */
-MERCER_API mercer_status mercer_kernel_parse(mercer_context *context, mercer_kernel *out, const char *spec);
+/* Reads "laplace:bandwidth=10". The message of a failure says what is valid. context may be NULL (then:
+   mercer_last_error(NULL)). Errors: KERNEL. */
+MERCER_API mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec);
 
 /*
  * Writes the text that mercer_kernel_parse reads back to the same kernel, zero-terminated, into text (size bytes).
  * *needed, if not NULL, gets the bytes it takes with its zero; if that exceeds size the call fails with
- * MERCER_ERROR_ARGUMENT and leaves text alone. text may be NULL when size is 0.
+ * MERCER_ERROR_ARGUMENT and leaves text alone. text may be NULL when size is 0. Errors: KERNEL.
  */
-MERCER_API mercer_status mercer_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text,
-                                             size_t size, size_t *needed);
+MERCER_API mercer_status mercer_kernel_print(mercer_context *context, char *text, size_t size, size_t *needed,
+                                             const mercer_kernel *kernel);
 
 /* A kernel given by a function of the caller's; on is MERCER_KERNEL_CALLBACK_DISTANCE or ..._INNER. */
-MERCER_API mercer_status mercer_kernel_from_callback(mercer_context *context, mercer_kernel *out, mercer_kernel_id on,
+MERCER_API mercer_status mercer_kernel_from_callback(mercer_kernel *out, mercer_context *context, mercer_kernel_id on,
                                                      mercer_kernel_callback callback, void *user);
 
-/* K(x, z) of two rows of d doubles by the scalar double reference: the definition all fast code is judged by. */
+/* K(x, z) of two rows of d doubles by the scalar double reference: the definition all fast code is compared
+   with. Errors: KERNEL, SHAPE, DATA, CALLBACK. */
 MERCER_API mercer_status mercer_kernel_value(mercer_context *context, double *out, const mercer_kernel *kernel,
                                              int64_t d, const double *x, const double *z);
 
@@ -97,7 +107,8 @@ MERCER_API mercer_status mercer_kernel_value(mercer_context *context, double *ou
  *
  * All inputs must be finite, and products of inner-product kernels within the range of the arithmetic. Memory beyond
  * the arguments is a few tiles for each thread, never m x p. Only a user callback that fails midway leaves a part of
- * the output written.
+ * the output written. Errors: KERNEL, SHAPE, DTYPE, OVERLAP, DATA, UNSUPPORTED (a kernel that the backend has not),
+ * CALLBACK.
  */
 
 /* K = K(X, Z), K is (m, p). */
@@ -119,12 +130,12 @@ MERCER_API mercer_status mercer_kernel_diagonal(mercer_context *context, const m
 /*
  * Makes a model with weights 0. The centers (p, d), of any dtype, are copied and keep their dtype. `weights` is the
  * type of the weights and of training: MERCER_F32, MERCER_F64, or 0 to choose (f64 if the centers are f64). The
- * context must outlive the model.
+ * context must outlive the model. Errors: KERNEL, SHAPE, DTYPE, DATA.
  */
 MERCER_API mercer_status mercer_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
                                              const mercer_matrix *centers, int64_t outputs, mercer_dtype weights);
 
-/* Borrowed views, valid as long as the model; weights may be read, and written between calls. */
+/* Its parts, valid as long as the model; weights may be read, and written between calls. */
 MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
@@ -135,48 +146,49 @@ MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
  * and training fits the sum to (y - offset) / scale, computed in double: with mean and standard deviation as offset
  * and scale a target may lie anywhere, and be in any unit. Losses are reported in the units of y. A model begins
  * without: 0 and 1. Set them before training: they change what the weights mean, not the weights. NULL: 0, or 1.
- * Copied; model files keep them.
+ * Copied; model files keep them. Errors: DATA.
  */
 MERCER_API mercer_status mercer_model_set_targets(mercer_model *model, const double *offset, const double *scale);
-/* Borrowed (c), until the next call that sets them; both NULL if the model has none. */
+/* (c), until the next call that sets them; both NULL if the model has none. */
 MERCER_API const double *mercer_model_target_offset(const mercer_model *model);
 MERCER_API const double *mercer_model_target_scale(const mercer_model *model);
 
 /* Mean and standard deviation (c each) of targets Y (n, c) f32 or f64, n > 0, with sample weights (n) or NULL: an
-   offset and a scale for them. The deviation of a constant target is given as 1. */
-MERCER_API mercer_status mercer_target_moments(mercer_context *context, const mercer_matrix *Y, const double *weights,
-                                               double *mean, double *deviation);
+   offset and a scale for them. The deviation of a constant target is given as 1. Errors: SHAPE, DTYPE, DATA. */
+MERCER_API mercer_status mercer_target_moments(mercer_context *context, double *mean, double *deviation,
+                                               const mercer_matrix *Y, const double *weights);
 
-/* The JSON header of a model file or checkpoint, checked, zero-terminated. Sizes as in mercer_kernel_print. */
-MERCER_API mercer_status mercer_file_header(mercer_context *context, const char *path, char *text, size_t size,
-                                            size_t *needed);
+/* The JSON header of a model file or checkpoint, checked, zero-terminated. Sizes as in mercer_kernel_print. Errors:
+   MISSING, IO, FORMAT. */
+MERCER_API mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
+                                                  const char *path);
 
 /* The names of the classes, in the order of the outputs; copied. count is 0, or the model's number of outputs (2 names
-   are allowed for a single output). Model files keep them. */
+   are allowed for a single output). Model files keep them. Errors: SHAPE. */
 MERCER_API mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
 
 /*
  * The names of the columns that samples had, in the order of the features; copied, kept in model files and checkpoints.
- * count is 0 (columns go by position), or the model's number of features. Names may repeat.
+ * count is 0 (columns go by position), or the model's number of features. Names may repeat. Errors: SHAPE.
  */
 MERCER_API mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
-/* Borrowed; NULL and *count = 0 if the model has none. count may be NULL. */
+/* NULL and *count = 0 if the model has none. count may be NULL. */
 MERCER_API const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count);
-/* The names of the columns that targets had: one, or as many as outputs. */
+/* The names of the columns that targets had: one, or as many as outputs; the same rules. */
 MERCER_API mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
 MERCER_API const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count);
 /*
  * Which columns of a table are the model's features: columns[j] (d), counted from 0, is that of feature j among the
  * `count` columns with these names. Columns that the model does not know are passed over; one that it needs and does
  * not find is MERCER_ERROR_MISMATCH, and the message names it and the nearest there is. Without names, of the model or
- * of the table (NULL), columns go by position and their number must be d.
+ * of the table (NULL), columns go by position and their number must be d. Errors: MISMATCH, SHAPE.
  */
 MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names,
                                             int64_t count);
 
 /* A text of the caller's that the model file carries, for instance a summary of the training as JSON. Copied. */
 MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
-MERCER_API const char *mercer_model_note(const mercer_model *model); /* borrowed; "" if there is none */
+MERCER_API const char *mercer_model_note(const mercer_model *model); /* "" if there is none */
 
 /* ---- 4. Preprocessing ----------------------------------------------------------------------------------------- */
 
@@ -194,37 +206,39 @@ MERCER_API const char *mercer_model_note(const mercer_model *model); /* borrowed
  */
 typedef struct mercer_preprocess mercer_preprocess;
 
+/* Fits one to the samples of a dataset. Errors: SHAPE, DATA. */
 MERCER_API mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                                mercer_dataset *dataset);
-/* The same for a matrix. */
+/* The same for a matrix. Errors: DTYPE too. */
 MERCER_API mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context,
                                                       const char *spec, const mercer_matrix *X);
 /* What auto stands for. format is that of a dataset ("csv", "npy", ...), or NULL: a matrix. Static storage. */
 MERCER_API const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype);
-MERCER_API void mercer_preprocess_free(mercer_preprocess *preprocess);
+MERCER_API void mercer_preprocess_free(mercer_preprocess *preprocess); /* releases one */
 
 /*
  * For `scale` and a function of the distance: K(v x, v z) with bandwidth b is K(x, z) with bandwidth b / v. Changes the
  * kernel in that way; from then on the preprocessing leaves samples as they are, so that bytes stay bytes, and
  * mercer_preprocess_kernel tells the kernel as it was. Does nothing for other kinds and kernels. *folded (may be NULL)
- * tells which.
+ * tells which. A preprocessing is folded once. Errors: KERNEL.
  */
 MERCER_API mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel, int *folded);
-/* The kernel before folding; NULL if nothing was folded. Borrowed. */
+/* The kernel before folding; NULL if nothing was folded. */
 MERCER_API const mercer_kernel *mercer_preprocess_kernel(const mercer_preprocess *preprocess);
-/* The text it was made from, with its numbers ("scale:factor=0.00392..."). Borrowed. */
+/* The text it was made from, with its numbers ("scale:factor=0.00392..."). */
 MERCER_API const char *mercer_preprocess_spec(const mercer_preprocess *preprocess);
 
 /* The type that samples of type `dtype` have afterwards. preprocess may be NULL: none. */
 MERCER_API mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
-/* out = the preprocessed X; same shape, of the type mercer_preprocess_dtype tells, or f32 or f64. */
+/* out = the preprocessed X; same shape, of the type mercer_preprocess_dtype tells, or f32 or f64. Errors: SHAPE, DTYPE,
+   OVERLAP. */
 MERCER_API mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                                  const mercer_matrix *X);
 
 /* The model's own, copied: applied to X by mercer_model_predict and _classify, kept in model files. The model's centers
-   are preprocessed already. NULL: none. */
+   are preprocessed already. NULL: none. Errors: SHAPE. */
 MERCER_API mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess);
-MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *model); /* borrowed; NULL: none */
+MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *model); /* NULL: none */
 
 /* ---- 5. Datasets ---------------------------------------------------------------------------------------------- */
 
@@ -235,44 +249,50 @@ MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *
  *   digits:noise=v        the ten digits drawn with random strokes: 28 x 28 uint8, 10 classes
  *   spirals:classes=k,noise=v           k interleaved spirals in the plane, f32
  *   teacher:d=D,c=C,centers=P,noise=v,kernel=NAME,bandwidth=b    y = K(x, Z*) alpha* + noise, X normal, f32
+ *
+ * Errors: SHAPE, KERNEL.
  */
 MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
                                                    int64_t first, int64_t rows, uint64_t seed);
-/* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names. */
+/* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names.
+   Errors: SHAPE. */
 MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,
                                              int64_t count);
 /* Copies samples rows[0 .. m - 1], or first .. first + m - 1 if rows is NULL, preprocessed (NULL: as they are), into
    X (m, d), and their targets into Y (m, outputs) f32 or f64, one-hot for classes, or NULL; labels (m) gets class
-   numbers, or NULL. */
-MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                             const int64_t *rows, int64_t first, const mercer_matrix *X,
-                                             const mercer_matrix *Y, int32_t *labels);
+   numbers, or NULL. Errors: SHAPE, DTYPE, OVERLAP. */
+MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X,
+                                             const mercer_matrix *Y, int32_t *labels,
+                                             const mercer_preprocess *preprocess, const int64_t *rows, int64_t first);
 /* Mean and standard deviation (outputs each) of all targets, one-hot for classes (the mean is then the share of each
-   class), as mercer_target_moments tells them; for synthetic samples, of the first 4096. */
+   class), as mercer_target_moments tells them; for synthetic samples, of the first 4096. Errors: SHAPE, DATA. */
 MERCER_API mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 /* A number that changes when shape, type or (very probably) contents change: hashes up to 64 blocks spread over the
    samples, and all targets. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
-/* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size. */
+/* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size.
+   Errors: IO, MISSING. */
 MERCER_API mercer_status mercer_dataset_write_npy(const mercer_dataset *dataset, const char *x_path,
                                                   const char *y_path);
 /* The same in the format that each name ends in: .npy; .csv and .tsv are text, with a line of names where there are
-   any, numbers in the fewest digits that read back as they were, and names of classes. Another ending is refused. */
+   any, numbers in the fewest digits that read back as they were, and names of classes. Another ending is refused.
+   Errors: IO, MISSING, DATA (a class name that text cannot hold). */
 MERCER_API mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path);
-/* Writes a matrix as an NPY file, atomically. */
+/* Writes a matrix as an NPY file, atomically. Errors: SHAPE, DTYPE, IO, MISSING. */
 MERCER_API mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix,
                                                  const char *path);
 
 /* ---- 6. Sources of samples ------------------------------------------------------------------------------------ */
 
-/* A few samples, borrowed until the next call on their source. */
+/* A few samples, borrowed until the next call on their source, which sets the fields one by one. */
 typedef struct mercer_batch {
+    size_t struct_size;    /* set by who asks for the batch */
     mercer_matrix X;       /* (m, d) any dtype, the same in every batch */
     mercer_matrix Y;       /* (m, c) f32 or f64 */
     const double *weights; /* (m) >= 0, or NULL: all 1 */
-    const int64_t
-        *rows; /* (m) which samples these are, 0 .. source.rows - 1, or NULL: unknown. Known rows let Mercer keep
-                              what it has computed for them, and are needed by solvers whose centers are the samples. */
+    /* (m) which samples these are, 0 .. source.rows - 1, or NULL: unknown. Known rows let Mercer keep what it has
+       computed for them, and are needed by solvers whose centers are the samples. */
+    const int64_t *rows;
 } mercer_batch;
 
 /*
@@ -280,7 +300,7 @@ typedef struct mercer_batch {
  * well. The functions return 0, or anything else to stop with MERCER_ERROR_CALLBACK; last_error may be NULL.
  */
 typedef struct mercer_source {
-    size_t struct_size; /* sizeof(mercer_source) */
+    size_t struct_size;
     int64_t rows;       /* samples in a pass */
     int64_t features;   /* d */
     int64_t outputs;    /* c */
@@ -299,7 +319,7 @@ typedef struct mercer_source {
 
 /*
  * A source over matrices in memory, which are borrowed: X (n, d), Y (n, c) f32 or f64, weights (n) or NULL. Each pass
- * is a fresh random order drawn from seed. Release with mercer_source_release.
+ * is a fresh random order drawn from seed. Errors: SHAPE, DTYPE, DATA.
  */
 MERCER_API mercer_status mercer_source_from_matrices(mercer_source *out, mercer_context *context,
                                                      const mercer_matrix *X, const mercer_matrix *Y,
@@ -308,7 +328,8 @@ MERCER_API mercer_status mercer_source_from_matrices(mercer_source *out, mercer_
 MERCER_API mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *context, const mercer_matrix *X,
                                                    const int32_t *labels, int64_t classes, const double *weights,
                                                    uint64_t seed);
-MERCER_API void mercer_source_release(mercer_source *source);
+/* Releases what a source holds, and clears it. */
+MERCER_API void mercer_source_free(mercer_source *source);
 
 /*
  * Batches of a dataset, preprocessed, in a random order that is a function of (seed, pass). Rows in memory are shuffled
@@ -335,12 +356,14 @@ typedef struct mercer_stream_options {
     mercer_switch prefetch;              /* a thread reads ahead; AUTO: if it pays */
 } mercer_stream_options;
 
-MERCER_API mercer_status mercer_stream_options_init(mercer_stream_options *options, size_t struct_size);
-/* The dataset is borrowed. Release with mercer_source_release. Targets are one-hot for classification. */
+/* A source over a dataset, which is borrowed. Targets are one-hot for classification. Errors: SHAPE, UNSUPPORTED. */
 MERCER_API mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dataset,
                                                     const mercer_stream_options *options);
 
 /* ---- 7. Centers ----------------------------------------------------------------------------------------------- */
+
+/* Called now and then; done and total in the same unit. Non-zero stops with what there is (kmeans). */
+typedef int (*mercer_center_callback)(void *user, int64_t done, int64_t total, double error);
 
 typedef struct mercer_center_options {
     size_t struct_size;
@@ -352,8 +375,7 @@ typedef struct mercer_center_options {
     int64_t iterations; /* kmeans: at most so many rounds; 0: chosen */
     int64_t batch;      /* kmeans: rows of a mini-batch; 0: chosen, -1: all (Lloyd) */
     int64_t memory;     /* bytes to hold at most; 0: half of what is free */
-    /* Called now and then; done and total in the same unit. Non-zero stops with what there is (kmeans). */
-    int (*progress)(void *user, int64_t done, int64_t total, double error);
+    mercer_center_callback progress;
     void *progress_user;
     mercer_comm *comm;     /* its ranks choose together, from the same data; NULL: this process alone */
     int64_t total_centers; /* > 0: `centers` is this rank's share of so many; 0: all of them */
@@ -367,30 +389,31 @@ typedef struct mercer_center_report {
     double seconds;
 } mercer_center_report;
 
-MERCER_API mercer_status mercer_center_options_init(mercer_center_options *options, size_t struct_size);
-/* Fills centers (p, d), p <= n, from the rows of X (n, d). Values are rounded when the centers are u8. */
+/* Fills centers (p, d), p <= n, from the rows of X (n, d). Values are rounded when the centers are u8. Errors: SHAPE,
+   DTYPE, OVERLAP, DATA, KERNEL, CALLBACK, COMM. */
 MERCER_API mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix *centers,
                                                const mercer_matrix *X, const mercer_center_options *options,
                                                mercer_center_report *report);
 /* The same from a dataset, preprocessed; a random part of the rows serves where all would not fit the memory. Labels
-   for `balanced` are the dataset's. */
-MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                                    const mercer_matrix *centers, const mercer_center_options *options,
-                                                    mercer_center_report *report);
+   for `balanced` are the dataset's. The same errors. */
+MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_matrix *centers,
+                                                    const mercer_preprocess *preprocess,
+                                                    const mercer_center_options *options, mercer_center_report *report);
 
 /* For every row of X (n, d) the nearest row of Z (p, d), p > 0, the first of equals: numbers (n), and squared distances
-   (n) unless NULL. */
-MERCER_API mercer_status mercer_nearest(mercer_context *context, int32_t *nearest, double *sqdistances,
-                                        const mercer_matrix *X, const mercer_matrix *Z);
+   (n) unless NULL. Errors: SHAPE, DTYPE, DATA. */
+MERCER_API mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
+                                             const mercer_matrix *X, const mercer_matrix *Z);
 
-/* The median distance between rows of X (of a random part of at most 2000): a bandwidth to start from. */
+/* The median distance between rows of X (of a random part of at most 2000): a bandwidth to start from. Errors: SHAPE,
+   DTYPE, DATA. */
 MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X,
                                                 uint64_t seed);
 
 /* ---- 8. Training ---------------------------------------------------------------------------------------------- */
 
-/* Every field may be 0: it then means "choose for me". What was chosen: mercer_plan. */
-typedef struct mercer_train_options {
+/* What is left open is chosen: mercer_plan tells how. */
+struct mercer_train_options {
     size_t struct_size;
     const char *solver;    /* auto, direct, cg, ep4, ep3, ep3-exact, ep2, ep1, richardson, pegasos, nytro, gd */
     const char *projector; /* auto, exact, ep2, pcg, bgs */
@@ -427,11 +450,7 @@ typedef struct mercer_train_options {
                                   second */
     const char *checkpoint_note;      /* a text that the checkpoint carries; its model's note */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
-} mercer_train_options;
-
-/* All zero but struct_size. (A macro that lists all fields would be no help: initialise with {0} and set
-   struct_size.) */
-MERCER_API mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size);
+};
 
 /* A field of mercer_train_options that a person may set. The program makes its options and their help of these rows. */
 typedef enum mercer_option_type {
@@ -454,73 +473,83 @@ typedef struct mercer_option {
 MERCER_API const mercer_option *mercer_train_option(int index);
 
 /* Plans without training, as a trainer of this model would for so many samples of the type of its centers (of a model
-   that is shared among ranks, from its sizes alone). options may be NULL. Batch and period are estimates until the data
-   have been seen. */
-MERCER_API mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
+   that is shared among ranks, from its sizes alone). Batch and period are estimates until the data have been seen.
+   Errors: MEMORY, if no solver fits; SHAPE. */
+MERCER_API mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t samples,
                                            const mercer_train_options *options);
 
-/* The same from sizes alone, without a model. */
+/* As many shards as suit the number of centers: a power of two from 8 to 1024. */
+enum { MERCER_SHARDS_AUTO = -1 };
+
+/* Sizes of a training. */
 typedef struct mercer_shape {
     size_t struct_size;
     int64_t samples, centers, features, outputs;
     mercer_dtype points;  /* of samples and centers; 0: f32 */
     mercer_dtype weights; /* f32 or f64; 0: f64 if points are, else f32 */
-    int shards;           /* of the centers, for plans of ranks; -1: as many as suit; 0: one, for a process alone */
+    int shards;           /* of the centers: for ranks, as many, or MERCER_SHARDS_AUTO; 0: one, for a process alone */
 } mercer_shape;
-MERCER_API mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
+
+/* The same from sizes alone, without a model. */
+MERCER_API mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                            const mercer_train_options *options);
 
-/* How fast a machine is at products of a shape: X (samples, features), Z (centers, features), W (centers, outputs), for
-   benchmarks. Seconds are the best of a few runs. */
+/* How fast a machine is at kernel products. Seconds are the best of a few runs. */
 typedef struct mercer_speed {
     size_t struct_size;
     double product;                /* seconds for K(X, Z) W, operands where the machine computes */
     double plain;                  /* seconds for X Z' alone by its own library; 0: it has none for these sizes */
     double to_device, from_device; /* bytes a second of copies; 0: there is no device */
 } mercer_speed;
-MERCER_API mercer_status mercer_measure(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
-                                        const mercer_shape *shape);
+
+/* Measures products of a shape, for benchmarks: X (samples, features), Z (centers, features), W (centers, outputs).
+   Errors: KERNEL, SHAPE, DTYPE, UNSUPPORTED. */
+MERCER_API mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
+                                              const mercer_shape *shape);
 
 /* Trains a model's weights. */
 typedef struct mercer_trainer mercer_trainer;
 
-/* The model, and comm (NULL: one rank), must outlive the trainer. Weights other than 0 in the model are a warm
-   start. */
+/* Makes a trainer. The model, and comm (NULL: one rank), must outlive it. Weights other than 0 in the model are a warm
+   start. Names and numbers of the options that are never valid are refused here. Errors: SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                                const mercer_train_options *options);
-MERCER_API void mercer_trainer_free(mercer_trainer *trainer);
+MERCER_API void mercer_trainer_free(mercer_trainer *trainer); /* releases it; its report stays valid */
 
 /*
  * The plan of the next fit, which follows it, for that source. Solver, projector and epochs are final. Set-up may
  * refine the sizes of batches, and a solver that auto chose and that breaks down is replaced: the report's plan then
  * has the new numbers, and its text a line more, which begins with "refined:" or "replaced:". All ranks call it
- * together.
+ * together. Errors: MEMORY, if no solver fits; SHAPE, DTYPE, MISMATCH, COMM.
  */
 MERCER_API mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source);
 
 /*
  * Trains on a source and writes the weights into the model. report may be NULL. On failure the model keeps the weights
- * it had; the weights never contain NaN.
+ * it had; the weights never contain NaN. Errors: those of the plan; DATA, NUMERIC (training broke down), CALLBACK (the
+ * source or a kernel function failed), IO (a checkpoint that has to be there), UNSUPPORTED.
  */
-MERCER_API mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report,
-                                            const mercer_source *source);
+MERCER_API mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *source,
+                                            mercer_report *report);
 
 /*
  * One step on the caller's own batch (streaming, partial fit), with an iterative solver. The first call must bring at
  * least as many rows as it should draw the preconditioner from (some hundreds or more); they serve as the sample too.
  * The model's weights are current after each call that ended in a projection, and after mercer_trainer_finish.
+ * Errors: SHAPE, DTYPE, DATA, NUMERIC, UNSUPPORTED (the solver is not iterative), COMM.
  */
 MERCER_API mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *X, const mercer_matrix *Y,
                                              const double *weights);
-/* Projects what is pending and brings the model up to date. */
+/* Projects what is pending and brings the model up to date. Errors: NUMERIC, COMM. */
 MERCER_API mercer_status mercer_trainer_finish(mercer_trainer *trainer);
+/* What training did so far, in steps or in the last fit. */
 MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report);
 
 /*
  * The next fit goes on where the checkpoint was written, to the same weights, bit for bit, as a training that was never
  * interrupted (same machine and version, same source and options; the number of threads may differ). The model should
- * have been loaded from the checkpoint, which is a model file as well. Refused with MERCER_ERROR_MISMATCH if options,
- * sizes or centers differ.
+ * have been loaded from the checkpoint, which is a model file as well. Errors: MISSING, IO, FORMAT, MISMATCH (options,
+ * sizes or centers differ; what only fit can see, it refuses).
  */
 MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path);
 

@@ -4,21 +4,24 @@
  *
  * Mercer works with general kernel models  f(x) = sum_j alpha_j K(x, z_j)  whose p centers z_j are chosen freely.
  *
- *   1. version    3. context         5. kernel functions    7. plans and reports
+ *   1. version    3. context         5. kernel functions    7. training: progress, plan, report
  *   2. status     4. matrix views    6. datasets            8. models
  *
- * <mercer/advanced.h> has the parts that these are made of: kernel products, sources, centers, trainers, streams,
- * preprocessing, checkpoints. <mercer/ranks.h> is for several processes that hold one model together.
+ * <mercer/advanced.h> has the parts that these are made of: kernel products, preprocessing, sources, centers, trainers,
+ * checkpoints. <mercer/ranks.h> is for several processes that hold one model together.
  *
  * Rules that hold for every function of the three headers, unless its comment says otherwise:
  *
  *   - It returns a mercer_status. MERCER_OK is 0. Details of a failure: mercer_last_error(context).
  *   - MERCER_ERROR_ARGUMENT (NULL where something is needed, a number out of range, struct_size not set) and
- *     MERCER_ERROR_MEMORY can come from any call; comments name the others, without MERCER_ERROR_.
+ *     MERCER_ERROR_MEMORY can come from any call. "Errors:" lists the others, without MERCER_ERROR_.
  *   - It never prints, exits or aborts. On failure outputs are untouched and created handles are NULL.
- *   - What a function makes is its first argument, `out`; it belongs to the caller, who releases it with the matching
- *     _free function (which accepts NULL). Other functions take what they work on first.
- *   - A pointer that a function returns is borrowed, never freed.
+ *   - What a function makes is its first argument, `out`. It belongs to the caller, who releases it with the matching
+ *     _free function (which accepts NULL). Other functions take what they work on, then outputs, inputs, options and a
+ *     report, which may be NULL. Pointers that are returned are borrowed, never freed.
+ *   - Structs begin with struct_size, so that they can grow: mercer_plan plan = MERCER_INIT(mercer_plan). The rest of
+ *     them is then 0, which in options means "choose for me"; options that are NULL are all 0. mercer_matrix and
+ *     mercer_kernel have a frozen layout instead.
  *   - A context and everything made from it is used by one thread at a time. Different contexts are independent.
  *   - Sizes are int64_t. Results have the same bits for any number of threads.
  */
@@ -28,22 +31,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(_WIN32)
-#define MERCER_API
-#elif defined(MERCER_BUILDING)
+#if defined(MERCER_BUILDING) && !defined(_WIN32)
 #define MERCER_API __attribute__((visibility("default")))
 #else
 #define MERCER_API
 #endif
 
+/* Initialises a struct that begins with struct_size, here and in C++. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> inline T mercer_init_of()
+{
+    T made = T();
+    made.struct_size = sizeof(T);
+    return made;
+}
+}
+#define MERCER_INIT(type) mercer_init_of<type>()
+extern "C" {
+#else
+#define MERCER_INIT(type)           \
+    {                               \
+        .struct_size = sizeof(type) \
+    }
+#endif
+
 /* ---- 1. Version ----------------------------------------------------------------------------------------------- */
 
 #define MERCER_VERSION_MAJOR 0
-#define MERCER_VERSION_MINOR 1
+#define MERCER_VERSION_MINOR 2
 #define MERCER_VERSION_PATCH 0
 
 /* The version of the library that is loaded, as "major.minor.patch". Static storage; any thread. */
@@ -85,17 +101,11 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 
 /* Owns the backend, the number of threads, the allocator, the log sink and the text of the last error. */
 typedef struct mercer_context mercer_context;
-
-/*
- * Memory comes from these two functions. `allocate` returns memory aligned to `alignment` (a power of two), or
- * NULL; `release` gets what `allocate` returned, never NULL. Both are called only from the thread that is inside a
- * Mercer call, never from its worker threads.
- */
-typedef struct mercer_allocator {
-    void *(*allocate)(void *user, size_t bytes, size_t alignment);
-    void (*release)(void *user, void *memory);
-    void *user;
-} mercer_allocator;
+/* What options may point to: defined in advanced.h, the last in ranks.h. */
+typedef struct mercer_allocator mercer_allocator;
+typedef struct mercer_kernel mercer_kernel;
+typedef struct mercer_train_options mercer_train_options;
+typedef struct mercer_comm mercer_comm;
 
 typedef enum mercer_log_level {
     MERCER_LOG_ERROR = 1,
@@ -107,45 +117,34 @@ typedef enum mercer_log_level {
 /* Receives one line at a time, without a newline. Must not call back into the same context. */
 typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *message);
 
-/* Every field may be 0: it then means "choose for me". */
 typedef struct mercer_context_options {
-    size_t struct_size;         /* sizeof(mercer_context_options), set by INIT: lets the struct grow later */
-    int threads;                /* worker threads; 0: one for each processor this process may run on */
-    const char *backend;        /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one, else the
-                                   CPU) or "reference" (scalar double, slow, for judging others) */
-    const char *isa;            /* "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: MERCER_ISA, or the best */
-    mercer_allocator allocator; /* {0}: the C library's */
-    mercer_log_sink log;        /* NULL: silent */
+    size_t struct_size;
+    int threads;         /* worker threads; 0: one for each processor this process may run on */
+    const char *backend; /* "cpu" (default), "cuda" or "cuda:1" (a GPU), "auto" (a GPU if there is one, else
+                                          the CPU) or "reference" (scalar double, slow: to compare others with) */
+    const char *isa;     /* "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: MERCER_ISA, or the best */
+    const mercer_allocator *allocator; /* copied; NULL: the C library's */
+    mercer_log_sink log;               /* NULL: silent */
     void *log_user;
     mercer_log_level log_level; /* the most talkative level wanted; 0: MERCER_LOG_WARNING */
     const char *arithmetic;     /* of kernel products in float: "accurate" (default), or "fast": a GPU may round points
                                    and kernel values to half precision (relative error about 2e-4) */
 } mercer_context_options;
 
-#define MERCER_CONTEXT_OPTIONS_INIT                                                      \
-    {                                                                                    \
-        sizeof(mercer_context_options), 0, 0, 0, {0, 0, 0}, 0, 0, (mercer_log_level)0, 0 \
-    }
-
-/* The same as the INIT macro, for languages without it. struct_size is sizeof what the caller compiled. */
-MERCER_API mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size);
-
-/*
- * Makes a context. options may be NULL. Without a context yet, the message of a failure is in
- * mercer_last_error(NULL), kept for the calling thread.
- */
+/* Makes a context. Without one yet, the message of a failure is in mercer_last_error(NULL), kept for the calling
+   thread. Errors: UNSUPPORTED, for a backend, device or instruction set that is not here. */
 MERCER_API mercer_status mercer_context_create(mercer_context **out, const mercer_context_options *options);
 
-/* Releases a context. Everything made from it must have been released before. NULL is fine. */
+/* Releases a context. Everything made from it must have been released before. */
 MERCER_API void mercer_context_free(mercer_context *context);
 
 /* What went wrong in the last failed call on this context ("" if nothing did). Valid until the next call. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
 typedef struct mercer_context_info {
-    size_t struct_size;  /* set by the caller: sizeof(mercer_context_info) */
-    const char *backend; /* borrowed, static */
-    const char *isa;     /* borrowed, static */
+    size_t struct_size;
+    const char *backend; /* static */
+    const char *isa;     /* static */
     int threads;
     int64_t bytes_now;  /* held through the allocator at this moment */
     int64_t bytes_peak; /* the most that was ever held */
@@ -167,6 +166,8 @@ typedef enum mercer_dtype {
     MERCER_U8 = 4   /* unsigned bytes; distances and inner products of two u8 matrices are exact integers */
 } mercer_dtype;
 
+/* Where elements lie. Functions take host memory, unless they say otherwise; a batch of a source may lie in the memory
+   of the context's GPU. Errors: UNSUPPORTED. */
 typedef enum mercer_memory { MERCER_HOST = 0, MERCER_CUDA = 1 } mercer_memory;
 
 /*
@@ -240,10 +241,10 @@ typedef struct mercer_dataset_options {
     const char *format;   /* of x: npy, idx, csv, tsv, libsvm, raw; NULL or "auto": by name and content */
     const char *y_format; /* of y: npy, idx, csv, tsv, text (one target a line) */
     const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
-    const char
-        *target; /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last; or
-                             several with commas between them: values, that many outputs. NULL: the one that is named
-                             target, label, class or y; of y, all */
+    /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last; or several with
+       commas between them: values, that many outputs. NULL: the one that is named target, label, class or y; of y,
+       all. */
+    const char *target;
     mercer_switch header; /* csv: the first line names the columns; AUTO: if a text stands over a number in it */
     mercer_task task;
     int64_t features;          /* libsvm: d; 0: the largest index found */
@@ -251,38 +252,37 @@ typedef struct mercer_dataset_options {
     int64_t label_count;
     int64_t first, rows; /* only `rows` rows from `first` on; rows = 0: all of the rest */
     int64_t memory;      /* refuse to hold more bytes than this; 0: half of what is free */
-    const char *const
-        *columns; /* (column_count) names of the features wanted, such as mercer_model_feature_names gives: csv
-                                   columns come in this order, whatever theirs is, others are not read, and a missing
-                                   one is an error. Data without names go by position and must have as many. NULL:
-                                   all */
+    /* (column_count) names of the features wanted, such as mercer_model_feature_names gives: csv columns come in this
+       order, whatever theirs is, others are not read, and a missing one is an error. Data without names go by position
+       and must have as many. NULL: all. */
+    const char *const *columns;
     int64_t column_count;
 } mercer_dataset_options;
 
-/* The same as clearing the options and setting struct_size. */
-MERCER_API mercer_status mercer_dataset_options_init(mercer_dataset_options *options, size_t struct_size);
+/* Opens files. The message says file, line or offset, what is wrong and what to do. Errors: MISSING, IO, FORMAT, DATA,
+   DTYPE, SHAPE, MISMATCH (a column is missing). */
 MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
                                              const mercer_dataset_options *options);
-MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
+MERCER_API void mercer_dataset_free(mercer_dataset *dataset); /* releases a dataset */
 
 typedef struct mercer_dataset_info {
     size_t struct_size;
-    int64_t rows, features, outputs;   /* outputs: classes, or columns of the targets; 0 if unlabelled */
-    mercer_dtype dtype;                /* of the samples */
-    mercer_task task;                  /* never AUTO */
-    const char *format;                /* borrowed: npy, idx, ..., synthetic */
-    const char *const *labels;         /* borrowed: (outputs) names of the classes; NULL unless classification */
-    const char *const *features_named; /* borrowed: (features) names of the columns; NULL if unknown */
-    int64_t height, width, channels;   /* of images; 0 if unknown */
-    int mapped;                        /* samples are read from their files when needed */
-    int64_t bytes;                     /* of all samples, as stored */
-    const char *const *targets_named;  /* borrowed: names of the columns of targets: one for classes, else (outputs);
-                                          NULL if unknown */
-    int64_t unused;                    /* columns of the file that `columns` did not ask for */
-    const char *const *unused_named;   /* borrowed: (unused) their names; NULL if there are none */
+    int64_t rows, features, outputs;  /* outputs: classes, or columns of the targets; 0 if unlabelled */
+    mercer_dtype dtype;               /* of the samples */
+    mercer_task task;                 /* never AUTO */
+    const char *format;               /* npy, idx, ..., synthetic */
+    const char *const *labels;        /* (outputs) names of the classes; NULL unless classification */
+    const char *const *feature_names; /* (features) names of the columns; NULL if unknown */
+    int64_t height, width, channels;  /* of images; 0 if unknown */
+    int mapped;                       /* samples are read from their files when needed */
+    int64_t bytes;                    /* of all samples, as stored */
+    const char *const *target_names;  /* of the columns of targets: one for classes, else (outputs); NULL if unknown */
+    int64_t unused;                   /* columns of the file that `columns` did not ask for */
+    const char *const *unused_names;  /* (unused) their names; NULL if there are none */
     int64_t distinct; /* different targets, if they are whole numbers in one column; 0: other targets, or too many */
 } mercer_dataset_info;
 
+/* What a dataset is. Texts are borrowed from it. */
 MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info);
 /* The samples (n, d), borrowed; data is NULL if they are synthetic or lie in several files: use mercer_dataset_read. */
 MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
@@ -334,16 +334,24 @@ typedef struct mercer_plan {
     char text[MERCER_PLAN_TEXT]; /* every choice in words, one line each */
 } mercer_plan;
 
+/* Why a training ended. */
+typedef enum mercer_stop {
+    MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver had converged */
+    MERCER_STOP_PATIENCE = 1, /* validation had not got better for long enough */
+    MERCER_STOP_CALLBACK = 2  /* the progress callback said so */
+} mercer_stop;
+
+/* What training did. */
 typedef struct mercer_report {
     size_t struct_size;
-    mercer_plan plan; /* with all numbers as they were used */
+    const mercer_plan *plan; /* with all numbers as they were used; belongs to the model, until it is trained again */
     int64_t epochs, samples, steps, projections;
     double train_loss, train_accuracy;           /* means that count the sample weights; below, validation_weights */
     double validation_loss, validation_accuracy; /* of the returned weights; NaN without a validation set */
     double projection_residual_mean, projection_residual_last;
     double tail, beta; /* t = lambda_{q+1} and beta of the step rule */
     int64_t halvings;  /* times the watchdog rolled back and halved the step */
-    int stopped;       /* 0 finished, 1 early stopping, 2 progress callback */
+    mercer_stop stopped;
     /* Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums over the samples. Projection:
        onto the centers; for direct and cg, solves with their factors. */
     double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
@@ -356,15 +364,15 @@ typedef struct mercer_report {
 /* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
 typedef struct mercer_model mercer_model;
 
-/* Releases a model. NULL is fine. */
-MERCER_API void mercer_model_free(mercer_model *model);
+MERCER_API void mercer_model_free(mercer_model *model); /* releases a model */
 
 /* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
-   preprocessing, X is given as it was before it; if it has units of its targets, F is in the units
-   of the targets as they were given. Fails where kernel values or predictions overflow: a prediction is finite. */
+   preprocessing, X is given as it was before it; if it has units of its targets, F is in the units of the targets as
+   they were given. A prediction is finite. Errors: SHAPE, DTYPE, OVERLAP, DATA, NUMERIC (kernel values or predictions
+   overflow), CALLBACK, UNSUPPORTED, COMM. */
 MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 
-/* labels[i] = the output with the largest value at row i of X (the first of equals). */
+/* labels[i] = the output with the largest value at row i of X (the first of equals). Errors: as predict. */
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
 /* The names of the classes, in the order of the outputs. NULL and *count = 0 if there are none; count may be NULL. */
@@ -374,23 +382,22 @@ MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int
  * A model file has the safetensors layout: a JSON header, then the tensors "centers" (p, d) f64, f32, f16 or u8,
  * "weights" (p, c) f64 or f32, "origin" (d) f64 and those of the preprocessing. Strings in the header's metadata hold
  * the rest; each tensor has its XXH3 checksum there. Other programs can read it with any safetensors package.
- *
- * Writing goes to a temporary file beside `path`, which takes its name only when all bytes are on disk: there is the
- * old file or the new one, never a part. Reading checks every size, offset, type and checksum before use.
  */
-
-/* Types in which a model file holds its tensors; 0: as they are in the model. */
 typedef struct mercer_save_options {
     size_t struct_size;
-    mercer_dtype centers; /* f64, f32, f16, or u8 if all values are whole numbers 0 .. 255 */
-    mercer_dtype weights; /* f64 or f32 */
+    mercer_dtype
+        centers; /* type in the file: f64, f32, f16, or u8 if all values are whole numbers 0 .. 255; 0: theirs */
+    mercer_dtype weights; /* f64 or f32; 0: theirs */
 } mercer_save_options;
 
-/* options may be NULL. */
+/* Writes a model file, to a temporary one beside `path` which takes its name only when all bytes are on disk: there is
+   the old file or the new one, never a part. Errors: IO, MISSING (the folder), DTYPE, DATA (values that the type does
+   not hold), UNSUPPORTED (a callback kernel), COMM. */
 MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path, const mercer_save_options *options);
 
-/* The file is mapped, not read: loading takes the time of its checksums. It must not be changed in place while the
-   model exists; replacing it (as mercer_model_save does) is fine. */
+/* Reads a model file or checkpoint; every size, offset, type and checksum is checked. The file is mapped: it must not
+   be changed in place while the model exists; replacing it (as mercer_model_save does) is fine. Errors: MISSING, IO,
+   FORMAT, DATA, KERNEL. */
 MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ typedef struct mercer_comm_options {
     size_t struct_size;
     const char *kind; /* "mpi" (a module that is loaded when it is asked for), "self": this process alone, or "auto":
                          mpi if a launcher started the process; NULL: auto */
-    int shards;       /* 0: a power of two from 8 to 1024 by the number of centers; "self": 1, -1 for that power */
+    int shards;       /* 0: MERCER_SHARDS_AUTO, for "self" 1 */
     double deadline;  /* seconds without a word after which a rank is given up; 0: 60 */
     const char *exchange; /* of what lies on GPUs: "host", through host memory; "nccl", from GPU to GPU, or not at all;
                              "auto" or NULL: from GPU to GPU if every rank has one of its own, and NCCL */
@@ -34,21 +34,20 @@ typedef struct mercer_comm_options {
     void *leaving_user;
 } mercer_comm_options;
 
-MERCER_API mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size);
-/* options may be NULL. Waits for all ranks. */
-MERCER_API mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context,
-                                          const mercer_comm_options *options);
+/* Joins the ranks of a job; waits for all of them. Errors: UNSUPPORTED (mpi is not here), COMM. */
+MERCER_API mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context,
+                                            const mercer_comm_options *options);
 /* One process with `ranks` shards: gives the bits that so many shards give on any number of ranks. */
 MERCER_API mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *context, int ranks);
 /*
  * Ranks that are threads of this process, one for each context (ranks), all different: one on each of several GPUs,
  * say. out (ranks) gets their communicators, all or none; out[r] is then used, as contexts[r] is, by one thread of its
  * own, which the caller starts, and everything said of ranks that are processes holds for these threads. options: kind
- * is NULL, "auto" or "local", shards 0 or at least ranks. An error's text is that of contexts[0].
+ * is NULL, "auto" or "local", shards 0 or at least ranks. An error's text is that of contexts[0]. Errors: SHAPE, COMM.
  */
 MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                                   const mercer_comm_options *options);
-/* An orderly end: all ranks call it. After a failure it lets the others be. */
+/* Releases it. An orderly end: all ranks call it. After a failure it does not wait for the others. */
 MERCER_API void mercer_comm_free(mercer_comm *comm);
 
 /* How many processes a launcher has started together with this one, and (unless rank is NULL) which of them this is; 0
@@ -65,23 +64,28 @@ typedef struct mercer_comm_info {
     int64_t bytes_sent, bytes_received;
     int direct; /* 1: what lies on GPUs goes from GPU to GPU (settled when a model is first used) */
 } mercer_comm_info;
+
+/* What a communicator is and has done. */
 MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info);
 
-/* Which of so many centers are this rank's; and how many shards they are cut into (1 if comm is NULL). */
-MERCER_API mercer_status mercer_comm_share(const mercer_comm *comm, int64_t centers, int64_t *first, int64_t *count);
+/* Which of so many centers are this rank's: `count` from `first` on. Errors: SHAPE. */
+MERCER_API mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers);
+/* How many shards they are cut into (1 if comm is NULL). */
 MERCER_API int mercer_comm_shard_count(const mercer_comm *comm, int64_t centers);
 
 /* A model that all ranks share. centers (count, d) is this rank's share of `total`. mercer_model_centers and _weights
    are those of this rank; mercer_model_predict, _classify and _save, and training, are calls of all ranks: they get the
-   same X, and the same result. The file is written by all of them, each its part; none ever holds the whole. */
+   same X, and the same result. The file is written by all of them, each its part; none ever holds the whole. Errors:
+   those of mercer_model_create, and COMM. */
 MERCER_API mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                                     const mercer_matrix *centers, int64_t total, int64_t outputs,
                                                     mercer_dtype weights);
+/* The same from a file, of which each rank maps its share. Errors: those of mercer_model_load, and COMM. */
 MERCER_API mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path);
 /* The number of centers, of all ranks. */
 MERCER_API int64_t mercer_model_size(const mercer_model *model);
 
-/* What a plan would cost on several ranks. Bytes are those that a rank sends, the mean over ranks. */
+/* Ranks and what is between them. */
 typedef struct mercer_network {
     size_t struct_size;
     int ranks;
@@ -90,6 +94,8 @@ typedef struct mercer_network {
     double latency;          /* seconds of a message; 0: 20 microseconds */
     int64_t validation_rows; /* looked at after every epoch */
 } mercer_network;
+
+/* What a plan would cost on several ranks. Bytes are those that a rank sends, the mean over ranks. */
 typedef struct mercer_rank_plan {
     size_t struct_size;
     int ranks, shards;
@@ -102,7 +108,8 @@ typedef struct mercer_rank_plan {
     double replicated_bytes;                                 /* and memory that does not */
     double checkpoint_bytes;                                 /* of the file */
 } mercer_rank_plan;
-/* plan and shape as in mercer_shape_plan. */
+
+/* The cost of a plan for a shape (mercer_plan_shape) on so many ranks. */
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
 
@@ -111,10 +118,10 @@ MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_
    host memory. A call of all ranks. */
 MERCER_API mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each);
 
-/* Rank 0's bytes on all ranks. */
+/* Rank 0's bytes on all ranks. Errors of this and the next two: COMM. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
 /* *any = 1 on all ranks if `mine` is not 0 on one of them. */
-MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int mine, int *any);
+MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int *any, int mine);
 /* MERCER_ERROR_COMM on all ranks, unless they all have the same bytes. The message says "rank 2 has WHAT than rank
    0". */
 MERCER_API mercer_status mercer_comm_agree(mercer_comm *comm, const char *what, const void *data, int64_t bytes);

@@ -47,7 +47,6 @@ class Context:
 
     def __init__(self, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> None:
         options = L.mercer_context_options()
-        L.lib.mercer_context_options_init(C.byref(options), C.sizeof(options))
         options.threads = thread_count(n_jobs)
         if device is not None:
             options.backend = L.text(device, "device")
@@ -119,7 +118,7 @@ class Context:
 
     def info(self) -> dict[str, Any]:
         """Backend, instruction set, threads, and the bytes held now and at most."""
-        info = L.mercer_context_info(struct_size=C.sizeof(L.mercer_context_info))
+        info = L.mercer_context_info()
         self.call("mercer_context_query", self.handle, C.byref(info))
         return {
             "backend": info.backend.decode(),

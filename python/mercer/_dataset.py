@@ -70,7 +70,6 @@ class Dataset(_Readable):
         n_jobs: int | None = None,
     ) -> None:
         options = L.mercer_dataset_options()
-        L.lib.mercer_dataset_options_init(C.byref(options), C.sizeof(options))
         options.x = L.text(x, "x")
         for name, value in (("y", y), ("format", format), ("y_format", y_format), ("raw", raw), ("target", target)):
             if value is not None:
@@ -112,21 +111,20 @@ class Dataset(_Readable):
 
     def info(self) -> dict[str, Any]:
         """Sizes, type, task, format, names of classes and columns."""
-        info = L.mercer_dataset_info(struct_size=C.sizeof(L.mercer_dataset_info))
+        info = L.mercer_dataset_info()
         self.context.call("mercer_dataset_query", self.handle, C.byref(info))
-        result = {name: getattr(info, name) for name in L.fields(info)}
+        result = {name: getattr(info, name) for name in L.fields(info) if not name.endswith("_names")}
         result["dtype"] = A.NUMPY[info.dtype]
         result["task"] = {number: name for name, number in _TASKS.items()}[info.task]
         result["format"] = info.format.decode()
         result["mapped"] = bool(info.mapped)
         targets = 1 if result["task"] == "classification" else info.outputs
-        for name, count in (
-            ("labels", info.outputs),
-            ("features_named", info.features),
-            ("targets_named", targets),
-            ("unused_named", info.unused),
+        for name, names, count in (
+            ("labels", info.labels, info.outputs),
+            ("features_named", info.feature_names, info.features),
+            ("targets_named", info.target_names, targets),
+            ("unused_named", info.unused_names, info.unused),
         ):
-            names = getattr(info, name)
             result[name] = [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
         return result
 
@@ -151,19 +149,18 @@ class Dataset(_Readable):
         self.context.call(
             "mercer_dataset_read",
             self.handle,
-            None,
-            None if index is None else index.ctypes.data_as(C.POINTER(C.c_int64)),
-            first,
             C.byref(A.view(x)),
             None if y is None else C.byref(A.view(y)),
             A.integers(labels),
+            None,
+            None if index is None else index.ctypes.data_as(C.POINTER(C.c_int64)),
+            first,
         )
         return x, labels if labels is not None else y
 
     def _source(self, *, random_state: Any = 0, augment: str | None = None, **sizes: Any) -> L.mercer_source:
         """A stream of batches for the library; the caller releases it."""
         options = L.mercer_stream_options()
-        L.lib.mercer_stream_options_init(C.byref(options), C.sizeof(options))
         options.seed = seed_from(random_state)
         if augment is not None:
             options.augment = L.text(augment, "augment")
@@ -173,6 +170,6 @@ class Dataset(_Readable):
             if name not in ("height", "width", "channels", "samples", "block"):
                 raise TypeError(f"unknown option {name!r}")
             setattr(options, name, value)
-        source = L.mercer_source(struct_size=C.sizeof(L.mercer_source))
+        source = L.mercer_source()
         self.context.call("mercer_source_from_dataset", C.byref(source), self.handle, C.byref(options))
         return source

@@ -48,7 +48,7 @@ class Kernel:
         self._failure: list[BaseException] = []  # what a Python function raised
         with shared_context().lock:
             context = shared_context().handle
-            L.check(L.lib.mercer_kernel_parse(context, C.byref(self.struct), L.text(spec, "kernel")), context)
+            L.check(L.lib.mercer_kernel_parse(C.byref(self.struct), context, L.text(spec, "kernel")), context)
 
     @classmethod
     def from_function(cls, function: Callable[..., Array], on: str = "distance") -> Kernel:
@@ -69,7 +69,7 @@ class Kernel:
         >>> Kernel.from_function(lambda r: np.exp(-r))([[0.0]], [[1.0]]).round(4)
         array([[0.3679]])
         """
-        ids = {"distance": "MERCER_KERNEL_CALLBACK_DISTANCE", "inner": "MERCER_KERNEL_CALLBACK_INNER"}
+        ids = {"distance": L.KERNEL_CALLBACK_DISTANCE, "inner": L.KERNEL_CALLBACK_INNER}
         if on not in ids:
             raise ValueError(f"on is {on!r}; valid: 'distance', 'inner'")
         if not callable(function):
@@ -96,9 +96,9 @@ class Kernel:
         context = shared_context()
         context.call(
             "mercer_kernel_from_callback",
-            context.handle,
             C.byref(self.struct),
-            L.ENUMS["mercer_kernel_id"][ids[on]],
+            context.handle,
+            ids[on],
             self._function,
             None,
         )
@@ -125,7 +125,7 @@ class Kernel:
         with context.lock:
             return L.read_text(
                 lambda room, size, needed: L.lib.mercer_kernel_print(
-                    context.handle, C.byref(self.struct), room, size, needed
+                    context.handle, room, size, needed, C.byref(self.struct)
                 ),
                 context.handle,
             )

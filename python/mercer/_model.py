@@ -269,7 +269,7 @@ class Model:
             Type of the centers in the file; as they are if not given.
         weights : {"float64", "float32"}, optional
         """
-        options = L.mercer_save_options(struct_size=C.sizeof(L.mercer_save_options))
+        options = L.mercer_save_options()
         for field, name in (("centers", centers), ("weights", weights)):
             if name is not None:
                 try:
@@ -349,10 +349,10 @@ def target_moments(Y: Any, sample_weight: Any = None) -> tuple[Array, Array]:
     context.call(
         "mercer_target_moments",
         context.handle,
-        C.byref(A.view(y)),
-        A.doubles(weights),
         A.doubles(mean),
         A.doubles(deviation),
+        C.byref(A.view(y)),
+        A.doubles(weights),
     )
     return mean, deviation
 
@@ -362,7 +362,7 @@ def file_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     context, name = shared_context(), L.text(path, "path")
     with context.lock:
         text = L.read_text(
-            lambda room, size, needed: L.lib.mercer_file_header(context.handle, name, room, size, needed),
+            lambda room, size, needed: L.lib.mercer_model_file_header(context.handle, room, size, needed, name),
             context.handle,
         )
     header: dict[str, Any] = json.loads(text)

@@ -29,7 +29,6 @@ _FIELDS = {"batch_size": "batch", "ridge": "lambda", "random_state": "seed"}
 def train_options(options: dict[str, Any]) -> L.mercer_train_options:
     """The struct from Python's options; None is 0, which means: choose."""
     struct = L.mercer_train_options()
-    L.lib.mercer_train_options_init(C.byref(struct), C.sizeof(struct))
     for name, value in options.items():
         field = _FIELDS.get(name, name)
         kind = _TYPES.get(field)
@@ -115,7 +114,6 @@ def plan(
     if points not in A.DTYPES:
         raise TypeError(f"dtype is {points}; valid: float64, float32, float16, uint8")
     shape = L.mercer_shape(
-        struct_size=C.sizeof(L.mercer_shape),
         samples=int(samples),
         centers=int(centers),
         features=int(features),
@@ -123,9 +121,9 @@ def plan(
         points=A.DTYPES[points],
         weights=A.DTYPES[A.weight_type(precision, points)],
     )
-    context, result = shared_context(n_jobs, device), L.mercer_plan(struct_size=C.sizeof(L.mercer_plan))
+    context, result = shared_context(n_jobs, device), L.mercer_plan()
     struct = train_options(options)
-    context.call("mercer_shape_plan", context.handle, C.byref(result), C.byref(shape), C.byref(struct))
+    context.call("mercer_plan_shape", context.handle, C.byref(result), C.byref(shape), C.byref(struct))
     return _plan_dict(result)
 
 
@@ -270,14 +268,14 @@ class Trainer:
             if stream:
                 raise TypeError(f"{sorted(stream)[0]!r} is for a Dataset")
             source, kept = self._source(X, Y, sample_weight, labels, classes, seed_from(random_state))
-        report = L.mercer_report(struct_size=C.sizeof(L.mercer_report))
+        report = L.mercer_report()
         self.history = []
         # A dataset is read through its own context: nobody else may be inside that one either.
         with X.context.lock if isinstance(X, Dataset) else nullcontext():
             try:
-                self._call("mercer_trainer_fit", C.byref(report), C.byref(source))
+                self._call("mercer_trainer_fit", C.byref(source), C.byref(report))
             finally:
-                L.lib.mercer_source_release(C.byref(source))
+                L.lib.mercer_source_free(C.byref(source))
                 del kept
         return _report_dict(report)
 
@@ -291,7 +289,7 @@ class Trainer:
             raise ValueError("columns stand in another order than the model's; open it with columns=model.feature_names")
 
     def _source(self, X: Any, Y: Any, sample_weight: Any, labels: Any, classes: int | None, seed: int) -> Any:
-        source, context = L.mercer_source(struct_size=C.sizeof(L.mercer_source)), self.model.context
+        source, context = L.mercer_source(), self.model.context
         if (Y is None) == (labels is None):
             raise TypeError("fit needs Y or labels, and not both")
         if labels is None:
@@ -342,7 +340,7 @@ class Trainer:
 
     def report(self) -> dict[str, Any]:
         """Sizes, losses, residuals, seconds, flops and bytes so far, and the plan."""
-        report = L.mercer_report(struct_size=C.sizeof(L.mercer_report))
+        report = L.mercer_report()
         self._call("mercer_trainer_report", C.byref(report))
         return _report_dict(report)
 
@@ -357,7 +355,7 @@ class Trainer:
 
 def _report_dict(report: L.mercer_report) -> dict[str, Any]:
     result = {name: getattr(report, name) for name in L.fields(report) if name != "plan"}
-    result["plan"] = _plan_dict(report.plan)
+    result["plan"] = _plan_dict(report.plan.contents)
     result["stopped"] = {0: "finished", 1: "early stopping", 2: "callback"}.get(report.stopped, str(report.stopped))
     return result
 

@@ -67,7 +67,6 @@ def choose(
     if not 1 <= n_centers <= x.shape[0]:
         raise ValueError(f"n_centers is {n_centers}; it must be between 1 and the {x.shape[0]} rows of X")
     options = L.mercer_center_options()
-    L.lib.mercer_center_options_init(C.byref(options), C.sizeof(options))
     options.method, options.seed = L.text(method, "method"), seed_from(random_state)
     options.iterations, options.batch, options.memory = iterations, batch, byte_count(memory)
     chosen = None if kernel is None else as_kernel(kernel)
@@ -86,7 +85,7 @@ def choose(
             failure.append(problem)
             return 1
 
-    options.progress = L.center_progress(progress)
+    options.progress = L.mercer_center_callback(progress)
     result = np.empty((int(n_centers), x.shape[1]), x.dtype)
     try:
         own.call(
@@ -175,7 +174,7 @@ def nearest(X: Any, Z: Any, *, n_jobs: int | None = None) -> tuple[Array, Array]
     x, z, context = A.points(X, "X"), A.points(Z, "Z"), shared_context(n_jobs)
     index, squares = np.empty(x.shape[0], np.int32), np.empty(x.shape[0], np.float64)
     context.call(
-        "mercer_nearest",
+        "mercer_nearest_rows",
         context.handle,
         A.integers(index),
         A.doubles(squares),

@@ -15,11 +15,6 @@
 typedef enum method { RANDOM, KMEANS, RPCHOLESKY, BALANCED, METHODS } method;
 static const char *const method_names[METHODS] = {"random", "kmeans", "rpcholesky", "balanced"};
 
-mercer_status mercer_center_options_init(mercer_center_options *options, size_t struct_size)
-{
-    return mrc_init_struct(options, struct_size, "mercer_center_options");
-}
-
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
 
 static mercer_status find_method(mercer_context *context, const char *name, method *out)
@@ -252,7 +247,7 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
     int64_t row = dataset->features * mrc_dtype_size(dtype);
     MRC_TRY(mrc_alloc(dataset->context, memory, count, row, "samples to choose centers from"));
     *out = mrc_view(*memory, count, dataset->features, dtype);
-    return mercer_dataset_read(dataset, preprocess, rows, 0, out, NULL, NULL);
+    return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
 
 /* random and balanced: only the rows that become centers are read. */
@@ -364,8 +359,8 @@ static mercer_status choose_from(mercer_dataset *dataset, const mercer_preproces
     return status;
 }
 
-mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                         const mercer_matrix *centers, const mercer_center_options *options,
+mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_matrix *centers,
+                                         const mercer_preprocess *preprocess, const mercer_center_options *options,
                                          mercer_center_report *report)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");

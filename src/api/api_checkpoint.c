@@ -128,7 +128,7 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
     mercer_matrix found;
     char kernel[512];
     const char *theirs = mrc_tensor_file_metadata(file, "kernel");
-    MRC_TRY(mercer_kernel_print(self->context, &self->model->kernel, kernel, sizeof kernel, NULL));
+    MRC_TRY(mercer_kernel_print(self->context, kernel, sizeof kernel, NULL, &self->model->kernel));
     if (!theirs || strcmp(theirs, kernel) != 0)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: its kernel is %s, the model's %s", path,
                         theirs ? theirs : "missing", kernel);

@@ -30,11 +30,6 @@ void mercer_comm_free(mercer_comm *comm)
 
 /* ---- Opening -------------------------------------------------------------------------------------------------- */
 
-mercer_status mercer_comm_options_init(mercer_comm_options *options, size_t struct_size)
-{
-    return mrc_init_struct(options, struct_size, "mercer_comm_options");
-}
-
 int mercer_comm_launched(int *rank)
 {
     /* What launchers tell their processes: Open MPI; MPICH, Intel MPI and others by PMI; Slurm with one of them. */
@@ -94,7 +89,7 @@ static void apply_options(mrc_comm *comm, const mercer_comm_options *options, mr
     comm->leaving_user = options->leaving_user;
 }
 
-mercer_status mercer_comm_open(mercer_comm **out, mercer_context *context, const mercer_comm_options *options)
+mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context, const mercer_comm_options *options)
 {
     mercer_comm_options ours;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
@@ -180,7 +175,7 @@ mercer_status mercer_comm_device_bytes(mercer_comm *comm, int64_t *each)
 
 /* ---- What ranks ask of each other ------------------------------------------------------------------------------- */
 
-mercer_status mercer_comm_share(const mercer_comm *comm, int64_t centers, int64_t *first, int64_t *count)
+mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers)
 {
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
     if (!first || !count) return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT, "first or count is NULL");
@@ -203,7 +198,7 @@ mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes
     return mrc_comm_broadcast(comm, data, bytes);
 }
 
-mercer_status mercer_comm_any(mercer_comm *comm, int mine, int *any)
+mercer_status mercer_comm_any(mercer_comm *comm, int *any, int mine)
 {
     bool found = mine != 0;
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");

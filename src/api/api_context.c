@@ -27,17 +27,14 @@ const char *mercer_last_error(const mercer_context *context)
     return mrc_error_text(context);
 }
 
-mercer_status mercer_context_options_init(mercer_context_options *options, size_t struct_size)
-{
-    return mrc_init_struct(options, struct_size, "mercer_context_options");
-}
-
-static mercer_status read_options(mercer_context_options *ours, const mercer_context_options *theirs)
+static mercer_status read_options(mercer_context_options *ours, mercer_allocator *allocator,
+                                  const mercer_context_options *theirs)
 {
     MRC_TRY(mrc_read_struct(NULL, ours, MRC_STRUCT(mercer_context_options), theirs, "options"));
+    MRC_TRY(mrc_read_struct(NULL, allocator, MRC_STRUCT(mercer_allocator), ours->allocator, "options: allocator"));
     if (ours->threads < 0)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: threads is %d, it must be >= 0", ours->threads);
-    if (!ours->allocator.allocate != !ours->allocator.release)
+    if (!allocator->allocate != !allocator->release)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: allocator needs both allocate and release, or neither");
     if (ours->arithmetic && strcmp(ours->arithmetic, "accurate") != 0 && strcmp(ours->arithmetic, "fast") != 0)
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: accurate, fast",
@@ -66,14 +63,15 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     if (!out) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     mercer_context_options chosen;
+    mercer_allocator allocator;
     mrc_isa isa;
-    MRC_TRY(read_options(&chosen, options));
+    MRC_TRY(read_options(&chosen, &allocator, options));
     MRC_TRY(choose_isa(chosen.isa, &isa));
-    mercer_context *context = mrc_raw_alloc(&chosen.allocator, sizeof *context);
+    mercer_context *context = mrc_raw_alloc(&allocator, sizeof *context);
     if (!context)
         return mrc_fail(NULL, MERCER_ERROR_MEMORY, "out of memory: %zu bytes for the context", sizeof *context);
     memset(context, 0, sizeof *context);
-    context->allocator = chosen.allocator;
+    context->allocator = allocator;
     context->log = chosen.log;
     context->log_user = chosen.log_user;
     context->log_level = chosen.log_level ? chosen.log_level : MERCER_LOG_WARNING;

@@ -10,11 +10,6 @@
 
 #include <string.h>
 
-mercer_status mercer_dataset_options_init(mercer_dataset_options *options, size_t struct_size)
-{
-    return mrc_init_struct(options, struct_size, "mercer_dataset_options");
-}
-
 static mercer_status check_labels(mercer_context *context, const mercer_dataset_options *options)
 {
     if (options->label_count < 0 || options->label_count > MRC_MOST_CLASSES ||
@@ -90,15 +85,15 @@ mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset
                                 .task = dataset->task,
                                 .format = dataset->format,
                                 .labels = dataset->label_names,
-                                .features_named = dataset->feature_names,
+                                .feature_names = dataset->feature_names,
                                 .height = dataset->height,
                                 .width = dataset->width,
                                 .channels = dataset->channels,
                                 .mapped = mrc_dataset_is_mapped(dataset),
                                 .bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype),
-                                .targets_named = dataset->target_names,
+                                .target_names = dataset->target_names,
                                 .unused = dataset->unused,
-                                .unused_named = dataset->unused_names,
+                                .unused_names = dataset->unused_names,
                                 .distinct = dataset->distinct};
     return mrc_write_struct(dataset->context, info, &ours, MRC_STRUCT(mercer_dataset_info), "info");
 }
@@ -185,9 +180,9 @@ static mercer_status read_preprocessed(const mercer_dataset *dataset, const merc
     return MERCER_OK;
 }
 
-mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                  const int64_t *rows, int64_t first, const mercer_matrix *X, const mercer_matrix *Y,
-                                  int32_t *labels)
+mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X, const mercer_matrix *Y,
+                                  int32_t *labels, const mercer_preprocess *preprocess, const int64_t *rows,
+                                  int64_t first)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     MRC_TRY(check_read(dataset, preprocess, X, Y, labels));

@@ -124,7 +124,9 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     int64_t count = mrc_data_stream_rows(self->from, most, self->rows);
     mercer_matrix x = mrc_rows(&self->x, 0, count), y = mrc_rows(&self->y, 0, count);
     for (int64_t i = 0; i < count && weights; i++) self->weights[i] = weights[self->rows[i]];
-    *batch = (mercer_batch){.X = x, .Y = y, .weights = weights ? self->weights : NULL, .rows = self->rows};
+    batch->X = x, batch->Y = y;
+    batch->weights = weights ? self->weights : NULL;
+    batch->rows = self->rows;
     if (count == 0) return 0;
     mercer_status status = self->teacher.centers ? take_taught(self, &x, &y) : take_stored(self, &x, &y);
     return status != MERCER_OK;

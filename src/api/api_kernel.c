@@ -12,18 +12,18 @@ mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t cols, mercer_
     return mrc_view(data, rows, cols, dtype);
 }
 
-mercer_status mercer_kernel_parse(mercer_context *context, mercer_kernel *out, const char *spec)
+mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec)
 {
     return mrc_kernel_parse(context, out, spec);
 }
 
-mercer_status mercer_kernel_print(mercer_context *context, const mercer_kernel *kernel, char *text, size_t size,
-                                  size_t *needed)
+mercer_status mercer_kernel_print(mercer_context *context, char *text, size_t size, size_t *needed,
+                                  const mercer_kernel *kernel)
 {
     return mrc_kernel_print(context, kernel, text, size, needed);
 }
 
-mercer_status mercer_kernel_from_callback(mercer_context *context, mercer_kernel *out, mercer_kernel_id on,
+mercer_status mercer_kernel_from_callback(mercer_kernel *out, mercer_context *context, mercer_kernel_id on,
                                           mercer_kernel_callback callback, void *user)
 {
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");

@@ -168,8 +168,8 @@ static mercer_status measure_copies(measuring *self, mercer_speed *out)
     return MERCER_OK;
 }
 
-mercer_status mercer_measure(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
-                             const mercer_shape *shape)
+mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
+                                   const mercer_shape *shape)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");

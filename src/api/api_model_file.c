@@ -25,7 +25,8 @@ mercer_status mercer_model_load(mercer_model **out, mercer_context *context, con
     return mrc_model_read(out, context, NULL, path);
 }
 
-mercer_status mercer_file_header(mercer_context *context, const char *path, char *text, size_t size, size_t *needed)
+mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
+                                       const char *path)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");

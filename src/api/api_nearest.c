@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-mercer_status mercer_nearest(mercer_context *context, int32_t *nearest, double *sqdistances, const mercer_matrix *X,
-                             const mercer_matrix *Z)
+mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
+                                  const mercer_matrix *X, const mercer_matrix *Z)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     double x_top, z_top;

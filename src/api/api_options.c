@@ -45,15 +45,6 @@ mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void
     return MERCER_OK;
 }
 
-mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *type)
-{
-    if (!theirs) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options is NULL");
-    if (struct_size < sizeof(size_t)) return fail_size(NULL, "options", type, struct_size);
-    memset(theirs, 0, struct_size);
-    memcpy(theirs, &struct_size, sizeof struct_size);
-    return MERCER_OK;
-}
-
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs)
 {
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_shape), theirs, "shape"));

@@ -21,9 +21,6 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name);
 
-/* Clears options of the caller's and sets their struct_size. */
-mercer_status mrc_init_struct(void *theirs, size_t struct_size, const char *type);
-
 /* The caller's shape, checked; types that it leaves open are chosen. */
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs);
 

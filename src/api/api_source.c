@@ -63,7 +63,7 @@ mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *cont
     return create_source(out, context, &data, weights, seed);
 }
 
-void mercer_source_release(mercer_source *source)
+void mercer_source_free(mercer_source *source)
 {
     if (!source || !source->release) return;
     source->release(source->user);
@@ -71,11 +71,6 @@ void mercer_source_release(mercer_source *source)
 }
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
-
-mercer_status mercer_stream_options_init(mercer_stream_options *options, size_t struct_size)
-{
-    return mrc_init_struct(options, struct_size, "mercer_stream_options");
-}
 
 static mercer_status check_numbers(mercer_context *context, const mercer_stream_options *options)
 {

@@ -26,8 +26,8 @@ static mercer_status check_outputs(mercer_context *context, const double *mean, 
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", mean ? "deviation" : "mean");
 }
 
-mercer_status mercer_target_moments(mercer_context *context, const mercer_matrix *Y, const double *weights,
-                                    double *mean, double *deviation)
+mercer_status mercer_target_moments(mercer_context *context, double *mean, double *deviation, const mercer_matrix *Y,
+                                    const double *weights)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));

@@ -21,11 +21,6 @@ const mercer_option *mercer_train_option(int index)
     return mrc_train_option(index);
 }
 
-mercer_status mercer_train_options_init(mercer_train_options *options, size_t struct_size)
-{
-    return mrc_init_struct(options, struct_size, "mercer_train_options");
-}
-
 static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
 {
     double sum = 0;
@@ -104,7 +99,8 @@ static mercer_status plan_for(mercer_context *context, mercer_plan *out, const m
 
 static mrc_target target_of(mercer_model *model)
 {
-    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights, model->origin, &model->units};
+    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
+                        model->origin,  &model->units,   model->plan};
 }
 
 /* The plan that a trainer of the model would make. */
@@ -122,7 +118,7 @@ static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mer
     return status;
 }
 
-mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t samples,
+mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t samples,
                                 const mercer_train_options *options)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -141,7 +137,7 @@ mercer_status mercer_train_plan(mercer_model *model, mercer_plan *out, int64_t s
     return plan_model(model, out, &shape, &chosen);
 }
 
-mercer_status mercer_shape_plan(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
+mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                 const mercer_train_options *options)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
@@ -194,6 +190,16 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
     return MERCER_OK;
 }
 
+/* Reports point to a plan that is the model's: so they outlive the trainer. */
+static mercer_status make_plan_room(mercer_model *model)
+{
+    void *memory;
+    if (model->plan) return MERCER_OK;
+    MRC_TRY(mrc_alloc_zero(model->context, &memory, 1, sizeof *model->plan, "the plan of a report"));
+    model->plan = memory;
+    return MERCER_OK;
+}
+
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
 {
@@ -221,6 +227,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     request.options = &names;
     MRC_TRY(mrc_make_plan(&plan, &request));
     MRC_TRY(find_comm(model, &comm));
+    MRC_TRY(make_plan_room(model));
     mrc_target target = target_of(model);
     mrc_checkpoint *checkpoint;
     MRC_TRY(mrc_checkpoint_create(&checkpoint, model, &chosen));
@@ -236,7 +243,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
 
 static void drop_samples(mercer_trainer *trainer)
 {
-    if (trainer->there_of && trainer->there.next) mercer_source_release(&trainer->there);
+    if (trainer->there_of && trainer->there.next) mercer_source_free(&trainer->there);
     trainer->there = (mercer_source){0};
     trainer->there_of = NULL;
     trainer->there_bytes = 0;
@@ -314,7 +321,7 @@ mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, con
     return mrc_write_struct(context, out, &trainer->plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
-mercer_status mercer_trainer_fit(mercer_trainer *trainer, mercer_report *report, const mercer_source *source)
+mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *source, mercer_report *report)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     mercer_status status = on_samples(trainer, source, mrc_trainer_fit);

@@ -107,7 +107,7 @@ bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *
         return true;
     }
     double value = on_distance ? sqrt(sqdist) : dot;
-    mercer_kernel_block block = {1, 1, 1, &value, on_distance ? NULL : &xx, on_distance ? NULL : &zz};
+    mercer_kernel_block block = {sizeof block, 1, 1, 1, &value, on_distance ? NULL : &xx, on_distance ? NULL : &zz};
     if (kernel->callback(kernel->callback_user, &block)) return false;
     *out = value;
     return true;

@@ -36,7 +36,8 @@ struct mercer_model {
     const char **feature_names; /* (d) names of the columns of samples; NULL: columns go by position */
     const char **target_names;  /* (target_count) names of the columns of targets; NULL: unknown */
     int64_t target_count;
-    char *note; /* owned; NULL: none */
+    char *note;        /* owned; NULL: none */
+    mercer_plan *plan; /* owned; of the training that was last reported; NULL: there was no trainer */
 };
 
 /* Arguments have been checked. comm may be NULL; if not, centers are this rank's share of `total`. origin is left for

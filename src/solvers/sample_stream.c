@@ -90,7 +90,7 @@ static mercer_status check_points(mrc_sample_stream *stream, const mercer_matrix
 mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     const mercer_source *source = stream->source;
-    *batch = (mercer_batch){0};
+    *batch = (mercer_batch)MERCER_INIT(mercer_batch);
     bool stop = false;
     if (stream->poll) MRC_TRY(stream->poll(stream->poll_user, &stop));
     if (stop) {

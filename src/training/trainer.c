@@ -239,7 +239,7 @@ static mercer_status fit_iteration(mrc_trainer *self)
         MRC_TRY(run_epoch(self, &stop));
         if (!stop) MRC_TRY(close_epoch(self, &stop));
     }
-    self->report.stopped = stop;
+    self->report.stopped = (mercer_stop)stop;
     return finish_iteration(self);
 }
 
@@ -247,7 +247,8 @@ void mrc_trainer_fill_report(mrc_trainer *self)
 {
     mercer_report *report = &self->report;
     const mrc_iteration *iteration = &self->iteration;
-    report->plan = self->plan.public_plan;
+    *self->target.plan = self->plan.public_plan;
+    report->plan = self->target.plan;
     report->samples = self->samples;
     report->peak_bytes = self->context->bytes_high - self->bytes_before;
     if (!self->ready) return;

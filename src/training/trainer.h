@@ -15,6 +15,7 @@ typedef struct mrc_target {
     const mercer_matrix *weights; /* (rows, c) f32 or f64: start and result */
     const double *origin;         /* (d) */
     const mrc_units *units;       /* of the targets; NULL: as they are */
+    mercer_plan *plan;            /* where the plan of the last report is kept */
 } mrc_target;
 
 /* Notices NaN and growing losses. Losses are averaged over batches with weight, so that a single hard batch is no

@@ -124,8 +124,10 @@ static mercer_status fit(mrc_trainer *self, const mercer_matrix *alpha)
     if (direct) {
         mercer_progress progress = {
             .epoch = 1, .epochs = 1, .train_loss = self->report.train_loss, .train_accuracy = NAN};
+        int stop;
         self->samples += self->n;
-        MRC_TRY(mrc_trainer_end_epoch(self, alpha, &progress, &self->report.stopped));
+        MRC_TRY(mrc_trainer_end_epoch(self, alpha, &progress, &stop));
+        self->report.stopped = (mercer_stop)stop;
     }
     return mrc_trainer_publish(self, self->have_best ? &self->best : alpha);
 }

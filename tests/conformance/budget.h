@@ -113,7 +113,7 @@ static inline double sqdistance_error(const pair_sums *s, double d, const arithm
 static inline double value_at_distance(const mercer_kernel *kernel, double r)
 {
     if (!mrc_kernel_is_callback(kernel)) return mrc_kernel_of_distance(kernel, r * r);
-    mercer_kernel_block block = {1, 1, 1, &r, NULL, NULL};
+    mercer_kernel_block block = {sizeof block, 1, 1, 1, &r, NULL, NULL};
     kernel->callback(kernel->callback_user, &block);
     return r;
 }

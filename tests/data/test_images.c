@@ -7,6 +7,7 @@
  * accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and two models this close disagree on far fewer images.
  */
 #include "../../bench/paper/idx.h"
+#include "mercer/ranks.h"
 #include "support/check.h"
 
 #include <mercer/ranks.h>
@@ -43,7 +44,7 @@ static double accuracy(images *self, const char *solver, const char *projector, 
     mercer_source source;
     mercer_comm *comm = NULL;
     mercer_train_options options = {.struct_size = sizeof options, .solver = solver, .projector = projector, .seed = 1};
-    assert_succeeds(self->context, mercer_kernel_parse(self->context, &kernel,
+    assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context,
                                                        "laplace:bandwidth=2550")); /* 10 in units of pixels/255 */
     assert_succeeds(self->context,
                     mercer_model_create(&model, self->context, &kernel, &self->Z, CLASSES, (mercer_dtype)0));
@@ -51,7 +52,7 @@ static double accuracy(images *self, const char *solver, const char *projector, 
                     mercer_source_from_labels(&source, self->context, &self->X, self->train.labels, CLASSES, NULL, 1));
     if (ranks > 1) assert_succeeds(self->context, mercer_comm_create_virtual(&comm, self->context, ranks));
     assert_succeeds(self->context, mercer_trainer_create(&trainer, model, comm, &options));
-    assert_succeeds(self->context, mercer_trainer_fit(trainer, NULL, &source));
+    assert_succeeds(self->context, mercer_trainer_fit(trainer, &source, NULL));
     int32_t *labels = malloc((size_t)self->test.n * sizeof *labels);
     int64_t right = 0;
     assert_non_null(labels);
@@ -60,7 +61,7 @@ static double accuracy(images *self, const char *solver, const char *projector, 
     free(labels);
     mercer_trainer_free(trainer);
     mercer_comm_free(comm);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     double percent = 100 * (double)right / (double)self->test.n;
     print_message("  %-6s %-5s %d rank(s): %.2f %%\n", solver, projector, ranks, percent);

@@ -39,12 +39,12 @@ static mercer_status call_diagonal(fixture *f)
 static mercer_status call_parse(fixture *f)
 {
     mercer_kernel kernel;
-    return mercer_kernel_parse(f->context, &kernel, "exppower:bandwidth=3,gamma=1.5");
+    return mercer_kernel_parse(&kernel, f->context, "exppower:bandwidth=3,gamma=1.5");
 }
 
 static mercer_status call_print(fixture *f)
 {
-    return mercer_kernel_print(f->context, &f->kernel, f->out.data, 200, NULL);
+    return mercer_kernel_print(f->context, f->out.data, 200, NULL, &f->kernel);
 }
 
 static int keep(void *user, const mercer_kernel_block *block)
@@ -56,7 +56,7 @@ static int keep(void *user, const mercer_kernel_block *block)
 static mercer_status call_from_callback(fixture *f)
 {
     mercer_kernel kernel;
-    return mercer_kernel_from_callback(f->context, &kernel, MERCER_KERNEL_CALLBACK_INNER, keep, NULL);
+    return mercer_kernel_from_callback(&kernel, f->context, MERCER_KERNEL_CALLBACK_INNER, keep, NULL);
 }
 
 static mercer_status call_value(fixture *f)
@@ -172,11 +172,11 @@ static void test_products(void **state)
 {
     const char *const specs[] = {"laplace:bandwidth=10", "ntk:depth=2,bias=0.1"};
     for (int b = 0; b < 2; b++) {
-        fixture f = {.options = MERCER_CONTEXT_OPTIONS_INIT};
+        fixture f = {.options = MERCER_INIT(mercer_context_options)};
         f.options.backend = b ? "reference" : "cpu";
         for (int i = 0; i < 2; i++) {
             mercer_kernel kernel;
-            assert_succeeds(NULL, mercer_kernel_parse(NULL, &kernel, specs[i]));
+            assert_succeeds(NULL, mercer_kernel_parse(&kernel, NULL, specs[i]));
             run_products(&f, &kernel);
         }
         mercer_kernel callback = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = keep};
@@ -188,8 +188,8 @@ static void test_products(void **state)
 static void test_small_calls(void **state)
 {
     (void)state;
-    fixture f = {.options = MERCER_CONTEXT_OPTIONS_INIT};
-    assert_succeeds(NULL, mercer_kernel_parse(NULL, &f.kernel, "laplace:bandwidth=10"));
+    fixture f = {.options = MERCER_INIT(mercer_context_options)};
+    assert_succeeds(NULL, mercer_kernel_parse(&f.kernel, NULL, "laplace:bandwidth=10"));
     f.out = data_matrix(1, 200, 0, MERCER_U8);
     fail_each(&f, "mercer_kernel_parse", call_parse);
     fail_each(&f, "mercer_kernel_print", call_print);
@@ -206,7 +206,7 @@ static void test_context_create(void **state)
         for (int n = 1;; n++) {
             assert_true(n < MOST_ALLOCATIONS);
             test_allocator counter = {.fail_at = n};
-            mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+            mercer_context_options options = MERCER_INIT(mercer_context_options);
             options.backend = b ? "reference" : "cpu";
             options.allocator = test_allocator_table(&counter);
             mercer_context *context = (mercer_context *)&counter;
@@ -229,8 +229,8 @@ static void test_context_create(void **state)
 static void test_growth_fails(void **state)
 {
     (void)state;
-    fixture f = {.options = MERCER_CONTEXT_OPTIONS_INIT};
-    assert_succeeds(NULL, mercer_kernel_parse(NULL, &f.kernel, "gaussian:bandwidth=3"));
+    fixture f = {.options = MERCER_INIT(mercer_context_options)};
+    assert_succeeds(NULL, mercer_kernel_parse(&f.kernel, NULL, "gaussian:bandwidth=3"));
     f.options.threads = 2;
     open_context(&f);
     set_points(&f, MERCER_F32, MERCER_F32, MERCER_F32);

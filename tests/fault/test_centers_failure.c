@@ -32,12 +32,12 @@ static mercer_status call_choose_from(fixture *f)
 {
     mercer_matrix Z = mrc_view(f->out.data, P, 784, MERCER_U8);
     f->options.labels = NULL;
-    return mercer_choose_centers_from(f->digits, NULL, &Z, &f->options, NULL);
+    return mercer_choose_centers_from(f->digits, &Z, NULL, &f->options, NULL);
 }
 
 static mercer_status call_nearest(fixture *f)
 {
-    return mercer_nearest(f->context, f->out.data, NULL, &f->X, &f->Z);
+    return mercer_nearest_rows(f->context, f->out.data, NULL, &f->X, &f->Z);
 }
 
 static mercer_status call_median(fixture *f)
@@ -47,7 +47,7 @@ static mercer_status call_median(fixture *f)
 
 static void open_context(fixture *f)
 {
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     f->counter = (test_allocator){0};
     options.threads = 2;
     options.allocator = test_allocator_table(&f->counter);
@@ -98,13 +98,13 @@ static void test_every_call(void **state)
         data_fill_uniform(&f.Z, (mrc_rng){3, 2}, 0, 200);
         for (int64_t batch = 0; batch <= 50; batch += 50)
             for (int m = 0; m < 4; m++) {
-                mercer_center_options_init(&f.options, sizeof f.options);
+                f.options = (mercer_center_options)MERCER_INIT(mercer_center_options);
                 f.options.method = methods[m], f.options.kernel = &f.kernel, f.options.labels = f.labels;
                 if (strcmp(f.options.method, "kmeans") == 0) f.options.batch = batch, f.options.iterations = 2;
                 fail_each(&f, methods[m], call_choose);
                 fail_each(&f, methods[m], call_choose_from);
             }
-        fail_each(&f, "mercer_nearest", call_nearest);
+        fail_each(&f, "mercer_nearest_rows", call_nearest);
         fail_each(&f, "mercer_median_distance", call_median);
         free(f.X.data), free(f.Z.data), free(f.out.data);
     }

@@ -48,7 +48,7 @@ static mercer_status call_moments(fixture *self)
     double mean[C], deviation[C];
     mercer_matrix y = make_samples(MERCER_F64); /* any numbers */
     y.cols = C;
-    mercer_status status = mercer_target_moments(self->context, &y, NULL, mean, deviation);
+    mercer_status status = mercer_target_moments(self->context, mean, deviation, &y, NULL);
     free(y.data);
     return status;
 }
@@ -111,7 +111,7 @@ static mercer_status call_load(fixture *self)
 
 static mercer_status call_header(fixture *self)
 {
-    return mercer_file_header(self->context, in_folder("stored"), self->header, sizeof self->header, NULL);
+    return mercer_model_file_header(self->context, self->header, sizeof self->header, NULL, in_folder("stored"));
 }
 
 static const struct {
@@ -158,7 +158,7 @@ static void json_release(void *memory)
 static void open_fixture(fixture *self)
 {
     *self = (fixture){.x = make_samples(MERCER_F32), .f = data_matrix(M, C, 0, MERCER_F32)};
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.allocator = test_allocator_table(&self->counter);
     assert_succeeds(NULL, mercer_context_create(&self->context, &options));
     context = self->context; /* of the helpers */

@@ -51,7 +51,7 @@ static mercer_status make_trainer(chain *self)
 
 static mercer_status fit(chain *self)
 {
-    return mercer_trainer_fit(self->trainer, NULL, &self->source);
+    return mercer_trainer_fit(self->trainer, &self->source, NULL);
 }
 
 static mercer_status first_step(chain *self)
@@ -85,7 +85,7 @@ enum { STAGES = 7, FIT = 4 };
 static void open_chain(chain *self)
 {
     self->counter = (test_allocator){0};
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = 2;
     options.allocator = test_allocator_table(&self->counter);
     assert_succeeds(NULL, mercer_context_create(&self->context, &options));
@@ -98,7 +98,7 @@ static void close_chain(chain *self)
 {
     mercer_trainer_free(self->trainer);
     mercer_comm_free(self->comm);
-    mercer_source_release(&self->source);
+    mercer_source_free(&self->source);
     mercer_model_free(self->model);
     mercer_context_free(self->context);
     assert_that(self->counter.live == 0, "%s %s: %lld blocks are left", self->solver, self->projector,
@@ -171,7 +171,7 @@ static void sweep(const char *solver, const char *projector, int ranks, bool str
     data_fill_normal(&self.z, (mrc_rng){61, 1}, 0, 1), data_fill_normal(&self.x, (mrc_rng){61, 1}, 0, 1);
     data_fill_normal(&self.y, (mrc_rng){61, 2}, 0, 1);
     self.f.data = realloc(self.f.data, N * C * sizeof(double));
-    assert_succeeds(NULL, mercer_kernel_parse(NULL, &self.kernel, "laplace:bandwidth=2"));
+    assert_succeeds(NULL, mercer_kernel_parse(&self.kernel, NULL, "laplace:bandwidth=2"));
     self.options = options_for(solver);
     self.options.projector = *projector ? projector : NULL;
     self.options.epochs = 2, self.options.eigenpairs = 2, self.options.lambda = 0.1;

@@ -18,7 +18,7 @@ enum { FUZZ_MEMORY = 1 << 24 };
 static inline mercer_context *fuzz_context(void)
 {
     static mercer_context *context;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = 1;
     if (!context && mercer_context_create(&context, &options) != MERCER_OK) abort();
     return context;

@@ -28,7 +28,7 @@ static char path[64];
 static void open_once(void)
 {
     if (file >= 0) return;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = 1;
     file = memfd_create("model", 0);
     if (file < 0 || mercer_context_create(&context, &options) != MERCER_OK) abort();

@@ -58,7 +58,7 @@ static mercer_model *make_model(mercer_context *context, const model_case *of, c
     mercer_matrix z = data_matrix(P, D, 0, of->centers);
     int folded = 0;
     data_fill_uniform(&z, (mrc_rng){41, 1}, of->centers == MERCER_U8 ? 0 : -2, 3);
-    need(context, mercer_kernel_parse(context, &kernel, of->kernel));
+    need(context, mercer_kernel_parse(&kernel, context, of->kernel));
     if (of->preprocess) need(context, mercer_preprocess_fit_matrix(&preprocess, context, of->preprocess, x));
     if (of->fold) need(context, mercer_preprocess_fold(preprocess, &kernel, &folded));
     if (folded != of->fold) exit(1);

@@ -178,7 +178,7 @@ static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
     mrc_projector_options options = {
         .nystrom = 20, .eigenpairs = 5, .passes = 2, .block = 7, .gamma = 0.9, .store = true};
     int64_t before = context->bytes_now;
-    mercer_status status = mercer_kernel_parse(context, &kernel, "laplace:bandwidth=2");
+    mercer_status status = mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2");
     if (status == MERCER_OK)
         status = mrc_centers_create(&centers, context->backend, with, &kernel, &own, P, origin, MERCER_F64);
     check(status == MERCER_OK, "centers", with->ranks, 0);
@@ -235,7 +235,7 @@ static int test_leaving(char *path)
     if (comm->rank == 1)
         mrc_comm_leave(comm, 5, "rank 1 has had enough");
     else
-        check(mercer_comm_any(comm, mine, &any) == MERCER_ERROR_COMM, "a rank that left", comm->rank, 0);
+        check(mercer_comm_any(comm, &any, mine) == MERCER_ERROR_COMM, "a rank that left", comm->rank, 0);
     if (mrc_comm_leave(comm, 5, "again")) check(access(path, F_OK) == 0, "rank 0 left before it spoke", comm->rank, 0);
     return failures != 0 ? 3 : 0;
 }

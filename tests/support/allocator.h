@@ -15,6 +15,7 @@ typedef struct test_allocator {
     bool fail_after;  /* and every later one */
     int64_t live;     /* blocks not released */
     int64_t misused;  /* requests with an alignment that is no power of two, releases of NULL */
+    mercer_allocator table;
 } test_allocator;
 
 static inline void *test_allocate(void *user, size_t bytes, size_t alignment)
@@ -41,9 +42,10 @@ static inline void test_release(void *user, void *memory)
     free(memory);
 }
 
-static inline mercer_allocator test_allocator_table(test_allocator *self)
+static inline const mercer_allocator *test_allocator_table(test_allocator *self)
 {
-    return (mercer_allocator){test_allocate, test_release, self};
+    self->table = (mercer_allocator){sizeof self->table, test_allocate, test_release, self};
+    return &self->table;
 }
 
 #endif

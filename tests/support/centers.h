@@ -10,7 +10,7 @@
 static inline mercer_context *open_threads(int threads)
 {
     mercer_context *context = NULL;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = threads;
     assert_succeeds(NULL, mercer_context_create(&context, &options));
     return context;
@@ -19,7 +19,7 @@ static inline mercer_context *open_threads(int threads)
 static inline mercer_center_options center_options(const char *method, uint64_t seed)
 {
     mercer_center_options options;
-    assert_int_equal(mercer_center_options_init(&options, sizeof options), MERCER_OK);
+    options = (mercer_center_options)MERCER_INIT(mercer_center_options);
     options.method = method;
     options.seed = seed;
     return options;

@@ -15,7 +15,7 @@ typedef struct fixture {
 static int set_up(void **state)
 {
     static fixture self;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = 2;
     options.allocator = test_allocator_table(&self.memory);
     *state = &self;

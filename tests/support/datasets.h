@@ -18,7 +18,7 @@ static inline int open_datasets(void **state)
 {
     (void)state;
     folder_open();
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = 1;
     options.allocator = test_allocator_table(&allocator);
     return mercer_context_create(&context, &options) != MERCER_OK;
@@ -84,7 +84,7 @@ static inline const char *plain_file(const char *name, const char *descr, bool f
 static inline mercer_dataset_options data_options(const char *x, const char *y)
 {
     mercer_dataset_options options;
-    assert_int_equal(mercer_dataset_options_init(&options, sizeof options), MERCER_OK);
+    options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options.x = x;
     options.y = y;
     return options;
@@ -162,7 +162,7 @@ static inline void assert_values(const mercer_dataset *dataset, int64_t cols, co
     assert_null(mercer_dataset_labels(dataset));
     mercer_matrix x = mrc_view(malloc((size_t)(info.rows * info.features * 8)), info.rows, info.features, info.dtype);
     mercer_matrix y = mrc_view(malloc((size_t)(info.rows * cols * 8)), info.rows, cols, MERCER_F64);
-    assert_succeeds(context, mercer_dataset_read(dataset, NULL, NULL, 0, &x, &y, NULL));
+    assert_succeeds(context, mercer_dataset_read(dataset, &x, &y, NULL, NULL, NULL, 0));
     for (int64_t i = 0; i < info.rows * cols; i++)
         assert_that(((double *)y.data)[i] == expected[i], "target %lld is %.17g", (long long)i, ((double *)y.data)[i]);
     free(x.data), free(y.data);

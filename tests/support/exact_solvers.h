@@ -56,7 +56,7 @@ static inline problem make_problem(int64_t n, int64_t p, int64_t c, mercer_dtype
 {
     problem out = {
         .x = data_matrix(n, D, 0, dtype), .y = data_matrix(n, c, 0, dtype), .z = data_matrix(p, D, 0, dtype)};
-    assert_succeeds(NULL, mercer_kernel_parse(NULL, &out.kernel, "laplace:bandwidth=2"));
+    assert_succeeds(NULL, mercer_kernel_parse(&out.kernel, NULL, "laplace:bandwidth=2"));
     data_fill_normal(&out.x, (mrc_rng){5, 1}, 0, 1);
     data_fill_normal(&out.z, (mrc_rng){5, 2}, 0, 1);
     for (int64_t i = 0; i < n; i++) {
@@ -102,7 +102,7 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
 {
     memset(self, 0, sizeof *self);
     self->context =
-        (mercer_context){.threads = 2, .isa = mrc_isa_best(), .allocator = test_allocator_table(&self->counter)};
+        (mercer_context){.threads = 2, .isa = mrc_isa_best(), .allocator = *test_allocator_table(&self->counter)};
     mercer_context *context = &self->context;
     assert_succeeds(context, mrc_backend_create(&self->backend, context, "cpu"));
     assert_succeeds(context, ranks > 1 ? mrc_comm_create_virtual(&self->comm, context, ranks)

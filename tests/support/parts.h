@@ -29,9 +29,9 @@ static inline void assert_same_info(const mercer_dataset *one, const mercer_data
     assert_int_equal(a.channels, b.channels);
     assert_int_equal(a.mapped, b.mapped);
     assert_int_equal(a.bytes, b.bytes);
-    assert_int_equal(a.features_named == NULL, b.features_named == NULL);
-    for (int64_t i = 0; a.features_named && i < a.features; i++)
-        assert_string_equal(a.features_named[i], b.features_named[i]);
+    assert_int_equal(a.feature_names == NULL, b.feature_names == NULL);
+    for (int64_t i = 0; a.feature_names && i < a.features; i++)
+        assert_string_equal(a.feature_names[i], b.feature_names[i]);
     for (int64_t i = 0; a.labels && i < a.outputs; i++) assert_string_equal(a.labels[i], b.labels[i]);
     uint64_t left, right;
     assert_succeeds(context, mercer_dataset_fingerprint(one, &left));
@@ -78,7 +78,7 @@ static inline void assert_same_stream(mercer_dataset *one, mercer_dataset *other
             assert_memory_equal(batch[0].rows, batch[1].rows, (size_t)x->rows * sizeof(int64_t));
         } while (true);
     }
-    for (int i = 0; i < 2; i++) mercer_source_release(&source[i]), mercer_preprocess_free(preprocess[i]);
+    for (int i = 0; i < 2; i++) mercer_source_free(&source[i]), mercer_preprocess_free(preprocess[i]);
 }
 
 /* Everything; both are released. */

@@ -65,7 +65,7 @@ static inline void reference_kernel(problem *self)
 static inline void open_problem(problem *self, const setting *s, test_allocator *allocator)
 {
     *self = (problem){.context = {.threads = 2, .isa = mrc_isa_best()}};
-    if (allocator) self->context.allocator = test_allocator_table(allocator);
+    if (allocator) self->context.allocator = *test_allocator_table(allocator);
     assert_succeeds(&self->context, mrc_backend_create(&self->backend, &self->context, s->backend));
     assert_succeeds(&self->context, mrc_comm_create_virtual(&self->comm, &self->context, s->ranks));
     assert_succeeds(&self->context, mrc_kernel_parse(&self->context, &self->kernel, s->kernel));

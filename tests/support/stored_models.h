@@ -31,7 +31,7 @@ static inline mercer_model *make_model(const char *spec, mercer_dtype centers, m
     data_fill_uniform(&z, (mrc_rng){31, 1}, 0, 9);
     for (int64_t i = 0; i < P; i++)
         for (int64_t j = 0; j < D; j++) data_store(&z, i, j, floor(mrc_load(&z, i, j)));
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, spec));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, spec));
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, weights));
     mercer_matrix w = mercer_model_weights(model);
     data_fill_normal(&w, (mrc_rng){31, 2}, 0, 1);

@@ -31,7 +31,7 @@ typedef struct sizes {
 static inline mercer_context *open_context(int threads)
 {
     mercer_context *made;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = threads;
     assert_succeeds(NULL, mercer_context_create(&made, &options));
     return made;
@@ -55,7 +55,7 @@ static inline int close_all(void **state)
 static inline task task_open(mercer_context *with, const char *kernel, sizes of, double spread, mercer_dtype dtype)
 {
     task out = {.context = with, .seed = 7};
-    assert_succeeds(with, mercer_kernel_parse(with, &out.kernel, kernel));
+    assert_succeeds(with, mercer_kernel_parse(&out.kernel, with, kernel));
     out.x = data_matrix(of.n, of.d, 0, dtype), out.y = data_matrix(of.n, of.c, 0, dtype);
     out.z = data_matrix(of.p ? of.p : of.n, of.d, 0, dtype);
     data_fill_normal(&out.x, (mrc_rng){21, 1}, 0, spread);
@@ -75,8 +75,7 @@ static inline void task_close(task *self)
 
 static inline mercer_train_options options_for(const char *solver)
 {
-    mercer_train_options options;
-    assert_succeeds(NULL, mercer_train_options_init(&options, sizeof options));
+    mercer_train_options options = MERCER_INIT(mercer_train_options);
     options.solver = solver;
     options.seed = 3;
     return options;
@@ -86,6 +85,16 @@ static inline mercer_train_options options_for(const char *solver)
 static inline bool projects(const char *solver)
 {
     return strcmp(solver, "ep4") == 0 || strncmp(solver, "ep3", 3) == 0 || strcmp(solver, "nytro") == 0;
+}
+
+/* The report outlives its model; its plan lasts until the training after the next is kept. */
+static inline void keep_plan(mercer_report *report)
+{
+    static mercer_plan kept[2];
+    static int last;
+    last = !last;
+    kept[last] = *report->plan;
+    report->plan = &kept[last];
 }
 
 /* The weights of a model of type `real` trained by `ranks` ranks. report may be NULL. */
@@ -102,13 +111,14 @@ static inline dense train_as(const task *self, const mercer_train_options *optio
     if (ranks > 0) assert_succeeds(with, mercer_comm_create_virtual(&comm, with, ranks));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, options));
     if (report) report->struct_size = sizeof *report;
-    assert_succeeds(with, mercer_trainer_fit(trainer, report, &source));
+    assert_succeeds(with, mercer_trainer_fit(trainer, &source, report));
+    if (report) keep_plan(report);
     mercer_matrix weights = mercer_model_weights(model);
     dense out = dense_of(&weights);
     for (int64_t k = 0; k < out.rows * out.cols; k++) assert_true(isfinite(out.a[k]));
     mercer_trainer_free(trainer);
     mercer_comm_free(comm);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     return out;
 }

@@ -22,7 +22,7 @@ static void reset(fixture *f, const char *spec)
     mercer_context *context = f->context;
     memset(f, 0, sizeof *f);
     f->context = context;
-    assert_succeeds(context, mercer_kernel_parse(context, &f->kernel, spec));
+    assert_succeeds(context, mercer_kernel_parse(&f->kernel, context, spec));
     f->X = mercer_matrix_view(f->x, M, D, MERCER_F32);
     f->Z = mercer_matrix_view(f->z, P, D, MERCER_F32);
     f->W = mercer_matrix_view(f->w, P, C, MERCER_F32);
@@ -251,7 +251,7 @@ static void test_callbacks_that_fail(void **state)
     for (int on = MERCER_KERNEL_CALLBACK_DISTANCE; on <= MERCER_KERNEL_CALLBACK_INNER; on++) {
         reset(f, "linear");
         assert_succeeds(f->context,
-                        mercer_kernel_from_callback(f->context, &f->kernel, (mercer_kernel_id)on, fail_now, NULL));
+                        mercer_kernel_from_callback(&f->kernel, f->context, (mercer_kernel_id)on, fail_now, NULL));
         refuse(f, ALL, MERCER_ERROR_CALLBACK, "callback");
         int calls = 0; /* may succeed if all fits one block; a failure is reported as one */
         f->kernel.callback = fail_late, f->kernel.callback_user = &calls;
@@ -262,11 +262,11 @@ static void test_callbacks_that_fail(void **state)
     memset(&kernel, 0x5a, sizeof kernel);
     memset(&before, 0x5a, sizeof before);
     assert_fails(f->context,
-                 mercer_kernel_from_callback(f->context, NULL, MERCER_KERNEL_CALLBACK_INNER, fail_now, NULL),
+                 mercer_kernel_from_callback(NULL, f->context, MERCER_KERNEL_CALLBACK_INNER, fail_now, NULL),
                  MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(f->context, mercer_kernel_from_callback(f->context, &kernel, MERCER_KERNEL_CALLBACK_INNER, NULL, NULL),
+    assert_fails(f->context, mercer_kernel_from_callback(&kernel, f->context, MERCER_KERNEL_CALLBACK_INNER, NULL, NULL),
                  MERCER_ERROR_ARGUMENT, "callback");
-    assert_fails(f->context, mercer_kernel_from_callback(f->context, &kernel, MERCER_KERNEL_LINEAR, fail_now, NULL),
+    assert_fails(f->context, mercer_kernel_from_callback(&kernel, f->context, MERCER_KERNEL_LINEAR, fail_now, NULL),
                  MERCER_ERROR_ARGUMENT, "on");
     assert_memory_equal(&kernel, &before, sizeof kernel);
 }
@@ -330,7 +330,7 @@ static void test_empty_sizes(void **state)
 static int make_fixture(void **state, const char *backend)
 {
     fixture *f = calloc(1, sizeof *f);
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.backend = backend;
     *state = f;
     return !f || mercer_context_create(&f->context, &options) != MERCER_OK;

@@ -147,7 +147,6 @@ static void test_refused_options(void **state)
     assert_fails(NULL, mercer_choose_centers(NULL, &f.Z, &f.X, NULL, NULL), MERCER_ERROR_ARGUMENT, "context");
     assert_fails(f.context, mercer_choose_centers(f.context, NULL, &f.X, NULL, NULL), MERCER_ERROR_ARGUMENT, "centers");
     assert_fails(f.context, mercer_choose_centers(f.context, &f.Z, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "X");
-    assert_fails(NULL, mercer_center_options_init(NULL, sizeof f.options), MERCER_ERROR_ARGUMENT, "options");
     free(f.X.data), free(f.Z.data);
     mercer_context_free(f.context);
 }
@@ -203,8 +202,8 @@ static void test_nearest_scales(void **state)
         data_fill_normal(&Z, (mrc_rng){21, 2}, 0, scales[s]);
         int32_t nearest[M], again[M];
         double distances[M];
-        assert_succeeds(context, mercer_nearest(context, nearest, distances, &X, &Z));
-        assert_succeeds(context, mercer_nearest(context, again, NULL, &X, &Z));
+        assert_succeeds(context, mercer_nearest_rows(context, nearest, distances, &X, &Z));
+        assert_succeeds(context, mercer_nearest_rows(context, again, NULL, &X, &Z));
         assert_memory_equal(nearest, again, sizeof nearest);
         for (int64_t i = 0; i < M; i++) {
             double best = INFINITY;
@@ -214,13 +213,13 @@ static void test_nearest_scales(void **state)
             assert_true(sqdist_rows(&X, i, &Z, nearest[i]) <= best * (1 + 1e-5));
         }
     }
-    assert_fails(context, mercer_nearest(context, NULL, NULL, &X, &Z), MERCER_ERROR_ARGUMENT, "nearest");
+    assert_fails(context, mercer_nearest_rows(context, NULL, NULL, &X, &Z), MERCER_ERROR_ARGUMENT, "nearest");
     mercer_matrix none = mrc_rows(&Z, 0, 0), narrow = mrc_columns(&Z, 0, 2);
     int32_t nearest[M];
-    assert_fails(context, mercer_nearest(context, nearest, NULL, &X, &none), MERCER_ERROR_SHAPE, "Z has 0 rows");
-    assert_fails(context, mercer_nearest(context, nearest, NULL, &X, &narrow), MERCER_ERROR_SHAPE, "columns");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &X, &none), MERCER_ERROR_SHAPE, "Z has 0 rows");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &X, &narrow), MERCER_ERROR_SHAPE, "columns");
     data_store(&Z, 7, 2, (double)INFINITY);
-    assert_fails(context, mercer_nearest(context, nearest, NULL, &X, &Z), MERCER_ERROR_DATA, "row 7, column 2");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &X, &Z), MERCER_ERROR_DATA, "row 7, column 2");
     free(X.data), free(Z.data);
     mercer_context_free(context);
 }

@@ -27,7 +27,7 @@ static int open_data(void **state)
     assert_succeeds(bed, mercer_matrix_write_npy(bed, &points, x));
     assert_succeeds(bed, mercer_matrix_write_npy(bed, &labels, y));
     mercer_dataset_options options;
-    mercer_dataset_options_init(&options, sizeof options);
+    options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options.x = x, options.y = y, options.task = MERCER_TASK_CLASSIFICATION;
     assert_succeeds(bed, mercer_dataset_open(&stored, bed, &options));
     free(labels.data);
@@ -60,7 +60,7 @@ static void test_same_as_matrix(void **state)
         mercer_center_options options = center_options(methods[m], 6);
         options.kernel = &kernel;
         mercer_center_report report = {.struct_size = sizeof report};
-        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &one, &options, &report));
+        assert_succeeds(bed, mercer_choose_centers_from(stored, &one, NULL, &options, &report));
         assert_true(report.seconds > 0);
         options.labels = mercer_dataset_labels(stored);
         choose(bed, &two, &points, &options);
@@ -80,9 +80,9 @@ static void test_preprocessed(void **state)
         mercer_matrix one = data_matrix(P, D, 0, MERCER_F32), two = data_matrix(P, D, 0, MERCER_F32);
         mercer_center_options options = center_options(methods[m], 6);
         options.kernel = &kernel;
-        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &two, &options, NULL));
+        assert_succeeds(bed, mercer_choose_centers_from(stored, &two, NULL, &options, NULL));
         kernel.bandwidth = 10; /* the same kernel matrix on scaled samples: the same draws */
-        assert_succeeds(bed, mercer_choose_centers_from(stored, scale, &one, &options, NULL));
+        assert_succeeds(bed, mercer_choose_centers_from(stored, &one, scale, &options, NULL));
         kernel.bandwidth = 20;
         for (int64_t j = 0; j < P; j++)
             for (int64_t k = 0; k < D; k++)
@@ -103,16 +103,16 @@ static void test_larger_than_memory(void **state)
         mercer_center_options options = center_options(m ? "rpcholesky" : "kmeans", 6);
         options.kernel = &kernel;
         mercer_center_report all = {.struct_size = sizeof all}, part = all;
-        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, &all));
+        assert_succeeds(bed, mercer_choose_centers_from(stored, &Z, NULL, &options, &all));
         options.memory = m ? 270000 : 100000; /* the file has 72,000 bytes, K(X,Z) 180,000 */
         bed->bytes_high = bed->bytes_now;
         int64_t before = bed->bytes_now;
-        assert_succeeds(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, &part));
+        assert_succeeds(bed, mercer_choose_centers_from(stored, &Z, NULL, &options, &part));
         assert_that(bed->bytes_high - before <= options.memory + 8192, "%lld bytes of %lld",
                     (long long)(bed->bytes_high - before), (long long)options.memory);
         assert_that(part.error < 1.5 * all.error + 1e-3, "error %g, with all %g", part.error, all.error);
         options.memory = 2500;
-        assert_fails(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, &part), MERCER_ERROR_MEMORY,
+        assert_fails(bed, mercer_choose_centers_from(stored, &Z, NULL, &options, &part), MERCER_ERROR_MEMORY,
                      "fewer centers");
         free(Z.data);
     }
@@ -127,11 +127,11 @@ static void test_computed(void **state)
     assert_succeeds(bed, mercer_dataset_synthesize(&digits, bed, "digits", 100, 400, 3));
     mercer_matrix all = data_matrix(400, 784, 0, MERCER_U8), Z = data_matrix(P, 784, 0, MERCER_U8);
     int32_t labels[400];
-    assert_succeeds(bed, mercer_dataset_read(digits, NULL, NULL, 0, &all, NULL, labels));
+    assert_succeeds(bed, mercer_dataset_read(digits, &all, NULL, labels, NULL, NULL, 0));
     for (int m = 0; m < 4; m++) {
         mercer_center_options options = center_options(methods[m], 6);
         options.kernel = &kernel;
-        assert_succeeds(bed, mercer_choose_centers_from(digits, NULL, &Z, &options, NULL));
+        assert_succeeds(bed, mercer_choose_centers_from(digits, &Z, NULL, &options, NULL));
         if (m != 1) assert_different_rows(&all, &Z);
         int counts[10] = {0};
         for (int64_t j = 0; j < P && m == 3; j++) counts[labels[find_row(&all, &Z, j)]]++;
@@ -146,27 +146,27 @@ static void test_refused(void **state)
     (void)state;
     mercer_matrix Z = data_matrix(N + 1, D, 0, MERCER_F32);
     mercer_center_options options = center_options("balanced", 1);
-    assert_fails(NULL, mercer_choose_centers_from(NULL, NULL, &Z, NULL, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_fails(NULL, mercer_choose_centers_from(NULL, &Z, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "dataset");
     assert_fails(bed, mercer_choose_centers_from(stored, NULL, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "centers");
-    assert_fails(bed, mercer_choose_centers_from(stored, NULL, &Z, NULL, NULL), MERCER_ERROR_SHAPE,
+    assert_fails(bed, mercer_choose_centers_from(stored, &Z, NULL, NULL, NULL), MERCER_ERROR_SHAPE,
                  "1501 centers are asked for, but there are only 1500 samples");
     Z.rows = P;
     options.labels = mercer_dataset_labels(stored);
-    assert_fails(bed, mercer_choose_centers_from(stored, NULL, &Z, &options, NULL), MERCER_ERROR_ARGUMENT, "labels");
+    assert_fails(bed, mercer_choose_centers_from(stored, &Z, NULL, &options, NULL), MERCER_ERROR_ARGUMENT, "labels");
     options.labels = NULL;
     mercer_dataset_options open;
-    mercer_dataset_options_init(&open, sizeof open);
+    open = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     open.x = in_folder("x.npy"), open.task = MERCER_TASK_UNLABELLED;
     mercer_dataset *plain = NULL;
     assert_succeeds(bed, mercer_dataset_open(&plain, bed, &open));
-    assert_fails(bed, mercer_choose_centers_from(plain, NULL, &Z, &options, NULL), MERCER_ERROR_ARGUMENT,
+    assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, &options, NULL), MERCER_ERROR_ARGUMENT,
                  "the dataset has none");
     mercer_preprocess *narrow = NULL;
     mercer_matrix few = mrc_columns(&points, 0, 3);
     assert_succeeds(bed, mercer_preprocess_fit_matrix(&narrow, bed, "standardise", &few));
-    assert_fails(bed, mercer_choose_centers_from(plain, narrow, &Z, NULL, NULL), MERCER_ERROR_SHAPE, "3 features");
+    assert_fails(bed, mercer_choose_centers_from(plain, &Z, narrow, NULL, NULL), MERCER_ERROR_SHAPE, "3 features");
     Z.dtype = MERCER_U8; /* the data reach up to 300 */
-    assert_fails(bed, mercer_choose_centers_from(plain, NULL, &Z, NULL, NULL), MERCER_ERROR_DATA, "u8");
+    assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, NULL, NULL), MERCER_ERROR_DATA, "u8");
     mercer_preprocess_free(narrow);
     mercer_dataset_free(plain);
     free(Z.data);

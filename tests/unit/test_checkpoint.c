@@ -61,14 +61,15 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     if (shards > 0) assert_succeeds(with, mercer_comm_create_virtual(&comm, with, shards));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, &options));
     if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
-    assert_succeeds(with, mercer_trainer_fit(trainer, &out.report, &source));
+    assert_succeeds(with, mercer_trainer_fit(trainer, &source, &out.report));
+    keep_plan(&out.report);
     mercer_matrix weights = mercer_model_weights(model);
     out.weights = dense_of(&weights);
     out.stopped = out.report.stopped;
     out.calls = watch.calls;
     mercer_trainer_free(trainer);
     mercer_comm_free(comm);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     mercer_context_free(with);
     return out;
@@ -201,7 +202,7 @@ static void test_without_factor(void **state)
     mercer_train_options options = options_for("cg");
     options.epochs = 4, options.memory = 36 << 20;
     run_result once = run_until(&self, options, 2, false, 0, false);
-    assert_non_null(strstr(once.report.plan.text, "polynomial"));
+    assert_non_null(strstr(once.report.plan->text, "polynomial"));
     assert_that(once.report.peak_bytes <= options.memory, "%lld bytes", (long long)once.report.peak_bytes);
     free(once.weights.a);
     check_solver(&self, options, 7, "cg without a factor");
@@ -248,7 +249,7 @@ static void test_refusals(void **state)
     options.epochs = 4; /* another schedule */
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_resume(trainer, path));
-    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_MISMATCH, "epochs 3");
+    assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_MISMATCH, "epochs 3");
     mercer_trainer_free(trainer);
 
     self.z.rows--; /* other centers */
@@ -263,9 +264,9 @@ static void test_refusals(void **state)
 
     options.checkpoint = "/no/such/folder/checkpoint"; /* found out before the work, not after */
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
-    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_IO, "/no/such/folder");
+    assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_IO, "/no/such/folder");
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     self.z.rows++;
     task_close(&self);
@@ -287,7 +288,7 @@ static void test_spectrum(void **state)
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_spectrum(trainer, NULL, 0, &count));
     assert_int_equal(count, 0);
-    assert_succeeds(context, mercer_trainer_fit(trainer, NULL, &source));
+    assert_succeeds(context, mercer_trainer_fit(trainer, &source, NULL));
     assert_succeeds(context, mercer_trainer_spectrum(trainer, values, 32, &count));
     assert_int_equal(count, 11);
     double sum = 0;
@@ -297,7 +298,7 @@ static void test_spectrum(void **state)
     }
     assert_true(sum <= 1 + 1e-6); /* the trace of K / s of a kernel with K(x, x) = 1 */
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     task_close(&self);
 }

@@ -10,7 +10,7 @@ static mercer_model *model_of(int64_t features, int64_t outputs)
     mercer_kernel kernel;
     double values[16] = {0};
     mercer_matrix z = mrc_view(values, 1, features, MERCER_F64);
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "laplace:bandwidth=1"));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=1"));
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, outputs, MERCER_F64));
     return model;
 }
@@ -116,14 +116,14 @@ static void test_columns_in_order(void **state)
     mercer_dataset *data = open_with(&options);
     assert_samples(data, 2, 3, expected);
     assert_values(data, 1, (double[]){0.5, 1.5});
-    assert_names(about(data).features_named, "a b c");
-    assert_names(about(data).targets_named, "y");
+    assert_names(about(data).feature_names, "a b c");
+    assert_names(about(data).target_names, "y");
     assert_int_equal(about(data).unused, 1);
-    assert_names(about(data).unused_named, "id");
+    assert_names(about(data).unused_names, "id");
     mercer_dataset *part = NULL;
     assert_succeeds(context, mercer_dataset_take(&part, data, (int64_t[]){1}, 1));
-    assert_names(about(part).targets_named, "y");
-    assert_names(about(part).unused_named, "id");
+    assert_names(about(part).target_names, "y");
+    assert_names(about(part).unused_names, "id");
     mercer_dataset_free(part), mercer_dataset_free(data);
     options.task = MERCER_TASK_UNLABELLED; /* the target is one more column that nobody asked for */
     data = open_with(&options);
@@ -140,7 +140,7 @@ static void test_columns_in_order(void **state)
     options.x = text_file("x.csv", "1,2,3\n4,5,6\n");
     data = open_with(&options);
     assert_samples(data, 2, 3, expected);
-    assert_null(about(data).features_named);
+    assert_null(about(data).feature_names);
     mercer_dataset_free(data);
     options.x = text_file("x.csv", "1,2\n4,5\n");
     assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv: 2 features, but the model was trained on 3");
@@ -169,7 +169,7 @@ static void test_several_targets(void **state)
         mercer_dataset *data = open_with(&options);
         assert_samples(data, 2, 1, (double[]){1, 2});
         assert_values(data, 2, both);
-        assert_names(about(data).targets_named, "u v");
+        assert_names(about(data).target_names, "u v");
         mercer_dataset_free(data);
     }
     mercer_dataset_options options = data_options(in_folder("x.csv"), NULL);
@@ -189,7 +189,7 @@ static void test_several_targets(void **state)
     options = data_options(text_file("x.csv", "1\n2\n"), text_file("y.csv", "p,q,r\n1,2,3\n4,5,6\n"));
     data = open_with(&options);
     assert_values(data, 3, (double[]){1, 2, 3, 4, 5, 6});
-    assert_names(about(data).targets_named, "p q r");
+    assert_names(about(data).target_names, "p q r");
     mercer_dataset_free(data);
     options.target = "r,p";
     data = open_with(&options);

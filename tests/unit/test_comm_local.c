@@ -41,7 +41,7 @@ static void make_ranks(rank_thread *all, int ranks, int shards, double deadline)
 {
     mercer_context *contexts[MOST] = {0};
     mercer_comm *comms[MOST];
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.threads = 1;
     for (int r = 0; r < ranks; r++) assert_succeeds(NULL, mercer_context_create(&contexts[r], &options));
     mercer_comm_options how = {.struct_size = sizeof how, .shards = shards, .deadline = deadline};
@@ -403,7 +403,7 @@ static void test_all_or_none(void **state)
     (void)state;
     for (int64_t allowed = 0;; allowed++) {
         test_allocator allocator = {0};
-        mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+        mercer_context_options options = MERCER_INIT(mercer_context_options);
         mercer_context *contexts[2];
         mercer_comm *out[2];
         assert_succeeds(NULL, mercer_context_create(&contexts[0], NULL));

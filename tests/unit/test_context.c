@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#define OPTIONS(name) mercer_context_options name = MERCER_CONTEXT_OPTIONS_INIT
+#define OPTIONS(name) mercer_context_options name = MERCER_INIT(mercer_context_options)
 
 static mercer_context *create(const mercer_context_options *options)
 {
@@ -53,23 +53,12 @@ static void test_defaults(void **state)
 static void test_options_init(void **state)
 {
     (void)state;
-    mercer_context_options options, macro = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options;
     memset(&options, 0x77, sizeof options);
-    assert_succeeds(NULL, mercer_context_options_init(&options, sizeof options));
-    assert_int_equal(options.struct_size, macro.struct_size);
-    assert_true(options.threads == 0 && !options.backend && !options.isa && !options.allocator.allocate &&
-                !options.log);
-    assert_true(!options.allocator.release && !options.allocator.user && !options.log_user && options.log_level == 0);
-
-    char large[sizeof(mercer_context_options) + 64]; /* a caller with a newer header */
-    memset(large, 0x77, sizeof large);
-    assert_succeeds(NULL, mercer_context_options_init((mercer_context_options *)large, sizeof large - 1));
-    for (size_t i = sizeof(size_t); i < sizeof large - 1; i++) assert_int_equal(large[i], 0);
-    assert_int_equal(large[sizeof large - 1], 0x77); /* never past what the caller has */
-    assert_fails(NULL, mercer_context_options_init(NULL, sizeof options), MERCER_ERROR_ARGUMENT, "options");
-    memset(&options, 0x77, sizeof options);
-    assert_int_equal(mercer_context_options_init(&options, 0), MERCER_ERROR_ARGUMENT);
-    assert_int_equal(options.threads, 0x77777777);
+    options = (mercer_context_options)MERCER_INIT(mercer_context_options);
+    assert_int_equal(options.struct_size, sizeof options);
+    assert_true(options.threads == 0 && !options.backend && !options.isa && !options.allocator && !options.log);
+    assert_true(!options.log_user && options.log_level == 0 && !options.arithmetic);
 }
 
 static void test_struct_sizes(void **state)
@@ -99,7 +88,7 @@ static void test_struct_sizes(void **state)
     struct {
         mercer_context_options known;
         char unknown[40];
-    } newer = {.known = MERCER_CONTEXT_OPTIONS_INIT};
+    } newer = {.known = MERCER_INIT(mercer_context_options)};
     newer.known.struct_size = sizeof newer;
     newer.known.threads = 2;
     context = create(&newer.known);
@@ -123,10 +112,13 @@ static void test_bad_choices(void **state)
     refuse(&options, MERCER_ERROR_ARGUMENT, "'mmx'", mrc_isa_names());
     options.isa = "AVX2";
     refuse(&options, MERCER_ERROR_ARGUMENT, "isa", mrc_isa_names());
-    options.isa = NULL, options.allocator.allocate = test_allocate;
+    mercer_allocator half = MERCER_INIT(mercer_allocator);
+    options.isa = NULL, options.allocator = &half, half.allocate = test_allocate;
     refuse(&options, MERCER_ERROR_ARGUMENT, "allocator", "release");
-    options.allocator.allocate = NULL, options.allocator.release = test_release;
+    half.allocate = NULL, half.release = test_release;
     refuse(&options, MERCER_ERROR_ARGUMENT, "allocator", "allocate");
+    half.struct_size = 0;
+    refuse(&options, MERCER_ERROR_ARGUMENT, "allocator", "sizeof(mercer_allocator)");
 }
 
 static void test_isa_levels(void **state)
@@ -198,7 +190,7 @@ static mercer_status small_product(mercer_context *context)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, w[2] = {1, -1}, y[2];
     mercer_kernel kernel;
-    mercer_status status = mercer_kernel_parse(context, &kernel, "laplace:bandwidth=2");
+    mercer_status status = mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2");
     if (status != MERCER_OK) return status;
     mercer_matrix X = mercer_matrix_view(x, 2, 3, MERCER_F32), W = mercer_matrix_view(w, 2, 1, MERCER_F32);
     mercer_matrix Y = mercer_matrix_view(y, 2, 1, MERCER_F32);
@@ -249,7 +241,7 @@ static void test_log(void **state)
     assert_true(lines.count[MERCER_LOG_INFO] > 0); /* says what it chose */
     assert_non_null(strstr(lines.last, "cpu"));
     mercer_kernel kernel;
-    assert_int_equal(mercer_kernel_parse(context, &kernel, "nonsense"), MERCER_ERROR_KERNEL);
+    assert_int_equal(mercer_kernel_parse(&kernel, context, "nonsense"), MERCER_ERROR_KERNEL);
     assert_true(lines.count[MERCER_LOG_DEBUG] > 0);
     assert_non_null(strstr(lines.last, "nonsense"));
     mercer_context_free(context);
@@ -257,7 +249,7 @@ static void test_log(void **state)
     lines = (log_lines){0};
     options.log_level = (mercer_log_level)0; /* warnings and errors only */
     context = create(&options);
-    assert_int_equal(mercer_kernel_parse(context, &kernel, "nonsense"), MERCER_ERROR_KERNEL);
+    assert_int_equal(mercer_kernel_parse(&kernel, context, "nonsense"), MERCER_ERROR_KERNEL);
     assert_int_equal(lines.count[MERCER_LOG_INFO] + lines.count[MERCER_LOG_DEBUG], 0);
     mercer_context_free(context);
 }
@@ -295,7 +287,7 @@ static void *fail_elsewhere(void *argument)
     mercer_kernel kernel;
     bool *separate = argument;
     *separate = mercer_last_error(NULL)[0] == 0; /* a new thread starts without a message */
-    mercer_kernel_parse(NULL, &kernel, "from-another-thread");
+    mercer_kernel_parse(&kernel, NULL, "from-another-thread");
     *separate = *separate && strstr(mercer_last_error(NULL), "from-another-thread");
     return NULL;
 }
@@ -305,9 +297,9 @@ static void test_errors_of_threads_and_contexts(void **state)
     (void)state;
     mercer_context *one = create(NULL), *two = create(NULL);
     mercer_kernel kernel;
-    mercer_kernel_parse(one, &kernel, "first");
-    mercer_kernel_parse(two, &kernel, "second");
-    mercer_kernel_parse(NULL, &kernel, "third");
+    mercer_kernel_parse(&kernel, one, "first");
+    mercer_kernel_parse(&kernel, two, "second");
+    mercer_kernel_parse(&kernel, NULL, "third");
     bool separate = false;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &separate), 0);

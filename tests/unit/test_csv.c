@@ -69,9 +69,9 @@ static void test_names(void **state)
     mercer_dataset *data = open_text("x.csv", "\"a\",\" b \"\"c\"\" \",label , d\n1,2,x,3\n4,5,y,6\n", "label");
     mercer_dataset_info info = about(data);
     assert_int_equal(info.features, 3);
-    assert_string_equal(info.features_named[0], "a");
-    assert_string_equal(info.features_named[1], "b \"c\"");
-    assert_string_equal(info.features_named[2], "d");
+    assert_string_equal(info.feature_names[0], "a");
+    assert_string_equal(info.feature_names[1], "b \"c\"");
+    assert_string_equal(info.feature_names[2], "d");
     assert_samples(data, 2, 3, (double[]){1, 2, 3, 4, 5, 6});
     assert_classes(data, "x y", (int32_t[]){0, 1});
     mercer_dataset_free(data);
@@ -103,7 +103,7 @@ static void test_header_detection(void **state)
     options.header = MERCER_ON;
     mercer_dataset *data = open_with(&options); /* a name comes before an index */
     assert_samples(data, 1, 2, (double[]){5, 6});
-    assert_string_equal(about(data).features_named[1], "3");
+    assert_string_equal(about(data).feature_names[1], "3");
     mercer_dataset_free(data);
     options.target = "-2"; /* no column is named so */
     data = open_with(&options);

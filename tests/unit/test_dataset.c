@@ -13,8 +13,9 @@ static void test_options(void **state)
     (void)state;
     mercer_dataset *data;
     mercer_dataset_options options = data_options(NULL, NULL);
-    assert_fails(NULL, mercer_dataset_options_init(NULL, sizeof options), MERCER_ERROR_ARGUMENT, "options");
-    assert_fails(NULL, mercer_dataset_options_init(&options, 4), MERCER_ERROR_ARGUMENT, "struct_size");
+    options.struct_size = 4;
+    assert_fails(context, mercer_dataset_open(&data, context, &options), MERCER_ERROR_ARGUMENT, "struct_size");
+    options = data_options(NULL, NULL);
     assert_fails(context, mercer_dataset_open(NULL, context, &options), MERCER_ERROR_ARGUMENT, "out");
     assert_fails(NULL, mercer_dataset_open(&data, NULL, &options), MERCER_ERROR_ARGUMENT, "context");
     assert_refused(NULL, MERCER_ERROR_ARGUMENT, "x is missing");
@@ -179,16 +180,16 @@ static void test_read(void **state)
     int32_t labels[4];
     mercer_matrix X = mrc_view(x, 3, 2, MERCER_F32), Y = mrc_view(y, 3, 3, MERCER_F64);
     const int64_t rows[] = {3, 0, 3};
-    assert_succeeds(context, mercer_dataset_read(data, NULL, rows, 0, &X, &Y, labels));
+    assert_succeeds(context, mercer_dataset_read(data, &X, &Y, labels, NULL, rows, 0));
     assert_true(x[0] == 7 && x[1] == 8 && x[2] == 1 && x[5] == 8);
     assert_true(y[0] == 0 && y[2] == 1 && y[4] == 1 && y[3] == 0 && y[8] == 1);
     assert_true(labels[0] == 2 && labels[1] == 1 && labels[2] == 2);
     X = mrc_view(wide, 2, 2, MERCER_F64); /* in another type, from a place on */
-    assert_succeeds(context, mercer_dataset_read(data, NULL, NULL, 1, &X, NULL, labels));
+    assert_succeeds(context, mercer_dataset_read(data, &X, NULL, labels, NULL, NULL, 1));
     assert_true(wide[0] == 3 && wide[3] == 6 && labels[0] == 0 && labels[1] == 1);
     mercer_preprocess *scale;
     assert_succeeds(context, mercer_preprocess_fit(&scale, context, "scale:factor=2", data));
-    assert_succeeds(context, mercer_dataset_read(data, scale, rows, 0, &X, NULL, NULL));
+    assert_succeeds(context, mercer_dataset_read(data, &X, NULL, NULL, scale, rows, 0));
     assert_true(wide[0] == 14 && wide[1] == 16 && wide[2] == 2 && wide[3] == 4);
     mercer_preprocess_free(scale);
     mercer_dataset_free(data);
@@ -203,38 +204,38 @@ static void test_read_refusals(void **state)
     int32_t labels[4];
     mercer_matrix X = mrc_view(x, 3, 2, MERCER_F32), Y = mrc_view(y, 3, 3, MERCER_F32), bad;
     const int64_t rows[] = {3, 4, 0}, negative[] = {0, -1, 0};
-    assert_fails(context, mercer_dataset_read(data, NULL, rows, 0, &X, NULL, NULL), MERCER_ERROR_SHAPE, "rows[1] is 4");
-    assert_fails(context, mercer_dataset_read(data, NULL, negative, 0, &X, NULL, NULL), MERCER_ERROR_SHAPE, "rows[1]");
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 2, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, rows, 0), MERCER_ERROR_SHAPE, "rows[1] is 4");
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, negative, 0), MERCER_ERROR_SHAPE, "rows[1]");
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, 2), MERCER_ERROR_SHAPE,
                  "3 rows from 2 on");
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, -1, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, -1), MERCER_ERROR_SHAPE,
                  "rows from -1");
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, INT64_MAX - 1, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, INT64_MAX - 1), MERCER_ERROR_SHAPE,
                  "the dataset has 4");
     bad = X, bad.cols = 1;
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &bad, NULL, NULL), MERCER_ERROR_SHAPE, "X");
+    assert_fails(context, mercer_dataset_read(data, &bad, NULL, NULL, NULL, NULL, 0), MERCER_ERROR_SHAPE, "X");
     bad = X, bad.dtype = MERCER_U8;
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &bad, NULL, NULL), MERCER_ERROR_DTYPE, "X");
+    assert_fails(context, mercer_dataset_read(data, &bad, NULL, NULL, NULL, NULL, 0), MERCER_ERROR_DTYPE, "X");
     bad = Y, bad.cols = 2;
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &bad, NULL), MERCER_ERROR_SHAPE, "Y");
+    assert_fails(context, mercer_dataset_read(data, &X, &bad, NULL, NULL, NULL, 0), MERCER_ERROR_SHAPE, "Y");
     bad = Y, bad.dtype = MERCER_F16;
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &bad, NULL), MERCER_ERROR_DTYPE, "Y");
+    assert_fails(context, mercer_dataset_read(data, &X, &bad, NULL, NULL, NULL, 0), MERCER_ERROR_DTYPE, "Y");
     bad = Y, bad.data = x;
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &bad, NULL), MERCER_ERROR_OVERLAP, "Y");
-    assert_fails(NULL, mercer_dataset_read(NULL, NULL, NULL, 0, &X, NULL, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_fails(context, mercer_dataset_read(data, &X, &bad, NULL, NULL, NULL, 0), MERCER_ERROR_OVERLAP, "Y");
+    assert_fails(NULL, mercer_dataset_read(NULL, &X, NULL, NULL, NULL, NULL, 0), MERCER_ERROR_ARGUMENT, "dataset");
     mercer_preprocess *fitted;
     mercer_matrix other = mrc_view(x, 3, 3, MERCER_F32);
     for (int i = 0; i < 9; i++) x[i] = (float)(i * i);
     assert_succeeds(context, mercer_preprocess_fit_matrix(&fitted, context, "standardise", &other));
-    assert_fails(context, mercer_dataset_read(data, fitted, NULL, 0, &X, NULL, NULL), MERCER_ERROR_SHAPE,
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, fitted, NULL, 0), MERCER_ERROR_SHAPE,
                  "preprocess is for 3 features");
     mercer_preprocess_free(fitted);
     mercer_dataset_free(data);
     mercer_dataset_options options = data_options(in_folder("t.csv"), NULL);
     options.target = "-1", options.task = MERCER_TASK_UNLABELLED;
     data = open_with(&options);
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, &Y, NULL), MERCER_ERROR_ARGUMENT, "no targets");
-    assert_fails(context, mercer_dataset_read(data, NULL, NULL, 0, &X, NULL, labels), MERCER_ERROR_ARGUMENT,
+    assert_fails(context, mercer_dataset_read(data, &X, &Y, NULL, NULL, NULL, 0), MERCER_ERROR_ARGUMENT, "no targets");
+    assert_fails(context, mercer_dataset_read(data, &X, NULL, labels, NULL, NULL, 0), MERCER_ERROR_ARGUMENT,
                  "no classes");
     mercer_dataset_info info = {0};
     assert_fails(context, mercer_dataset_query(data, &info), MERCER_ERROR_ARGUMENT, "info");
@@ -259,7 +260,7 @@ static void test_synthetic(void **state)
     unsigned char *made = malloc(300 * 784);
     mercer_matrix X = mrc_view(made, 300, 784, MERCER_U8);
     int32_t labels[300];
-    assert_succeeds(context, mercer_dataset_read(data, NULL, NULL, 0, &X, NULL, labels));
+    assert_succeeds(context, mercer_dataset_read(data, &X, NULL, labels, NULL, NULL, 0));
     assert_memory_equal(made, mercer_dataset_samples(stored).data, 300 * 784);
     assert_memory_equal(labels, mercer_dataset_labels(stored), sizeof labels);
     uint64_t one, two, again;

@@ -24,7 +24,7 @@ static void test_classes(void **state)
     assert_samples(part, 3, 2, samples);
     assert_classes(part, "blue red", labels); /* a class without rows is still one */
     mercer_dataset_info info = about(part);
-    assert_string_equal(info.features_named[1], "b");
+    assert_string_equal(info.feature_names[1], "b");
     assert_string_equal(info.format, "csv");
     assert_int_equal(info.mapped, 0);
     mercer_dataset_free(part);
@@ -54,7 +54,7 @@ static void test_synthetic(void **state)
     unsigned char expected[2 * 784];
     mercer_matrix X = mercer_matrix_view(expected, 2, 784, MERCER_U8);
     assert_succeeds(context, mercer_dataset_synthesize(&whole, context, "digits", 0, 5, 1));
-    assert_succeeds(context, mercer_dataset_read(whole, NULL, rows, 0, &X, NULL, NULL));
+    assert_succeeds(context, mercer_dataset_read(whole, &X, NULL, NULL, NULL, rows, 0));
     mercer_dataset *part = take(whole, rows, 2);
     assert_memory_equal(mercer_dataset_samples(part).data, expected, sizeof expected);
     assert_int_equal(about(part).height, 28);

@@ -86,8 +86,8 @@ static void draw(mercer_context *context)
         assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 0));
         assert_non_null(there.next);
         compare(context, &host, &there, 2e-5); /* targets are of size 1, sums of up to 200 floats */
-        mercer_source_release(&there);
-        mercer_source_release(&host);
+        mercer_source_free(&there);
+        mercer_source_free(&host);
         mercer_dataset_free(data);
     }
 }
@@ -120,15 +120,15 @@ static void store(mercer_context *context)
         assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
         assert_non_null(there.next);
         compare(context, &host, &there, 0);
-        mercer_source_release(&there);
-        mercer_source_release(&host);
+        mercer_source_free(&there);
+        mercer_source_free(&host);
         int32_t labels[333];
         for (int i = 0; i < 333; i++) labels[i] = i * 7 % 5;
         assert_succeeds(context, mercer_source_from_labels(&host, context, &x, labels, 5, NULL, 6));
         assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
         compare(context, &host, &there, 0);
-        mercer_source_release(&there);
-        mercer_source_release(&host);
+        mercer_source_free(&there);
+        mercer_source_free(&host);
         free(x.data), free(y.data);
     }
 }
@@ -170,8 +170,8 @@ static void gather(mercer_context *context)
     assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4));
     assert_non_null(there.next);
     compare(context, &host, &there, 0);
-    mercer_source_release(&there);
-    mercer_source_release(&host);
+    mercer_source_free(&there);
+    mercer_source_free(&host);
     mercer_dataset_free(data);
     mercer_matrix last = mrc_rows(&x, 101, 232);
     mrc_store(&last, 7, 2, (double)NAN);
@@ -180,7 +180,7 @@ static void gather(mercer_context *context)
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
     assert_fails(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4), MERCER_ERROR_DATA,
                  "X, rows from 101 on: element at row 7, column 2");
-    mercer_source_release(&host);
+    mercer_source_free(&host);
     mercer_dataset_free(data);
     folder_close();
     free(x.data), free(y.data);
@@ -210,7 +210,7 @@ static void test_others(void **state)
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
     assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
     assert_null(there.next);
-    mercer_source_release(&host);
+    mercer_source_free(&host);
     mercer_dataset_free(data);
     assert_succeeds(context, mercer_dataset_synthesize(&data, context, "teacher", 0, 50, 1));
     options.augment = "noise:sigma=1";
@@ -223,7 +223,7 @@ static void test_others(void **state)
     assert_null(there.next);
     assert_succeeds(context, mrc_device_source_create(&there, context->backend, NULL, INT64_MAX));
     assert_null(there.next);
-    mercer_source_release(&host);
+    mercer_source_free(&host);
     mercer_dataset_free(data);
     /* a value that is not finite is found when samples are taken to the device */
     mercer_matrix x = data_matrix(5, 2, 0, MERCER_F32), y = data_matrix(5, 1, 0, MERCER_F32);
@@ -231,7 +231,7 @@ static void test_others(void **state)
     mrc_store(&x, 3, 1, (double)NAN);
     assert_fails(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX), MERCER_ERROR_DATA,
                  "row 3, column 1");
-    mercer_source_release(&host);
+    mercer_source_free(&host);
     free(x.data), free(y.data);
     mercer_context_free(context);
 }

@@ -13,7 +13,7 @@
 
 static mercer_context *open_context(const char *backend, const char *arithmetic)
 {
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context = NULL;
     options.backend = backend, options.arithmetic = arithmetic;
     mercer_status status = mercer_context_create(&context, &options);
@@ -54,7 +54,7 @@ static void test_products(void **state)
             for (int s = 0; s < 4; s++) {
                 const int64_t *n = shapes[s];
                 mercer_kernel kernel;
-                assert_succeeds(cpu, mercer_kernel_parse(cpu, &kernel, kernels[k]));
+                assert_succeeds(cpu, mercer_kernel_parse(&kernel, cpu, kernels[k]));
                 if (types[t] == MERCER_U8 && kernel.bandwidth > 0) kernel.bandwidth *= 20;
                 double mean = types[t] == MERCER_U8 ? 128 : 3, size = types[t] == MERCER_U8 ? 30 : 1;
                 mercer_matrix x = data_matrix(n[0], n[2], 0, types[t]), z = data_matrix(n[1], n[2], 0, types[t]);
@@ -84,7 +84,7 @@ static void test_kept(void **state)
         bool packs = v & 2;
         mrc_backend *backend = gpu->backend;
         mercer_kernel kernel;
-        assert_succeeds(cpu, mercer_kernel_parse(cpu, &kernel, "laplace:bandwidth=10"));
+        assert_succeeds(cpu, mercer_kernel_parse(&kernel, cpu, "laplace:bandwidth=10"));
         if (type == MERCER_U8) kernel.bandwidth *= 20;
         mercer_matrix x = data_matrix(M, D, 0, type), all = data_matrix(P + SKIPPED, D, 0, type),
                       z = mrc_rows(&all, SKIPPED, P);
@@ -134,7 +134,7 @@ static void test_range(void **state)
     data_fill_normal(&x, (mrc_rng){2, 1}, 0, 1);
     mercer_matrix w = data_matrix(200, 1, 0, MERCER_F32);
     data_fill_normal(&w, (mrc_rng){2, 2}, 1, 1);
-    assert_succeeds(gpu, mercer_kernel_parse(gpu, &kernel, "laplace:bandwidth=1"));
+    assert_succeeds(gpu, mercer_kernel_parse(&kernel, gpu, "laplace:bandwidth=1"));
     assert_succeeds(gpu, mercer_kernel_matmul(gpu, &y, &kernel, &x, &x, &w));
     mrc_store(&x, 7, 2, 1e6);
     assert_int_equal(mercer_kernel_matmul(gpu, &y, &kernel, &x, &x, &w), MERCER_ERROR_DATA);
@@ -154,7 +154,7 @@ static void count_warnings(void *user, mercer_log_level level, const char *messa
 static void test_fast_on_host(void **state)
 {
     (void)state;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context = NULL;
     int warnings = 0;
     options.backend = "cpu", options.log = count_warnings, options.log_user = &warnings;
@@ -170,7 +170,7 @@ static void test_fast_on_host(void **state)
 static void test_options(void **state)
 {
     (void)state;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context = NULL;
     options.arithmetic = "quick";
     assert_int_equal(mercer_context_create(&context, &options), MERCER_ERROR_ARGUMENT);

@@ -32,7 +32,7 @@ enum { DTYPES = 4, DISTANCE_SPECS = 7 };
 static mercer_context *open_context(int isa, int threads)
 {
     mercer_context *context = NULL;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.isa = mrc_isa_name((mrc_isa)isa);
     options.threads = threads;
     assert_succeeds(NULL, mercer_context_create(&context, &options));
@@ -42,7 +42,7 @@ static mercer_context *open_context(int isa, int threads)
 static mercer_kernel parse(const char *spec)
 {
     mercer_kernel kernel;
-    assert_succeeds(NULL, mercer_kernel_parse(NULL, &kernel, spec));
+    assert_succeeds(NULL, mercer_kernel_parse(&kernel, NULL, spec));
     return kernel;
 }
 

@@ -224,7 +224,7 @@ static mercer_batch batch_of(bench *self, int64_t first, int64_t m, int64_t *row
         memcpy(y + i * C, mrc_row(&self->data.y, rows[i]), C * sizeof(double));
         if (self->is->weighted) weights[i] = self->data.weights[rows[i]];
     }
-    return (mercer_batch){mrc_view(x, m, D, MERCER_F64), mrc_view(y, m, C, MERCER_F64),
+    return (mercer_batch){sizeof(mercer_batch), mrc_view(x, m, D, MERCER_F64), mrc_view(y, m, C, MERCER_F64),
                           self->is->weighted ? weights : NULL, rows};
 }
 

@@ -20,7 +20,7 @@ typedef struct stage {
 /* False where there is no GPU, or no module. */
 static bool open_stage(stage *out)
 {
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     const void *table;
     options.backend = "cuda";
     if (mercer_context_create(&out->context, &options) != MERCER_OK) return false;

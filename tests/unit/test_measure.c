@@ -18,10 +18,10 @@ static void measure_on(mercer_context *context)
                                   .features = 48,
                                   .outputs = outputs,
                                   .points = types[t]};
-            assert_succeeds(context, mercer_kernel_parse(context, &kernel, "laplace:bandwidth=100"));
-            assert_succeeds(context, mercer_measure(context, &speed, &kernel, &shape)); /* its scratch stays */
+            assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=100"));
+            assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &shape)); /* its scratch stays */
             assert_succeeds(context, mercer_context_query(context, &before));
-            assert_succeeds(context, mercer_measure(context, &speed, &kernel, &shape));
+            assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &shape));
             assert_succeeds(context, mercer_context_query(context, &after));
             assert_true(speed.product > 0 && speed.product < 100);
             assert_true(speed.plain > 0 && speed.plain < 100);
@@ -37,7 +37,7 @@ static void test_every_backend(void **state)
     for (int b = 0; mrc_backend_registry[b]; b++)
         for (int fast = 0; fast < 2; fast++) {
             mercer_context *context;
-            mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+            mercer_context_options options = MERCER_INIT(mercer_context_options);
             options.backend = mrc_backend_registry[b]->name, options.arithmetic = fast ? "fast" : "accurate";
             options.threads = 2;
             mercer_status status = mercer_context_create(&context, &options);
@@ -60,19 +60,19 @@ static void test_bad_input(void **state)
     mercer_shape good = {.struct_size = sizeof good, .samples = 5, .centers = 5, .features = 5, .outputs = 1},
                  bad = good;
     assert_succeeds(NULL, mercer_context_create(&context, NULL));
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "gaussian:bandwidth=1"));
-    assert_fails(NULL, mercer_measure(NULL, &speed, &kernel, &good), MERCER_ERROR_ARGUMENT, "context");
-    assert_fails(context, mercer_measure(context, NULL, &kernel, &good), MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(context, mercer_measure(context, &speed, &kernel, NULL), MERCER_ERROR_ARGUMENT, "shape");
-    assert_true(mercer_measure(context, &speed, &none, &good) != MERCER_OK);
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=1"));
+    assert_fails(NULL, mercer_measure_speed(NULL, &speed, &kernel, &good), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_measure_speed(context, NULL, &kernel, &good), MERCER_ERROR_ARGUMENT, "out");
+    assert_fails(context, mercer_measure_speed(context, &speed, &kernel, NULL), MERCER_ERROR_ARGUMENT, "shape");
+    assert_true(mercer_measure_speed(context, &speed, &none, &good) != MERCER_OK);
     bad.features = 0;
-    assert_fails(context, mercer_measure(context, &speed, &kernel, &bad), MERCER_ERROR_SHAPE, "at least 1");
+    assert_fails(context, mercer_measure_speed(context, &speed, &kernel, &bad), MERCER_ERROR_SHAPE, "at least 1");
     bad = good, bad.points = (mercer_dtype)77;
-    assert_fails(context, mercer_measure(context, &speed, &kernel, &bad), MERCER_ERROR_DTYPE, "points");
+    assert_fails(context, mercer_measure_speed(context, &speed, &kernel, &bad), MERCER_ERROR_DTYPE, "points");
     bad = good, bad.samples = bad.centers = INT64_MAX / 4;
-    assert_fails(context, mercer_measure(context, &speed, &kernel, &bad), MERCER_ERROR_MEMORY, "");
+    assert_fails(context, mercer_measure_speed(context, &speed, &kernel, &bad), MERCER_ERROR_MEMORY, "");
     assert_true(speed.product == 0); /* untouched */
-    assert_succeeds(context, mercer_measure(context, &speed, &kernel, &good));
+    assert_succeeds(context, mercer_measure_speed(context, &speed, &kernel, &good));
     mercer_context_free(context);
 }
 

@@ -28,7 +28,7 @@ static void test_counters(void **state)
 {
     (void)state;
     test_allocator counter = {0};
-    mercer_context context = {.threads = 1, .allocator = test_allocator_table(&counter)};
+    mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
     void *a, *b;
     assert_succeeds(&context, mrc_alloc(&context, &a, 10, 100, "a"));
     int64_t with_a = context.bytes_now;
@@ -52,7 +52,7 @@ static void test_failure(void **state)
 {
     (void)state;
     test_allocator counter = {.fail_at = 1, .fail_after = true};
-    mercer_context context = {.threads = 1, .allocator = test_allocator_table(&counter)};
+    mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
     void *memory = &counter;
     assert_fails(&context, mrc_alloc(&context, &memory, 100, 8, "the thing"), MERCER_ERROR_MEMORY, "the thing");
     assert_null(memory);
@@ -68,7 +68,7 @@ static void test_overflow(void **state)
 {
     (void)state;
     test_allocator counter = {0};
-    mercer_context context = {.threads = 1, .allocator = test_allocator_table(&counter)};
+    mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
     const int64_t bad[][2] = {
         {INT64_MAX, 1}, {INT64_MAX, 2}, {INT64_C(1) << 32, INT64_C(1) << 32}, {INT64_MAX / 8 + 1, 8},
         {-1, 8},        {-5, 1},        {INT64_MAX - MRC_ALIGNMENT + 1, 1}};
@@ -127,7 +127,7 @@ static void test_arena_grows_and_stays(void **state)
 {
     (void)state;
     test_allocator counter = {0};
-    mercer_context context = {.threads = 1, .allocator = test_allocator_table(&counter)};
+    mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
     mrc_arena arena;
     mrc_arena_init(&arena, &context);
     assert_succeeds(&context, mrc_arena_reserve(&arena, 1000));

@@ -39,7 +39,7 @@ static void test_predict_is_the_product(void **state)
             mercer_model *model;
             mercer_matrix x = data_matrix(N, D, 0, types[i][0]), z = data_matrix(P, D, 0, types[i][1]);
             data_fill_uniform(&x, (mrc_rng){71, 1}, 0, 9), data_fill_uniform(&z, (mrc_rng){71, 2}, 0, 9);
-            assert_succeeds(context, mercer_kernel_parse(context, &kernel, mrc_kernel_example_at(k)));
+            assert_succeeds(context, mercer_kernel_parse(&kernel, context, mrc_kernel_example_at(k)));
             assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, types[i][2]));
             mercer_matrix w = mercer_model_weights(model), f = data_matrix(N, C, 0, types[i][2]);
             mercer_matrix expected = data_matrix(N, C, 0, types[i][2]), one = data_matrix(N, C, 0, types[i][2]);
@@ -191,8 +191,8 @@ static void test_source_order(void **state)
         read_pass(&different, &t, NULL, 3, 10, c);
         assert_memory_equal(a, b, sizeof a);
         assert_true(memcmp(a, c, sizeof a) != 0);
-        mercer_source_release(&source), mercer_source_release(&same), mercer_source_release(&different);
-        mercer_source_release(&source); /* a released source is empty: nothing happens */
+        mercer_source_free(&source), mercer_source_free(&same), mercer_source_free(&different);
+        mercer_source_free(&source); /* a released source is empty: nothing happens */
         task_close(&t);
     }
 }
@@ -210,7 +210,7 @@ static void test_strided_source(void **state)
     mercer_source source;
     assert_succeeds(context, mercer_source_from_matrices(&source, context, &wide.x, &wide.y, NULL, 9));
     check_source(&source, &t, NULL);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     free(wide.x.data), free(wide.y.data);
     task_close(&t);
 }

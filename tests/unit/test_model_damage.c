@@ -225,7 +225,7 @@ static void test_writing_fails(void **state)
     assert_fails(context, mercer_model_save(model, "", NULL), MERCER_ERROR_ARGUMENT, "empty");
     assert_fails(context, mercer_model_save(model, NULL, NULL), MERCER_ERROR_ARGUMENT, "path");
     assert_fails(NULL, mercer_model_save(NULL, path, NULL), MERCER_ERROR_ARGUMENT, "model");
-    assert_succeeds(context, mercer_kernel_from_callback(context, &kernel, MERCER_KERNEL_CALLBACK_INNER, keep, NULL));
+    assert_succeeds(context, mercer_kernel_from_callback(&kernel, context, MERCER_KERNEL_CALLBACK_INNER, keep, NULL));
     assert_succeeds(context, mercer_model_create(&other, context, &kernel, &z, C, 0));
     assert_fails(context, mercer_model_save(other, path, NULL), MERCER_ERROR_UNSUPPORTED, "callback");
     mercer_model_free(other);

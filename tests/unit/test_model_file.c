@@ -85,7 +85,7 @@ static void test_two_labels(void **state)
     mercer_kernel kernel;
     mercer_model *model;
     int64_t count;
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "linear"));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "linear"));
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, 0));
     assert_fails(context, mercer_model_set_labels(model, labels, 3), MERCER_ERROR_SHAPE, "1 or 2");
     assert_succeeds(context, mercer_model_set_labels(model, labels, 2));
@@ -148,7 +148,7 @@ static void test_folded(void **state)
     mercer_model *model;
     mercer_matrix x = make_samples(MERCER_U8), z = mrc_rows(&x, 0, P);
     int folded;
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "laplace:bandwidth=0.3"));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=0.3"));
     assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "scale", &x));
     assert_succeeds(context, mercer_preprocess_fold(preprocess, &kernel, &folded));
     assert_true(folded);
@@ -267,9 +267,9 @@ static void test_train_loaded(void **state)
         mercer_trainer *trainer;
         assert_succeeds(context, mercer_source_from_matrices(&source, context, &t.x, &t.y, NULL, 7));
         assert_succeeds(context, mercer_trainer_create(&trainer, models[i], NULL, &options));
-        assert_succeeds(context, mercer_trainer_fit(trainer, NULL, &source));
+        assert_succeeds(context, mercer_trainer_fit(trainer, &source, NULL));
         mercer_trainer_free(trainer);
-        mercer_source_release(&source);
+        mercer_source_free(&source);
     }
     mercer_matrix a = mercer_model_weights(models[0]), b = mercer_model_weights(models[1]);
     assert_memory_equal(a.data, b.data, P * C * sizeof(float));
@@ -286,24 +286,25 @@ static void test_header(void **state)
     size_t needed = 0;
     char text[4096], small[16] = "untouched";
     file_bytes file = rich_file(path);
-    assert_fails(context, mercer_file_header(context, path, NULL, 0, &needed), MERCER_ERROR_ARGUMENT, "needed");
+    assert_fails(context, mercer_model_file_header(context, NULL, 0, &needed, path), MERCER_ERROR_ARGUMENT, "needed");
     assert_true(needed > 200 && needed < sizeof text);
-    assert_fails(context, mercer_file_header(context, path, small, sizeof small, NULL), MERCER_ERROR_ARGUMENT,
+    assert_fails(context, mercer_model_file_header(context, small, sizeof small, NULL, path), MERCER_ERROR_ARGUMENT,
                  "needed");
     assert_string_equal(small, "untouched");
-    assert_succeeds(context, mercer_file_header(context, path, text, needed, NULL));
+    assert_succeeds(context, mercer_model_file_header(context, text, needed, NULL, path));
     assert_int_equal(strlen(text) + 1, needed);
     assert_true(text[0] == '{' && text[needed - 2] == '}' && memcmp(text, file.data + 8, needed - 1) == 0);
     assert_non_null(strstr(text, "\"kernel\":\"laplace:bandwidth=3\""));
     assert_non_null(strstr(text, "\"labels\":\"[\\\"a\\\",\\\"b\\\",\\\"c\\\"]\""));
-    assert_fails(context, mercer_file_header(context, in_folder("none"), text, sizeof text, NULL), MERCER_ERROR_MISSING,
-                 "none");
+    assert_fails(context, mercer_model_file_header(context, text, sizeof text, NULL, in_folder("none")),
+                 MERCER_ERROR_MISSING, "none");
     file.data[30] ^= 1;
     write_bytes(path, file.data, file.count);
-    assert_fails(context, mercer_file_header(context, path, text, sizeof text, NULL), MERCER_ERROR_FORMAT, path);
-    assert_fails(NULL, mercer_file_header(NULL, path, text, sizeof text, NULL), MERCER_ERROR_ARGUMENT, "context");
-    assert_fails(context, mercer_file_header(context, NULL, text, sizeof text, NULL), MERCER_ERROR_ARGUMENT, "path");
-    assert_fails(context, mercer_file_header(context, path, NULL, 9, NULL), MERCER_ERROR_ARGUMENT, "text");
+    assert_fails(context, mercer_model_file_header(context, text, sizeof text, NULL, path), MERCER_ERROR_FORMAT, path);
+    assert_fails(NULL, mercer_model_file_header(NULL, text, sizeof text, NULL, path), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_model_file_header(context, text, sizeof text, NULL, NULL), MERCER_ERROR_ARGUMENT,
+                 "path");
+    assert_fails(context, mercer_model_file_header(context, NULL, 9, NULL, path), MERCER_ERROR_ARGUMENT, "text");
     free(file.data);
 }
 

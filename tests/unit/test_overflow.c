@@ -27,11 +27,11 @@ static void refuse_training(const task *data, const mercer_train_options *option
     assert_succeeds(context, mercer_model_create(&model, context, &data->kernel, &data->z, 1, 0));
     assert_succeeds(context, mercer_source_from_matrices(&source, context, &data->x, &data->y, NULL, 1));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, options));
-    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_DATA, part);
+    assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_DATA, part);
     mercer_matrix weights = mercer_model_weights(model);
     for (int64_t i = 0; i < P; i++) assert_true(mrc_load(&weights, i, 0) == 0);
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
 }
 

@@ -139,7 +139,7 @@ static void test_ranks_of_cg(void **state)
     for (int kind = 0; kind < 3; kind++) { /* one shard: with a factor; several; 8 */
         mercer_plan plan = {.struct_size = sizeof plan};
         shape.shards = kind == 0 ? 0 : kind == 1 ? -1 : 8;
-        assert_succeeds(context, mercer_shape_plan(context, &plan, &shape, &options));
+        assert_succeeds(context, mercer_plan_shape(context, &plan, &shape, &options));
         assert_true((plan.eigenpairs > 0) == (kind > 0));
         for (int i = 0; i < 2; i++) {
             mercer_network network = {
@@ -155,7 +155,7 @@ static void test_ranks_of_cg(void **state)
     assert_memory_equal(&ranks[1], &ranks[2], sizeof ranks[1]);
     shape.shards = -2;
     mercer_plan plan = {.struct_size = sizeof plan};
-    assert_fails(context, mercer_shape_plan(context, &plan, &shape, &options), MERCER_ERROR_ARGUMENT, "shards is -2");
+    assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_ARGUMENT, "shards is -2");
 }
 
 static void test_roughness(void **state)
@@ -170,7 +170,7 @@ static void test_roughness(void **state)
     assert_succeeds(context, mrc_comm_create_self(&comm, context));
     for (int i = 0; i < 4; i++) {
         mercer_kernel kernel;
-        assert_succeeds(context, mercer_kernel_parse(context, &kernel, specs[i]));
+        assert_succeeds(context, mercer_kernel_parse(&kernel, context, specs[i]));
         assert_succeeds(context, mrc_roughness(context->backend, comm, &kernel, &z, z.rows, NULL, &value));
         assert_that(value > before && value <= 1, "%s: %g after %g", specs[i], value, before);
         before = value;
@@ -178,7 +178,7 @@ static void test_roughness(void **state)
     assert_true(before > 0.99);
     for (int64_t i = 0; i < z.rows; i++) memcpy(mrc_row(&z, i), mrc_row(&z, 0), 5 * sizeof(float));
     mercer_kernel kernel;
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, specs[2]));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, specs[2]));
     assert_succeeds(context, mrc_roughness(context->backend, comm, &kernel, &z, z.rows, NULL, &value));
     assert_that(value < 1e-6, "equal centers: %g", value);
     z.rows = 1;
@@ -468,27 +468,27 @@ static void test_measured_peak(void **state)
                 assert_succeeds(own, mercer_model_create(&model, own, &t.kernel, &t.z, grid[g].c, 0));
                 assert_succeeds(own, mercer_source_from_matrices(&source, own, &t.x, &t.y, NULL, 7));
                 assert_succeeds(own, mercer_trainer_create(&trainer, model, NULL, &options));
-                mercer_status status = mercer_trainer_fit(trainer, &report, &source);
+                mercer_status status = mercer_trainer_fit(trainer, &source, &report);
                 const char *name = ways[w].solver ? ways[w].solver : "auto";
                 if (status == MERCER_OK) {
                     trained++;
                     assert_that(report.peak_bytes <= memory, "%s %s, p %d: held %lld of %lld bytes, planned %lld", name,
-                                report.plan.projector, (int)grid[g].p, (long long)report.peak_bytes, (long long)memory,
-                                (long long)report.plan.bytes);
-                    assert_that(report.peak_bytes <= report.plan.bytes, "%s %s, p %d: held %lld bytes, planned %lld",
-                                name, report.plan.projector, (int)grid[g].p, (long long)report.peak_bytes,
-                                (long long)report.plan.bytes);
+                                report.plan->projector, (int)grid[g].p, (long long)report.peak_bytes, (long long)memory,
+                                (long long)report.plan->bytes);
+                    assert_that(report.peak_bytes <= report.plan->bytes, "%s %s, p %d: held %lld bytes, planned %lld",
+                                name, report.plan->projector, (int)grid[g].p, (long long)report.peak_bytes,
+                                (long long)report.plan->bytes);
                     int64_t tiles = threads * ((6 << 20) + 812 * 4 * grid[g].d + 512 * 32 * grid[g].c);
-                    assert_that(report.plan.bytes <= 2 * report.peak_bytes + tiles,
-                                "%s %s, p %d: planned %lld bytes, held only %lld", name, report.plan.projector,
-                                (int)grid[g].p, (long long)report.plan.bytes, (long long)report.peak_bytes);
+                    assert_that(report.plan->bytes <= 2 * report.peak_bytes + tiles,
+                                "%s %s, p %d: planned %lld bytes, held only %lld", name, report.plan->projector,
+                                (int)grid[g].p, (long long)report.plan->bytes, (long long)report.peak_bytes);
                 } else {
                     refused++;
                     assert_that(status == MERCER_ERROR_MEMORY, "%s: %s", name, mercer_last_error(own));
                     assert_non_null(strstr(mercer_last_error(own), "budget"));
                 }
                 mercer_trainer_free(trainer);
-                mercer_source_release(&source);
+                mercer_source_free(&source);
                 mercer_model_free(model);
                 mercer_context_free(own);
             }
@@ -545,11 +545,11 @@ static void test_half_trains_alike(void **state)
     options.epochs = 4, options.memory = GIB;
     mercer_report report;
     dense whole = train_as(&self, &options, 0, MERCER_F32, &report);
-    assert_int_equal(report.plan.cache_data, 1);
-    options.memory = report.plan.bytes - of.n * of.p;
+    assert_int_equal(report.plan->cache_data, 1);
+    options.memory = report.plan->bytes - of.n * of.p;
     dense halves = train_as(&self, &options, 0, MERCER_F32, &report);
-    assert_int_equal(report.plan.cache_data, MRC_CACHE_HALF);
-    assert_true(report.peak_bytes <= report.plan.bytes);
+    assert_int_equal(report.plan->cache_data, MRC_CACHE_HALF);
+    assert_true(report.peak_bytes <= report.plan->bytes);
     double worst = 0, size = 0, moved = 0;
     for (int64_t i = 0; i < 200; i++) { /* f(x) of both, on samples */
         for (int64_t k = 0; k < of.c; k++) {

@@ -282,7 +282,7 @@ static void test_no_kernel(void **state)
     (void)state;
     for (int variant = 0; variant < 2; variant++) {
         problem data = make_problem(N, P, C, MERCER_F64);
-        assert_succeeds(NULL, mercer_kernel_parse(NULL, &data.kernel, "linear"));
+        assert_succeeds(NULL, mercer_kernel_parse(&data.kernel, NULL, "linear"));
         memset(data.z.data, 0, (size_t)(P * D) * sizeof(double));
         if (variant) mrc_store(&data.z, 3, 1, 2.0);
         bench self;

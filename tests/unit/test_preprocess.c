@@ -149,7 +149,7 @@ static void test_fit_dataset(void **state)
     mercer_dataset *data;
     assert_succeeds(self->context, mercer_dataset_synthesize(&data, self->context, "digits", 5, N, 3));
     mercer_matrix x = data_matrix(N, 784, 784, MERCER_U8);
-    assert_succeeds(self->context, mercer_dataset_read(data, NULL, NULL, 0, &x, NULL, NULL));
+    assert_succeeds(self->context, mercer_dataset_read(data, &x, NULL, NULL, NULL, NULL, 0));
     mercer_preprocess *a, *b = fit(self->context, "standardise", &x);
     assert_succeeds(self->context, mercer_preprocess_fit(&a, self->context, "standardize", data));
     assert_int_equal(a->features, 784);
@@ -172,7 +172,7 @@ static void test_fold(void **state)
     for (int k = 0; k < mrc_kernel_count(); k++) {
         mercer_kernel kernel, before;
         mercer_preprocess *scale;
-        assert_succeeds(self->context, mercer_kernel_parse(self->context, &kernel, mrc_kernel_example_at(k)));
+        assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, mrc_kernel_example_at(k)));
         assert_succeeds(self->context, mercer_preprocess_fit(&scale, self->context, "scale", NULL));
         before = kernel;
         int folded = -1;
@@ -206,7 +206,7 @@ static void test_folded_passes_bytes(void **state)
     mercer_preprocess *scale = fit(self->context, "scale", &x), *copy;
     mercer_kernel kernel;
     assert_fails(self->context, mercer_preprocess_apply(scale, &y, &x), MERCER_ERROR_DTYPE, "u8");
-    assert_succeeds(self->context, mercer_kernel_parse(self->context, &kernel, "laplace:bandwidth=10"));
+    assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, "laplace:bandwidth=10"));
     assert_succeeds(self->context, mercer_preprocess_fold(scale, &kernel, NULL));
     assert_that(fabs(kernel.bandwidth - 2550) < 1e-9, "%.17g", kernel.bandwidth);
     assert_succeeds(self->context, mrc_preprocess_copy(&copy, self->context, scale));

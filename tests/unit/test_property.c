@@ -42,7 +42,7 @@ static task random_task(dice *d, sizes of, bool on_samples, const char **kernel)
     mercer_dtype type = types[between(d, 0, 3)], label_type = chance(d, 0.5) ? MERCER_F32 : MERCER_F64;
     task t = {.context = context, .seed = (uint64_t)between(d, 0, 1000)};
     *kernel = mrc_kernel_example_at((int)between(d, 0, mrc_kernel_count() - 1));
-    assert_succeeds(context, mercer_kernel_parse(context, &t.kernel, *kernel));
+    assert_succeeds(context, mercer_kernel_parse(&t.kernel, context, *kernel));
     t.x = data_matrix(of.n, of.d, 0, type), t.y = data_matrix(of.n, of.c, 0, label_type);
     t.z = data_matrix(on_samples ? of.n : of.p, of.d, 0, type);
     mrc_rng points = {d->rng.seed, d->rng.sequence + 5000};
@@ -95,8 +95,8 @@ static void test_ep4_against_direct(void **state)
         mercer_report report;
         dense alpha = train_as(&t, &options, 0, real, &report);
         kernels k = kernels_of(&t);
-        double m = (double)report.plan.batch, ridge = options.lambda / (double)of.n;
-        double eta = 2 * report.plan.step_factor / (report.beta + (m - 1) * report.tail + m * ridge);
+        double m = (double)report.plan->batch, ridge = options.lambda / (double)of.n;
+        double eta = 2 * report.plan->step_factor / (report.beta + (m - 1) * report.tail + m * ridge);
         mercer_train_options exact = options_for("direct");
         exact.lambda = options.lambda + (double)of.n / (eta * m * (double)report.steps);
         dense best = train_as(&t, &exact, 0, MERCER_F64, NULL), none = dense_new(of.p, of.c);
@@ -107,8 +107,8 @@ static void test_ep4_against_direct(void **state)
                     "problem %d: J %g, asked for %g, zero model %g; %s, n %d p %d d %d c %d, s %d q %d m %d T %d, %s, "
                     "lambda %g, %d halvings, X dtype %d, weights f%d",
                     i, got, FACTOR * wanted + SLACK * zero, zero, kernel, (int)of.n, (int)of.p, (int)of.d, (int)of.c,
-                    (int)report.plan.nystrom, (int)report.plan.eigenpairs, (int)m, (int)report.plan.period,
-                    report.plan.projector, options.lambda, (int)report.halvings, (int)t.x.dtype,
+                    (int)report.plan->nystrom, (int)report.plan->eigenpairs, (int)m, (int)report.plan->period,
+                    report.plan->projector, options.lambda, (int)report.halvings, (int)t.x.dtype,
                     real == MERCER_F32 ? 32 : 64);
         free(alpha.a), free(best.a), free(none.a);
         kernels_free(&k);
@@ -172,7 +172,7 @@ static void test_any_options(void **state)
         assert_succeeds(context, mercer_source_from_matrices(&source, context, &t.x, &t.y, NULL, t.seed));
         if (ranks) assert_succeeds(context, mercer_comm_create_virtual(&comm, context, ranks));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, comm, &options));
-        mercer_status status = mercer_trainer_fit(trainer, NULL, &source);
+        mercer_status status = mercer_trainer_fit(trainer, &source, NULL);
         mercer_matrix weights = mercer_model_weights(model);
         for (int64_t r = 0; r < weights.rows; r++)
             for (int64_t j = 0; j < of.c; j++) assert_true(isfinite(mrc_load(&weights, r, j)));
@@ -186,7 +186,7 @@ static void test_any_options(void **state)
         good += status == MERCER_OK;
         mercer_trainer_free(trainer);
         mercer_comm_free(comm);
-        mercer_source_release(&source);
+        mercer_source_free(&source);
         mercer_model_free(model);
         task_close(&t);
     }

@@ -105,7 +105,7 @@ static double bound_of(int run, const kernels *k, dense star, const mercer_repor
         double start = solvers[run].plain ? dense_norm(star) * sqrt(mu.top) : norm * sqrt(diagonal * N);
         return pow(rate, (double)solvers[run].epochs) * start / size + rounding;
     }
-    double gamma = report->plan.step_factor, m = (double)report->plan.batch, steps = (double)report->steps;
+    double gamma = report->plan->step_factor, m = (double)report->plan->batch, steps = (double)report->steps;
     double lambda1 = dense_top(k->xx) / N, eta = 2 * gamma / (report->beta + (m - 1) * report->tail);
     double start = norm * norm * fmax(1, lambda1 / report->tail);
     return sqrt(4 * start / (eta * m * (1 - gamma) * steps) * N) / size;

@@ -7,7 +7,7 @@
 static mercer_kernel kernel_of(const char *spec)
 {
     mercer_kernel kernel;
-    assert_succeeds(NULL, mercer_kernel_parse(NULL, &kernel, spec));
+    assert_succeeds(NULL, mercer_kernel_parse(&kernel, NULL, spec));
     return kernel;
 }
 

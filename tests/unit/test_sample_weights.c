@@ -182,7 +182,7 @@ static void test_warnings(void **state)
 {
     (void)state;
     heard said = {0};
-    mercer_context_options with = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options with = MERCER_INIT(mercer_context_options);
     with.log = hear, with.log_user = &said, with.log_level = MERCER_LOG_WARNING;
     mercer_context *talking;
     assert_succeeds(NULL, mercer_context_create(&talking, &with));

@@ -123,7 +123,7 @@ static void kernel_rows_on(mrc_backend *backend)
     const int64_t heights[] = {1, 3, 40, 600};
     const double origin[FEATURES] = {0};
     mercer_kernel kernel;
-    assert_succeeds(backend->context, mercer_kernel_parse(backend->context, &kernel, "laplace:bandwidth=3"));
+    assert_succeeds(backend->context, mercer_kernel_parse(&kernel, backend->context, "laplace:bandwidth=3"));
     for (int h = 0; h < 4; h++)
         for (int t = 0; t < 3; t++) {
             int64_t m = heights[h], *rows = calloc((size_t)m, 8);

@@ -163,7 +163,7 @@ static void check_orders(mercer_context *context, int64_t rows, int64_t block, m
         assert_true(places_shared(&first, &second) < 10 && places_shared(&first, &other) < 10 &&
                     places_shared(&first, &sample) < 10 && places_shared(&second, &sample) < 10);
     for (int i = 0; i < 5; i++) free_pass(all[i]);
-    mercer_source_release(&a), mercer_source_release(&b);
+    mercer_source_free(&a), mercer_source_free(&b);
     mercer_dataset_free(data);
 }
 
@@ -186,7 +186,7 @@ static void test_rows_are_permuted_one_by_one(void **state)
     for (int64_t k = 0; k < 500; k++)
         assert_int_equal(all.numbers[k], mrc_random_permutation((mrc_rng){11, 5}, 500, k));
     free_pass(&all);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_dataset_free(data);
 }
 
@@ -269,7 +269,7 @@ static void check_ways(mercer_context *context, mercer_dataset *data, mercer_str
         free_pass(&a), free_pass(&b);
     }
     free_pass(&reference);
-    mercer_source_release(&plain), mercer_source_release(&ahead);
+    mercer_source_free(&plain), mercer_source_free(&ahead);
 }
 
 static void test_ways_of_reading(void **state)
@@ -323,7 +323,7 @@ static void test_restart_at_any_moment(void **state)
         }
     }
     free_pass(&reference[0]), free_pass(&reference[1]);
-    mercer_source_release(&source); /* with work under way */
+    mercer_source_free(&source); /* with work under way */
     mercer_dataset_free(wide);
 }
 
@@ -347,13 +347,13 @@ static void test_virtual_samples(void **state)
         }
         assert_that(same < 20, "%d places agree between repetitions", same);
         free_pass(&all);
-        mercer_source_release(&source);
+        mercer_source_free(&source);
     }
     mercer_source few = open_source(self->context, data, (mercer_stream_options){.seed = 1, .samples = 10});
     assert_int_equal(few.rows, 10);
     pass ten = read_pass(&few, 0, 0, 3);
     free_pass(&ten);
-    mercer_source_release(&few);
+    mercer_source_free(&few);
     mercer_dataset_free(data);
 }
 
@@ -376,12 +376,12 @@ static void test_types(void **state)
         for (int j = 0; j < D; j++) assert_true(((float *)mrc_row(&all.x, i))[j] == (float)(row[j] * (1.0 / 255)));
     }
     free_pass(&all);
-    mercer_source_release(&source);
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "laplace:bandwidth=10"));
+    mercer_source_free(&source);
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=10"));
     assert_succeeds(context, mercer_preprocess_fold(scale, &kernel, NULL));
     source = open_source(context, data, (mercer_stream_options){.preprocess = scale});
     assert_int_equal(source.dtype, MERCER_U8);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_preprocess_free(scale);
     mercer_dataset_free(data);
     assert_succeeds(context, mercer_dataset_synthesize(&teacher, context, "teacher:d=3,c=2", 0, 100, 1));
@@ -396,7 +396,7 @@ static void test_types(void **state)
         assert_memory_equal(y, mrc_row(&all.y, i), sizeof y);
     }
     free_pass(&all);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_dataset_free(teacher);
 }
 
@@ -414,7 +414,7 @@ static void test_memory(void **state)
     assert_int_equal(source.next(source.user, 1000, &batch), 0);
     int64_t held = self->context->bytes_now - before;
     assert_that(held < 24 << 20, "%lld bytes", (long long)held);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_dataset_free(digits);
 }
 
@@ -462,7 +462,7 @@ static void test_bad_input(void **state)
     assert_non_null(strstr(out.last_error(out.user), "20 left"));
     assert_int_not_equal((out.skip)(out.user, -1), 0);
     assert_int_equal((out.skip)(out.user, 20), 0);
-    mercer_source_release(&out);
+    mercer_source_free(&out);
     mercer_dataset_free(data);
 }
 
@@ -488,7 +488,7 @@ static void test_failing_allocations(void **state)
             assert_int_equal(out.restart(out.user, 0), 0);
             done = out.next(out.user, 100, &batch) == 0;
             if (!done) assert_non_null(strstr(out.last_error(out.user), "a batch"));
-            mercer_source_release(&out);
+            mercer_source_free(&out);
         } else {
             assert_int_equal(status, MERCER_ERROR_MEMORY);
         }

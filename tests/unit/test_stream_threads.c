@@ -50,8 +50,8 @@ static void compare(mercer_dataset *data, const mercer_preprocess *preprocess, c
                 if (most < 50) most = 350;
             }
         }
-        mercer_source_release(&one);
-        mercer_source_release(&many);
+        mercer_source_free(&one);
+        mercer_source_free(&many);
     }
 }
 

@@ -49,7 +49,7 @@ static void test_moments(void **state)
         const double *given = k % 2 ? weights : NULL;
         for (int64_t i = 0; i < N; i++)
             for (int64_t j = 0; j < C; j++) data_store(&self.y, i, j, mrc_load(&self.y, i, j) + offsets[k / 2]);
-        assert_succeeds(context, mercer_target_moments(context, &self.y, given, mean, deviation));
+        assert_succeeds(context, mercer_target_moments(context, mean, deviation, &self.y, given));
         for (int64_t j = 0; j < C; j++) {
             long double m, v;
             plain_moments(&self.y, given, j, &m, &v);
@@ -67,16 +67,16 @@ static void test_constant_targets(void **state)
     (void)state;
     double values[7] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, weights[7] = {1, 2, 0.3, 5, 0, 1, 7}, mean, deviation;
     mercer_matrix y = mrc_view(values, 7, 1, MERCER_F64);
-    assert_succeeds(context, mercer_target_moments(context, &y, weights, &mean, &deviation));
+    assert_succeeds(context, mercer_target_moments(context, &mean, &deviation, &y, weights));
     assert_true(mean == 0.1 && deviation == 1);
     values[3] = nextafter(0.1, 1); /* what rounding may do to a constant */
-    assert_succeeds(context, mercer_target_moments(context, &y, weights, &mean, &deviation));
+    assert_succeeds(context, mercer_target_moments(context, &mean, &deviation, &y, weights));
     assert_true(deviation == 1);
     values[3] = 0.2;
-    assert_succeeds(context, mercer_target_moments(context, &y, NULL, &mean, &deviation));
+    assert_succeeds(context, mercer_target_moments(context, &mean, &deviation, &y, NULL));
     assert_true(deviation > 0.03 && deviation < 0.04);
     memset(values, 0, sizeof values);
-    assert_succeeds(context, mercer_target_moments(context, &y, NULL, &mean, &deviation));
+    assert_succeeds(context, mercer_target_moments(context, &mean, &deviation, &y, NULL));
     assert_true(mean == 0 && deviation == 1);
 }
 
@@ -100,15 +100,15 @@ static void test_moments_refused(void **state)
     (void)state;
     double values[3] = {1, NAN, 2}, none[3] = {0}, mean = 7, deviation = 7;
     mercer_matrix y = mrc_view(values, 3, 1, MERCER_F64), empty = mrc_view(values, 0, 1, MERCER_F64);
-    assert_fails(NULL, mercer_target_moments(NULL, &y, NULL, &mean, &deviation), MERCER_ERROR_ARGUMENT, "context");
-    assert_fails(context, mercer_target_moments(context, NULL, NULL, &mean, &deviation), MERCER_ERROR_ARGUMENT, "Y");
-    assert_fails(context, mercer_target_moments(context, &y, NULL, &mean, NULL), MERCER_ERROR_ARGUMENT, "deviation");
-    assert_fails(context, mercer_target_moments(context, &empty, NULL, &mean, &deviation), MERCER_ERROR_SHAPE, "rows");
-    assert_fails(context, mercer_target_moments(context, &y, NULL, &mean, &deviation), MERCER_ERROR_DATA, "Y");
+    assert_fails(NULL, mercer_target_moments(NULL, &mean, &deviation, &y, NULL), MERCER_ERROR_ARGUMENT, "context");
+    assert_fails(context, mercer_target_moments(context, &mean, &deviation, NULL, NULL), MERCER_ERROR_ARGUMENT, "Y");
+    assert_fails(context, mercer_target_moments(context, &mean, NULL, &y, NULL), MERCER_ERROR_ARGUMENT, "deviation");
+    assert_fails(context, mercer_target_moments(context, &mean, &deviation, &empty, NULL), MERCER_ERROR_SHAPE, "rows");
+    assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA, "Y");
     values[1] = 0;
-    assert_fails(context, mercer_target_moments(context, &y, none, &mean, &deviation), MERCER_ERROR_DATA, "weight");
+    assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, none), MERCER_ERROR_DATA, "weight");
     values[1] = 1e300;
-    assert_fails(context, mercer_target_moments(context, &y, NULL, &mean, &deviation), MERCER_ERROR_DATA, "squared");
+    assert_fails(context, mercer_target_moments(context, &mean, &deviation, &y, NULL), MERCER_ERROR_DATA, "squared");
     assert_fails(NULL, mercer_dataset_target_moments(NULL, &mean, &deviation), MERCER_ERROR_ARGUMENT, "dataset");
     assert_true(mean == 7 && deviation == 7);
 }
@@ -218,11 +218,12 @@ static dense run_training(const task *self, mercer_train_options options, mercer
     options.validation_X = &self->x, options.validation_Y = &self->y;
     assert_succeeds(context, mercer_source_from_matrices(&source, context, &self->x, &self->y, NULL, 7));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
-    assert_succeeds(context, mercer_trainer_fit(trainer, report, &source));
+    assert_succeeds(context, mercer_trainer_fit(trainer, &source, report));
+    keep_plan(report);
     mercer_matrix weights = mercer_model_weights(model);
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     return out;
 }
@@ -268,8 +269,8 @@ static void test_training(void **state)
         if (k / 2 == 1) /* of the weights as they are */
             assert_that(fabs(report.train_loss - loss) <= 1e-2 * loss, "train loss %g, not %g", report.train_loss,
                         loss);
-        assert_that(report.peak_bytes <= report.plan.bytes, "%s: %lld bytes, %lld planned", solvers[k / 2],
-                    (long long)report.peak_bytes, (long long)report.plan.bytes);
+        assert_that(report.peak_bytes <= report.plan->bytes, "%s: %lld bytes, %lld planned", solvers[k / 2],
+                    (long long)report.peak_bytes, (long long)report.plan->bytes);
         free(a.a), free(b.a);
         close_both(&self);
     }
@@ -326,17 +327,17 @@ static void test_accuracy(void **state)
     int32_t labels[N];
     options.classification = MERCER_ON;
     options.validation_X = &self.x, options.validation_Y = &self.y;
-    assert_succeeds(context, mercer_target_moments(context, &self.y, NULL, mean, deviation));
+    assert_succeeds(context, mercer_target_moments(context, mean, deviation, &self.y, NULL));
     assert_succeeds(context, mercer_model_set_targets(model, mean, NULL));
     assert_succeeds(context, mercer_source_from_matrices(&source, context, &self.x, &self.y, NULL, 7));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
-    assert_succeeds(context, mercer_trainer_fit(trainer, &report, &source));
+    assert_succeeds(context, mercer_trainer_fit(trainer, &source, &report));
     assert_succeeds(context, mercer_model_classify(model, labels, &self.x));
     int64_t right = 0;
     for (int64_t i = 0; i < N; i++) right += mrc_load(&self.y, i, labels[i]) == 1;
     assert_true(report.validation_accuracy == (double)right / N);
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     task_close(&self);
 }
@@ -364,9 +365,9 @@ static void test_checkpoint(void **state)
     options.checkpoint = NULL;
     assert_succeeds(context, mercer_trainer_create(&trainer, loaded, NULL, &options));
     assert_succeeds(context, mercer_trainer_resume(trainer, path));
-    assert_fails(context, mercer_trainer_fit(trainer, NULL, &source), MERCER_ERROR_MISMATCH, "targets");
+    assert_fails(context, mercer_trainer_fit(trainer, &source, NULL), MERCER_ERROR_MISMATCH, "targets");
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(loaded);
     remove(path);
     free(a.a);

@@ -89,12 +89,12 @@ static void compare_products(mercer_context *context, const char *spec, int64_t 
     data_fill_normal(&w, (mrc_rng){3, 3}, 0, 1);
     int32_t *nearest[2] = {malloc((size_t)m * 4), malloc((size_t)m * 4)};
     assert_true(nearest[0] && nearest[1]);
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, spec));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, spec));
     for (int way = 0; way < 2; way++) {
         y[way] = data_matrix(m, 3, 0, MERCER_F32);
         if (way == 1) cpu->uk.dot_u8 = emulated, cpu->uk.mr_u8 = MR, cpu->uk.nr_u8 = NR, cpu->uk.group_u8 = 64;
         assert_succeeds(context, mercer_kernel_matmul(context, &y[way], &kernel, &x, &z, &w));
-        assert_succeeds(context, mercer_nearest(context, nearest[way], NULL, &x, &z));
+        assert_succeeds(context, mercer_nearest_rows(context, nearest[way], NULL, &x, &z));
     }
     cpu->uk = usual;
     assert_memory_equal(y[0].data, y[1].data, (size_t)(m * 3) * sizeof(float));
@@ -106,7 +106,7 @@ static void test_products(void **state)
 {
     (void)state;
     if (mrc_isa_best() < MRC_ISA_AVX512) skip(); /* panels of 32 rows are those of AVX-512 */
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context;
     options.threads = 1; /* the emulated tiles are one set */
     assert_int_equal(mercer_context_create(&context, &options), MERCER_OK);

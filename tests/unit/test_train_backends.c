@@ -42,7 +42,7 @@ static mercer_train_options options_of(int way)
 static mercer_context *context_on(const char *backend, const char *arithmetic)
 {
     mercer_context *made = NULL;
-    mercer_context_options options = MERCER_CONTEXT_OPTIONS_INIT;
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
     options.backend = backend, options.arithmetic = arithmetic, options.threads = 2;
     mercer_status status = mercer_context_create(&made, &options);
     if (status == MERCER_ERROR_UNSUPPORTED && strcmp(backend, "cuda") == 0) {
@@ -131,11 +131,11 @@ static dense train_from_others(const task *self, const mercer_train_options *opt
     source.restart = forward_restart, source.next = forward_next, source.user = &inner;
     source.skip = NULL, source.release = NULL, source.last_error = NULL;
     assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, options));
-    assert_succeeds(with, mercer_trainer_fit(trainer, NULL, &source));
+    assert_succeeds(with, mercer_trainer_fit(trainer, &source, NULL));
     mercer_matrix weights = mercer_model_weights(model);
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);
-    mercer_source_release(&inner);
+    mercer_source_free(&inner);
     mercer_model_free(model);
     return out;
 }
@@ -267,12 +267,12 @@ static dense run_until(const task *self, mercer_train_options options, bool resu
     assert_succeeds(with, mercer_source_from_matrices(&source, with, &self->x, &self->y, self->weights, self->seed));
     assert_succeeds(with, mercer_trainer_create(&trainer, model, NULL, &options));
     if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
-    assert_succeeds(with, mercer_trainer_fit(trainer, NULL, &source));
+    assert_succeeds(with, mercer_trainer_fit(trainer, &source, NULL));
     mercer_matrix weights = mercer_model_weights(model);
     dense out = dense_of(&weights);
     if (calls) *calls = watch.calls;
     mercer_trainer_free(trainer);
-    mercer_source_release(&source);
+    mercer_source_free(&source);
     mercer_model_free(model);
     return out;
 }
@@ -327,10 +327,10 @@ static void measure(mercer_context *unused, const char *name)
             options.projector = ways[way].projector, options.epochs = 2, options.memory = (int64_t)1 << 30;
             mercer_report report;
             dense a = train_as(&t, &options, 0, MERCER_F32, &report);
-            assert_that(report.peak_bytes <= report.plan.bytes, "%s, %s %s, p %lld: held %lld bytes, planned %lld",
-                        name, ways[way].solver, report.plan.projector, (long long)of.p, (long long)report.peak_bytes,
-                        (long long)report.plan.bytes);
-            assert_true(report.plan.bytes <= options.memory);
+            assert_that(report.peak_bytes <= report.plan->bytes, "%s, %s %s, p %lld: held %lld bytes, planned %lld",
+                        name, ways[way].solver, report.plan->projector, (long long)of.p, (long long)report.peak_bytes,
+                        (long long)report.plan->bytes);
+            assert_true(report.plan->bytes <= options.memory);
             free(a.a);
             task_close(&t);
             mercer_context_free(with);

@@ -226,7 +226,7 @@ static void test_watchdog(void **state)
             mercer_source source = self.good;
             source.user = &self, source.restart = liar_restart, source.next = liar_next;
             assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
-            mercer_status status = mercer_trainer_fit(trainer, &report, &source);
+            mercer_status status = mercer_trainer_fit(trainer, &source, &report);
             mercer_matrix weights = mercer_model_weights(model);
             dense alpha = dense_of(&weights);
             double loss = loss_of(&t, alpha), zero = loss_of(&t, (dense){0});
@@ -240,7 +240,7 @@ static void test_watchdog(void **state)
             }
             free(alpha.a);
             mercer_trainer_free(trainer);
-            mercer_source_release(&self.good);
+            mercer_source_free(&self.good);
             mercer_model_free(model);
             task_close(&t);
         }
@@ -332,7 +332,7 @@ static void test_classification(void **state)
         assert_succeeds(context, mercer_model_create(&model, context, &t.kernel, &t.z, CLASSES, 0));
         assert_succeeds(context, mercer_source_from_labels(&source, context, &t.x, labels, CLASSES, NULL, 7));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
-        assert_succeeds(context, mercer_trainer_fit(trainer, &report, &source));
+        assert_succeeds(context, mercer_trainer_fit(trainer, &source, &report));
         assert_succeeds(context, mercer_model_classify(model, got, &t.x));
         assert_succeeds(context, mercer_model_predict(model, &f, &t.x));
         int64_t right = 0;
@@ -347,7 +347,7 @@ static void test_classification(void **state)
         assert_true(fabs(report.validation_accuracy - (double)right / N) < 1e-12);
         if (s == 0) assert_true(report.train_accuracy > 0.9 && report.train_accuracy <= 1);
         mercer_trainer_free(trainer);
-        mercer_source_release(&source);
+        mercer_source_free(&source);
         mercer_model_free(model);
     }
     free(one_hot.data), free(f.data);
@@ -367,7 +367,7 @@ static void test_report(void **state)
         mercer_report r;
         dense alpha = train(&t, &options, &r);
         bool exact = s == 2 || s == 3;
-        assert_string_equal(r.plan.solver, solvers[s]);
+        assert_string_equal(r.plan->solver, solvers[s]);
         assert_true(r.epochs > 0 && r.epochs <= options.epochs && r.halvings == 0 && r.stopped == 0);
         assert_int_equal(r.samples, r.epochs * N);
         assert_true(r.seconds > 0 && r.setup_seconds <= r.seconds && r.forward_seconds <= r.seconds);
@@ -404,7 +404,7 @@ static void test_context_peak(void **state)
     mercer_matrix big = data_matrix(20000, 50, 0, MERCER_F64);
     mercer_model *model;
     mercer_kernel kernel;
-    assert_succeeds(context, mercer_kernel_parse(context, &kernel, "linear"));
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "linear"));
     assert_succeeds(context, mercer_model_create(&model, context, &kernel, &big, 50, 0));
     mercer_model_free(model);
     assert_succeeds(context, mercer_context_query(context, &before));

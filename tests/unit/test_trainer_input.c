@@ -24,7 +24,7 @@ static void open_fixture(fixture *f)
 
 static void close_fixture(fixture *f)
 {
-    mercer_source_release(&f->source);
+    mercer_source_free(&f->source);
     mercer_model_free(f->model);
     task_close(&f->data);
 }
@@ -44,7 +44,7 @@ static void refuse_options(fixture *f, mercer_status status, const char *part)
     assert_fails(context, mercer_trainer_create(&trainer, f->model, NULL, &f->options), status, part);
     assert_null(trainer);
     mercer_plan plan = {.struct_size = sizeof plan, .bytes = 77};
-    assert_fails(context, mercer_train_plan(f->model, &plan, N, &f->options), status, part);
+    assert_fails(context, mercer_plan_model(f->model, &plan, N, &f->options), status, part);
     assert_true(plan.bytes == 77);
 }
 
@@ -54,7 +54,7 @@ static void refuse_source(fixture *f, const mercer_source *source, mercer_status
     mercer_trainer *trainer;
     mercer_report report = {.struct_size = sizeof report, .epochs = 77};
     assert_succeeds(context, mercer_trainer_create(&trainer, f->model, NULL, &f->options));
-    assert_fails(context, mercer_trainer_fit(trainer, &report, source), status, part);
+    assert_fails(context, mercer_trainer_fit(trainer, source, &report), status, part);
     assert_int_equal(report.epochs, 77);
     untouched(f, part);
     mercer_trainer_free(trainer);
@@ -94,16 +94,17 @@ static void test_null(void **state)
     assert_fails(context, mercer_comm_create_virtual(&comm, context, 0), MERCER_ERROR_ARGUMENT, "ranks");
     assert_fails(context, mercer_trainer_create(NULL, f.model, NULL, NULL), MERCER_ERROR_ARGUMENT, "out");
     assert_fails(NULL, mercer_trainer_create(&trainer, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "model");
-    assert_fails(NULL, mercer_trainer_fit(NULL, NULL, &f.source), MERCER_ERROR_ARGUMENT, "trainer");
+    assert_fails(NULL, mercer_trainer_fit(NULL, &f.source, NULL), MERCER_ERROR_ARGUMENT, "trainer");
     assert_fails(NULL, mercer_trainer_step(NULL, &f.data.x, &f.data.y, NULL), MERCER_ERROR_ARGUMENT, "trainer");
     assert_fails(NULL, mercer_trainer_finish(NULL), MERCER_ERROR_ARGUMENT, "trainer");
     assert_fails(NULL, mercer_trainer_report(NULL, &report), MERCER_ERROR_ARGUMENT, "trainer");
-    assert_fails(NULL, mercer_train_plan(NULL, &report.plan, N, NULL), MERCER_ERROR_ARGUMENT, "model");
-    assert_fails(context, mercer_train_plan(f.model, NULL, N, NULL), MERCER_ERROR_ARGUMENT, "out");
-    assert_fails(NULL, mercer_train_options_init(NULL, sizeof f.options), MERCER_ERROR_ARGUMENT, "options");
-    assert_fails(NULL, mercer_train_options_init(&f.options, 3), MERCER_ERROR_ARGUMENT, "options");
+    mercer_plan plan = MERCER_INIT(mercer_plan);
+    assert_fails(NULL, mercer_plan_model(NULL, &plan, N, NULL), MERCER_ERROR_ARGUMENT, "model");
+    assert_fails(context, mercer_plan_model(f.model, NULL, N, NULL), MERCER_ERROR_ARGUMENT, "out");
+    plan.struct_size = 3;
+    assert_fails(context, mercer_plan_model(f.model, &plan, N, NULL), MERCER_ERROR_ARGUMENT, "sizeof(mercer_plan)");
     refuse_source(&f, NULL, MERCER_ERROR_ARGUMENT, "source");
-    mercer_model_free(NULL), mercer_trainer_free(NULL), mercer_comm_free(NULL), mercer_source_release(NULL);
+    mercer_model_free(NULL), mercer_trainer_free(NULL), mercer_comm_free(NULL), mercer_source_free(NULL);
     untouched(&f, "NULL");
     close_fixture(&f);
 }
@@ -229,7 +230,7 @@ static void test_centers_that_are_not_samples(void **state)
     mercer_matrix x = mrc_rows(&f.data.x, 0, P), y = mrc_rows(&f.data.y, 0, P);
     assert_succeeds(context, mercer_source_from_matrices(&ten, context, &x, &y, NULL, 7));
     refuse_source(&f, &ten, MERCER_ERROR_DATA, "differs");
-    mercer_source_release(&ten);
+    mercer_source_free(&ten);
     assert_succeeds(context, mercer_source_from_matrices(&ten, context, &f.data.z, &y, NULL, 7));
     static hostile bad;
     for (int64_t at = 1; at <= 4; at++) { /* at once, or only later on */
@@ -238,7 +239,7 @@ static void test_centers_that_are_not_samples(void **state)
         source.user = &bad, source.restart = hostile_restart, source.next = hostile_next;
         refuse_source(&f, &source, MERCER_ERROR_UNSUPPORTED, "rows");
     }
-    mercer_source_release(&ten);
+    mercer_source_free(&ten);
     close_fixture(&f);
 }
 
@@ -326,7 +327,7 @@ static void test_struct_sizes(void **state)
     memset(small.rest, 0x3c, sizeof small.rest);
     mercer_report *report = (mercer_report *)(void *)&small;
     small.struct_size = sizeof(size_t) + 8;
-    assert_succeeds(context, mercer_trainer_fit(trainer, report, &f.source));
+    assert_succeeds(context, mercer_trainer_fit(trainer, &f.source, report));
     assert_int_equal(small.struct_size, sizeof(size_t) + 8);
     for (size_t i = 8; i < sizeof small.rest; i++) assert_int_equal(small.rest[i], 0x3c);
     mercer_trainer_free(trainer);

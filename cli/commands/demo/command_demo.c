@@ -33,7 +33,7 @@ typedef struct training {
 static void free_training(training *self)
 {
     mercer_trainer_free(self->trainer);
-    mercer_source_release(&self->source);
+    mercer_source_free(&self->source);
     mercer_model_free(self->model);
     free(self->Y.data);
 }
@@ -76,7 +76,7 @@ static mercer_status fit(demo *self, training *made, const demo_cell *cell, merc
         status =
             mercer_source_from_labels(&made->source, self->context, &X, self->labels + tests, DEMO_CLASSES, NULL, seed);
     if (status == MERCER_OK) status = mercer_trainer_create(&made->trainer, made->model, NULL, &options);
-    if (status == MERCER_OK) status = mercer_trainer_fit(made->trainer, report, &made->source);
+    if (status == MERCER_OK) status = mercer_trainer_fit(made->trainer, &made->source, report);
     return status;
 }
 
@@ -199,7 +199,7 @@ static int make_digits(demo *self)
         self->pixels = cli_allocate(self->rows * self->features, 1);
         self->labels = cli_allocate(self->rows, sizeof *self->labels);
         mercer_matrix X = rows_of(self, 0, self->rows);
-        status = mercer_dataset_read(digits, NULL, NULL, 0, &X, NULL, self->labels);
+        status = mercer_dataset_read(digits, &X, NULL, self->labels, NULL, NULL, 0);
     }
     int code = status == MERCER_OK ? CLI_OK : cli_fail(self->context, status);
     mercer_dataset_free(digits);
@@ -211,7 +211,7 @@ static int run(demo *self, FILE *out)
     double begin = cli_now();
     int code = cli_context(self->v, &self->context);
     if (code != CLI_OK) return code;
-    mercer_status status = mercer_kernel_parse(self->context, &self->kernel, KERNEL);
+    mercer_status status = mercer_kernel_parse(&self->kernel, self->context, KERNEL);
     if (status != MERCER_OK) return cli_fail(self->context, status);
     code = make_digits(self);
     if (code != CLI_OK) return code;

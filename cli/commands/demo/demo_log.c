@@ -46,7 +46,7 @@ void demo_log_start(demo *self)
 {
     const demo_sizes *sizes = &self->sizes;
     char kernel[CLI_SHORT * 4] = "";
-    mercer_kernel_print(self->context, &self->kernel, kernel, sizeof kernel, NULL);
+    mercer_kernel_print(self->context, kernel, sizeof kernel, NULL, &self->kernel);
     json_t *data = json_pack("{so, so, si, ss, ss, ss}", "rows", count(sizes->samples[sizes->sample_sizes - 1]),
                              "features", count(self->features), "outputs", DEMO_CLASSES, "dtype", "u8", "task",
                              "classification", "format", "synthetic");
@@ -81,7 +81,7 @@ void demo_log_best(demo *self, const mercer_trainer *trainer, const mercer_repor
         json_array_append_new(names, json_sprintf("%d", i));
     }
     metrics.mse = report->validation_loss;
-    cli_log_event(self->log, "plan", cli_plan_json(&report->plan));
+    cli_log_event(self->log, "plan", cli_plan_json(report->plan));
     cli_log_spectrum(self->log, trainer, report);
     cli_log_event(self->log, "confusion",
                   json_pack("{ss, so, so}", "data", "test", "labels", names, "matrix", cli_confusion_json(&metrics)));

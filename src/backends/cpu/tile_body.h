@@ -128,7 +128,8 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
         }
     }
     for (int64_t j = 0; j < place->z_count; j++) z_sq[j] = TYPED(norm_at)(product, space->z_norms, j);
-    mercer_kernel_block block = {place->x_count,
+    mercer_kernel_block block = {sizeof block,
+                                 place->x_count,
                                  place->z_count,
                                  place->z_count,
                                  space->block,

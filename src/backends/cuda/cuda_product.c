@@ -182,7 +182,8 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
     MRC_TRY(mrc_cuda_copy(self->backend, &host, values));
     if (inner) MRC_TRY(point_norms(self, &self->px, x_norms));
     if (inner) MRC_TRY(point_norms(self, &self->pz, z_norms));
-    mercer_kernel_block block = {.rows = host.rows,
+    mercer_kernel_block block = {.struct_size = sizeof block,
+                                 .rows = host.rows,
                                  .cols = host.cols,
                                  .ld = host.ld,
                                  .values = self->host,

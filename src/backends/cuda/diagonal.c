@@ -12,7 +12,7 @@ static mercer_status diagonal_by_callback(mrc_backend *backend, const mercer_ker
     MRC_TRY(mrc_cuda_row_sqnorms(backend, x, norms));
     for (int64_t i = 0; i < x->rows; i++) {
         values[i] = inner ? norms[i] : 0;
-        mercer_kernel_block one = {1, 1, 1, &values[i], inner ? &norms[i] : NULL, inner ? &norms[i] : NULL};
+        mercer_kernel_block one = {sizeof one, 1, 1, 1, &values[i], inner ? &norms[i] : NULL, inner ? &norms[i] : NULL};
         if (kernel->callback(kernel->callback_user, &one))
             return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
                             (long long)i);

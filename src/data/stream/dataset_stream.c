@@ -272,8 +272,9 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     }
     for (int64_t i = 0; self->weights && i < rows; i++) self->batch_weights[i] = self->weights[self->batch.rows[i]];
     chunk out = part_of(&self->batch, 0, rows);
-    *batch = (mercer_batch){
-        .X = out.x, .Y = out.y, .weights = self->batch_weights, .rows = self->names_rows ? out.rows : NULL};
+    batch->X = out.x, batch->Y = out.y;
+    batch->weights = self->batch_weights;
+    batch->rows = self->names_rows ? out.rows : NULL;
     return 0;
 }
 

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ctypes from the tables in _library.py, the library itself, and its errors as exceptions.
+
+tools/make-python-library explains the codes that the tables use for types.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_SCALARS: dict[str, Any] = {
+    "v": None,
+    "i": C.c_int,
+    "l": C.c_int32,
+    "q": C.c_int64,
+    "Q": C.c_uint64,
+    "z": C.c_size_t,
+    "d": C.c_double,
+    "c": C.c_char,
+    "s": C.c_char_p,
+    "p": C.c_void_p,
+}
+_module: dict[str, Any] = {}  # the names of _library.py
+
+
+class _Struct(C.Structure):
+    """A struct of the header; a new one knows its size and is 0 otherwise."""
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        super().__init__(*values, **named)
+        if not values and self._fields_[0][0] == "struct_size":
+            self.struct_size = named.get("struct_size", C.sizeof(self))
+
+
+def _type(code: str) -> Any:
+    if code in _SCALARS:
+        return _SCALARS[code]
+    if code.startswith("*"):
+        return C.POINTER(_type(code[1:]))
+    if code.endswith(")"):
+        result, arguments = _call(code)
+        return C.CFUNCTYPE(C.c_void_p if result is C.c_char_p else result, *arguments)
+    array = re.fullmatch(r"([a-z])(\d+)", code)
+    return _SCALARS[array.group(1)] * int(array.group(2)) if array else _module["mercer_" + code]
+
+
+def _call(code: str) -> tuple[Any, list[Any]]:
+    result, _, arguments = code[:-1].partition("(")
+    return _type(result), [_type(part) for part in arguments.split(",") if part]
+
+
+def _entries(text: str) -> list[tuple[str, str]]:
+    return [(name, code) for name, _, code in (entry.partition("=") for entry in text.split())]
+
+
+def _lines(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    parts = re.split(r"(?m)^(\w+): ", text)[1:]
+    return [(name, _entries(body)) for name, body in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def bind(module: dict[str, Any]) -> None:
+    """Fills a module that has the four tables: constants, types, and the library as ``lib``."""
+    global _module
+    _module = module
+    for _name, values in _lines(module["ENUMS"]):
+        module.update((key, int(value)) for key, value in values)
+    structs = _lines(module["STRUCTS"])
+    for name, _fields in structs:
+        module["mercer_" + name] = type("mercer_" + name, (_Struct,), {})
+    module.update(("mercer_" + name, _type(code)) for name, code in _entries(module["CALLBACKS"]))
+    for name, entries in structs:
+        module["mercer_" + name]._fields_ = [(field, _type(code)) for field, code in entries]
+    module["lib"] = _load(_entries(module["FUNCTIONS"]))
+
+
+def _load(functions: list[tuple[str, str]]) -> C.CDLL:
+    """The library inside the package, or the one that MERCER_LIBRARY names (for working on Mercer itself)."""
+    name = "libmercer.dylib" if sys.platform == "darwin" else "libmercer.so"
+    path = os.environ.get("MERCER_LIBRARY") or str(Path(__file__).parent / "lib" / name)
+    try:
+        library = C.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"Mercer's library cannot be loaded from {path}: {error}") from error
+    for function, code in functions:
+        try:
+            entry = getattr(library, "mercer_" + function)
+        except AttributeError:
+            raise ImportError(f"{path} has no mercer_{function}: it is of another version than this package") from None
+        entry.restype, entry.argtypes = _call(code)
+    return library
+
+
+_EXCEPTIONS: dict[str, type[Exception]] = {
+    "ERROR_DTYPE": TypeError,
+    "ERROR_MEMORY": MemoryError,
+    "ERROR_UNSUPPORTED": NotImplementedError,
+    "ERROR_NUMERIC": FloatingPointError,
+    "ERROR_CALLBACK": RuntimeError,
+    "ERROR_INTERNAL": RuntimeError,
+    "ERROR_IO": OSError,
+    "ERROR_MISSING": FileNotFoundError,
+}
+
+
+def check(status: int, context: Any) -> None:
+    """Raises what a status stands for, with the library's message; ValueError unless the table says otherwise."""
+    if status == 0:
+        return
+    lib = _module["lib"]
+    message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
+    kinds = {_module[name]: kind for name, kind in _EXCEPTIONS.items()}
+    raise kinds.get(status, ValueError)(message.decode("utf-8", "replace"))
+
+
+def fields(struct: Any) -> list[str]:
+    """The names of a struct's fields, without its size."""
+    return [entry[0] for entry in struct._fields_ if entry[0] != "struct_size"]
+
+
+def text(value: str | os.PathLike[str], name: str) -> bytes:
+    """A text or path for C, which ends at a zero byte."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+    raw = os.fsencode(value)
+    if b"\0" in raw:
+        raise ValueError(f"{name} contains a zero byte")
+    return raw
+
+
+def read_text(ask: Callable[[Any, int, Any], int], context: Any) -> str:
+    """A text of unknown length: asks for its size, then for itself."""
+    needed = C.c_size_t(0)
+    ask(None, 0, C.byref(needed))
+    if needed.value == 0:  # not a question of room: this call fails again, and says why
+        check(ask(None, 0, C.byref(needed)), context)
+    room = C.create_string_buffer(max(1, needed.value))
+    check(ask(room, len(room), C.byref(needed)), context)
+    return room.value.decode("utf-8", "replace")
