@@ -10,6 +10,7 @@
 #include "bench.h"
 
 #include "backends/cpu/micro/ukernels.h"
+#include "kernels/formulas.h"
 #include "core/cpuinfo.h"
 #include "core/threads/parallel.h"
 
@@ -72,7 +73,7 @@ static void values_f32(void *argument, int64_t piece, int worker)
     (void)piece;
     job *self = argument;
     float *tile = self->a + (int64_t)worker * AREA, *norms = self->b + (int64_t)worker * AREA;
-    const mrc_map map = {.kind = MRC_MAP_LAPLACE, .a = -0.1f};
+    const mrc_map map = mrc_map_for(&self->kernel);
     for (int i = 0; i < ROUNDS / 10; i++) {
         self->uk.panel->sqdist_f32(TILE / self->uk.nr_f32, self->uk.nr_f32, tile, norms, norms, 0);
         self->uk.panel->map_f32(&map, TILE, tile);
@@ -85,7 +86,7 @@ static void values_f64(void *argument, int64_t piece, int worker)
     job *self = argument;
     double *tile = (double *)(void *)(self->a + (int64_t)worker * AREA);
     double *norms = (double *)(void *)(self->b + (int64_t)worker * AREA);
-    const mrc_wide_map map = {.kind = MRC_MAP_LAPLACE, .a = -0.1};
+    const mrc_map map = mrc_map_for(&self->kernel);
     for (int i = 0; i < ROUNDS / 10; i++) {
         self->uk.panel->sqdist_f64(TILE / self->uk.nr_f64, self->uk.nr_f64, tile, norms, norms, 0);
         self->uk.panel->map_f64(&map, TILE, tile);
@@ -196,6 +197,7 @@ static bool prepare(job *self, const bench_options *options)
     }
     self->a = pieces[0], self->b = pieces[1], self->from = pieces[2], self->to = pieces[3];
     self->uk = mrc_ukernels_for(mrc_isa_best());
+    self->kernel = (mercer_kernel){.id = MRC_KERNEL_LAPLACE, .bandwidth = 10};
     self->read = calloc(PIECES, sizeof *self->read);
     float *points = pieces[2];
     for (int64_t i = 0; i < (int64_t)(M + P) * D; i++) points[i] = (float)bench_random(&state);

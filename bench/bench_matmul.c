@@ -121,10 +121,9 @@ static void value_pass(void *argument, int64_t piece, int worker)
     const mrc_panel_ops *panel = mrc_ukernels_for(mrc_isa_best()).panel;
     int64_t p = self->z.rows, first = piece * ROWS_EACH;
     int64_t rows = self->x.rows - first < ROWS_EACH ? self->x.rows - first : ROWS_EACH;
-    const mrc_map map = {.kind = MRC_MAP_LAPLACE, .a = (float)(-1 / self->kernel.bandwidth)};
-    const mrc_wide_map wide = {.kind = MRC_MAP_LAPLACE, .a = -1 / self->kernel.bandwidth};
+    const mrc_map map = mrc_map_for(&self->kernel);
     if (self->wide)
-        panel->map_f64(&wide, rows * p, (double *)self->k + first * p);
+        panel->map_f64(&map, rows * p, (double *)self->k + first * p);
     else
         panel->map_f32(&map, rows * p, (float *)self->k + first * p);
 }

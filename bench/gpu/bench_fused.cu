@@ -7,6 +7,7 @@
  *   bench_fused --check    small shapes, every kernel, correctness alone
  */
 #include "backends/cuda/half_precision/fused.h"
+#include "kernels/formulas.h"
 
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
@@ -54,18 +55,6 @@ static __global__ void fill_bytes(uint8_t *to, int64_t count, uint64_t seed)
         to[i] = (uint8_t)fminf(255, fmaxf(0, 100 + 60 * noise(i, seed)));
 }
 
-static __device__ double kernel_value(const mercer_kernel &kernel, double s)
-{
-    double b = kernel.bandwidth, u;
-    switch (kernel.id) {
-        case MERCER_KERNEL_LAPLACE: return exp(-sqrt(s) / b);
-        case MERCER_KERNEL_GAUSSIAN: return exp(-0.5 * s / (b * b));
-        case MERCER_KERNEL_MATERN32: u = sqrt(3 * s) / b; return (1 + u) * exp(-u);
-        case MERCER_KERNEL_MATERN52: u = sqrt(5 * s) / b; return (1 + u + u * u / 3) * exp(-u);
-        default: return 1 / (1 + s / (b * b));
-    }
-}
-
 /* One block for each (sampled row, output): the sum over all centers in double, of the points as they were given. */
 template <typename T>
 static __global__ void reference(mercer_kernel kernel, const T *x, const T *z, const float *w, int64_t p, int64_t d,
@@ -80,7 +69,7 @@ static __global__ void reference(mercer_kernel kernel, const T *x, const T *z, c
             double difference = (double)row[i] - (double)z[j * d + i];
             s += difference * difference;
         }
-        double value = kernel_value(kernel, s);
+        double value = mrc_formula_of_distance(&kernel, s);
         for (int64_t k = 0; k < c; k++) sums[k][threadIdx.x] += value * (double)w[j * c + k];
     }
     __syncthreads();
@@ -323,26 +312,26 @@ static bool run(const shape &s)
 int main(int argc, char **argv)
 {
     const shape checks[] = {
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 129, 257, 72, 10, false, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 1000, 3000, 100, 3, false, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 64, 100, 8, 16, false, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 1024, 1024, 784, 10, false, true},
-        {"gaussian", MERCER_KERNEL_GAUSSIAN, 5, false, 1000, 3000, 300, 12, false, false},
-        {"matern32", MERCER_KERNEL_MATERN32, 8, false, 1000, 3000, 300, 1, false, false},
-        {"matern52", MERCER_KERNEL_MATERN52, 8, false, 1000, 3000, 300, 13, false, false},
-        {"cauchy", MERCER_KERNEL_CAUCHY, 10, false, 1000, 3000, 300, 4, false, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 1000, true, 1000, 3000, 784, 10, false, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 1000, true, 1000, 3000, 784, 10, false, true},
-        {"gaussian", MERCER_KERNEL_GAUSSIAN, 2000, true, 300, 5000, 100, 16, false, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 129, 257, 72, 10, false, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 1000, 3000, 100, 3, false, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 64, 100, 8, 16, false, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 1024, 1024, 784, 10, false, true},
+        {"gaussian", MRC_KERNEL_GAUSSIAN, 5, false, 1000, 3000, 300, 12, false, false},
+        {"matern32", MRC_KERNEL_MATERN32, 8, false, 1000, 3000, 300, 1, false, false},
+        {"matern52", MRC_KERNEL_MATERN52, 8, false, 1000, 3000, 300, 13, false, false},
+        {"cauchy", MRC_KERNEL_CAUCHY, 10, false, 1000, 3000, 300, 4, false, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 1000, true, 1000, 3000, 784, 10, false, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 1000, true, 1000, 3000, 784, 10, false, true},
+        {"gaussian", MRC_KERNEL_GAUSSIAN, 2000, true, 300, 5000, 100, 16, false, false},
     };
     const shape shapes[] = {
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 8192, 131072, 1280, 10, true, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 4945, 524288, 1280, 10, true, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 8192, 131072, 784, 10, true, false},
-        {"gaussian", MERCER_KERNEL_GAUSSIAN, 10, false, 8192, 131072, 1280, 10, true, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 10, false, 8192, 131072, 1280, 1, true, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 1000, true, 8192, 131072, 784, 10, true, false},
-        {"laplace", MERCER_KERNEL_LAPLACE, 1000, true, 8192, 131072, 1280, 10, true, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 8192, 131072, 1280, 10, true, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 4945, 524288, 1280, 10, true, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 8192, 131072, 784, 10, true, false},
+        {"gaussian", MRC_KERNEL_GAUSSIAN, 10, false, 8192, 131072, 1280, 10, true, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 10, false, 8192, 131072, 1280, 1, true, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 1000, true, 8192, 131072, 784, 10, true, false},
+        {"laplace", MRC_KERNEL_LAPLACE, 1000, true, 8192, 131072, 1280, 10, true, false},
     };
     bool good = true;
     bool only_check = argc > 1 && strcmp(argv[1], "--check") == 0;

@@ -27,17 +27,6 @@ struct mercer_allocator {
 /* ---- 1. Kernel functions -------------------------------------------------------------------------------------- */
 
 typedef enum mercer_kernel_id {
-    MERCER_KERNEL_LAPLACE = 1,
-    MERCER_KERNEL_GAUSSIAN = 2,
-    MERCER_KERNEL_MATERN32 = 3,
-    MERCER_KERNEL_MATERN52 = 4,
-    MERCER_KERNEL_EXPPOWER = 5,
-    MERCER_KERNEL_CAUCHY = 6,
-    MERCER_KERNEL_RATIONAL_QUADRATIC = 7,
-    MERCER_KERNEL_POLYNOMIAL = 8,
-    MERCER_KERNEL_LINEAR = 9,
-    MERCER_KERNEL_NTK = 10,
-    MERCER_KERNEL_NNGP = 11,
     MERCER_KERNEL_CALLBACK_DISTANCE = 100, /* user function of |x - z| */
     MERCER_KERNEL_CALLBACK_INNER = 101     /* user function of x.z, |x|^2 and |z|^2 */
 } mercer_kernel_id;
@@ -61,7 +50,7 @@ typedef int (*mercer_kernel_callback)(void *user, const mercer_kernel_block *blo
 
 /* A kernel function: plain data, may be copied. Filled by the two functions below. Frozen layout. */
 struct mercer_kernel {
-    int32_t id;     /* mercer_kernel_id */
+    int32_t id;     /* which of the list; mercer_kernel_id for one of the user's */
     int32_t degree; /* polynomial */
     int32_t depth;  /* ntk, nngp */
     int32_t reserved0;

@@ -190,20 +190,16 @@ MERCER_API mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t co
 /* ---- 5. Kernel functions -------------------------------------------------------------------------------------- */
 
 /*
- * Kernel functions are named by a text, name:parameter=value,...  With r the L2 distance |x - z| and b the bandwidth:
+ * Kernel functions are named by a text, name:parameter=value,...: "laplace:bandwidth=10" is exp(-r/10), r the L2
+ * distance |x - z|, and "polynomial:degree=2" is (x.z + 1)^2. What each is, and its parameters: docs/math.md, section 3.
  *
- *   laplace:bandwidth=b                      exp(-r / b)                        (L2 distance, not L1)
- *   gaussian:bandwidth=b                     exp(-r^2 / (2 b^2))
- *   matern32:bandwidth=b                     (1 + sqrt(3) r/b) exp(-sqrt(3) r/b)
- *   matern52:bandwidth=b                     (1 + sqrt(5) r/b + 5/3 (r/b)^2) exp(-sqrt(5) r/b)
- *   exppower:bandwidth=b,gamma=g             exp(-(r / b)^g),                   0 < g <= 2
- *   cauchy:bandwidth=b                       1 / (1 + r^2 / b^2)
- *   rational-quadratic:bandwidth=b,alpha=a   (1 + r^2 / (2 a b^2))^-a           a = 1 if not given
- *   polynomial:degree=k,scale=s,offset=o     (s x.z + o)^k                      k = 3, s = 1, o = 1
- *   linear                                   x.z
- *   ntk:depth=L,bias=v                       neural tangent kernel of L hidden ReLU layers, L = 1, v = 0
- *   nngp:depth=L,bias=v                      the Gaussian-process kernel of the same network
+ * The list of them, 0 .. count - 1: the name, a text that is read as one, and the names of its parameters, 0, 1, ...
+ * until NULL. NULL for numbers outside. Static storage; any thread.
  */
+MERCER_API int mercer_kernel_count(void);
+MERCER_API const char *mercer_kernel_name(int index);
+MERCER_API const char *mercer_kernel_example(int index);
+MERCER_API const char *mercer_kernel_parameter(int index, int parameter);
 
 /* ---- 6. Datasets ---------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "backends/backend.h"
 #include "core/context.h"
 #include "core/matrix.h"
+#include "kernels/table.h"
 
 #include <float.h>
 #include <math.h>
@@ -10,6 +11,27 @@
 mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
     return mrc_view(data, rows, cols, dtype);
+}
+
+int mercer_kernel_count(void)
+{
+    return mrc_kernel_table_size;
+}
+
+const char *mercer_kernel_name(int index)
+{
+    return index >= 0 && index < mrc_kernel_table_size ? mrc_kernel_table[index].form.name : NULL;
+}
+
+const char *mercer_kernel_example(int index)
+{
+    return index >= 0 && index < mrc_kernel_table_size ? mrc_kernel_table[index].form.example : NULL;
+}
+
+const char *mercer_kernel_parameter(int index, int parameter)
+{
+    bool there = index >= 0 && index < mrc_kernel_table_size && parameter >= 0 && parameter < MRC_SPEC_PARAMETERS;
+    return there ? mrc_kernel_table[index].form.parameters[parameter].name : NULL;
 }
 
 mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec)
@@ -61,10 +83,7 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
     MRC_TRY(mrc_check_finite(context, "Z", Z, &z_top));
     if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
     double top = fmax(x_top, z_top), limit = arithmetic == MERCER_F64 ? DBL_MAX : (double)FLT_MAX;
-    double product = top * top * (double)X->cols;
-    if (kernel->id == MERCER_KERNEL_POLYNOMIAL)
-        product = fmax(product, pow(kernel->scale * product + kernel->offset, kernel->degree));
-    if (product <= limit) return MERCER_OK;
+    if (mrc_kernel_largest(kernel, top * top * (double)X->cols) <= limit) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
                     "X or Z has values up to %g: inner products of %lld features could overflow %s; scale the data%s",
                     top, (long long)X->cols, arithmetic == MERCER_F64 ? "f64" : "f32",

@@ -214,10 +214,10 @@ static const char *take_word(const char *text, const char *delimiters, char word
     return text + length;
 }
 
-static const mrc_parameter *find_parameter(const mrc_spec_form *form, const char *name, int *index)
+const mrc_parameter *mrc_spec_parameter(const mrc_spec_form *form, const char *name)
 {
-    for (*index = 0; has_parameter(form, *index); ++*index)
-        if (strcmp(form->parameters[*index].name, name) == 0) return &form->parameters[*index];
+    for (int i = 0; has_parameter(form, i); i++)
+        if (strcmp(form->parameters[i].name, name) == 0) return &form->parameters[i];
     return NULL;
 }
 
@@ -247,13 +247,13 @@ static mercer_status parse_parameter(mercer_context *context, const mrc_spec_gra
 {
     char name[WORD_CHARS], word[WORD_CHARS];
     *text = take_word(*text, "=,", name);
-    int index;
-    const mrc_parameter *parameter = find_parameter(form, name, &index);
+    const mrc_parameter *parameter = mrc_spec_parameter(form, name);
     if (!parameter) return fail_parameter(context, grammar, form, "unknown parameter", name);
     if (**text != '=') return fail_parameter(context, grammar, form, "no value given for", name);
     *text = take_word(*text + 1, ",", word);
-    if (*given & 1u << index) return fail_parameter(context, grammar, form, "given twice:", name);
-    *given |= 1u << index;
+    unsigned mark = 1u << (parameter - form->parameters);
+    if (*given & mark) return fail_parameter(context, grammar, form, "given twice:", name);
+    *given |= mark;
     return set_value(context, grammar, form, parameter, word, object);
 }
 

@@ -48,6 +48,8 @@ typedef struct mrc_spec_grammar {
 mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
                             int *index);
 const mrc_spec_form *mrc_spec_form_at(const mrc_spec_grammar *grammar, int index);
+/* NULL if the form has no parameter of that name. */
+const mrc_parameter *mrc_spec_parameter(const mrc_spec_form *form, const char *name);
 
 /* The number in a parameter's field; not for words. */
 double mrc_parameter_get(const void *object, const mrc_parameter *parameter);

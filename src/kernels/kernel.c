@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions about a kernel function, its check, and its value from coordinates. */
+/* The table of kernel functions, questions about one, its check, and its value from coordinates. */
 #include "kernels/kernel.h"
 
+#include "kernels/formulas.h"
 #include "kernels/table.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define ON_DISTANCE MRC_ON_DISTANCE, false
+#define ON_INNER    MRC_ON_INNER, false
+#define ON_ANGLE    MRC_ON_INNER, true
+#define ROW(ID, definition, ARGUMENT, name, example, ...) \
+    {{name, example, {__VA_ARGS__}}, MRC_KERNEL_##ID, ON_##ARGUMENT},
+const mrc_kernel_entry mrc_kernel_table[] = {MRC_KERNELS(ROW)};
+const int mrc_kernel_table_size = MRC_KERNEL_END - 1;
+_Static_assert((int)MRC_KERNEL_END <= (int)MERCER_KERNEL_CALLBACK_DISTANCE, "numbers of kernels and callbacks differ");
+
+const mrc_kernel_entry *mrc_kernel_find(int32_t id)
+{
+    return id > 0 && id < MRC_KERNEL_END ? &mrc_kernel_table[id - 1] : NULL;
+}
 
 mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel)
 {
@@ -52,43 +66,16 @@ bool mrc_kernel_is_angular(const mercer_kernel *kernel)
     return entry && entry->angular;
 }
 
-int mrc_kernel_count(void)
-{
-    return mrc_kernel_table_size;
-}
-
-const char *mrc_kernel_name_at(int index)
-{
-    return mrc_kernel_table[index].form.name;
-}
-
-const char *mrc_kernel_example_at(int index)
-{
-    return mrc_kernel_table[index].form.example;
-}
-
-double mrc_kernel_steepness(const mercer_kernel *kernel)
-{
-    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
-    if (!entry || entry->argument != MRC_ON_DISTANCE) return INFINITY;
-    if (entry->id != MERCER_KERNEL_EXPPOWER) return entry->steepness / kernel->bandwidth;
-    /* K = exp(-v^g), |dK/dv| = g v^(g-1) exp(-v^g), largest where v^g = (g-1)/g; unbounded at 0 for g < 1. */
-    double g = kernel->gamma;
-    if (g < 1) return INFINITY;
-    double peak = (g - 1) / g;
-    return g * (g > 1 ? pow(peak, peak) : 1) * exp(-peak) / kernel->bandwidth;
-}
-
 /* ---- Values -------------------------------------------------------------------------------------------------- */
 
 double mrc_kernel_of_distance(const mercer_kernel *kernel, double sqdist)
 {
-    return mrc_kernel_find(kernel->id)->of_distance(kernel, sqdist);
+    return mrc_formula_of_distance(kernel, sqdist);
 }
 
 double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm)
 {
-    return mrc_kernel_find(kernel->id)->of_inner(kernel, dot, x_sqnorm, z_sqnorm);
+    return mrc_formula_of_inner(kernel, dot, x_sqnorm, z_sqnorm);
 }
 
 bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel functions: one table of names, parameters and formulas; parse, print, check; the scalar double reference. */
+/* Kernel functions: parse, print, check, and the scalar double reference. What each is: formulas.h. */
 #ifndef MRC_KERNELS_KERNEL_H
 #define MRC_KERNELS_KERNEL_H
 
@@ -31,17 +31,13 @@ double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqn
 /* K(x, z) from the coordinates in double; false if a callback failed. Cost: O(d). */
 bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out);
 
-/* Bounds used to derive test tolerances: max |dK/dr| over distances r (functions of the distance only). */
-double mrc_kernel_steepness(const mercer_kernel *kernel);
+/* No inner product of rows of at most that squared norm, and no kernel value of them, is larger; infinity if that is not
+   a number. For functions of the inner product. */
+double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm);
 
 /* The rows are finite, and kernel values of any two of them fit type `real` (f32 or f64); the message names a row and
    says what to do. For rows in host memory. */
 mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kernel *kernel, const char *name,
                                      const mercer_matrix *x, mercer_dtype real);
-
-/* Number of kernels in the table, and an example specification of each, for tests, benchmarks and messages. */
-int mrc_kernel_count(void);
-const char *mrc_kernel_name_at(int index);
-const char *mrc_kernel_example_at(int index);
 
 #endif

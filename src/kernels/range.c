@@ -18,7 +18,7 @@
 /* Inner products in float, and their powers, are rounded: values this close to the largest number may not fit. */
 #define ROUNDING_MARGIN 0.5
 
-static double largest_value(const mercer_kernel *kernel, double sqnorm)
+double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm)
 {
     if (mrc_kernel_is_callback(kernel)) return sqnorm;
     double value = mrc_kernel_of_inner(kernel, sqnorm, sqnorm, sqnorm);
@@ -45,16 +45,17 @@ mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kerne
     double top, limit = ROUNDING_MARGIN * (real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX);
     MRC_TRY(mrc_check_finite(context, name, x, &top));
     if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
-    if (largest_value(kernel, top * top * (double)x->cols) <= limit) return MERCER_OK;
+    if (mrc_kernel_largest(kernel, top * top * (double)x->cols) <= limit) return MERCER_OK;
     int64_t row = 0;
     double sqnorm = longest(x, &row);
-    if (largest_value(kernel, sqnorm) <= limit) return MERCER_OK;
-    bool callback = mrc_kernel_is_callback(kernel), polynomial = kernel->id == MERCER_KERNEL_POLYNOMIAL;
+    if (mrc_kernel_largest(kernel, sqnorm) <= limit) return MERCER_OK;
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id); /* NULL: a callback */
+    bool power = entry && mrc_spec_parameter(&entry->form, "degree");
     return mrc_fail(
         context, MERCER_ERROR_DATA,
         "%s: row %lld (from 0) is so long, |x|^2 = %.3g, that values of the %s kernel overflow %s; scale the "
         "features by a preprocessing%s%s",
-        name, (long long)row, sqnorm, callback ? "user's" : mrc_kernel_find(kernel->id)->form.name,
-        mrc_dtype_name(real == MERCER_F64 ? MERCER_F64 : MERCER_F32), polynomial ? ", lower the degree" : "",
+        name, (long long)row, sqnorm, entry ? entry->form.name : "user's",
+        mrc_dtype_name(real == MERCER_F64 ? MERCER_F64 : MERCER_F32), power ? ", lower the degree" : "",
         real == MERCER_F64 ? "" : ", or compute in f64");
 }

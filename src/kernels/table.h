@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one table of kernel functions: everything that parse, print, checks and tests need to know of each. */
+/* The list of formulas.h as a table: everything that parse, print, checks and tests need to know of each kernel. */
 #ifndef MRC_KERNELS_TABLE_H
 #define MRC_KERNELS_TABLE_H
 
@@ -8,12 +8,9 @@
 
 typedef struct mrc_kernel_entry {
     mrc_spec_form form; /* name, example and parameters, which are fields of mercer_kernel */
-    mercer_kernel_id id;
+    int32_t id;
     mrc_argument argument;
     bool angular;
-    double (*of_distance)(const mercer_kernel *kernel, double sqdist);
-    double (*of_inner)(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm);
-    double steepness; /* >= max |dK/dr| * bandwidth; 0: depends on parameters, or not a function of r */
 } mrc_kernel_entry;
 
 extern const mrc_kernel_entry mrc_kernel_table[];

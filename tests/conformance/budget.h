@@ -38,6 +38,7 @@
 #define MRC_TESTS_BUDGET_H
 
 #include "backends/backend.h"
+#include "support/kernel_table.h"
 
 #include <math.h>
 
@@ -118,17 +119,14 @@ static inline double value_at_distance(const mercer_kernel *kernel, double r)
     return r;
 }
 
-static inline double map_error(const mercer_kernel *kernel, double r, double value, double u)
+static inline double map_error(const mercer_kernel *k, double r, double value, double u)
 {
-    double steps = 3, v = r / kernel->bandwidth, y = 0, factor = 1, roundings = 2;
-    switch (kernel->id) {
-        case MERCER_KERNEL_LAPLACE: y = v; break;
-        case MERCER_KERNEL_GAUSSIAN: y = v * v / 2; break;
-        case MERCER_KERNEL_MATERN32: y = sqrt(3) * v, steps = 5, factor = 1 + y; break;
-        case MERCER_KERNEL_MATERN52: y = sqrt(5) * v, steps = 8, factor = 1 + y + y * y / 3; break;
-        case MERCER_KERNEL_EXPPOWER: y = pow(v, kernel->gamma), roundings = y > 0 ? 3.2 + 3.6 * fabs(log(y)) : 0; break;
-        case MERCER_KERNEL_RATIONAL_QUADRATIC: y = value > 0 ? -log(value) : 746, roundings = 7.2; break;
-        default: y = value > 0 && value < 1 ? -log(value) : 0; break;
+    double v = r / k->bandwidth, y = FALLS_TO(value), steps = 3, factor = 1, roundings = 2; /* of a callback */
+    switch (k->id) {
+#define ROUNDINGS(ID, wanted, slope, y_of_v, number, factor_of_y, of_y) \
+    case MRC_KERNEL_##ID: y = y_of_v, steps = number, factor = factor_of_y, roundings = of_y; break;
+        DISTANCE_KERNELS(ROUNDINGS)
+        default: break;
     }
     /* The factor grows without bound only where exp has long become 0: at 104 in float, 745 in double. */
     bool gone = y > (u < 0x1p-24 ? 746 : 104);
@@ -153,7 +151,7 @@ static inline double acos_change(double c, double e)
 }
 
 /*
- * Follows the layers of kernels/formulas.c with bounds e_s, e_t on the errors of S and T. c = S / n is off by e_s / n and by the relative
+ * Follows the layers of kernels/formulas.h with bounds e_s, e_t on the errors of S and T. c = S / n is off by e_s / n and by the relative
  * error of n; k0 = 1 - acos(c) / pi by the change of acos; k1' = k0 <= 1, so k1 is off by the error of c, and by the rounding of 1 - c^2
  * under the root. With c = 1 - h (a multiple of u) that rounding is at most min(h^2, u / 2), so the root is off by at most
  * min(h^2, u / 2) / sqrt(2 h) <= u^(3/4), and by u / (2 sqrt(1 - c^2)).
@@ -177,29 +175,40 @@ static inline double angular_error(const mercer_kernel *kernel, const pair_sums 
         e_t = fabs(t) * e_k0 + e_t * (k0 + e_k0) + e_s + 3 * u * (fabs(t) * k0 + s);
         t = t * k0 + s;
     }
-    return kernel->id == MERCER_KERNEL_NTK ? e_t : e_s;
+    return kernel->id == MRC_KERNEL_NTK ? e_t : e_s;
+}
+
+static inline double polynomial_error(const mercer_kernel *kernel, const pair_sums *s, double e_dot, double u)
+{
+    double base = fabs(kernel->scale * s->dot + kernel->offset);
+    double e = kernel->scale * e_dot + u * (fabs(kernel->scale * s->dot) + kernel->offset + base);
+    return pow(base + e, kernel->degree) * (1 + gamma_k(kernel->degree, u) + gamma_k(kernel->degree, 0x1p-53)) -
+           pow(base, kernel->degree);
+}
+
+static inline double angular_value_error(const mercer_kernel *kernel, const pair_sums *s, double d, double e_dot,
+                                         double e_reference, const arithmetic *how)
+{
+    double u = how->unit, norm_error = how->bytes ? 0 : gamma_k(d, u);
+    double bound = s->xx * s->zz, low = fmax(0, fabs(s->dot) - e_dot), e_norm = 2 * norm_error;
+    double exact = 2 * angular_error(kernel, s, e_reference, gamma_k(d + 2, 0x1p-53), 0x1p-53);
+    bool near = low * low > (1 - how->near) * bound * (1 + e_norm);
+    return exact + (near ? 0 : angular_error(kernel, s, e_dot, norm_error, u));
 }
 
 static inline double inner_value_error(const mercer_kernel *kernel, const pair_sums *s, double d, const arithmetic *how)
 {
-    double u = how->unit, reference = gamma_k(d + 2, 0x1p-53) * s->terms;
-    double e_dot = how->bytes ? u * fabs(s->dot) : gamma_k(d, u) * s->terms;
-    if (kernel->id == MERCER_KERNEL_LINEAR) return e_dot + u * fabs(s->dot) + reference;
-    if (kernel->id == MERCER_KERNEL_POLYNOMIAL) {
-        double base = fabs(kernel->scale * s->dot + kernel->offset);
-        double e = kernel->scale * (e_dot + reference) + u * (fabs(kernel->scale * s->dot) + kernel->offset + base);
-        return pow(base + e, kernel->degree) * (1 + gamma_k(kernel->degree, u) + gamma_k(kernel->degree, 0x1p-53)) -
-               pow(base, kernel->degree);
-    }
-    double norm_error = how->bytes ? 0 : gamma_k(d, u), e_reference = gamma_k(d + 2, 0x1p-53) * s->terms;
-    if (mrc_kernel_is_angular(kernel)) {
-        double bound = s->xx * s->zz, low = fmax(0, fabs(s->dot) - e_dot), e_norm = 2 * norm_error;
-        double exact = 2 * angular_error(kernel, s, e_reference, gamma_k(d + 2, 0x1p-53), 0x1p-53);
-        bool near = low * low > (1 - how->near) * bound * (1 + e_norm);
-        return exact + (near ? 0 : angular_error(kernel, s, e_dot, norm_error, u));
+    double unit = how->unit, e_reference = gamma_k(d + 2, 0x1p-53) * s->terms;
+    double e_dot = how->bytes ? unit * fabs(s->dot) : gamma_k(d, unit) * s->terms;
+    double norm_error = how->bytes ? 0 : gamma_k(d, unit);
+    switch (kernel->id) {
+#define ALLOWED(ID, allowed) \
+    case MRC_KERNEL_##ID: return allowed;
+        INNER_KERNELS(ALLOWED)
+        default: break;
     }
     /* The callback of cases.h: K = t / (1 + |x||z|), and |t| <= |x||z|, so an error of the norms counts at most in full. */
-    return (e_dot + e_reference) / (1 + sqrt(s->xx * s->zz)) + norm_error + gamma_k(d + 8, 0x1p-53) + 8 * u;
+    return (e_dot + e_reference) / (1 + sqrt(s->xx * s->zz)) + norm_error + gamma_k(d + 8, 0x1p-53) + 8 * unit;
 }
 
 /* |computed - reference| <= this, for one kernel value before it is rounded to the output. */

@@ -52,15 +52,28 @@ static int near_cosine(void *user, const mercer_kernel_block *block)
 
 int case_kernel_count(void)
 {
-    return mrc_kernel_count() + 2;
+    return mercer_kernel_count() + 2;
+}
+
+static bool has_row(int32_t id)
+{
+    switch (id) {
+#define IS_THERE(ID, ...) case MRC_KERNEL_##ID:
+        DISTANCE_KERNELS(IS_THERE) INNER_KERNELS(IS_THERE) return true;
+        default: return false;
+    }
 }
 
 mercer_kernel case_kernel(int index)
 {
     mercer_kernel kernel = {0};
-    if (index < mrc_kernel_count()) {
-        if (mrc_kernel_parse(NULL, &kernel, mrc_kernel_example_at(index)) != MERCER_OK) abort();
-    } else if (index == mrc_kernel_count()) {
+    if (index < mercer_kernel_count()) {
+        if (mrc_kernel_parse(NULL, &kernel, mercer_kernel_example(index)) != MERCER_OK) abort();
+        if (!has_row(kernel.id)) {
+            fprintf(stderr, "kernel %s has no row in tests/support/kernel_table.h\n", mercer_kernel_name(index));
+            exit(2);
+        }
+    } else if (index == mercer_kernel_count()) {
         kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = inverse_distance, .bandwidth = 1};
     } else {
         kernel = (mercer_kernel){.id = MERCER_KERNEL_CALLBACK_INNER, .callback = near_cosine};
@@ -70,8 +83,8 @@ mercer_kernel case_kernel(int index)
 
 const char *case_kernel_name(int index)
 {
-    if (index < mrc_kernel_count()) return mrc_kernel_name_at(index);
-    return index == mrc_kernel_count() ? "callback-distance" : "callback-inner";
+    if (index < mercer_kernel_count()) return mercer_kernel_name(index);
+    return index == mercer_kernel_count() ? "callback-distance" : "callback-inner";
 }
 
 void case_types_name(const types *t, char text[32])

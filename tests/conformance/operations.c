@@ -260,7 +260,7 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
     for (int r = 0; r < 3; r++)
         if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
     check_diagonal(&v, t, p);
-    if (p->kernel.id == MERCER_KERNEL_GAUSSIAN) { /* once for each set of points: no kernel takes part */
+    if (p->kernel.id == MRC_KERNEL_GAUSSIAN) { /* once for each set of points: no kernel takes part */
         check_nearest(&v, t, p, false, bits);
         check_nearest(&v, t, p, true, bits);
     }

@@ -8,6 +8,8 @@
 #include "support/allocator.h"
 #include "support/data.h"
 
+#include "kernels/formulas.h"
+
 enum { N = 300, D = 8, P = 20, MOST_ALLOCATIONS = 200 };
 
 typedef struct fixture {
@@ -91,7 +93,7 @@ static void test_every_call(void **state)
     static const char *const methods[] = {"random", "kmeans", "rpcholesky", "balanced"};
     static const mercer_dtype types[] = {MERCER_F32, MERCER_U8};
     for (int t = 0; t < 2; t++) {
-        fixture f = {.kernel = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 20}};
+        fixture f = {.kernel = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 20}};
         f.X = data_matrix(N, D, 0, types[t]), f.Z = data_matrix(P, D, 0, types[t]);
         f.out = data_matrix(N, D, 0, MERCER_F64);
         data_fill_uniform(&f.X, (mrc_rng){3, 1}, 0, 200);

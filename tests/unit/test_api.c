@@ -266,7 +266,7 @@ static void test_callbacks_that_fail(void **state)
                  MERCER_ERROR_ARGUMENT, "out");
     assert_fails(f->context, mercer_kernel_from_callback(&kernel, f->context, MERCER_KERNEL_CALLBACK_INNER, NULL, NULL),
                  MERCER_ERROR_ARGUMENT, "callback");
-    assert_fails(f->context, mercer_kernel_from_callback(&kernel, f->context, MERCER_KERNEL_LINEAR, fail_now, NULL),
+    assert_fails(f->context, mercer_kernel_from_callback(&kernel, f->context, (mercer_kernel_id)1, fail_now, NULL),
                  MERCER_ERROR_ARGUMENT, "on");
     assert_memory_equal(&kernel, &before, sizeof kernel);
 }

@@ -2,6 +2,7 @@
 /* Every backend has a formula for every kernel function, and refuses what it has none for: never another function. */
 #include "support/backends.h"
 
+#include "kernels/formulas.h"
 #include "kernels/table.h"
 
 enum { M = 3, P = 2, D = 2 };
@@ -58,13 +59,13 @@ static void refuse_a_strange_id(mrc_backend *backend)
 
 static bool knows_gaussian_alone(int32_t id)
 {
-    return id == MERCER_KERNEL_GAUSSIAN;
+    return id == MRC_KERNEL_GAUSSIAN;
 }
 
 /* A kernel that others have and this backend lacks is refused by its name. */
 static void refuse_by_name(mrc_backend *backend)
 {
-    const mercer_kernel laplace = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 1};
+    const mercer_kernel laplace = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 1};
     mrc_backend_ops fewer = *backend->ops;
     const mrc_backend_ops *all = backend->ops;
     fewer.knows_kernel = knows_gaussian_alone;

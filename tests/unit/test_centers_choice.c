@@ -4,6 +4,7 @@
 
 #include "centers/center_selection.h"
 #include "core/memory.h"
+#include "kernels/formulas.h"
 #include "support/backends.h"
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------ */
@@ -124,7 +125,7 @@ static void test_refused_options(void **state)
     refuse(&f, MERCER_ERROR_ARGUMENT, "batch is for method kmeans, not for rpcholesky");
     f.options.batch = 0;
     refuse(&f, MERCER_ERROR_ARGUMENT, "kernel");
-    mercer_kernel broken = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = -1};
+    mercer_kernel broken = {.id = MRC_KERNEL_LAPLACE, .bandwidth = -1};
     f.options.kernel = &broken;
     refuse(&f, MERCER_ERROR_KERNEL, "bandwidth");
     f.options.method = "balanced";
@@ -155,7 +156,7 @@ static void test_refused_data(void **state)
 {
     (void)state;
     static const char *const methods[] = {"random", "kmeans", "rpcholesky", "balanced"};
-    mercer_kernel kernel = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 2};
+    mercer_kernel kernel = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 2};
     const int32_t labels[20] = {0};
     fixture f = {.context = open_threads(1)};
     for (int m = 0; m < 4; m++) {

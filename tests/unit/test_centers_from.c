@@ -4,6 +4,8 @@
 
 #include "support/folder.h"
 
+#include "kernels/formulas.h"
+
 enum { N = 1500, D = 12, P = 30, CLASSES = 4 };
 
 static mercer_matrix points; /* f32, as in the files */
@@ -46,7 +48,7 @@ static int close_data(void **state)
 
 static mercer_kernel laplace(void)
 {
-    return (mercer_kernel){.id = MERCER_KERNEL_LAPLACE, .bandwidth = 20};
+    return (mercer_kernel){.id = MRC_KERNEL_LAPLACE, .bandwidth = 20};
 }
 
 /* A file that is mapped and not preprocessed gives what a matrix gives. */
@@ -122,7 +124,7 @@ static void test_computed(void **state)
 {
     (void)state;
     static const char *const methods[] = {"random", "kmeans", "rpcholesky", "balanced"};
-    mercer_kernel kernel = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 2550};
+    mercer_kernel kernel = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 2550};
     mercer_dataset *digits = NULL;
     assert_succeeds(bed, mercer_dataset_synthesize(&digits, bed, "digits", 100, 400, 3));
     mercer_matrix all = data_matrix(400, 784, 0, MERCER_U8), Z = data_matrix(P, 784, 0, MERCER_U8);

@@ -4,6 +4,7 @@
  * Walks the floats from -0 to -infinity in steps of 101 bit patterns; MERCER_TEST_LONG=1 takes every one (some minutes).
  */
 #include "backends/cpu/micro/ukernels.h"
+#include "kernels/formulas.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static uint32_t to_bits(float value)
 /* exp(x) for each value: the Gaussian map with factor 1. */
 static void map_exp(mrc_isa isa, float *values)
 {
-    const mrc_map map = {.kind = MRC_MAP_GAUSSIAN, .a = 1};
+    const mrc_map map = {.id = MRC_KERNEL_GAUSSIAN, .a = 1, .in_float = true};
     mrc_ukernels_for(isa).panel->map_f32(&map, BATCH, values);
 }
 

@@ -158,42 +158,39 @@ static void test_ends(void **state)
 
 /* ---- Kernels on every instruction set ------------------------------------------------------------------------- */
 
-static void evaluate(mrc_isa isa, const mrc_wide_map *map, const double *in, double *out)
+static void evaluate(mrc_isa isa, const mercer_kernel *kernel, const double *in, double *out)
 {
     static double across[BATCH];
     const mrc_panel_ops *panel = mrc_ukernels_for(isa).panel;
     for (int i = 0; i < BATCH; i++) across[i] = 100 + i;
     memcpy(out, in, BATCH * sizeof *out);
-    if (map->kind == MRC_MAP_ANGULAR)
-        panel->angular(map, BATCH, in, across, in[7], out);
+    const mrc_map map = mrc_map_for(kernel);
+    if (mrc_kernel_is_angular(kernel))
+        panel->angular(&map, BATCH, in, across, in[7], out);
     else
-        panel->map_f64(map, BATCH - 3, out); /* not a whole number of vectors */
+        panel->map_f64(&map, BATCH - 3, out); /* not a whole number of vectors */
 }
 
 static void test_same_bits(void **state)
 {
     (void)state;
-    static const mrc_wide_map maps[] = {{MRC_MAP_LAPLACE, 0, -0.1, 0},
-                                        {MRC_MAP_GAUSSIAN, 0, -0.02, 0},
-                                        {MRC_MAP_MATERN32, 0, 0.3, 0},
-                                        {MRC_MAP_MATERN52, 0, 0.3, 0},
-                                        {MRC_MAP_CAUCHY, 0, 0.01, 0},
-                                        {MRC_MAP_EXPPOWER, 0, 0.01, 0.35},
-                                        {MRC_MAP_RATIONAL_QUADRATIC, 0, 0.01, -0.7},
-                                        {MRC_MAP_POLYNOMIAL, 5, 0.01, 1},
-                                        {MRC_MAP_ANGULAR, 4, 0.01, 1},
-                                        {MRC_MAP_ANGULAR, 3, 0, 0}};
+    static const char *const further[] = {"polynomial:degree=5,scale=0.01", "ntk:depth=4,bias=0.1", "nngp:depth=3"};
+    const int count = mercer_kernel_count();
     static double in[BATCH], first[BATCH], other[BATCH];
-    for (size_t m = 0; m < sizeof maps / sizeof *maps; m++) {
+    for (int m = 0; m < count + 3; m++) {
+        mercer_kernel kernel;
+        assert_succeeds(NULL,
+                        mrc_kernel_parse(NULL, &kernel, m < count ? mercer_kernel_example(m) : further[m - count]));
+        if (mrc_map_for(&kernel).id == 0) continue; /* has no form for vectors */
         for (uint64_t i = 0; i < BATCH; i++) {
-            double part = mrc_random_uniform((mrc_rng){78, m}, i);
+            double part = mrc_random_uniform((mrc_rng){78, (uint64_t)m}, i);
             in[i] = i % 5 == 0 ? 0 : i % 3 == 0 ? exp(60 * part - 30) : 200 * part;
         }
         in[7] = 107; /* equal to its norm: coincident rows */
-        evaluate(MRC_ISA_SCALAR, &maps[m], in, first);
+        evaluate(MRC_ISA_SCALAR, &kernel, in, first);
         for (int i = 0; i < BATCH; i++) assert_true(isfinite(first[i]));
         for (int isa = 1; isa <= (int)mrc_isa_best(); isa++) {
-            evaluate((mrc_isa)isa, &maps[m], in, other);
+            evaluate((mrc_isa)isa, &kernel, in, other);
             assert_memory_equal(first, other, sizeof first);
         }
     }

@@ -33,13 +33,13 @@ static void test_predict_is_the_product(void **state)
                                             {MERCER_F64, MERCER_F64, MERCER_F64},
                                             {MERCER_U8, MERCER_U8, MERCER_F32},
                                             {MERCER_F16, MERCER_F32, MERCER_F64}};
-    for (int k = 0; k < mrc_kernel_count(); k++)
+    for (int k = 0; k < mercer_kernel_count(); k++)
         for (int i = 0; i < 4; i++) {
             mercer_kernel kernel;
             mercer_model *model;
             mercer_matrix x = data_matrix(N, D, 0, types[i][0]), z = data_matrix(P, D, 0, types[i][1]);
             data_fill_uniform(&x, (mrc_rng){71, 1}, 0, 9), data_fill_uniform(&z, (mrc_rng){71, 2}, 0, 9);
-            assert_succeeds(context, mercer_kernel_parse(&kernel, context, mrc_kernel_example_at(k)));
+            assert_succeeds(context, mercer_kernel_parse(&kernel, context, mercer_kernel_example(k)));
             assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, C, types[i][2]));
             mercer_matrix w = mercer_model_weights(model), f = data_matrix(N, C, 0, types[i][2]);
             mercer_matrix expected = data_matrix(N, C, 0, types[i][2]), one = data_matrix(N, C, 0, types[i][2]);
@@ -47,13 +47,13 @@ static void test_predict_is_the_product(void **state)
             assert_succeeds(context, mercer_model_predict(model, &f, &x));
             assert_succeeds(context, mercer_kernel_matmul(context, &expected, &kernel, &x, &z, &w));
             size_t bytes = (size_t)(N * C * mrc_dtype_size(types[i][2]));
-            assert_that(memcmp(f.data, expected.data, bytes) == 0, "%s, types %d", mrc_kernel_example_at(k), i);
+            assert_that(memcmp(f.data, expected.data, bytes) == 0, "%s, types %d", mercer_kernel_example(k), i);
             for (int64_t r = 0; r < N; r++) {
                 mercer_matrix row = mrc_rows(&x, r, 1), to = mrc_rows(&one, r, 1);
                 assert_succeeds(context, mercer_model_predict(model, &to, &row));
             }
             assert_that(memcmp(f.data, one.data, bytes) == 0, "%s, types %d: rows depend on each other",
-                        mrc_kernel_example_at(k), i);
+                        mercer_kernel_example(k), i);
             mercer_matrix none = mrc_rows(&x, 0, 0), empty = mrc_rows(&f, 0, 0);
             assert_succeeds(context, mercer_model_predict(model, &empty, &none));
             assert_succeeds(context, mercer_model_classify(model, NULL, &none));

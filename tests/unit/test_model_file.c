@@ -11,9 +11,9 @@ static void test_round_trips(void **state)
                                             {MERCER_F64, MERCER_F64, MERCER_F64},
                                             {MERCER_U8, MERCER_F32, MERCER_U8},
                                             {MERCER_F16, MERCER_F64, MERCER_F32}};
-    for (int k = 0; k < mrc_kernel_count(); k++)
+    for (int k = 0; k < mercer_kernel_count(); k++)
         for (int t = 0; t < 4; t++) {
-            const char *spec = mrc_kernel_example_at(k);
+            const char *spec = mercer_kernel_example(k);
             mercer_model *model = make_model(spec, types[t][0], types[t][1]);
             mercer_model *loaded = save_and_load(model, in_folder("model"));
             assert_memory_equal(mercer_model_kernel(loaded), mercer_model_kernel(model), sizeof(mercer_kernel));

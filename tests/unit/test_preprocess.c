@@ -169,10 +169,10 @@ static void test_fold(void **state)
 {
     fixture *self = *state;
     int folds = 0;
-    for (int k = 0; k < mrc_kernel_count(); k++) {
+    for (int k = 0; k < mercer_kernel_count(); k++) {
         mercer_kernel kernel, before;
         mercer_preprocess *scale;
-        assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, mrc_kernel_example_at(k)));
+        assert_succeeds(self->context, mercer_kernel_parse(&kernel, self->context, mercer_kernel_example(k)));
         assert_succeeds(self->context, mercer_preprocess_fit(&scale, self->context, "scale", NULL));
         before = kernel;
         int folded = -1;
@@ -185,7 +185,7 @@ static void test_fold(void **state)
             double x[2] = {30, 200}, z[2] = {100, 17}, u[2], w[2], a, b;
             for (int i = 0; i < 2; i++) u[i] = x[i] / 255, w[i] = z[i] / 255;
             assert_true(mrc_kernel_reference(&kernel, 2, x, z, &a) && mrc_kernel_reference(&before, 2, u, w, &b));
-            assert_that(fabs(a - b) <= 1e-13 * fabs(b), "%s: %.17g, %.17g", mrc_kernel_example_at(k), a, b);
+            assert_that(fabs(a - b) <= 1e-13 * fabs(b), "%s: %.17g, %.17g", mercer_kernel_example(k), a, b);
             assert_fails(self->context, mercer_preprocess_fold(scale, &kernel, NULL), MERCER_ERROR_ARGUMENT, "already");
         } else {
             assert_memory_equal(&kernel, &before, sizeof before);

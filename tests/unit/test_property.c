@@ -41,7 +41,7 @@ static task random_task(dice *d, sizes of, bool on_samples, const char **kernel)
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
     mercer_dtype type = types[between(d, 0, 3)], label_type = chance(d, 0.5) ? MERCER_F32 : MERCER_F64;
     task t = {.context = context, .seed = (uint64_t)between(d, 0, 1000)};
-    *kernel = mrc_kernel_example_at((int)between(d, 0, mrc_kernel_count() - 1));
+    *kernel = mercer_kernel_example((int)between(d, 0, mercer_kernel_count() - 1));
     assert_succeeds(context, mercer_kernel_parse(&t.kernel, context, *kernel));
     t.x = data_matrix(of.n, of.d, 0, type), t.y = data_matrix(of.n, of.c, 0, label_type);
     t.z = data_matrix(on_samples ? of.n : of.p, of.d, 0, type);

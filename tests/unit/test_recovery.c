@@ -145,12 +145,12 @@ static void test_every_solver_and_kernel(void **state)
     (void)state;
     for (int run = 0; run < RUNS; run++) {
         double worst = 0, weakest = 0;
-        for (int i = SANITIZED ? run % 5 : 0; i < mrc_kernel_count(); i += SANITIZED ? 5 : 1) {
-            outcome got = recover(run, mrc_kernel_example_at(i), 5);
+        for (int i = SANITIZED ? run % 5 : 0; i < mercer_kernel_count(); i += SANITIZED ? 5 : 1) {
+            outcome got = recover(run, mercer_kernel_example(i), 5);
             assert_that(got.error <= got.bound, "%s %s, %s: error %g, bound %g", solvers[run].name,
-                        solvers[run].projector ? solvers[run].projector : "", mrc_kernel_example_at(i), got.error,
+                        solvers[run].projector ? solvers[run].projector : "", mercer_kernel_example(i), got.error,
                         got.bound);
-            assert_that(got.bound < 1, "%s, %s: the bound %g says nothing", solvers[run].name, mrc_kernel_example_at(i),
+            assert_that(got.bound < 1, "%s, %s: the bound %g says nothing", solvers[run].name, mercer_kernel_example(i),
                         got.bound);
             worst = fmax(worst, got.error), weakest = fmax(weakest, got.bound);
         }

@@ -5,6 +5,7 @@
 #include "support/data.h"
 
 #include "data/synth/synth_kinds.h"
+#include "kernels/formulas.h"
 #include "kernels/kernel.h"
 
 static mercer_dataset *make(mercer_context *context, const char *spec, int64_t first, int64_t rows, uint64_t seed)
@@ -240,7 +241,7 @@ static void test_teacher(void **state)
     check_teacher(self->context, "teacher:d=16,c=3,centers=30,kernel=linear");
     check_teacher(self->context, "teacher:d=16,c=3,centers=30,kernel=ntk");
     mercer_dataset *data = make(self->context, "teacher:d=25", 0, 1, 0);
-    assert_true(data->synth->kernel.id == MERCER_KERNEL_LAPLACE && data->synth->kernel.bandwidth == 5);
+    assert_true(data->synth->kernel.id == MRC_KERNEL_LAPLACE && data->synth->kernel.bandwidth == 5);
     mercer_dataset_free(data);
 }
 

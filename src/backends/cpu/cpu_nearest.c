@@ -13,6 +13,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "core/memory.h"
+#include "kernels/formulas.h"
 
 #include <math.h>
 
@@ -49,7 +50,7 @@ mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *searc
 {
     /* Any function of the distance would do: it is never evaluated. A bandwidth beyond float makes the driver use
        double. */
-    const mercer_kernel kernel = {.id = MERCER_KERNEL_GAUSSIAN, .bandwidth = search->wide ? 1e100 : 1};
+    const mercer_kernel kernel = {.id = MRC_KERNEL_GAUSSIAN, .bandwidth = search->wide ? 1e100 : 1};
     mrc_pair pair = {.kernel = &kernel, .x = search->x, .z = search->z, .origin = search->origin};
     mrc_product product;
     MRC_TRY(mrc_product_init(&product, backend, &pair, NULL, NULL, NULL));

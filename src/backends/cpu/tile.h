@@ -54,19 +54,18 @@ typedef struct mrc_product {
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
     bool on_distance, angular, callback;
-    bool few;          /* X has few rows: centers are not packed */
-    int lanes;         /* centers read at a time, if few */
-    int mr, nr;        /* micro-tile of the products; nr is m if few */
-    int mr_sum;        /* micro-tile of the sums: (mr_sum, nr) */
-    int group;         /* features packed together: 1, or group_u8 for bytes */
-    int64_t d;         /* features */
-    int64_t groups;    /* 32-bit words of a packed row: d / group, rounded up; 16 for a group of 64 */
-    int64_t c_panels;  /* panels of mr_sum outputs */
-    int64_t results;   /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
-    bool centred;      /* an origin is subtracted from both sides: of no use to inner products and integers */
-    void *origin;      /* (d) of the value type, if centred */
-    mrc_map map;       /* in float; kind NONE: see wide */
-    mrc_wide_map wide; /* in double; kind NONE: the scalar formula, or a callback */
+    bool few;         /* X has few rows: centers are not packed */
+    int lanes;        /* centers read at a time, if few */
+    int mr, nr;       /* micro-tile of the products; nr is m if few */
+    int mr_sum;       /* micro-tile of the sums: (mr_sum, nr) */
+    int group;        /* features packed together: 1, or group_u8 for bytes */
+    int64_t d;        /* features */
+    int64_t groups;   /* 32-bit words of a packed row: d / group, rounded up; 16 for a group of 64 */
+    int64_t c_panels; /* panels of mr_sum outputs */
+    int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
+    bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
+    void *origin;     /* (d) of the value type, if centred */
+    mrc_map map;      /* id 0: the scalar formula, or a callback */
     const mrc_ukernels *uk;
     atomic_int callback_failed;
 } mrc_product;
@@ -141,7 +140,8 @@ void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows)
 void mrc_nearest_merge(const mrc_product *product, double *totals, const double *tile, int64_t rows);
 void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t x_first, int64_t x_count);
 
-/* The fused driver: everything asked for in product, which mrc_product_init filled. */
+/* The fused driver. init decides arithmetic, sizes of panels, form of the kernel function, and whether X has so few rows
+   that centers are read where they lie; run does everything that product then asks for. */
 mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                const mercer_matrix *y, const mercer_matrix *k);
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend);

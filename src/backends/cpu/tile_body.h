@@ -190,7 +190,7 @@ static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, con
         const double down = TYPED(norm_at)(product, down_norms, row);
         REAL *values = (REAL *)space->values + row * step;
         for (int64_t k = 0; k < width; k++) dots[k] = TYPED(argument_at)(product, space, row * step + k);
-        product->uk->panel->angular(&product->wide, width, dots, across, down, out);
+        product->uk->panel->angular(&product->map, width, dots, across, down, out);
         for (int64_t k = 0; k < width; k++)
             values[k] = TYPED(nearly_parallel)(product, dots[k], across[k], down)
                             ? TYPED(formula)(product, space, place, few ? row : k, few ? k : row, dots[k])
@@ -203,9 +203,9 @@ static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const 
 {
     const mrc_panel_ops *panel = product->uk->panel;
     const int64_t count = (product->few ? place->x_step : MRC_TILE_CENTERS) * product->nr;
-    if (product->wide.kind == MRC_MAP_NONE || product->wide.kind == MRC_MAP_ANGULAR) return false;
+    if (product->map.id == 0 || product->angular) return false;
     if (product->on_distance && !panel->TYPED(finite)(count, space->values)) return false;
-    panel->MAP_WIDE(&product->wide, count, space->values);
+    panel->MAP_WIDE(&product->map, count, space->values);
     return true;
 }
 
@@ -234,7 +234,7 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
 {
     TYPED(prepare_arguments)(product, space, place);
 #if IS_F32
-    if (product->map.kind != MRC_MAP_NONE) {
+    if (product->map.in_float) {
         int64_t width = product->few ? place->x_step : MRC_TILE_CENTERS;
         product->uk->panel->map_f32(&product->map, width * product->nr, space->values);
         return true;
@@ -246,7 +246,7 @@ static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mr
     if (!product->few)
         memset(padding, 0, (size_t)((MRC_TILE_CENTERS - place->z_count) * product->nr) * sizeof *padding);
     if (product->callback) return TYPED(map_callback)(product, space, place);
-    if (product->wide.kind == MRC_MAP_ANGULAR)
+    if (product->angular && product->map.id != 0)
         TYPED(map_angular)(product, space, place);
     else
         TYPED(map_formula)(product, space, place);

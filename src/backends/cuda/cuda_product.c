@@ -17,6 +17,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "kernels/formulas.h"
 
 enum { BLOCK = 8192, CALLBACK_BLOCK = 1024, LANES = 16 };
 
@@ -347,7 +348,7 @@ static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistance
 mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                     double *sqdistances)
 {
-    static const mercer_kernel any = {.id = MERCER_KERNEL_LAPLACE, .bandwidth = 1}; /* a function of the distance */
+    static const mercer_kernel any = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 1}; /* a function of the distance */
     static const mercer_matrix in_double = {.dtype = MERCER_F64};
     mrc_pair pair = {.kernel = &any, .x = search->x, .z = search->z, .origin = search->origin};
     if (search->x->rows == 0) return MERCER_OK;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Picks micro-kernels for an instruction set: reference first, then every row of the list that it supports
-   overrides. */
+   overrides. And the constants of kernel functions for them. */
 #include "backends/cpu/micro/ukernels.h"
+
+#include "kernels/formulas.h"
 
 #include <stddef.h>
 
@@ -43,4 +45,25 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
         best.mr_u8 = entry->mr_u8, best.nr_u8 = entry->nr_u8, best.group_u8 = entry->group_u8;
     }
     return best;
+}
+
+/* ---- Kernel functions -------------------------------------------------------------------------------------------- */
+
+typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_POWER, FORM_ANGLE } form;
+
+/* A constant that is 0, infinite or subnormal would change the kernel: another arithmetic takes over. */
+mrc_map mrc_map_for(const mercer_kernel *k)
+{
+    mrc_map map = {.id = k->id};
+    form types = NO_FORM;
+    switch (k->id) {
+#define FORM(ID, TYPES, first, second, value) \
+    case MRC_KERNEL_##ID: types = FORM_##TYPES, map.a = (first), map.b = (second); break;
+        MRC_VECTOR_FORMS(FORM)
+        default: break;
+    }
+    map.degree = types == FORM_ANGLE ? k->depth : k->degree;
+    map.in_float = (types == FORM_FLOAT || types == FORM_POWER) && isnormal((float)map.a) && isfinite((float)map.b);
+    if (types == NO_FORM || (types != FORM_ANGLE && !isnormal(map.a))) map.id = 0;
+    return map;
 }

@@ -15,9 +15,7 @@
 #define MRC_BACKENDS_CPU_MICRO_UKERNELS_H
 
 #include "core/cpuinfo.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/kernel.h"
 
 /* C (mr, nr), row i at c + i * nr:  C_ij = sum_k a[k * mr + i] * b[k * nr + j] */
 typedef void (*mrc_gemm_f32_fn)(int64_t depth, const float *a, const float *b, float *c);
@@ -53,34 +51,15 @@ typedef void (*mrc_rows_dots_fn)(bool half, int n, int64_t rows, int64_t count, 
 typedef void (*mrc_rows_sums_fn)(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g,
                                  float *out);
 
-/* What the elementwise kernels need to know of a kernel function in float. */
-typedef enum mrc_map_kind {
-    MRC_MAP_NONE, /* not done here: the scalar double formula is used */
-    MRC_MAP_LAPLACE,
-    MRC_MAP_GAUSSIAN,
-    MRC_MAP_MATERN32,
-    MRC_MAP_MATERN52,
-    MRC_MAP_CAUCHY,
-    MRC_MAP_POLYNOMIAL,
-    MRC_MAP_LINEAR,
-    MRC_MAP_EXPPOWER, /* from here on only in double */
-    MRC_MAP_RATIONAL_QUADRATIC,
-    MRC_MAP_ANGULAR
-} mrc_map_kind;
-
+/* A kernel function as vectors compute it: a row of MRC_VECTOR_FORMS (kernels/formulas.h) with its constants. */
 typedef struct mrc_map {
-    mrc_map_kind kind;
-    int degree;
-    float a, b; /* laplace: a = -1/b; gaussian: -1/(2b^2); matern: sqrt(3 or 5)/b; cauchy: 1/b^2; polynomial: a t + b */
+    int32_t id; /* 0: it has none, or not for these parameters: the scalar formula is used */
+    int degree; /* of a power; layers of an angular kernel */
+    double a, b;
+    bool in_float; /* in float too: there is such a form, and its constants are floats */
 } mrc_map;
 
-/* The same in double. exppower: a = 1/b^2, b = gamma/2; rational-quadratic: a = 1/(2 alpha b^2), b = -alpha; angular:
-   degree = depth, a = bias^2, b = 1 for ntk and 0 for nngp. */
-typedef struct mrc_wide_map {
-    mrc_map_kind kind;
-    int degree;
-    double a, b;
-} mrc_wide_map;
+mrc_map mrc_map_for(const mercer_kernel *kernel);
 
 /* Elementwise work on panels and tiles, one set per instruction set. */
 typedef struct mrc_panel_ops {
@@ -123,12 +102,12 @@ typedef struct mrc_panel_ops {
     void (*nearest_f64)(int64_t rows, int64_t width, const double *tile, double *best, int32_t *at);
     void (*nearest_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
                        int32_t *best, int32_t *at);
-    /* squared distances or products to kernel values, in place; kind is not NONE */
+    /* squared distances or products to kernel values, in place; the map is in_float */
     void (*map_f32)(const mrc_map *map, int64_t count, float *values);
-    /* the same evaluated in double; values are finite, and not negative for a function of the distance; kind is not
-       ANGULAR */
-    void (*map_f64)(const mrc_wide_map *map, int64_t count, double *values);
-    void (*map_wide_f32)(const mrc_wide_map *map, int64_t count, float *values);
+    /* the same evaluated in double, of a map that is not angular; values are finite, and not negative for a function of
+       the distance */
+    void (*map_f64)(const mrc_map *map, int64_t count, double *values);
+    void (*map_wide_f32)(const mrc_map *map, int64_t count, float *values);
     /* no value is infinite or not a number */
     bool (*finite_f32)(int64_t count, const float *values);
     bool (*finite_f64)(int64_t count, const double *values);
@@ -142,7 +121,7 @@ typedef struct mrc_panel_ops {
        x_j = (x_j - L_j0 x_0 - L_j1 x_1 - ...) / L_jj, one chain of FMAs */
     void (*solve)(int64_t n, int64_t width, const double *l, int64_t down, int64_t across, double *x);
     /* ntk or nngp of inner products with one row of squared norm `down`; the other norms are across[i] */
-    void (*angular)(const mrc_wide_map *map, int64_t count, const double *dots, const double *across, double down,
+    void (*angular)(const mrc_map *map, int64_t count, const double *dots, const double *across, double down,
                     double *out);
 } mrc_panel_ops;
 

@@ -7,7 +7,7 @@
 #ifndef MRC_BACKENDS_CUDA_DEVICE_LAUNCH_H
 #define MRC_BACKENDS_CUDA_DEVICE_LAUNCH_H
 
-#include "mercer/mercer.h"
+#include "mercer/advanced.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

@@ -6,12 +6,13 @@
  *               coordinates in double, near = 2^-10 (float) or 2^-20 (double). Bytes: exact integers.
  *   inner       t = x.z, |x|^2, |z|^2; for kernels of the angle, nearly parallel pairs again in double.
  *   values      laplace, gaussian and the two Materns in float where that is the arithmetic and the bandwidth is
- *               moderate, everything else by the double formulas of kernels/formulas.c, rounded once
+ *               moderate, everything else by the double formulas of kernels/formulas.h, rounded once
  *
  * Memory-bound: reads a product, writes a value.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
+#include "kernels/formulas.h"
 
 /* What one thread needs to know, by value. */
 struct profile {
@@ -24,82 +25,47 @@ struct profile {
     int64_t dots_ld;
 };
 
+/* A user's function gets the distance, or the inner product. */
 static __device__ double of_distance(const mercer_kernel &kernel, double s)
 {
-    double b = kernel.bandwidth, u, decay;
-    switch (kernel.id) {
-        case MERCER_KERNEL_LAPLACE: return exp(-sqrt(s) / b);
-        case MERCER_KERNEL_GAUSSIAN: return exp(-0.5 * (s / b / b));
-        case MERCER_KERNEL_MATERN32: u = sqrt(3 * s) / b, decay = exp(-u); return decay > 0 ? (1 + u) * decay : 0;
-        case MERCER_KERNEL_MATERN52:
-            u = sqrt(5 * s) / b, decay = exp(-u);
-            return decay > 0 ? (1 + u + u * u / 3) * decay : 0;
-        case MERCER_KERNEL_EXPPOWER: return exp(-pow(sqrt(s) / b, kernel.gamma));
-        case MERCER_KERNEL_CAUCHY: return 1 / (1 + s / b / b);
-        case MERCER_KERNEL_RATIONAL_QUADRATIC: return exp(-kernel.alpha * log1p(s / b / b / (2 * kernel.alpha)));
-        case MERCER_KERNEL_CALLBACK_DISTANCE: return sqrt(s); /* a user's function gets the distance */
-        default: return NAN;                                  /* mrc_cuda_knows_kernel keeps others away */
-    }
-}
-
-/* The float forms; exp in float is within one ulp, so these are within a few. */
-static __device__ float of_distance_float(int id, float s, float scale)
-{
-    if (id == MERCER_KERNEL_GAUSSIAN) return expf(-s * scale);
-    float u = sqrtf(s) * scale, decay = expf(-u);
-    if (id == MERCER_KERNEL_LAPLACE) return decay;
-    if (!(decay > 0)) return 0; /* infinity * 0 would be NaN */
-    return id == MERCER_KERNEL_MATERN32 ? (1 + u) * decay : (1 + u + u * u / 3) * decay;
-}
-
-static __device__ double relu_layers(const mercer_kernel &kernel, double dot, double xx, double zz)
-{
-    const double pi = 3.14159265358979323846;
-    double variance = kernel.bias * kernel.bias, s = dot + variance, t = s;
-    bool same = dot == xx && dot == zz;
-    for (int layer = 1; layer <= kernel.depth; layer++) {
-        double x_norm = xx + layer * variance, z_norm = zz + layer * variance;
-        double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm);
-        double c = same || norms == 0 ? 1 : s / norms;
-        c = c > 1 ? 1 : c < -1 ? -1 : c;
-        double k0 = 1 - acos(c) / pi, k1 = c * k0 + sqrt(1 - c * c) / pi;
-        s = norms * k1 + variance;
-        t = t * k0 + s;
-    }
-    return kernel.id == MERCER_KERNEL_NTK ? t : s;
+    return kernel.id == MERCER_KERNEL_CALLBACK_DISTANCE ? sqrt(s) : mrc_formula_of_distance(&kernel, s);
 }
 
 static __device__ double of_inner(const mercer_kernel &kernel, double t, double xx, double zz)
 {
-    double base = kernel.scale * t + kernel.offset, power = 1;
-    switch (kernel.id) {
-        case MERCER_KERNEL_NTK:
-        case MERCER_KERNEL_NNGP: return relu_layers(kernel, t, xx, zz);
-        case MERCER_KERNEL_LINEAR:
-        case MERCER_KERNEL_CALLBACK_INNER: return t; /* what a user's function gets */
-        case MERCER_KERNEL_POLYNOMIAL:
-            for (int i = 0; i < kernel.degree; i++) power *= base;
-            return power;
-        default: return NAN; /* mrc_cuda_knows_kernel keeps others away */
+    return kernel.id == MERCER_KERNEL_CALLBACK_INNER ? t : mrc_formula_of_inner(&kernel, t, xx, zz);
+}
+
+/* Those that this file was compiled with; a definition answers others with NaN. */
+bool mrc_cuda_knows_kernel(int32_t id)
+{
+    return id > MRC_KERNEL_NONE && id < MRC_KERNEL_END;
+}
+
+/* The float forms, within a few ulp. */
+static __device__ float of_distance_float(int id, float s, float scale)
+{
+    float u, decay;
+    switch (id) {
+#define ARGUMENT_ROOT   sqrtf(s)
+#define ARGUMENT_SQUARE s
+#define FORM(ID, OF, of_kernel, value) \
+    case MRC_KERNEL_##ID: u = ARGUMENT_##OF * scale, decay = expf(-u); return value;
+        MRC_FLOAT_FORMS(FORM)
+#undef FORM
+        default: return NAN; /* float_scale keeps others away */
     }
 }
 
-/* The cases of of_distance and of_inner. */
-bool mrc_cuda_knows_kernel(int32_t id)
+/* 0: the kernel has no float form. */
+static float float_scale(const mercer_kernel *k)
 {
-    switch (id) {
-        case MERCER_KERNEL_LAPLACE:
-        case MERCER_KERNEL_GAUSSIAN:
-        case MERCER_KERNEL_MATERN32:
-        case MERCER_KERNEL_MATERN52:
-        case MERCER_KERNEL_EXPPOWER:
-        case MERCER_KERNEL_CAUCHY:
-        case MERCER_KERNEL_RATIONAL_QUADRATIC:
-        case MERCER_KERNEL_POLYNOMIAL:
-        case MERCER_KERNEL_LINEAR:
-        case MERCER_KERNEL_NTK:
-        case MERCER_KERNEL_NNGP: return true;
-        default: return false;
+    switch (k->id) {
+#define FORM(ID, OF, of_kernel, value) \
+    case MRC_KERNEL_##ID: return (float)(of_kernel);
+        MRC_FLOAT_FORMS(FORM)
+#undef FORM
+        default: return 0;
     }
 }
 
@@ -178,18 +144,6 @@ template <typename Dot> static __global__ void fill(profile p)
 static bool moderate(double bandwidth)
 {
     return bandwidth > 1e-15 && bandwidth < 1e15;
-}
-
-static float float_scale(const mercer_kernel *kernel)
-{
-    double b = kernel->bandwidth;
-    switch (kernel->id) {
-        case MERCER_KERNEL_LAPLACE: return (float)(1 / b);
-        case MERCER_KERNEL_GAUSSIAN: return (float)(0.5 / (b * b));
-        case MERCER_KERNEL_MATERN32: return (float)(1.7320508075688772 / b);
-        case MERCER_KERNEL_MATERN52: return (float)(2.23606797749979 / b);
-        default: return 0;
-    }
 }
 
 static profile profile_for(const mrc_profile_job *job)

@@ -11,14 +11,21 @@
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/tiles.h"
+#include "kernels/formulas.h"
 
 static __device__ float value_of(int id, float t)
 {
-    if (id == MERCER_KERNEL_CAUCHY) return 32768.0f / (1.0f + t);
-    float u = id == MERCER_KERNEL_GAUSSIAN ? t : sqrtf(t), value = exp2f(15.0f - u);
-    if (id == MERCER_KERNEL_MATERN32) value *= fmaf(u, 0.69314718f, 1.0f);
-    if (id == MERCER_KERNEL_MATERN52) value *= fmaf(u, fmaf(u, 0.16015105f, 0.69314718f), 1.0f);
-    return value;
+    float u;
+    switch (id) {
+#define SQRT(x)       sqrtf(x)
+#define POWER(x)      exp2f(15.0f - (x))
+#define RECIPROCAL(x) (1.0f / (x))
+#define FORM(ID, scale, value) \
+    case MRC_KERNEL_##ID: return value;
+        MRC_HALF_FORMS(FORM)
+#undef FORM
+        default: return NAN; /* mrc_fused_scale keeps others away */
+    }
 }
 
 /* Two columns at a time; ld is even. */

@@ -6,7 +6,7 @@
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_FUSED_H
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_FUSED_H
 
-#include "mercer/mercer.h"
+#include "mercer/advanced.h"
 
 #include <cuda_runtime_api.h>
 

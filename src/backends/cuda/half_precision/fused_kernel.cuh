@@ -17,6 +17,7 @@
 
 #include "backends/cuda/half_precision/fused.h"
 #include "backends/cuda/half_precision/hopper.cuh"
+#include "kernels/formulas.h"
 
 #include <cuda_fp16.h>
 
@@ -32,22 +33,45 @@ enum {
     GROUP = 32 /* blocks of rows that go through the centers together, at most; a multiple of CLUSTER */
 };
 
+/* The operations of the half forms of kernels/formulas.h, within what a half holds. */
+static __device__ __forceinline__ float fast_sqrt(float x)
+{
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+static __device__ __forceinline__ float fast_power(float u)
+{
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(15.0f - u));
+    return power;
+}
+
+static __device__ __forceinline__ float fast_reciprocal(float x)
+{
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(x));
+    return reciprocal;
+}
+
 /* K * 2^15 as a function of t = scale r^2 >= 0. */
 template <int KERNEL> static __device__ __forceinline__ float profile_of(float t)
 {
-    float u, value;
-    if (KERNEL == MERCER_KERNEL_CAUCHY) {
-        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(1.0f + t));
-        return 32768.0f * value;
+    float u;
+    switch (KERNEL) {
+#define SQRT       fast_sqrt
+#define POWER      fast_power
+#define RECIPROCAL fast_reciprocal
+#define FORM(ID, scale, value) \
+    case MRC_KERNEL_##ID: return value;
+        MRC_HALF_FORMS(FORM)
+#undef FORM
+#undef SQRT
+#undef POWER
+#undef RECIPROCAL
+        default: return 0;
     }
-    if (KERNEL == MERCER_KERNEL_GAUSSIAN)
-        u = t;
-    else
-        asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(u) : "f"(t));
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(15.0f - u));
-    if (KERNEL == MERCER_KERNEL_MATERN32) value *= fmaf(u, 0.69314718f, 1.0f);
-    if (KERNEL == MERCER_KERNEL_MATERN52) value *= fmaf(u, fmaf(u, 0.16015105f, 0.69314718f), 1.0f);
-    return value;
 }
 
 static __device__ __forceinline__ uint32_t two_halves(float low, float high)

@@ -98,11 +98,10 @@ static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, C
                                  (int32_t)mrc_fused_kept_rows(job->m),
                                  job->kept_columns / 8};
     switch (job->kernel->id) {
-        case MERCER_KERNEL_LAPLACE: return launch_kernel<MERCER_KERNEL_LAPLACE, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_GAUSSIAN: return launch_kernel<MERCER_KERNEL_GAUSSIAN, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_MATERN32: return launch_kernel<MERCER_KERNEL_MATERN32, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_MATERN52: return launch_kernel<MERCER_KERNEL_MATERN52, Rows>(stream, job, maps, arguments);
-        case MERCER_KERNEL_CAUCHY: return launch_kernel<MERCER_KERNEL_CAUCHY, Rows>(stream, job, maps, arguments);
+#define FORM(ID, scale, value) \
+    case MRC_KERNEL_##ID: return launch_kernel<MRC_KERNEL_##ID, Rows>(stream, job, maps, arguments);
+        MRC_HALF_FORMS(FORM)
+#undef FORM
         default: return cudaErrorNotSupported;
     }
 }

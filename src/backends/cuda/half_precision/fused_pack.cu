@@ -9,22 +9,20 @@
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/half_precision/fused.h"
+#include "kernels/formulas.h"
 
 #include <math.h>
 
 static const float HUGE_NORM = 1e30f; /* no kernel value survives it */
 
-double mrc_fused_scale(const mercer_kernel *kernel)
+double mrc_fused_scale(const mercer_kernel *k)
 {
-    const double log2e = 1.4426950408889634;
-    double b = kernel->bandwidth;
-    if (!(b > 1e-6 && b < 1e6)) return 0; /* beyond it, floats of r^2 would over- or underflow */
-    switch (kernel->id) {
-        case MERCER_KERNEL_LAPLACE: return log2e / b * (log2e / b);
-        case MERCER_KERNEL_GAUSSIAN: return 0.5 * log2e / (b * b);
-        case MERCER_KERNEL_MATERN32: return 3 * log2e / b * (log2e / b);
-        case MERCER_KERNEL_MATERN52: return 5 * log2e / b * (log2e / b);
-        case MERCER_KERNEL_CAUCHY: return 1 / (b * b);
+    if (!(k->bandwidth > 1e-6 && k->bandwidth < 1e6)) return 0; /* beyond it, floats of r^2 would over- or underflow */
+    switch (k->id) {
+#define FORM(ID, scale, value) \
+    case MRC_KERNEL_##ID: return scale;
+        MRC_HALF_FORMS(FORM)
+#undef FORM
         default: return 0;
     }
 }

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every kernel function, once. Four lists, in this order:
+ *
+ *   MRC_KERNELS       the definition, in double, with name, parameters and their ranges, and an example. A kernel that
+ *                     stands here is read and printed, and computed by the reference, the CPU and the GPU.
+ *   MRC_VECTOR_FORMS  faster forms for vectors of the CPU, of constants that are made once
+ *   MRC_FLOAT_FORMS   in float on the GPU
+ *   MRC_HALF_FORMS    in half precision on the GPU
+ *
+ * The last three are optional. Without such a row the definition is evaluated, and rounded once.
+ *
+ * Functions of the distance, with s = r^2 = |x - z|^2 and bandwidth b:
+ *
+ *   laplace     exp(-r/b)                       matern32  (1 + u) exp(-u),            u = sqrt(3) r/b
+ *   gaussian    exp(-s / (2 b^2))               matern52  (1 + u + u^2/3) exp(-u),    u = sqrt(5) r/b
+ *   exppower    exp(-(r/b)^gamma)               cauchy    1 / (1 + s/b^2)
+ *   rational-quadratic  (1 + s / (2 alpha b^2))^-alpha
+ *
+ * All are 1 at r = 0, fall with r, and are positive semi-definite in every dimension (exppower for 0 < gamma <= 2).
+ *
+ * Functions of the inner product t = x.z and the squared norms:
+ *
+ *   linear  t        polynomial  (scale t + offset)^degree
+ *
+ *   nngp, ntk of a fully connected ReLU network with L = depth hidden layers, weight variance 2 (norm-preserving) and
+ *   bias variance v^2 (bias = v). With k0(c) = 1 - acos(c)/pi,  k1(c) = c k0(c) + sqrt(1 - c^2)/pi  (Cho & Saul 2009)
+ *   and
+ *
+ *       S_0 = t + v^2,   N_l(x) = |x|^2 + (l + 1) v^2       (N_l(x) is S_l(x, x), because k1(1) = 1)
+ *       c_l = S_{l-1} / sqrt(N_{l-1}(x) N_{l-1}(z)),        clamped to [-1, 1]
+ *       S_l = sqrt(N_{l-1}(x) N_{l-1}(z)) k1(c_l) + v^2
+ *       T_0 = S_0,   T_l = T_{l-1} k0(c_l) + S_l
+ *
+ *   nngp = S_L, ntk = T_L (Jacot et al. 2018). A zero vector without bias has S_l = T_l = 0, the limit.
+ *
+ * Caveats: near c = 1, acos(c) is about sqrt(2 (1 - c)): an error e in c becomes sqrt(e) in the result, so fast code
+ * must evaluate nearly parallel pairs from accurate inner products.
+ */
+#ifndef MRC_KERNELS_FORMULAS_H
+#define MRC_KERNELS_FORMULAS_H
+
+#include "mercer/advanced.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* A function of the host and of the device. */
+#if defined(__CUDACC__)
+#define MRC_HD static __host__ __device__ __forceinline__
+#else
+#define MRC_HD static inline
+#endif
+
+/* ---- Definitions: of the squared distance s >= 0 ----------------------------------------------------------------- */
+
+/* Of u and exp(-u), in any type; infinity * 0 would be NaN. */
+#define MRC_MATERN32(u, decay) ((decay) > 0 ? (1 + (u)) * (decay) : 0)
+#define MRC_MATERN52(u, decay) ((decay) > 0 ? (1 + (u) + (u) * (u) / 3) * (decay) : 0)
+
+MRC_HD double mrc_laplace(const mercer_kernel *kernel, double s)
+{
+    return exp(-sqrt(s) / kernel->bandwidth);
+}
+
+MRC_HD double mrc_gaussian(const mercer_kernel *kernel, double s)
+{
+    return exp(-0.5 * (s / kernel->bandwidth / kernel->bandwidth)); /* b^2 might underflow */
+}
+
+MRC_HD double mrc_matern32(const mercer_kernel *kernel, double s)
+{
+    double u = sqrt(3 * s) / kernel->bandwidth, decay = exp(-u);
+    return MRC_MATERN32(u, decay);
+}
+
+MRC_HD double mrc_matern52(const mercer_kernel *kernel, double s)
+{
+    double u = sqrt(5 * s) / kernel->bandwidth, decay = exp(-u);
+    return MRC_MATERN52(u, decay);
+}
+
+MRC_HD double mrc_exppower(const mercer_kernel *kernel, double s)
+{
+    return exp(-pow(sqrt(s) / kernel->bandwidth, kernel->gamma));
+}
+
+MRC_HD double mrc_cauchy(const mercer_kernel *kernel, double s)
+{
+    return 1 / (1 + s / kernel->bandwidth / kernel->bandwidth);
+}
+
+MRC_HD double mrc_rational_quadratic(const mercer_kernel *kernel, double s)
+{
+    double alpha = kernel->alpha;
+    return exp(-alpha * log1p(s / kernel->bandwidth / kernel->bandwidth / (2 * alpha)));
+}
+
+/* ---- Definitions: of the inner product t and the squared norms --------------------------------------------------- */
+
+MRC_HD double mrc_polynomial(const mercer_kernel *kernel, double t, double xx, double zz)
+{
+    (void)xx, (void)zz;
+    double base = kernel->scale * t + kernel->offset, power = 1;
+    for (int32_t i = 0; i < kernel->degree; i++) power *= base;
+    return power;
+}
+
+MRC_HD double mrc_linear(const mercer_kernel *kernel, double t, double xx, double zz)
+{
+    (void)kernel, (void)xx, (void)zz;
+    return t;
+}
+
+/* One pass over the layers gives both: S_L and T_L. */
+MRC_HD double mrc_relu_layers(const mercer_kernel *kernel, double dot, double xx, double zz, bool ntk)
+{
+    const double pi = 3.14159265358979323846;
+    double variance = kernel->bias * kernel->bias, s = dot + variance, t = s;
+    bool same = dot == xx && dot == zz; /* coincident vectors: the angle is 0 in every layer, whatever roundings say */
+    for (int32_t layer = 1; layer <= kernel->depth; layer++) {
+        double x_norm = xx + layer * variance, z_norm = zz + layer * variance;
+        double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm); /* the product itself might overflow */
+        double c = same || norms == 0 ? 1 : s / norms;
+        c = c > 1 ? 1 : c < -1 ? -1 : c;
+        double k0 = 1 - acos(c) / pi, k1 = c * k0 + sqrt(1 - c * c) / pi;
+        s = norms * k1 + variance;
+        t = t * k0 + s;
+    }
+    return ntk ? t : s;
+}
+
+MRC_HD double mrc_ntk(const mercer_kernel *kernel, double t, double xx, double zz)
+{
+    return mrc_relu_layers(kernel, t, xx, zz, true);
+}
+
+MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double zz)
+{
+    return mrc_relu_layers(kernel, t, xx, zz, false);
+}
+
+/* ---- The list ---------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+
+/* Parameters are fields of mercer_kernel: name, kind, required, whether the least value is valid, least, largest, and
+   the value if it is not given (mrc_parameter in core/spec.h). */
+#define MRC_PARAMETER(field, ...) {#field, offsetof(mercer_kernel, field), __VA_ARGS__}
+#define MRC_BANDWIDTH MRC_PARAMETER(bandwidth, MRC_REAL, true, false, 0, 1e300, 0)
+#define MRC_GAMMA     MRC_PARAMETER(gamma, MRC_REAL, true, false, 0, 2, 0)
+#define MRC_ALPHA     MRC_PARAMETER(alpha, MRC_REAL, false, false, 0, 1e100, 1)
+#define MRC_DEGREE    MRC_PARAMETER(degree, MRC_WHOLE, false, true, 1, 64, 3)
+#define MRC_SCALE     MRC_PARAMETER(scale, MRC_REAL, false, false, 0, 1e100, 1)
+#define MRC_OFFSET    MRC_PARAMETER(offset, MRC_REAL, false, true, 0, 1e100, 1)
+#define MRC_DEPTH     MRC_PARAMETER(depth, MRC_WHOLE, false, true, 1, 64, 1)
+#define MRC_BIAS      MRC_PARAMETER(bias, MRC_REAL, false, true, 0, 1e100, 0)
+#define MRC_NOTHING   {0}
+
+/* X(ID, definition, what it is a function of, name, example, parameters...): DISTANCE, INNER, or ANGLE for those of the
+   inner product that are ill-conditioned where vectors are nearly parallel. New ones at the end. */
+#define MRC_KERNELS(X)                                                                                                 \
+    X(LAPLACE, mrc_laplace, DISTANCE, "laplace", "laplace:bandwidth=10", MRC_BANDWIDTH)                                \
+    X(GAUSSIAN, mrc_gaussian, DISTANCE, "gaussian", "gaussian:bandwidth=5", MRC_BANDWIDTH)                             \
+    X(MATERN32, mrc_matern32, DISTANCE, "matern32", "matern32:bandwidth=8", MRC_BANDWIDTH)                             \
+    X(MATERN52, mrc_matern52, DISTANCE, "matern52", "matern52:bandwidth=8", MRC_BANDWIDTH)                             \
+    X(EXPPOWER, mrc_exppower, DISTANCE, "exppower", "exppower:bandwidth=10,gamma=0.7", MRC_BANDWIDTH, MRC_GAMMA)       \
+    X(CAUCHY, mrc_cauchy, DISTANCE, "cauchy", "cauchy:bandwidth=10", MRC_BANDWIDTH)                                    \
+    X(RATIONAL_QUADRATIC, mrc_rational_quadratic, DISTANCE, "rational-quadratic",                                      \
+      "rational-quadratic:bandwidth=10,alpha=0.5", MRC_BANDWIDTH, MRC_ALPHA)                                           \
+    X(POLYNOMIAL, mrc_polynomial, INNER, "polynomial", "polynomial:degree=3,scale=0.01,offset=1", MRC_DEGREE,          \
+      MRC_SCALE, MRC_OFFSET)                                                                                           \
+    X(LINEAR, mrc_linear, INNER, "linear", "linear", MRC_NOTHING)                                                      \
+    X(NTK, mrc_ntk, ANGLE, "ntk", "ntk:depth=2,bias=0.1", MRC_DEPTH, MRC_BIAS)                                         \
+    X(NNGP, mrc_nngp, ANGLE, "nngp", "nngp:depth=2,bias=0.1", MRC_DEPTH, MRC_BIAS)
+
+/* Numbers are places in the list, from 1; those from MERCER_KERNEL_CALLBACK_DISTANCE on are functions of the user's. */
+#define MRC_KERNEL_NUMBER(ID, ...) MRC_KERNEL_##ID,
+enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
+#undef MRC_KERNEL_NUMBER
+
+/*
+ * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
+ * (or of the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
+ * LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose exp(-u) is 0, so that infinity is none.
+ *   FLOAT   in float and in double              POWER  (a s + b)^degree, no value given
+ *   DOUBLE  in double, rounded where it is float ANGLE  the layers, a = v^2, b = 1 for T and 0 for S, no value given
+ */
+#define MRC_VECTOR_FORMS(X)                                                                                            \
+    X(LAPLACE, FLOAT, -1 / k->bandwidth, 0, EXP(a * SQRT(s)))                                                          \
+    X(GAUSSIAN, FLOAT, -0.5 / k->bandwidth / k->bandwidth, 0, EXP(a * s))                                              \
+    X(MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, (u = CAP(a * SQRT(s)), (1 + u) * EXP(-u)))                           \
+    X(MATERN52, FLOAT, sqrt(5) / k->bandwidth, 0,                                                                      \
+      (u = CAP(a * SQRT(s)), FMA(u, FMA(u, (REAL)1 / 3, 1), 1) * EXP(-u)))                                             \
+    X(EXPPOWER, DOUBLE, 1 / k->bandwidth / k->bandwidth, k->gamma / 2,                                                 \
+      (u = b * LOG(a * s), u = u < 7 ? u : 7 /* exp(-exp(7)) is 0 */, s > 0 ? EXP(-EXP(u)) : 1))                       \
+    X(CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, 1 / FMA(s, a, 1))                                             \
+    X(RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha, EXP(b * LOG1P(a * s)))  \
+    X(POLYNOMIAL, POWER, k->scale, k->offset, )                                                                        \
+    X(LINEAR, FLOAT, 1, 0, s)                                                                                          \
+    X(NTK, ANGLE, k->bias * k->bias, 1, )                                                                              \
+    X(NNGP, ANGLE, k->bias * k->bias, 0, )
+
+/* Float on the GPU: X(ID, OF, scale, value), u = scale r (ROOT) or scale s (SQUARE), and decay = exp(-u), within an ulp. */
+#define MRC_FLOAT_FORMS(X)                                                                                             \
+    X(LAPLACE, ROOT, 1 / k->bandwidth, decay)                                                                          \
+    X(GAUSSIAN, SQUARE, 0.5 / (k->bandwidth * k->bandwidth), decay)                                                    \
+    X(MATERN32, ROOT, 1.7320508075688772 / k->bandwidth, MRC_MATERN32(u, decay))                                       \
+    X(MATERN52, ROOT, 2.23606797749979 / k->bandwidth, MRC_MATERN52(u, decay))
+
+/* Half precision on the GPU: X(ID, scale, value), 2^15 K of t = scale s >= 0; POWER(u) = 2^(15 - u). */
+#define MRC_LOG2E 1.4426950408889634
+#define MRC_HALF_FORMS(X)                                                                                              \
+    X(LAPLACE, MRC_LOG2E / k->bandwidth * (MRC_LOG2E / k->bandwidth), POWER(SQRT(t)))                                  \
+    X(GAUSSIAN, 0.5 * MRC_LOG2E / (k->bandwidth * k->bandwidth), POWER(t))                                             \
+    X(MATERN32, 3 * MRC_LOG2E / k->bandwidth * (MRC_LOG2E / k->bandwidth),                                             \
+      (u = SQRT(t), POWER(u) * fmaf(u, 0.69314718f, 1.0f)))                                                            \
+    X(MATERN52, 5 * MRC_LOG2E / k->bandwidth * (MRC_LOG2E / k->bandwidth),                                             \
+      (u = SQRT(t), POWER(u) * fmaf(u, fmaf(u, 0.16015105f, 0.69314718f), 1.0f)))                                      \
+    X(CAUCHY, 1 / (k->bandwidth * k->bandwidth), 32768.0f * RECIPROCAL(1.0f + t))
+
+/* clang-format on */
+
+/* ---- The definitions by number; NaN for what is not in the list or a function of something else ------------------ */
+
+#define MRC_CASE_DISTANCE(number, definition) \
+    case number:                              \
+        return definition(kernel, s);
+#define MRC_CASE_INNER(number, definition)
+#define MRC_CASE_ANGLE(number, definition)
+#define MRC_CASE(ID, definition, ARGUMENT, ...) MRC_CASE_##ARGUMENT(MRC_KERNEL_##ID, definition)
+MRC_HD double mrc_formula_of_distance(const mercer_kernel *kernel, double s)
+{
+    switch (kernel->id) {
+        MRC_KERNELS(MRC_CASE)
+        default: return NAN;
+    }
+}
+#undef MRC_CASE_DISTANCE
+#undef MRC_CASE_INNER
+#undef MRC_CASE_ANGLE
+
+#define MRC_CASE_DISTANCE(number, definition)
+#define MRC_CASE_INNER(number, definition) \
+    case number:                           \
+        return definition(kernel, t, xx, zz);
+#define MRC_CASE_ANGLE MRC_CASE_INNER
+MRC_HD double mrc_formula_of_inner(const mercer_kernel *kernel, double t, double xx, double zz)
+{
+    switch (kernel->id) {
+        MRC_KERNELS(MRC_CASE)
+        default: return NAN;
+    }
+}
+#undef MRC_CASE_DISTANCE
+#undef MRC_CASE_INNER
+#undef MRC_CASE_ANGLE
+#undef MRC_CASE
+
+#endif
