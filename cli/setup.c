@@ -10,15 +10,24 @@
 
 /* ---- What can be checked without data ---------------------------------------------------------------------------- */
 
-/* The kernel's text with a bandwidth in it: its own, or `bandwidth`. NULL if it has none and takes none, or has one. */
+/* The kernel takes a bandwidth. */
+static int takes_bandwidth(const char *spec)
+{
+    size_t length = strcspn(spec, ":");
+    for (int i = 0; i < mercer_kernel_count(); i++) {
+        const char *name = mercer_kernel_name(i), *parameter;
+        if (strlen(name) != length || strncmp(name, spec, length) != 0) continue;
+        for (int k = 0; (parameter = mercer_kernel_parameter(i, k)) != NULL; k++)
+            if (strcmp(parameter, "bandwidth") == 0) return 1;
+    }
+    return 0;
+}
+
+/* The kernel's text with a bandwidth in it. NULL if it takes none, or has one. */
 static char *with_bandwidth(const char *spec, double bandwidth)
 {
-    if (strstr(spec, "bandwidth=") != NULL) return NULL;
-    mercer_kernel kernel;
-    char *longer = cli_format("%s%cbandwidth=%.17g", spec, strchr(spec, ':') != NULL ? ',' : ':', bandwidth);
-    if (mercer_kernel_parse(&kernel, NULL, longer) == MERCER_OK) return longer;
-    free(longer);
-    return NULL;
+    if (strstr(spec, "bandwidth=") != NULL || !takes_bandwidth(spec)) return NULL;
+    return cli_format("%s%cbandwidth=%.17g", spec, strchr(spec, ':') != NULL ? ',' : ':', bandwidth);
 }
 
 static int check_kernel(const cli_values *v)

@@ -7,6 +7,7 @@
  */
 #include "options/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -26,7 +27,6 @@ enum {
 #define SOLVERS    "auto|direct|cg|ep4|ep3|ep3-exact|ep2|ep1|richardson|pegasos|nytro|gd"
 #define PROJECTORS "auto|exact|ep2|pcg|bgs"
 #define FORMATS    "auto|npy|idx|csv|tsv|libsvm|raw"
-#define KERNELS    "laplace|gaussian|matern32|matern52|exppower|cauchy|rational-quadratic|polynomial|linear|ntk|nngp"
 
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
 
@@ -84,7 +84,7 @@ static const cli_option written[] = {
      "without data: the type of the samples"},
 
     {"model", NULL, 'm', CLI_INPUT, "FILE", NULL, NULL, NULL, USES_MODEL, USES_MODEL, "Model", "model file"},
-    {"kernel", NULL, 0, CLI_TEXT, "SPEC", KERNELS, "laplace", NULL, FITS | CLI_CENTERS, 0, "Model",
+    {"kernel", NULL, 0, CLI_TEXT, "SPEC", "@kernels", "laplace", NULL, FITS | CLI_CENTERS, 0, "Model",
      "kernel function, as laplace:bandwidth=10; a bandwidth that is not in the text is that of --bandwidth"},
     {"bandwidth", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS | CLI_CENTERS, 0, "Model",
      "bandwidth of the kernel function; auto: the median distance between preprocessed samples"},
@@ -251,6 +251,27 @@ static cli_option row_of(const mercer_option *option)
     return row;
 }
 
+/* Words with a list of the library's, as "auto|@formats", in full; others as they are. */
+static const char *words_in_full(const char *words)
+{
+    static const struct {
+        const char *mark;
+        int (*count)(void);
+        const char *(*name)(int index);
+    } lists[] = {{"@kernels", mercer_kernel_count, mercer_kernel_name}};
+    const char *mark = words != NULL ? strchr(words, '@') : NULL;
+    if (mark == NULL) return words;
+    char *text = cli_format("%.*s", (int)(mark - words), words);
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (int k = 0; strcmp(lists[i].mark, mark) == 0 && k < lists[i].count(); k++) {
+            char *longer = cli_format("%s%s%s", text, k > 0 ? "|" : "", lists[i].name(k));
+            free(text);
+            text = longer;
+        }
+    }
+    return text;
+}
+
 void cli_options_init(void)
 {
     int listed = 0;
@@ -259,7 +280,8 @@ void cli_options_init(void)
     cli_options = table;
     for (int i = 0; i < WRITTEN; i++) {
         if (written[i].name != NULL) {
-            table[cli_option_count++] = written[i];
+            table[cli_option_count] = written[i];
+            table[cli_option_count++].words = words_in_full(written[i].words);
             continue;
         }
         for (int k = 0; k < listed; k++) table[cli_option_count++] = row_of(mercer_train_option(k));

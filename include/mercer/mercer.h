@@ -191,7 +191,7 @@ MERCER_API mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t co
 
 /*
  * Kernel functions are named by a text, name:parameter=value,...: "laplace:bandwidth=10" is exp(-r/10), r the L2
- * distance |x - z|, and "polynomial:degree=2" is (x.z + 1)^2. What each is, and its parameters: docs/math.md, section 3.
+ * distance |x - z|, and "polynomial:degree=2" is (x.z + 1)^2. What each is: docs/math.md, section 3.
  *
  * The list of them, 0 .. count - 1: the name, a text that is read as one, and the names of its parameters, 0, 1, ...
  * until NULL. NULL for numbers outside. Static storage; any thread.

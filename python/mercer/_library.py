@@ -17,9 +17,7 @@ dtype: F64=1 F32=2 F16=3 U8=4
 memory: HOST=0 CUDA=1
 task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2
-kernel_id: KERNEL_LAPLACE=1 KERNEL_GAUSSIAN=2 KERNEL_MATERN32=3 KERNEL_MATERN52=4 KERNEL_EXPPOWER=5 KERNEL_CAUCHY=6
-  KERNEL_RATIONAL_QUADRATIC=7 KERNEL_POLYNOMIAL=8 KERNEL_LINEAR=9 KERNEL_NTK=10 KERNEL_NNGP=11
-  KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
+kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
 option_type: OPTION_INTEGER=1 OPTION_NUMBER=2 OPTION_SWITCH=3 OPTION_NAME=4
 constants: PLAN_TEXT=4096 SHARDS_AUTO=-1
 """
@@ -78,21 +76,21 @@ rank_plan: struct_size=z ranks=i shards=i centers_a_rank=q batch_bytes=d project
 
 FUNCTIONS = """
 version=s() status_string=s(i) context_create=i(*p,*context_options) context_free=v(p) last_error=s(p)
-  context_query=i(p,*context_info) device_count=i(s) matrix_view=matrix(p,q,q,i)
-  dataset_open=i(*p,p,*dataset_options) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p)
-  dataset_labels=*l(p) model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix)
-  model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) kernel_parse=i(*kernel,p,s)
-  kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p)
-  kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix)
-  kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix)
-  model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p)
-  model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p)
-  target_moments=i(p,*d,*d,*matrix,*d) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q)
-  model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q)
-  model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p)
-  preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p)
-  preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_dtype=i(p,i)
-  preprocess_apply=i(p,*matrix,*matrix) model_set_preprocess=i(p,p) model_preprocess=p(p)
+  context_query=i(p,*context_info) device_count=i(s) matrix_view=matrix(p,q,q,i) kernel_count=i() kernel_name=s(i)
+  kernel_example=s(i) kernel_parameter=s(i,i) dataset_open=i(*p,p,*dataset_options) dataset_free=v(p)
+  dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) model_free=v(p)
+  model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_labels=*s(p,*q)
+  model_save=i(p,s,*save_options) model_load=i(*p,p,s) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel)
+  kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d)
+  kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix)
+  kernel_diagonal=i(p,*matrix,*kernel,*matrix) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p)
+  model_centers=matrix(p) model_weights=matrix(p) model_set_targets=i(p,*d,*d) model_target_offset=*d(p)
+  model_target_scale=*d(p) target_moments=i(p,*d,*d,*matrix,*d) model_file_header=i(p,p,z,*z,s)
+  model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q)
+  model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s)
+  model_note=s(p) preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i)
+  preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p)
+  preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix) model_set_preprocess=i(p,p) model_preprocess=p(p)
   dataset_synthesize=i(*p,p,s,q,q,Q) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q)
   dataset_target_moments=i(p,*d,*d) dataset_fingerprint=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)
   matrix_write_npy=i(p,*matrix,s) source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q)

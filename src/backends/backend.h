@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ops table: all that algorithms know of a machine. A backend is one struct of functions; every result it gives is
- * judged against the scalar double reference by tests/conformance, which covers a backend because it is listed in
- * registry.c.
+ * backends: all that algorithms know of a machine, the ops table. A backend is one struct of functions; every result
+ * it gives is judged against the scalar double reference by tests/conformance, which covers a backend because it is
+ * listed in registry.c.
  *
  * Contract of every operation:
  *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data

@@ -183,8 +183,9 @@ enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
  * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
  * (or of the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
  * LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose exp(-u) is 0, so that infinity is none.
- *   FLOAT   in float and in double              POWER  (a s + b)^degree, no value given
- *   DOUBLE  in double, rounded where it is float ANGLE  the layers, a = v^2, b = 1 for T and 0 for S, no value given
+ *   FLOAT   in float and in double                  POWER  (a s + b)^degree; no value is given
+ *   DOUBLE  in double, then rounded where it is     ANGLE  the layers, a = v^2, b = 1 for T and 0 for S; no value is
+ *           float                                          given
  */
 #define MRC_VECTOR_FORMS(X)                                                                                            \
     X(LAPLACE, FLOAT, -1 / k->bandwidth, 0, EXP(a * SQRT(s)))                                                          \
@@ -201,7 +202,7 @@ enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
     X(NTK, ANGLE, k->bias * k->bias, 1, )                                                                              \
     X(NNGP, ANGLE, k->bias * k->bias, 0, )
 
-/* Float on the GPU: X(ID, OF, scale, value), u = scale r (ROOT) or scale s (SQUARE), and decay = exp(-u), within an ulp. */
+/* Float on the GPU: X(ID, OF, scale, value), of u = scale r (ROOT) or scale s (SQUARE), and decay = exp(-u). */
 #define MRC_FLOAT_FORMS(X)                                                                                             \
     X(LAPLACE, ROOT, 1 / k->bandwidth, decay)                                                                          \
     X(GAUSSIAN, SQUARE, 0.5 / (k->bandwidth * k->bandwidth), decay)                                                    \

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel functions: parse, print, check, and the scalar double reference. What each is: formulas.h. */
+/*
+ * kernels: what a kernel function is, and nothing of how a machine computes many of them.
+ *
+ * formulas.h has every function once, in lists that the backends and the tests walk; table.h is the same list as a
+ * table of names, parameters and ranges. Here: text to kernel and back, checks, questions about one, and the value in
+ * scalar double that all other code is measured by.
+ */
 #ifndef MRC_KERNELS_KERNEL_H
 #define MRC_KERNELS_KERNEL_H
 
@@ -31,8 +37,8 @@ double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqn
 /* K(x, z) from the coordinates in double; false if a callback failed. Cost: O(d). */
 bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out);
 
-/* No inner product of rows of at most that squared norm, and no kernel value of them, is larger; infinity if that is not
-   a number. For functions of the inner product. */
+/* No inner product of rows of at most that squared norm, and no kernel value of them, is larger; infinity if that is
+   not a number. For functions of the inner product. */
 double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm);
 
 /* The rows are finite, and kernel values of any two of them fit type `real` (f32 or f64); the message names a row and

@@ -17,11 +17,42 @@ static mercer_kernel parse(const char *spec)
     return kernel;
 }
 
+/* The list that callers see. Kernels keep their places: they are the numbers in mercer_kernel. */
+static void test_list(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"laplace", "gaussian",           "matern32",   "matern52", "exppower",
+                                        "cauchy",  "rational-quadratic", "polynomial", "linear",   "ntk",
+                                        "nngp"};
+    const int known = sizeof first / sizeof *first, count = mercer_kernel_count();
+    assert_true(count >= known);
+    for (int i = 0; i < known; i++) assert_string_equal(mercer_kernel_name(i), first[i]);
+    for (int i = 0; i < count; i++) {
+        const char *name = mercer_kernel_name(i), *parameter;
+        mercer_kernel kernel = parse(mercer_kernel_example(i));
+        assert_int_equal(kernel.id, i + 1);
+        for (int k = 0; k < i; k++) assert_string_not_equal(mercer_kernel_name(k), name);
+        for (int k = 0; (parameter = mercer_kernel_parameter(i, k)); k++)
+            assert_that(strstr(mercer_kernel_example(i), parameter), "the example of %s lacks %s", name, parameter);
+    }
+    assert_string_equal(mercer_kernel_parameter(4, 0), "bandwidth");
+    assert_string_equal(mercer_kernel_parameter(4, 1), "gamma");
+    assert_null(mercer_kernel_parameter(4, 2));
+    assert_null(mercer_kernel_parameter(8, 0)); /* linear */
+    const int outside[] = {-1, count, INT32_MAX, INT32_MIN};
+    for (int i = 0; i < 4; i++) {
+        assert_null(mercer_kernel_name(outside[i]));
+        assert_null(mercer_kernel_example(outside[i]));
+        assert_null(mercer_kernel_parameter(outside[i], 0));
+        if (outside[i] != count) assert_null(mercer_kernel_parameter(0, outside[i]));
+    }
+    assert_null(mercer_kernel_parameter(0, 1000));
+}
+
 static void test_examples_round_trip(void **state)
 {
     (void)state;
     mercer_context context = {.threads = 1};
-    assert_int_equal(mercer_kernel_count(), 11);
     for (int i = 0; i < mercer_kernel_count(); i++) {
         mercer_kernel kernel = parse(mercer_kernel_example(i)), again;
         char text[256];
@@ -275,6 +306,7 @@ static void test_locale_with_a_comma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),
         cmocka_unit_test(test_examples_round_trip),
         cmocka_unit_test(test_values_land_in_their_fields),
         cmocka_unit_test(test_defaults),

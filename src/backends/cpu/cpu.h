@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CPU backend's state and the operations its files give to its table. */
+/*
+ * backends/cpu: products and dense algebra on the processor, on micro-kernels for each instruction set.
+ *
+ * product.c is the fused driver of everything with kernel values, on tiles (tile.h); gemm.c, factor.c and rows.c are
+ * dense algebra on the same micro-kernels; BLAS is used for eigenvectors and small factors alone. Here: the backend's
+ * state, and the operations that its files give to its table.
+ */
 #ifndef MRC_BACKENDS_CPU_CPU_H
 #define MRC_BACKENDS_CPU_CPU_H
 

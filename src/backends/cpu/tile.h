@@ -140,8 +140,8 @@ void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows)
 void mrc_nearest_merge(const mrc_product *product, double *totals, const double *tile, int64_t rows);
 void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t x_first, int64_t x_count);
 
-/* The fused driver. init decides arithmetic, sizes of panels, form of the kernel function, and whether X has so few rows
-   that centers are read where they lie; run does everything that product then asks for. */
+/* The fused driver. init decides arithmetic, sizes of panels, form of the kernel function, and whether X has so few
+   rows that centers are read where they lie; run does everything that product then asks for. */
 mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                const mercer_matrix *y, const mercer_matrix *k);
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend);

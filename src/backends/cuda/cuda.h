@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CUDA backend's state, its device memory and operands, and the operations its files give to its table. */
+/*
+ * backends/cuda: products and dense algebra on an NVIDIA GPU.
+ *
+ * The files here run on the host: memory, copies, the loops over blocks, cuBLAS and cuSOLVER (libraries.h, loaded when
+ * a backend is made). Code of the device is in device/, products in half precision in half_precision/. Here: the
+ * backend's state, device memory and operands, and the operations that its files give to its table.
+ */
 #ifndef MRC_BACKENDS_CUDA_CUDA_H
 #define MRC_BACKENDS_CUDA_CUDA_H
 

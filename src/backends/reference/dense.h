@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Defaults of the dense linear algebra operations: textbook methods in double, for small matrices and for judging
-   others. */
+/*
+ * backends/reference: the operations as plain loops in double, slow and right. Other backends are measured by it, and
+ * leave to it what they do not do themselves. Here: its dense linear algebra, textbook methods, which is the default of
+ * every backend.
+ */
 #ifndef MRC_BACKENDS_REFERENCE_DENSE_H
 #define MRC_BACKENDS_REFERENCE_DENSE_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Kernel functions of tiles, included by uk_panel_body.h: squared distances or inner products become kernel values in
- * place. The forms are those of kernels/formulas.h; exp, log and acos are in uk_math_body.h. In float what needs exp and
- * roots alone; in double everything, and there also the float values of kernels that would lose accuracy (powers,
- * angles).
+ * place. The forms: kernels/formulas.h; exp, log and acos: uk_math_body.h. In float what needs exp and roots alone; in
+ * double everything, and there also the float values of kernels that would lose accuracy (powers, angles).
  */
 #include "backends/cpu/micro/uk_math_body.h"
 #include "kernels/formulas.h"

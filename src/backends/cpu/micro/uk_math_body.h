@@ -146,7 +146,7 @@ static inline double acos_f64(double x)
     return size < 0.5 ? inner : x > 0 ? 2.0 * asin : left;
 }
 
-/* ---- Under the names that the forms of kernel functions use for both types ---------------------------------------- */
+/* ---- Under the names that the forms of kernel functions use for both types --------------------------------------- */
 
 static inline float sqrt_f32(float x)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Micro-kernels: stateless functions on packed tiles, one instruction set each. They allocate nothing and know no
- * threads. ukernels.inc lists them all; a listed one is declared, selectable and thereby tested (conformance runs
- * every ISA).
+ * backends/cpu/micro: micro-kernels, stateless functions on packed tiles, one instruction set each. They allocate
+ * nothing and know no threads. ukernels.inc lists them all; a listed one is declared, selectable and thereby tested
+ * (conformance runs every ISA).
  *
  * A packed panel of `width` rows stores them interleaved, value k of row r at panel[k * width + r], so that a vector
  * holds the same feature of neighbouring rows. Missing rows are zeros.

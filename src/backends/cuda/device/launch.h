@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the host side of the CUDA backend may launch: one function for each kernel, callable from C. Every view lies in
- * device memory, every size is > 0 unless said otherwise, work is queued on the stream and the launch error is
- * returned.
+ * backends/cuda/device: what the host side of the CUDA backend may launch: one function for each kernel, callable
+ * from C. Every view lies in device memory, every size is > 0 unless said otherwise, work is queued on the stream
+ * and the launch error is returned.
  */
 #ifndef MRC_BACKENDS_CUDA_DEVICE_LAUNCH_H
 #define MRC_BACKENDS_CUDA_DEVICE_LAUNCH_H

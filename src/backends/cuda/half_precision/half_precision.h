@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products in half precision: the operands that the fused kernel and the tiles share. */
+/*
+ * backends/cuda/half_precision: products that round points and kernel values to half precision, where the context's
+ * arithmetic allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS elsewhere and for many columns. Here:
+ * the operands that both share.
+ */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Body of the vector micro-kernels for exact byte products, included after UK_NAME, UK_MR, UK_NV, UK_LANES (32-bit
- * lanes), UK_VECTOR, UK_LOAD, UK_STORE, UK_FILL (a 32-bit word) and UK_STEP(sum, a, b), which adds the products of
- * each lane's group of features to its 32-bit sum. A group (2 int16 or 4 bytes) fills one 32-bit lane; layouts are in
- * ukernels.h.
+ * backends/cpu/micro/dot_u8: body of the vector micro-kernels for exact byte products, included after UK_NAME,
+ * UK_MR, UK_NV, UK_LANES (32-bit lanes), UK_VECTOR, UK_LOAD, UK_STORE, UK_FILL (a 32-bit word) and UK_STEP(sum, a,
+ * b), which adds the products of each lane's group of features to its 32-bit sum. A group (2 int16 or 4 bytes) fills
+ * one 32-bit lane; layouts are in ukernels.h.
  *
  *   C_ij = start_j + sum_g <a[g][i], b[g][j]>,   exact in int32 for d <= 32768
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Body of the product micro-kernels for few rows of X, included once by each file after it has defined
+ * backends/cpu/micro/few: body of the product micro-kernels for few rows of X, included once by each file after it
+ * has defined
  *
  *   UK_NAME              the function                        UK_REAL        float or double
  *   UK_LANES             centers, one in each lane           UK_VECTOR      a vector of UK_REAL

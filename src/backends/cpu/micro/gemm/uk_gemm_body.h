@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Body of the product micro-kernels, included once by each file after it has defined
+ * backends/cpu/micro/gemm: body of the product micro-kernels, included once by each file after it has defined
  *
  *   UK_NAME              the function          UK_REAL        float or double
  *   UK_MR                height                UK_VECTOR      a vector of UK_REAL

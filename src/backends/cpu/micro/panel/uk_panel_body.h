@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Body of the elementwise work, included once per instruction set after UK_PANEL_NAME and UK_PANEL_FN(name). Plain C
- * that the compiler vectorises; every rounding is written out (fma where fused), so all instruction sets give the same
- * bits.
+ * backends/cpu/micro/panel: body of the elementwise work, included once per instruction set after UK_PANEL_NAME and
+ * UK_PANEL_FN(name). Plain C that the compiler vectorises; every rounding is written out (fma where fused), so all
+ * instruction sets give the same bits.
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
  *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Body of the micro-kernels for products of stored rows with few columns, included once by each file after it has
- * defined
+ * backends/cpu/micro/rows: body of the micro-kernels for products of stored rows with few columns, included once by
+ * each file after it has defined
  *
  *   UK_DOTS, UK_SUMS     the functions                      UK_VECTOR      a vector of float
  *   UK_LANES             its length, a divisor of 16        UK_GROUP       most outputs at a time
