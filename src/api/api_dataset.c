@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: datasets from files. */
+/* Public: datasets, from files and synthetic. */
 #include "data/dataset.h"
 
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/prepare/moments.h"
 #include "data/prepare/preprocess.h"
+#include "data/synth/synth.h"
 #include "data/targets.h"
 
 #include <string.h>
@@ -67,6 +69,21 @@ mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
     MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_options), options, "options"));
     MRC_TRY(check_options(context, &ours));
     return mrc_dataset_open(out, context, &ours);
+}
+
+mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec, int64_t first,
+                                        int64_t rows, uint64_t seed)
+{
+    if (out) *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!spec) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "spec is NULL");
+    int64_t end;
+    if (first < 0 || rows < 1 || !mrc_add(first, rows, &end))
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "%lld samples from number %lld on: there must be at least 1, and numbers are 0 .. 2^63 - 1",
+                        (long long)rows, (long long)first);
+    return mrc_synth_dataset(out, context, spec, first, rows, seed);
 }
 
 void mercer_dataset_free(mercer_dataset *dataset)
@@ -157,29 +174,6 @@ mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *fr
     return mrc_dataset_take(out, from, rows, count);
 }
 
-enum { READ_BYTES = 1 << 20 };
-
-/* Through a buffer of some rows as they are stored. */
-static mercer_status read_preprocessed(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
-                                       const int64_t *rows, int64_t first, const mercer_matrix *X,
-                                       const mercer_matrix *Y, int32_t *labels)
-{
-    int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
-    int64_t room = mrc_max(1, mrc_min(X->rows, READ_BYTES / row));
-    void *memory;
-    MRC_TRY(mrc_alloc(dataset->context, &memory, room, row, "a block of samples"));
-    for (int64_t i = 0; i < X->rows; i += room) {
-        int64_t count = mrc_min(room, X->rows - i);
-        mercer_matrix stored = mrc_view(memory, count, dataset->features, dataset->dtype);
-        mercer_matrix x = mrc_rows(X, i, count), y = Y ? mrc_rows(Y, i, count) : (mercer_matrix){0};
-        mrc_dataset_fetch(dataset, rows ? rows + i : NULL, first + i, &stored, Y ? &y : NULL,
-                          labels ? labels + i : NULL);
-        mrc_preprocess_rows(preprocess, &x, &stored);
-    }
-    mrc_free(dataset->context, memory);
-    return MERCER_OK;
-}
-
 mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X, const mercer_matrix *Y,
                                   int32_t *labels, const mercer_preprocess *preprocess, const int64_t *rows,
                                   int64_t first)
@@ -187,10 +181,7 @@ mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_ma
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     MRC_TRY(check_read(dataset, preprocess, X, Y, labels));
     MRC_TRY(check_range(dataset, rows, first, X->rows));
-    if (!mrc_preprocess_is_identity(preprocess) || X->dtype != dataset->dtype)
-        return read_preprocessed(dataset, preprocess, rows, first, X, Y, labels);
-    mrc_dataset_fetch(dataset, rows, first, X, Y, labels);
-    return MERCER_OK;
+    return mrc_dataset_read(dataset, preprocess, rows, first, X, Y, labels);
 }
 
 mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
@@ -235,4 +226,34 @@ mercer_status mercer_matrix_write_npy(mercer_context *context, const mercer_matr
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
     MRC_TRY(mrc_check_matrix(context, "matrix", matrix, MRC_ACCEPT_ANY));
     return mrc_matrix_write_npy(context, matrix, path);
+}
+
+/* ---- Targets ------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_outputs(mercer_context *context, const double *mean, const double *deviation)
+{
+    if (mean && deviation) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", mean ? "deviation" : "mean");
+}
+
+mercer_status mercer_target_moments(mercer_context *context, double *mean, double *deviation, const mercer_matrix *Y,
+                                    const double *weights)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    MRC_TRY(check_outputs(context, mean, deviation));
+    if (Y->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has no rows");
+    MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
+    MRC_TRY(mrc_check_weights(context, weights, Y->rows));
+    return mrc_moments(context, Y, weights, mean, deviation);
+}
+
+mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    MRC_TRY(check_outputs(dataset->context, mean, deviation));
+    if (dataset->task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "the dataset has no targets");
+    if (dataset->rows < 1) return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "the dataset has no rows");
+    return mrc_dataset_moments(dataset, mean, deviation);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: kernel functions, kernel matrices and products. Validate, call, report. */
-#include "backends/backend.h"
-#include "core/context.h"
+#include "api/api_options.h"
+#include "backends/measure.h"
 #include "core/matrix.h"
 #include "kernels/table.h"
 
@@ -154,4 +154,18 @@ mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matri
     MRC_TRY(mrc_check_apart(context, "D", D, "X", X));
     MRC_TRY(check_values(context, kernel, X, X, mrc_value_dtype(X, D, NULL, NULL)));
     return context->backend->ops->kernel_diagonal(context->backend, kernel, X, D);
+}
+
+mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
+                                   const mercer_shape *shape)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
+    mercer_shape sizes;
+    mercer_speed found = {.struct_size = sizeof found};
+    MRC_TRY(mrc_kernel_check(context, kernel));
+    MRC_TRY(mrc_read_shape(context, &sizes, shape));
+    MRC_TRY(mrc_measure_speed(context->backend, &found, kernel, &sizes));
+    return mrc_write_struct(context, out, &found, MRC_STRUCT(mercer_speed), "out");
 }

@@ -1,42 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: making models. */
+/* Public: making models, predictions, the units of their targets. */
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "kernels/kernel.h"
 #include "model/model_file.h"
-#include "solvers/operators/center_shards.h"
-
-/* ---- The origin ----------------------------------------------------------------------------------------------- */
-
-/* Column sums of a shard: rows times their mean. part: (1, d) f64. */
-static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
-{
-    (void)argument;
-    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard);
-    double *sums = part->data;
-    if (z.rows == 0) return MERCER_OK;
-    MRC_TRY(centers->backend->ops->column_mean(centers->backend, &z, sums));
-    for (int64_t j = 0; j < part->cols; j++) sums[j] *= (double)z.rows;
-    return MERCER_OK;
-}
-
-/* The mean of all centers, the same on any number of ranks. */
-static mercer_status find_origin(mercer_model *model)
-{
-    mrc_backend *backend = model->context->backend;
-    mrc_comm *comm = model->comm;
-    if (!comm || mrc_comm_shards(comm, model->total) == 1)
-        return backend->ops->column_mean(backend, &model->centers, model->origin);
-    mrc_centers centers;
-    mercer_matrix row = mrc_view(model->origin, 1, model->centers.cols, MERCER_F64);
-    MRC_TRY(mrc_centers_create(&centers, backend, comm, &model->kernel, &model->centers, model->total, model->origin,
-                               model->weights.dtype));
-    mercer_status status = mrc_centers_sum(&centers, &row, add_columns, NULL);
-    mrc_centers_destroy(&centers);
-    for (int64_t j = 0; j < row.cols && status == MERCER_OK; j++) model->origin[j] /= (double)model->total;
-    return status;
-}
-
-/* ---- Life ----------------------------------------------------------------------------------------------------- */
+#include "model/predict.h"
 
 static mercer_status create(mercer_model **out, mercer_context *context, mercer_comm *comm, const mercer_kernel *kernel,
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
@@ -55,7 +23,7 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
 
 static mercer_status finish(mercer_model **out, mercer_model *model)
 {
-    mercer_status status = find_origin(model);
+    mercer_status status = mrc_model_find_origin(model);
     if (status == MERCER_OK)
         *out = model;
     else
@@ -145,4 +113,51 @@ mercer_matrix mercer_model_centers(const mercer_model *model)
 mercer_matrix mercer_model_weights(const mercer_model *model)
 {
     return model ? model->weights : (mercer_matrix){0};
+}
+
+/* ---- Predictions ----------------------------------------------------------------------------------------------- */
+
+static mercer_status check_samples(const mercer_model *model, const mercer_matrix *X)
+{
+    MRC_TRY(mrc_check_matrix(model->context, "X", X, MRC_ACCEPT_ANY));
+    if (X->cols == model->centers.cols) return MERCER_OK;
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
+                    (long long)X->cols, (long long)model->centers.cols);
+}
+
+mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(check_samples(model, X));
+    MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
+    MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
+    return mrc_model_predict(model, F, X);
+}
+
+mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    MRC_TRY(check_samples(model, X));
+    if (X->rows > 0 && !labels) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    return mrc_model_classify(model, labels, X);
+}
+
+/* ---- Units of targets ------------------------------------------------------------------------------------------ */
+
+mercer_status mercer_model_set_targets(mercer_model *model, const double *offset, const double *scale)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_units_set(&model->units, model->context, model->weights.cols, offset, scale);
+}
+
+const double *mercer_model_target_offset(const mercer_model *model)
+{
+    return model ? model->units.offset : NULL;
+}
+
+const double *mercer_model_target_scale(const mercer_model *model)
+{
+    return model ? model->units.scale : NULL;
 }

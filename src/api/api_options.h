@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs that cross the boundary begin with struct_size: reading old and new ones. */
+/*
+ * api: the public functions. They check arguments and call; what is computed stands in the other folders.
+ *
+ * This header: structs that cross the boundary begin with struct_size; reading and writing old and new ones.
+ */
 #ifndef MRC_API_API_OPTIONS_H
 #define MRC_API_API_OPTIONS_H
 

@@ -48,15 +48,7 @@ mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kerne
     if (preprocess->folded)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "preprocess: its factor is in a kernel's bandwidth already; fit another for this kernel");
-    mercer_kernel scaled = *kernel;
-    if (preprocess->kind == MRC_PREPROCESS_SCALE) scaled.bandwidth /= preprocess->scale;
-    int possible = preprocess->kind == MRC_PREPROCESS_SCALE && mrc_kernel_argument(kernel) == MRC_ON_DISTANCE &&
-                   !mrc_kernel_is_callback(kernel) && mrc_kernel_check(NULL, &scaled) == MERCER_OK;
-    if (possible) {
-        preprocess->folded = true;
-        preprocess->kernel = *kernel;
-        *kernel = scaled;
-    }
+    bool possible = mrc_preprocess_fold(preprocess, kernel);
     if (folded) *folded = possible;
     return MERCER_OK;
 }

@@ -2,10 +2,9 @@
 /* Public: plans and trainers. */
 #include "plan/option_list.h"
 #include "plan/plan_ranks.h"
-#include "training/trainer.h"
+#include "training/checkpoint.h"
+#include "training/device_source.h"
 
-#include "api/api_checkpoint.h"
-#include "api/api_device_source.h"
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -239,58 +238,11 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     return status;
 }
 
-/* ---- Samples on a device ------------------------------------------------------------------------------------- */
-
-static void drop_samples(mercer_trainer *trainer)
-{
-    if (trainer->there_of && trainer->there.next) mercer_source_free(&trainer->there);
-    trainer->there = (mercer_source){0};
-    trainer->there_of = NULL;
-    trainer->there_bytes = 0;
-}
-
-/*
- * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again
- * stay there if they take at most a quarter of its memory. What they take is no longer there for training. They stay
- * from the plan to the end of the fit.
- */
-static mercer_status bring_samples(mercer_trainer *trainer, const mercer_source *source)
-{
-    mrc_backend *backend = trainer->backend;
-    if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
-    drop_samples(trainer);
-    if (!source || backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
-    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
-    int64_t memory = backend->ops->free_memory(backend);
-    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
-    mercer_status made =
-        mrc_device_source_create(&trainer->there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
-    if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
-    trainer->there_of = source, trainer->there_user = source->user;
-    trainer->there_bytes = trainer->context->bytes_now - before;
-    return MERCER_OK;
-}
-
-/* Plans for, or fits, the samples where they are read from. */
-static mercer_status on_samples(mercer_trainer *trainer, const mercer_source *source,
-                                mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source))
-{
-    int64_t budget = trainer->options.memory;
-    MRC_TRY(bring_samples(trainer, source));
-    if (!trainer->there.next) return act(trainer, source);
-    if (budget > 0) trainer->options.memory = mrc_max(1, budget - trainer->there_bytes);
-    trainer->trusted_source = true;
-    mercer_status status = act(trainer, &trainer->there);
-    trainer->trusted_source = false;
-    trainer->options.memory = budget;
-    return status;
-}
-
 void mercer_trainer_free(mercer_trainer *trainer)
 {
     if (!trainer) return;
     mrc_checkpoint *checkpoint = trainer->keeper.user;
-    drop_samples(trainer);
+    mrc_trainer_drop_samples(trainer);
     mrc_trainer_free(trainer);
     mrc_checkpoint_free(checkpoint);
 }
@@ -317,15 +269,15 @@ mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, con
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     mercer_context *context = trainer->context;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    MRC_TRY(on_samples(trainer, source, mrc_trainer_plan));
+    MRC_TRY(mrc_trainer_on_samples(trainer, source, mrc_trainer_plan));
     return mrc_write_struct(context, out, &trainer->plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
 mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *source, mercer_report *report)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    mercer_status status = on_samples(trainer, source, mrc_trainer_fit);
-    drop_samples(trainer);
+    mercer_status status = mrc_trainer_on_samples(trainer, source, mrc_trainer_fit);
+    mrc_trainer_drop_samples(trainer);
     MRC_TRY(status);
     return report ? mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report")
                   : MERCER_OK;

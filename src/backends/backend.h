@@ -239,6 +239,18 @@ mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_host_sync(mrc_backend *backend);
 
+/* Any matrix of the backend, cleared; or, reserved, with whatever lies there. */
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what);
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what);
+/* Releases its data (NULL is fine) and clears the view. */
+void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
+
+/* As mrc_check_finite, wherever the matrix lives. */
+mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
+                                      double *largest);
+
 /*
  * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there
  * are some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.

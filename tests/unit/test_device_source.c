@@ -7,7 +7,7 @@
 #include "support/data.h"
 #include "support/folder.h"
 
-#include "api/api_device_source.h"
+#include "training/device_source.h"
 #include "core/numbers/random.h"
 
 #include <math.h>

@@ -17,6 +17,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
+#include "kernels/kernel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -207,4 +208,18 @@ void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out
             store_piece(out, i, first, count, piece);
         }
     }
+}
+
+bool mrc_preprocess_fold(mercer_preprocess *self, mercer_kernel *kernel)
+{
+    if (self->kind != MRC_PREPROCESS_SCALE || mrc_kernel_argument(kernel) != MRC_ON_DISTANCE ||
+        mrc_kernel_is_callback(kernel))
+        return false;
+    mercer_kernel scaled = *kernel;
+    scaled.bandwidth /= self->scale;
+    if (mrc_kernel_check(NULL, &scaled) != MERCER_OK) return false;
+    self->folded = true;
+    self->kernel = *kernel;
+    *kernel = scaled;
+    return true;
 }

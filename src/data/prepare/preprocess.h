@@ -59,5 +59,11 @@ mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dt
 /* out = the preprocessed rows of x; of that type, or f32 or f64. Shapes have been checked. Any thread; never fails,
    never allocates. */
 void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
+/* As mrc_dataset_fetch, with x of another type too and preprocessed. Arguments have been checked. */
+mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
+                               int64_t first, const mercer_matrix *X, const mercer_matrix *Y, int32_t *labels);
+
+/* Puts the factor of SCALE into the bandwidth of a kernel of the distance, if that can be: whether it was. */
+bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
 
 #endif

@@ -16,42 +16,6 @@
 #include <math.h>
 #include <string.h>
 
-mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                                 mercer_dtype dtype, const char *what)
-{
-    *out = mrc_view(NULL, rows, cols, dtype);
-    out->memory = backend->ops->capabilities(backend).memory;
-    int64_t elements, bytes;
-    if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
-        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
-                        (long long)rows, (long long)cols);
-    return backend->ops->alloc(backend, &out->data, bytes, what);
-}
-
-mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                                mercer_dtype dtype, const char *what)
-{
-    MRC_TRY(mrc_matrix_reserve(backend, out, rows, cols, dtype, what));
-    mercer_status status = backend->ops->clear(backend, out);
-    if (status != MERCER_OK) mrc_matrix_destroy(backend, out);
-    return status;
-}
-
-void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix)
-{
-    backend->ops->free(backend, matrix->data);
-    memset(matrix, 0, sizeof *matrix);
-}
-
-mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
-                                      double *largest)
-{
-    mercer_matrix host;
-    MRC_TRY(mrc_host_open(backend, matrix, &host));
-    mercer_status status = mrc_check_finite(backend->context, name, &host, largest);
-    return mrc_host_close(backend, matrix, &host, false, status);
-}
-
 mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
                                const char *what)
 {

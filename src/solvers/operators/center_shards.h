@@ -73,18 +73,6 @@ void mrc_centers_destroy(mrc_centers *centers);
 /* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
 mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
                                const char *what);
-/* Any matrix of the backend, cleared; or, reserved, with whatever lies there. */
-mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                                 mercer_dtype dtype, const char *what);
-mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
-                                mercer_dtype dtype, const char *what);
-/* Releases its data (NULL is fine) and clears the view. */
-void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
-
-/* As mrc_check_finite, wherever the matrix lives. */
-mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
-                                      double *largest);
-
 /* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
                                   const mercer_matrix *f, mrc_kept *kept);

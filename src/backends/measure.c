@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public: how fast a context's machine is at products of a shape.
+ * How fast a machine is at products of a shape.
  *
  *   product   Y = K(X, Z) W through the backend's table, operands where its matrices live
  *   plain     X Z' by the machine's own library: of the points themselves on a device, else in float or double
@@ -8,12 +8,12 @@
  *
  * Each is the best of RUNS after a warm-up. Memory: the operands, and one (m, p) for the plain product.
  */
-#include "api/api_options.h"
+#include "backends/measure.h"
+
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
-#include "solvers/operators/center_shards.h"
 
 #include <math.h>
 #include <string.h>
@@ -168,21 +168,14 @@ static mercer_status measure_copies(measuring *self, mercer_speed *out)
     return MERCER_OK;
 }
 
-mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
-                                   const mercer_shape *shape)
+mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
+                                const mercer_shape *shape)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    if (!shape) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape is NULL");
-    measuring self = {.backend = context->backend, .kernel = kernel};
-    mercer_speed found = {.struct_size = sizeof found};
-    MRC_TRY(mrc_kernel_check(context, kernel));
-    MRC_TRY(mrc_read_shape(context, &self.shape, shape));
+    measuring self = {.backend = backend, .kernel = kernel, .shape = *shape};
     mercer_status status = make_operands(&self);
-    if (status == MERCER_OK) status = time_best(&self, multiply, &found.product);
-    if (status == MERCER_OK) status = measure_gemm_baseline(&self, &found.plain);
-    if (status == MERCER_OK) status = measure_copies(&self, &found);
+    if (status == MERCER_OK) status = time_best(&self, multiply, &out->product);
+    if (status == MERCER_OK) status = measure_gemm_baseline(&self, &out->plain);
+    if (status == MERCER_OK) status = measure_copies(&self, out);
     release(&self);
-    MRC_TRY(status);
-    return mrc_write_struct(context, out, &found, MRC_STRUCT(mercer_speed), "out");
+    return status;
 }

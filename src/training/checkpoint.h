@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checkpoint files behind a trainer. */
-#ifndef MRC_API_API_CHECKPOINT_H
-#define MRC_API_API_CHECKPOINT_H
+#ifndef MRC_TRAINING_CHECKPOINT_H
+#define MRC_TRAINING_CHECKPOINT_H
 
 #include "model/model.h"
 #include "training/trainer.h"

@@ -6,14 +6,12 @@
  *   stored    X (n, d) is on the device; a batch is a gather of rows. Targets are few bytes and come from the host.
  *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
  */
-#include "api/api_device_source.h"
+#include "training/device_source.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/stream/dataset_stream.h"
 #include "data/synth/synth.h"
-
-#include "solvers/operators/center_shards.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -211,4 +209,50 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     out->restart = restart, out->next = next, out->skip = skip;
     out->last_error = last_error, out->release = release, out->user = self;
     return MERCER_OK;
+}
+
+/* ---- Samples of a trainer ------------------------------------------------------------------------------------- */
+
+void mrc_trainer_drop_samples(mrc_trainer *trainer)
+{
+    if (trainer->there_of && trainer->there.next) trainer->there.release(trainer->there.user);
+    trainer->there = (mercer_source){0};
+    trainer->there_of = NULL;
+    trainer->there_bytes = 0;
+}
+
+/*
+ * Where a device computes: samples that it can draw itself are not sent to it, and those that are read again and again
+ * stay there if they take at most a quarter of its memory. What they take is no longer there for training. They stay
+ * from the plan to the end of the fit.
+ */
+static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
+{
+    mrc_backend *backend = trainer->backend;
+    if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
+    mrc_trainer_drop_samples(trainer);
+    if (!source || backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
+    int64_t memory = backend->ops->free_memory(backend);
+    if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
+    mercer_status made =
+        mrc_device_source_create(&trainer->there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
+    if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
+    trainer->there_of = source, trainer->there_user = source->user;
+    trainer->there_bytes = trainer->context->bytes_now - before;
+    return MERCER_OK;
+}
+
+mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *source,
+                                     mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source))
+{
+    int64_t budget = trainer->options.memory;
+    MRC_TRY(bring_samples(trainer, source));
+    if (!trainer->there.next) return act(trainer, source);
+    if (budget > 0) trainer->options.memory = mrc_max(1, budget - trainer->there_bytes);
+    trainer->trusted_source = true;
+    mercer_status status = act(trainer, &trainer->there);
+    trainer->trusted_source = false;
+    trainer->options.memory = budget;
+    return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public: prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
+ * Prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of
  * its targets (0 and 1 if it has none).
  *
  * X (m, d) is preprocessed block by block: scratch is a block, whatever m. A row's result depends on that row alone, so
@@ -10,10 +10,11 @@
  * Units are for the digits that float does not have: an F in double does not make the product double where the model
  * is in float, but keeps what offset and scale add to it.
  */
+#include "model/predict.h"
+
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/threads/parallel.h"
-#include "model/model.h"
 #include "solvers/operators/center_shards.h"
 
 #include <stdio.h>
@@ -127,13 +128,8 @@ static mercer_status check_preprocessed(mercer_model *model, const input_block *
 /* F: the predictions, or NULL if they are of the type of the weights. */
 static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
 {
-    mercer_context *context = model->context;
-    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    if (X->cols != model->centers.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
-                        (long long)X->cols, (long long)model->centers.cols);
     if (mrc_preprocess_is_identity(model->preprocess)) return check_range(model, "X", X, F);
-    return mrc_check_finite(context, "X", X, NULL);
+    return mrc_check_finite(model->context, "X", X, NULL);
 }
 
 /* What is left after the ranges were checked: large weights, a user's function, a file that was tampered with. */
@@ -222,22 +218,17 @@ static mercer_status predict(mercer_model *model, const placed_model *placed, co
     return MERCER_OK;
 }
 
-mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_context *context = model->context;
     input_block block;
-    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
     MRC_TRY(check_input(model, X, F));
-    MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
-    MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
     MRC_TRY(open_block(model, X, F->dtype, &block));
     mercer_status status = check_preprocessed(model, &block, X, F);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
     if (status == MERCER_OK) status = predict(model, &placed, &block, F, X);
     if (status == MERCER_OK) status = check_predictions(model, F);
-    unplace(context->backend, &placed);
+    unplace(model->context->backend, &placed);
     close_block(model, &block);
     return status;
 }
@@ -270,19 +261,46 @@ static mercer_status classify(mercer_model *model, const placed_model *placed, c
     return status;
 }
 
-mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
+mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
 {
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    mercer_context *context = model->context;
     input_block block;
     MRC_TRY(check_input(model, X, NULL));
-    if (X->rows > 0 && !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
     MRC_TRY(open_block(model, X, model->weights.dtype, &block));
     mercer_status status = check_preprocessed(model, &block, X, NULL);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
     if (status == MERCER_OK) status = classify(model, &placed, &block, labels, X);
-    unplace(context->backend, &placed);
+    unplace(model->context->backend, &placed);
     close_block(model, &block);
+    return status;
+}
+
+/* ---- The origin ------------------------------------------------------------------------------------------------- */
+
+/* Column sums of a shard: rows times their mean. part: (1, d) f64. */
+static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    (void)argument;
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard);
+    double *sums = part->data;
+    if (z.rows == 0) return MERCER_OK;
+    MRC_TRY(centers->backend->ops->column_mean(centers->backend, &z, sums));
+    for (int64_t j = 0; j < part->cols; j++) sums[j] *= (double)z.rows;
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_find_origin(mercer_model *model)
+{
+    mrc_backend *backend = model->context->backend;
+    mrc_comm *comm = model->comm;
+    if (!comm || mrc_comm_shards(comm, model->total) == 1)
+        return backend->ops->column_mean(backend, &model->centers, model->origin);
+    mrc_centers centers;
+    mercer_matrix row = mrc_view(model->origin, 1, model->centers.cols, MERCER_F64);
+    MRC_TRY(mrc_centers_create(&centers, backend, comm, &model->kernel, &model->centers, model->total, model->origin,
+                               model->weights.dtype));
+    mercer_status status = mrc_centers_sum(&centers, &row, add_columns, NULL);
+    mrc_centers_destroy(&centers);
+    for (int64_t j = 0; j < row.cols && status == MERCER_OK; j++) model->origin[j] /= (double)model->total;
     return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public: checkpoints. A checkpoint is a model file with more tensors: state.numbers, state.plan (text as bytes) and
+ * A checkpoint is a model file with more tensors: state.numbers, state.plan (text as bytes) and
  * the matrices of the list that the trainer made. Its model has the weights that training would return now, and the
  * caller's text as its note.
  */
-#include "api/api_checkpoint.h"
+#include "training/checkpoint.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrices of a backend: making and releasing them, and seeing them as the host does, for the few small loops that no
+   operation of the table does. */
+#include "backends/backend.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                 mercer_dtype dtype, const char *what)
+{
+    *out = mrc_view(NULL, rows, cols, dtype);
+    out->memory = backend->ops->capabilities(backend).memory;
+    int64_t elements, bytes;
+    if (!mrc_multiply(rows, cols, &elements) || !mrc_multiply(elements, mrc_dtype_size(dtype), &bytes))
+        return mrc_fail(backend->context, MERCER_ERROR_MEMORY, "%s: %lld x %lld is more than memory can address", what,
+                        (long long)rows, (long long)cols);
+    return backend->ops->alloc(backend, &out->data, bytes, what);
+}
+
+mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                                mercer_dtype dtype, const char *what)
+{
+    MRC_TRY(mrc_matrix_reserve(backend, out, rows, cols, dtype, what));
+    mercer_status status = backend->ops->clear(backend, out);
+    if (status != MERCER_OK) mrc_matrix_destroy(backend, out);
+    return status;
+}
+
+void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix)
+{
+    backend->ops->free(backend, matrix->data);
+    memset(matrix, 0, sizeof *matrix);
+}
+
+mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
+                                      double *largest)
+{
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, matrix, &host));
+    mercer_status status = mrc_check_finite(backend->context, name, &host, largest);
+    return mrc_host_close(backend, matrix, &host, false, status);
+}
+
+mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host)
+{
+    *host = *matrix;
+    if (matrix->memory == MERCER_HOST) return MERCER_OK;
+    *host = mrc_view(NULL, matrix->rows, matrix->cols, matrix->dtype);
+    int64_t elements = matrix->rows * matrix->cols; /* of a matrix that exists: no overflow */
+    MRC_TRY(mrc_alloc(backend->context, &host->data, elements, mrc_dtype_size(matrix->dtype), "a copy for the host"));
+    mercer_status status = backend->ops->copy(backend, host, matrix);
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_free(backend->context, host->data);
+    host->data = NULL;
+    return status;
+}
+
+mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,
+                             mercer_status status)
+{
+    if (matrix->memory == MERCER_HOST || !host->data) return status;
+    if (changed && status == MERCER_OK) status = backend->ops->copy(backend, matrix, host);
+    mrc_free(backend->context, host->data);
+    host->data = NULL;
+    return status;
+}
