@@ -12,15 +12,10 @@ from numpy.typing import NDArray
 from . import _library as L
 
 Array = NDArray[Any]
-
 Type = np.dtype[Any]
 
-NUMPY: dict[int, Type] = {
-    L.F64: np.dtype(np.float64),
-    L.F32: np.dtype(np.float32),
-    L.F16: np.dtype(np.float16),
-    L.U8: np.dtype(np.uint8),
-}
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+NUMPY: dict[int, Type] = {L.F64: F64, L.F32: F32, L.F16: np.dtype(np.float16), L.U8: np.dtype(np.uint8)}
 DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 
@@ -51,11 +46,9 @@ def real_type(array: Array, name: str) -> Type:
     if dtype in DTYPES:
         return dtype
     if dtype.kind in "biu":
-        return np.dtype(np.float64 if dtype.itemsize > 2 else np.float32)
-    if dtype.kind == "f":  # long double, or a half of another kind
-        return np.dtype(np.float64)
-    if dtype.kind == "O":
-        return np.dtype(np.float64)
+        return F64 if dtype.itemsize > 2 else F32
+    if dtype.kind in "fO":  # long double, a half of another kind, Python's numbers
+        return F64
     if dtype.kind == "c":
         raise ValueError(f"{name}: complex data not supported")
     raise TypeError(f"{name} has the type {array.dtype}; numbers are needed")
@@ -65,9 +58,8 @@ def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     """A 2-d array of samples whose rows are contiguous, in a type of the library (or in ``dtype``)."""
     array = take(values, name)
     if array.ndim != 2:
-        raise ValueError(
-            f"{name} has {array.ndim} dimension{'s' if array.ndim != 1 else ''}, a matrix of samples as rows is needed"
-        )
+        many = "s" if array.ndim != 1 else ""
+        raise ValueError(f"{name} has {array.ndim} dimension{many}, a matrix of samples as rows is needed")
     if dtype is None:
         dtype = real_type(array, name)
     elif array.dtype.kind not in "biufO":
@@ -100,9 +92,7 @@ def view(array: Array) -> L.mercer_matrix:
     """The library's view of a 2-d array that ``points`` made. The array must outlive it."""
     rows, cols = array.shape
     ld = max(cols, 1) if rows <= 1 else array.strides[0] // array.itemsize
-    return L.mercer_matrix(
-        data=array.ctypes.data or None, rows=rows, cols=cols, ld=max(ld, cols), dtype=DTYPES[array.dtype], memory=0
-    )
+    return L.mercer_matrix(array.ctypes.data or None, rows, cols, max(ld, cols), DTYPES[array.dtype])
 
 
 def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
@@ -113,10 +103,8 @@ def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
     count = (matrix.rows - 1) * matrix.ld + matrix.cols
     memory = (C.c_uint8 * (count * dtype.itemsize)).from_address(matrix.data)
     memory._mercer_owner = owner
-    flat = np.frombuffer(memory, dtype=dtype)
-    return np.lib.stride_tricks.as_strided(
-        flat, (matrix.rows, matrix.cols), (matrix.ld * dtype.itemsize, dtype.itemsize)
-    )
+    flat, strides = np.frombuffer(memory, dtype=dtype), (matrix.ld * dtype.itemsize, dtype.itemsize)
+    return np.lib.stride_tricks.as_strided(flat, (matrix.rows, matrix.cols), strides)
 
 
 def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None:
@@ -156,7 +144,7 @@ def integers(array: Array | None) -> Any:
 def weight_type(precision: str | None, dtype: Type) -> Type:
     """The arithmetic for points of a type: "float32", "float64", or "auto": double for doubles only."""
     if precision is None or precision == "auto":
-        return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        return F64 if dtype == F64 else F32
     if precision not in ("float32", "float64"):
         raise ValueError(f"precision is {precision!r}; valid: 'auto', 'float32', 'float64'")
     return np.dtype(precision)

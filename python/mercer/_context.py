@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes as C
+import functools
 import numbers
 import os
 import re
@@ -17,7 +18,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,37 +36,30 @@ class Context:
     Parameters
     ----------
     n_jobs : int or None
-        Threads; None: as many as OMP_NUM_THREADS says, or one for each processor this process may run on; a negative
-        number: one for each processor. Results do not depend on it.
+        Threads; None: OMP_NUM_THREADS, or one for each processor this process may run on; negative: one for each.
+        Results do not depend on it.
     device : {"cpu", "cuda", "cuda:N", "auto", "reference"}
-        Where to compute: "cpu" (default); "cuda" or "cuda:1", a GPU; "auto", a GPU if there is one, else the CPU;
-        "reference", plain loops in double, slow, to compare the others with.
+        "auto": a GPU if there is one, else the CPU; "reference": plain loops in double, slow, to compare others with.
     arithmetic : {"accurate", "fast"}
-        Of kernel products in float: "accurate" (default); "fast": a GPU may round points and kernel values to half
-        precision.
+        Of kernel products in float; "fast": a GPU may round points and kernel values to half precision.
     """
 
     def __init__(self, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> None:
-        options = L.mercer_context_options()
-        options.threads = thread_count(n_jobs)
-        if device is not None:
-            options.backend = L.text(device, "device")
+        backend = None if device is None else L.text(device, "device")
+        options = L.mercer_context_options(threads=thread_count(n_jobs), backend=backend)
         if arithmetic is not None:
             options.arithmetic = L.text(arithmetic, "arithmetic")
-        handle = C.c_void_p()
+        self.handle, self.made_with, self.lock = C.c_void_p(), (n_jobs, device, arithmetic), threading.RLock()
         try:
-            L.check(L.lib.mercer_context_create(C.byref(handle), C.byref(options)), None)
+            L.check(L.lib.mercer_context_create(self.handle, options), None)
         except NotImplementedError as error:
             raise ValueError(f"device: {error}") from None
-        self.handle = handle
-        self.made_with = (n_jobs, device, arithmetic)
-        self.lock = threading.RLock()
         self._inside: str | None = None  # the function that is under way
         self._handler: Any = None  # what Control-C usually does, while that waits for the call
         self._torn = False  # a call that changes what it works on was under way in another thread at a fork
         self.interrupted = False
-        release_with(self, L.lib.mercer_context_free, handle)
-        _contexts[id(self)] = weakref.ref(self, lambda _gone, me=id(self): _contexts.pop(me, None))
+        release_with(self, L.lib.mercer_context_free, self.handle)
+        _contexts[id(self)] = weakref.ref(self, functools.partial(_forget, id(self)))
 
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status; raises its message."""
@@ -116,17 +110,46 @@ class Context:
             if self.interrupted:
                 usual(signal.SIGINT, None)
 
+    def text(self, name: str, what: Any) -> str:
+        """A text of unknown length from a function (context, text, size, needed, what): its size first, then itself."""
+        needed = C.c_size_t(0)
+        with self.lock:
+            getattr(L.lib, name)(self.handle, None, 0, needed, what)
+            room = C.create_string_buffer(max(1, needed.value))
+            self.call(name, self.handle, room, len(room), needed, what)
+        return room.value.decode("utf-8", "replace")
+
     def info(self) -> dict[str, Any]:
         """Backend, instruction set, threads, and the bytes held now and at most."""
         info = L.mercer_context_info()
-        self.call("mercer_context_query", self.handle, C.byref(info))
-        return {
-            "backend": info.backend.decode(),
-            "isa": info.isa.decode(),
-            "threads": info.threads,
-            "bytes_now": info.bytes_now,
-            "bytes_peak": info.bytes_peak,
-        }
+        self.call("mercer_context_query", self.handle, info)
+        return L.as_dict(info)
+
+
+class Failure:
+    """What a callback raised: kept while the library is at work, and raised when the call is over."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def guard(self, function: Callable[..., Any]) -> Callable[..., int]:
+        """The function for the library: 1 if it says something true, or fails."""
+
+        def call(*arguments: Any) -> int:
+            try:
+                return 1 if function(*arguments) else 0
+            except BaseException as error:
+                self.error = self.error or error
+                return 1
+
+        return call
+
+    def __enter__(self) -> None:
+        self.error = None
+
+    def __exit__(self, _kind: Any, value: BaseException | None, _trace: Any) -> None:
+        if self.error is not None:
+            raise self.error from value
 
 
 _watched: dict[int, Any] = {}
@@ -150,6 +173,12 @@ def release_with(owner: Any, function: Any, *arguments: Any) -> None:
 
 # A WeakSet cannot be gone through while other threads add to it; a list of a dict's values is made in one go.
 _contexts: dict[int, weakref.ref[Context]] = {}
+
+
+def _forget(number: int, _gone: Any) -> None:
+    _contexts.pop(number, None)
+
+
 _ending: int | None = None  # the thread that ends the process, when it does
 _CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_choose_centers"), 10.0  # functions; seconds
 _CHANGES = ("mercer_trainer_", "mercer_model_set_")  # beginnings of functions that change what they work on
@@ -218,9 +247,6 @@ def thread_count(n_jobs: Any) -> int:
     return 0 if n_jobs < 0 else min(int(n_jobs), 2**31 - 1)
 
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
 def byte_count(memory: int | float | str | None) -> int:
     """Bytes from 8000000, "8G" or "16GiB"; None is 0: choose.
 
@@ -229,15 +255,15 @@ def byte_count(memory: int | float | str | None) -> int:
     """
     if memory is None:
         return 0
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kmgt]?i?)b?\s*", memory.lower())
-        if match is None or match.group(2) not in _UNITS:
-            raise ValueError(f"memory is {memory!r}; give a number of bytes or a text like '8G' or '16GiB'")
-        value = float(match.group(1)) * _UNITS[match.group(2)]
-    elif isinstance(memory, numbers.Real) and not isinstance(memory, bool):
-        value = float(memory)
-    else:
+    if isinstance(memory, bool) or not isinstance(memory, (str, numbers.Real)):
         raise TypeError(f"memory must be a number of bytes, a text or None, not {type(memory).__name__}")
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(?:([kmgt])(i?))?b?\s*", memory.lower())
+        if match is None:
+            raise ValueError(f"memory is {memory!r}; give a number of bytes or a text like '8G' or '16GiB'")
+        value = float(match.group(1)) * (1024 if match.group(3) else 1000) ** "_kmgt".index(match.group(2) or "_")
+    else:
+        value = float(memory)
     if not 1 <= value < 2**63:
         raise ValueError(f"memory is {memory!r}; it must be at least 1 byte, or None to choose")
     return int(value)

@@ -14,12 +14,12 @@ from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, byte_count, release_with, seed_from
-from ._model import _Readable, release
+from ._model import _texts, release
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
 
 
-class Dataset(_Readable):
+class Dataset:
     """Samples from files: NumPy, IDX, CSV, TSV, LIBSVM or raw. Large ones are mapped, not read.
 
     Parameters
@@ -42,9 +42,6 @@ class Dataset(_Readable):
     memory : int or str, optional
         Refuse to hold more bytes than this.
 
-    Examples
-    --------
-    >>> from mercer import Dataset
     >>> digits = Dataset.synthesize("digits", 100)
     >>> X, y = digits.read(0, 5)
     >>> X.shape, X.dtype, len(digits)
@@ -52,25 +49,12 @@ class Dataset(_Readable):
     """
 
     def __init__(
-        self,
-        x: str | os.PathLike[str],
-        y: str | os.PathLike[str] | None = None,
-        *,
-        format: str | None = None,
-        y_format: str | None = None,
-        raw: str | None = None,
-        target: str | int | None = None,
-        columns: Sequence[str] | None = None,
-        header: bool | None = None,
-        task: str = "auto",
-        features: int = 0,
-        first: int = 0,
-        rows: int = 0,
-        memory: int | str | None = None,
-        n_jobs: int | None = None,
+        self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, format: str | None = None,
+        y_format: str | None = None, raw: str | None = None, target: str | int | None = None,
+        columns: Sequence[str] | None = None, header: bool | None = None, task: str = "auto", features: int = 0,
+        first: int = 0, rows: int = 0, memory: int | str | None = None, n_jobs: int | None = None,
     ) -> None:
-        options = L.mercer_dataset_options()
-        options.x = L.text(x, "x")
+        options = L.mercer_dataset_options(x=L.text(x, "x"))
         for name, value in (("y", y), ("format", format), ("y_format", y_format), ("raw", raw), ("target", target)):
             if value is not None:
                 setattr(options, name, L.text(str(value) if isinstance(value, int) else value, name))
@@ -79,45 +63,34 @@ class Dataset(_Readable):
         options.header = L.AUTO if header is None else L.ON if header else L.OFF
         options.task, options.features, options.first, options.rows = _TASKS[task], features, first, rows
         options.memory = byte_count(memory)
-        names = [L.text(str(name), "columns") for name in columns or []]
-        if names:
-            options.columns, options.column_count = (C.c_char_p * len(names))(*names), len(names)
-        context, handle = Context(n_jobs), C.c_void_p()
-        context.call("mercer_dataset_open", C.byref(handle), context.handle, C.byref(options))
-        self._adopt(context, handle)
+        if columns:
+            options.columns, options.column_count = _texts(columns, "columns"), len(columns)
+        self._make("mercer_dataset_open", n_jobs, options)
+
+    def _make(self, name: str, n_jobs: int | None, *arguments: Any) -> None:
+        self.context, self.handle = Context(n_jobs), C.c_void_p()
+        self.context.call(name, self.handle, self.context.handle, *arguments)
+        release_with(self, release, "mercer_dataset_free", self.handle, self.context)
+
+    def __len__(self) -> int:
+        return int(self.info()["rows"])
 
     @classmethod
     def synthesize(
         cls, spec: str, rows: int, *, first: int = 0, random_state: Any = 0, n_jobs: int | None = None
     ) -> Dataset:
         """Samples that are computed when they are read: "digits", "spirals" or "teacher", with parameters."""
-        context, handle = Context(n_jobs), C.c_void_p()
-        context.call(
-            "mercer_dataset_synthesize",
-            C.byref(handle),
-            context.handle,
-            L.text(spec, "spec"),
-            first,
-            rows,
-            seed_from(random_state),
-        )
         self = cls.__new__(cls)
-        self._adopt(context, handle)
+        self._make("mercer_dataset_synthesize", n_jobs, L.text(spec, "spec"), first, rows, seed_from(random_state))
         return self
-
-    def _adopt(self, context: Context, handle: C.c_void_p) -> None:
-        self.context, self.handle = context, handle
-        release_with(self, release, "mercer_dataset_free", handle, context)
 
     def info(self) -> dict[str, Any]:
         """Sizes, type, task, format, names of classes and columns."""
         info = L.mercer_dataset_info()
-        self.context.call("mercer_dataset_query", self.handle, C.byref(info))
-        result = {name: getattr(info, name) for name in L.fields(info) if not name.endswith("_names")}
-        result["dtype"] = A.NUMPY[info.dtype]
+        self.context.call("mercer_dataset_query", self.handle, info)
+        result = {name: value for name, value in L.as_dict(info).items() if not name.endswith("_names")}
+        result["dtype"], result["mapped"] = A.NUMPY[info.dtype], bool(info.mapped)
         result["task"] = {number: name for name, number in _TASKS.items()}[info.task]
-        result["format"] = info.format.decode()
-        result["mapped"] = bool(info.mapped)
         targets = 1 if result["task"] == "classification" else info.outputs
         for name, names, count in (
             ("labels", info.labels, info.outputs),
@@ -146,22 +119,14 @@ class Dataset(_Readable):
         x = np.empty((m, info["features"]), info["dtype"])
         labels = np.empty(m, np.int32) if info["task"] == "classification" else None
         y = np.empty((m, info["outputs"]), np.float64) if info["task"] == "regression" else None
-        self.context.call(
-            "mercer_dataset_read",
-            self.handle,
-            C.byref(A.view(x)),
-            None if y is None else C.byref(A.view(y)),
-            A.integers(labels),
-            None,
-            None if index is None else index.ctypes.data_as(C.POINTER(C.c_int64)),
-            first,
-        )
+        numbers = None if index is None else index.ctypes.data_as(C.POINTER(C.c_int64))
+        views = A.view(x), None if y is None else A.view(y), A.integers(labels)
+        self.context.call("mercer_dataset_read", self.handle, *views, None, numbers, first)
         return x, labels if labels is not None else y
 
     def _source(self, *, random_state: Any = 0, augment: str | None = None, **sizes: Any) -> L.mercer_source:
         """A stream of batches for the library; the caller releases it."""
-        options = L.mercer_stream_options()
-        options.seed = seed_from(random_state)
+        options = L.mercer_stream_options(seed=seed_from(random_state))
         if augment is not None:
             options.augment = L.text(augment, "augment")
         prefetch = sizes.pop("prefetch", None)
@@ -171,5 +136,5 @@ class Dataset(_Readable):
                 raise TypeError(f"unknown option {name!r}")
             setattr(options, name, value)
         source = L.mercer_source()
-        self.context.call("mercer_source_from_dataset", C.byref(source), self.handle, C.byref(options))
+        self.context.call("mercer_source_from_dataset", source, self.handle, options)
         return source

@@ -3,9 +3,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._runtime import bind, check, fields, read_text, text
+from ._runtime import as_dict, bind, check, fields, text
 
-__all__ = ["check", "fields", "read_text", "text"]
+__all__ = ["as_dict", "check", "fields", "text"]
 
 ENUMS = """
 status: OK=0 ERROR_ARGUMENT=1 ERROR_SHAPE=2 ERROR_DTYPE=3 ERROR_OVERLAP=4 ERROR_DATA=5 ERROR_KERNEL=6 ERROR_MEMORY=7

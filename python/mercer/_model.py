@@ -27,17 +27,23 @@ def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
     getattr(L.lib, function)(handle)
 
 
-class _Readable:
-    """What :class:`Dataset` is made of, as far as models know."""
+def _is_dataset(X: Any) -> bool:
+    """A :class:`Dataset`, whose module knows this one."""
+    return hasattr(X, "read") and hasattr(X, "info")
 
-    def info(self) -> dict[str, Any]:
-        raise NotImplementedError
 
-    def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
-        raise NotImplementedError
+def _names(what: str, says: str) -> Any:
+    """A property: names that a model keeps, or None."""
 
-    def __len__(self) -> int:
-        return int(self.info()["rows"])
+    def get(self: Model) -> list[str] | None:
+        count = C.c_int64()
+        names = getattr(L.lib, "mercer_model_" + what)(self.handle, count)
+        return [names[i].decode("utf-8", "replace") for i in range(count.value)] if names else None
+
+    def put(self: Model, names: Sequence[str] | None) -> None:
+        self.context.call("mercer_model_set_" + what, self.handle, _texts(names or [], what), len(names or []))
+
+    return property(get, put, doc=says)
 
 
 class Model:
@@ -54,10 +60,6 @@ class Model:
     n_jobs, device, arithmetic
         See :class:`Context`.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import Model
     >>> model = Model("gaussian:bandwidth=1", np.eye(3), outputs=2)
     >>> model.weights[...] = 1.0
     >>> model.predict(np.zeros((1, 3))).round(4)
@@ -65,28 +67,13 @@ class Model:
     """
 
     def __init__(
-        self,
-        kernel: Kernel | str,
-        centers: Any,
-        outputs: int = 1,
-        *,
-        precision: str | None = None,
-        n_jobs: int | None = None,
-        device: str | None = None,
-        arithmetic: str | None = None,
+        self, kernel: Kernel | str, centers: Any, outputs: int = 1, *, precision: str | None = None,
+        n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None,
     ) -> None:
         chosen, z = as_kernel(kernel), A.points(centers, "centers")
-        real = A.weight_type(precision, z.dtype)
+        real = A.DTYPES[A.weight_type(precision, z.dtype)]
         context, handle = Context(n_jobs, device, arithmetic), C.c_void_p()
-        context.call(
-            "mercer_model_create",
-            C.byref(handle),
-            context.handle,
-            C.byref(chosen.struct),
-            C.byref(A.view(z)),
-            outputs,
-            A.DTYPES[real],
-        )
+        context.call("mercer_model_create", handle, context.handle, chosen.struct, A.view(z), outputs, real)
         self._adopt(context, handle, chosen)
 
     def _adopt(self, context: Context, handle: C.c_void_p, kernel: Kernel | None) -> None:
@@ -109,15 +96,6 @@ class Model:
         """The weights (p, c), a view: what is written there is what the model computes with."""
         return A.borrowed(L.lib.mercer_model_weights(self.handle), self)
 
-    def _names(self, what: str) -> list[str] | None:
-        count = C.c_int64()
-        names = getattr(L.lib, "mercer_model_" + what)(self.handle, C.byref(count))
-        return [names[i].decode("utf-8", "replace") for i in range(count.value)] if names else None
-
-    def _set_names(self, what: str, names: Sequence[str] | None) -> None:
-        raw = _texts(names or [], what)
-        self.context.call("mercer_model_set_" + what, self.handle, raw, len(names or []))
-
     @property
     def targets(self) -> tuple[Array, Array] | None:
         """Offset and scale of the targets, (c,) each: f(x) = offset + scale K(x, Z) weights. None: 0 and 1.
@@ -136,32 +114,9 @@ class Model:
         both = [np.ascontiguousarray(np.broadcast_to(values, outputs), dtype=np.float64) for values in pair or (0, 1)]
         self.context.call("mercer_model_set_targets", self.handle, A.doubles(both[0]), A.doubles(both[1]))
 
-    @property
-    def labels(self) -> list[str] | None:
-        """The names of the classes, or None."""
-        return self._names("labels")
-
-    @labels.setter
-    def labels(self, names: Sequence[str] | None) -> None:
-        self._set_names("labels", names)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the columns that samples had, or None: they go by position."""
-        return self._names("feature_names")
-
-    @feature_names.setter
-    def feature_names(self, names: Sequence[str] | None) -> None:
-        self._set_names("feature_names", names)
-
-    @property
-    def target_names(self) -> list[str] | None:
-        """The names of the columns that targets had, or None."""
-        return self._names("target_names")
-
-    @target_names.setter
-    def target_names(self, names: Sequence[str] | None) -> None:
-        self._set_names("target_names", names)
+    labels = _names("labels", "The names of the classes, or None.")
+    feature_names = _names("feature_names", "The names of the columns that samples had, or None: they go by position.")
+    target_names = _names("target_names", "The names of the columns that targets had, or None.")
 
     def match(self, names: Sequence[str]) -> Array:
         """For each feature of the model, which of the columns with these names it is; one that is missing is an error."""
@@ -202,7 +157,7 @@ class Model:
 
     def _blocks(self, X: Any) -> Any:
         """Pairs of (rows, block): X itself where it can be used as it is, else converted piece by piece."""
-        if isinstance(X, _Readable):
+        if _is_dataset(X):
             yield from self._read_blocks(X)
             return
         x = A.take(X, "X")
@@ -219,7 +174,7 @@ class Model:
             rows = slice(first, min(first + CONVERT_ROWS, x.shape[0]))
             yield rows, A.points(x[rows], "X", dtype)
 
-    def _read_blocks(self, data: _Readable) -> Any:
+    def _read_blocks(self, data: Any) -> Any:
         """The same for a dataset, whose columns go by their names where both have them."""
         info = data.info()
         order = self.match(info["features_named"]) if self.feature_names and info["features_named"] else None
@@ -239,7 +194,7 @@ class Model:
         wide = self.targets is not None and not self.labels
         result = np.empty((rows[0] if rows else 0, weights.cols), np.float64 if wide else A.NUMPY[weights.dtype])
         for part, block in self._blocks(X):
-            self._guarded("mercer_model_predict", C.byref(A.view(result[part])), C.byref(A.view(block)))
+            self._compute("predict", A.view(result[part]), A.view(block))
         return result
 
     def classify(self, X: Any) -> Array:
@@ -247,15 +202,12 @@ class Model:
         rows = _row_count(X)
         result = np.empty(rows[0] if rows else 0, np.int32)
         for part, block in self._blocks(X):
-            self._guarded("mercer_model_classify", A.integers(result[part]), C.byref(A.view(block)))
+            self._compute("classify", A.integers(result[part]), A.view(block))
         return result
 
-    def _guarded(self, name: str, *arguments: Any) -> None:
-        try:
-            self.context.call(name, self.handle, *arguments)
-        except Exception as error:
-            self.kernel.reraise(error)
-            raise
+    def _compute(self, name: str, *arguments: Any) -> None:
+        with self.kernel.failure:
+            self.context.call("mercer_model_" + name, self.handle, *arguments)
 
     # ---- Files ----
 
@@ -276,15 +228,11 @@ class Model:
                     setattr(options, field, A.DTYPES[np.dtype(name)])
                 except (KeyError, TypeError):
                     raise ValueError(f"{field} is {name!r}; valid: float64, float32, float16, uint8") from None
-        self.context.call("mercer_model_save", self.handle, L.text(path, "path"), C.byref(options))
+        self.context.call("mercer_model_save", self.handle, L.text(path, "path"), options)
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        n_jobs: int | None = None,
-        device: str | None = None,
+        cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str | None = None,
         arithmetic: str | None = None,
     ) -> Model:
         """Reads a model file or checkpoint; every size, offset and checksum is verified.
@@ -292,7 +240,7 @@ class Model:
         The file is mapped: it must not be changed in place while the model exists. Replacing it is fine.
         """
         context, handle = Context(n_jobs, device, arithmetic), C.c_void_p()
-        context.call("mercer_model_load", C.byref(handle), context.handle, L.text(path, "path"))
+        context.call("mercer_model_load", handle, context.handle, L.text(path, "path"))
         self = cls.__new__(cls)
         self._adopt(context, handle, None)
         return self
@@ -307,7 +255,7 @@ class Model:
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, *, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None
+        cls, data: bytes, *, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None,
     ) -> Model:
         """A model from the bytes of a model file, checked like a file."""
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
@@ -330,7 +278,7 @@ def _texts(names: Sequence[str], what: str) -> Any:
 
 
 def _row_count(X: Any) -> tuple[int, ...]:
-    return (len(X),) if isinstance(X, _Readable) else A.take(X, "X").shape[:1]
+    return (len(X),) if _is_dataset(X) else A.take(X, "X").shape[:1]
 
 
 def _restore(data: bytes, n_jobs: int | None, device: str | None, arithmetic: str | None = None) -> Model:
@@ -346,24 +294,12 @@ def target_moments(Y: Any, sample_weight: Any = None) -> tuple[Array, Array]:
     y, context = A.columns(Y, "Y", np.dtype(np.float64)), shared_context()
     weights = A.weights(sample_weight, y.shape[0])
     mean, deviation = np.empty(y.shape[1]), np.empty(y.shape[1])
-    context.call(
-        "mercer_target_moments",
-        context.handle,
-        A.doubles(mean),
-        A.doubles(deviation),
-        C.byref(A.view(y)),
-        A.doubles(weights),
-    )
+    moments = A.doubles(mean), A.doubles(deviation)
+    context.call("mercer_target_moments", context.handle, *moments, A.view(y), A.doubles(weights))
     return mean, deviation
 
 
 def file_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The header of a model file or checkpoint, without loading it."""
-    context, name = shared_context(), L.text(path, "path")
-    with context.lock:
-        text = L.read_text(
-            lambda room, size, needed: L.lib.mercer_model_file_header(context.handle, room, size, needed, name),
-            context.handle,
-        )
-    header: dict[str, Any] = json.loads(text)
+    header: dict[str, Any] = json.loads(shared_context().text("mercer_model_file_header", L.text(path, "path")))
     return header

@@ -11,10 +11,6 @@ from typing import Any, TextIO
 WIDTH, REDRAW_SECONDS = 20, 0.1
 
 
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4g}"
-
-
 def _passes(p: dict[str, Any]) -> float:
     """Passes done, with the part of the one under way."""
     within = p["pass_samples"] / p["pass_total"] if p["pass_total"] > 0 else 0.0
@@ -26,42 +22,31 @@ class Bar:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
-        notebook = "ipykernel" in sys.modules
-        self.redraws = notebook or bool(getattr(self.stream, "isatty", lambda: False)())
-        self.last, self.length, self.drawn = 0.0, 0, False
-        self.validation = math.nan
-        self.start: tuple[float, float, float] | None = None  # seconds, samples and epochs when set-up was done
+        self.redraws = "ipykernel" in sys.modules or bool(getattr(self.stream, "isatty", lambda: False)())
+        self.last, self.length, self.validation = 0.0, 0, math.nan
+        self.start = 0.0, 0.0, 0.0  # seconds, samples and epochs when set-up was done
 
-    def __call__(self, progress: dict[str, Any]) -> None:
-        if progress["phase"] is not None:
-            self._set_up(progress)
-            return
-        ended = progress["pass_samples"] == 0
-        now = time.monotonic()
-        if not math.isnan(progress["validation_loss"]):
-            accuracy = progress["validation_accuracy"]
-            self.validation = progress["validation_loss"] if math.isnan(accuracy) else accuracy
-        if not ended and (not self.redraws or now - self.last < REDRAW_SECONDS):
-            return
-        self.last = now
-        self._write(self._line(progress), ended)
-
-    def _set_up(self, p: dict[str, Any]) -> None:
+    def __call__(self, p: dict[str, Any]) -> None:
         """Speed and the time that is left count from the end of set-up; a resumed training has a past, too."""
-        self.start = p["seconds"], p["samples"], _passes(p)
-        if self.redraws:
+        if p["phase"] is not None:
+            self.start = p["seconds"], p["samples"], _passes(p)
             share = f"{p['phase_share'] * 100:3.0f}% " if p["phase_share"] >= 0 else ""
             self._write(f"setting up: {share}{p['phase']}, {p['seconds']:.1f} s", False)
+            return
+        ended, now = p["pass_samples"] == 0, time.monotonic()
+        if not math.isnan(p["validation_loss"]):
+            accuracy = p["validation_accuracy"]
+            self.validation = p["validation_loss"] if math.isnan(accuracy) else accuracy
+        if ended or now - self.last >= REDRAW_SECONDS:
+            self.last = now
+            self._write(self._line(p), ended)
 
     def _line(self, p: dict[str, Any]) -> str:
-        epochs = max(1, p["epochs"])
-        passes = _passes(p)
-        began, before, first = self.start or (0.0, 0.0, 0.0)
-        seconds, samples = p["seconds"] - began, p["samples"] - before
-        done = min(1.0, passes / epochs)
-        full = round(done * WIDTH)
+        epochs, passes, (began, before, first) = max(1, p["epochs"]), _passes(p), self.start
+        seconds, samples, done = p["seconds"] - began, p["samples"] - before, min(1.0, passes / epochs)
         left = seconds / (passes - first) * (epochs - passes) if passes > first else math.nan
-        parts = [f"epoch {p['epoch']}/{epochs}", f"loss {_number(p['train_loss'])}"]
+        loss = "-" if math.isnan(p["train_loss"]) else f"{p['train_loss']:.4g}"
+        parts = [f"epoch {p['epoch']}/{epochs}", f"loss {loss}"]
         if not math.isnan(p["train_accuracy"]):
             parts.append(f"accuracy {p['train_accuracy']:.4f}")
         if not math.isnan(self.validation):
@@ -69,19 +54,16 @@ class Bar:
         if seconds > 0 and samples > 0:
             parts.append(f"{samples / seconds:,.0f} rows/s")
         parts.append(f"{p['seconds']:.1f} s" + (f", {left:.0f} s left" if done < 1 and left >= 1 else ""))
-        return f"{done * 100:3.0f}% |{'#' * full}{' ' * (WIDTH - full)}| " + ", ".join(parts)
+        return f"{done * 100:3.0f}% |{('#' * round(done * WIDTH)).ljust(WIDTH)}| " + ", ".join(parts)
 
     def _write(self, line: str, ended: bool) -> None:
-        if self.redraws:
-            self.stream.write("\r" + line.ljust(self.length))
+        if self.redraws or ended:
+            self.stream.write("\r" + line.ljust(self.length) if self.redraws else line + "\n")
+            self.stream.flush()
             self.length = len(line)
-        elif ended:
-            self.stream.write(line + "\n")
-        self.stream.flush()
-        self.drawn = True
 
     def close(self) -> None:
         """Leaves the last state on a line of its own."""
-        if self.drawn and self.redraws:
+        if self.length and self.redraws:
             self.stream.write("\n")
             self.stream.flush()

@@ -10,7 +10,6 @@ import ctypes as C
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +122,12 @@ def fields(struct: Any) -> list[str]:
     return [entry[0] for entry in struct._fields_ if entry[0] != "struct_size"]
 
 
+def as_dict(struct: Any) -> dict[str, Any]:
+    """The fields of a struct, texts decoded."""
+    values = {name: getattr(struct, name) for name in fields(struct)}
+    return {name: v.decode("utf-8", "replace") if isinstance(v, bytes) else v for name, v in values.items()}
+
+
 def text(value: str | os.PathLike[str], name: str) -> bytes:
     """A text or path for C, which ends at a zero byte."""
     if not isinstance(value, (str, os.PathLike)):
@@ -131,14 +136,3 @@ def text(value: str | os.PathLike[str], name: str) -> bytes:
     if b"\0" in raw:
         raise ValueError(f"{name} contains a zero byte")
     return raw
-
-
-def read_text(ask: Callable[[Any, int, Any], int], context: Any) -> str:
-    """A text of unknown length: asks for its size, then for itself."""
-    needed = C.c_size_t(0)
-    ask(None, 0, C.byref(needed))
-    if needed.value == 0:  # not a question of room: this call fails again, and says why
-        check(ask(None, 0, C.byref(needed)), context)
-    room = C.create_string_buffer(max(1, needed.value))
-    check(ask(room, len(room), C.byref(needed)), context)
-    return room.value.decode("utf-8", "replace")

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,7 @@ class ShowMixin:
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             log = os.path.join(folder, "run.jsonl")
             with open(log, "w", encoding="utf-8") as file:
-                for event in self._events():
-                    file.write(json.dumps(event) + "\n")
+                file.writelines(json.dumps(event) + "\n" for event in self._events())
             run(["report", log, "-o", os.fspath(path), "--quiet"])
         return os.fspath(path)
 
@@ -80,30 +80,22 @@ class ShowMixin:
 
         check_is_fitted(self, "model_")
 
-    def _events(self) -> list[dict[str, Any]]:
+    def _events(self) -> Iterator[dict[str, Any]]:
         from . import __version__
 
         Z, W = self.model_.centers, self.model_.weights
-        events: list[dict[str, Any]] = [
-            {
-                "event": "start",
-                "version": __version__,
-                "command": type(self).__name__,
-                "kernel": str(self.model_.kernel),
-                "data": {"features": Z.shape[1], "outputs": W.shape[1], "dtype": str(Z.dtype)},
-                "centers": {"count": Z.shape[0]},
-            }
-        ]
+        data = {"features": Z.shape[1], "outputs": W.shape[1], "dtype": str(Z.dtype)}
+        start = {"version": __version__, "command": type(self).__name__, "kernel": str(self.model_.kernel)}
+        yield {"event": "start", **start, "data": data, "centers": {"count": Z.shape[0]}}
         if self.plan_:
             plan = {name: _plain(value) for name, value in self.plan_.items()}
-            events.append({"event": "plan", **plan, "lambda": plan["ridge"], "batch": plan["batch_size"]})
+            yield {"event": "plan", **plan, "lambda": plan["ridge"], "batch": plan["batch_size"]}
         for i in range(len(self.history_.get("epoch", []))):
-            events.append({"event": "epoch", **{name: _plain(v[i]) for name, v in self.history_.items()}})
+            yield {"event": "epoch", **{name: _plain(v[i]) for name, v in self.history_.items()}}
         if len(self.spectrum_):
             values = [float(v) for v in self.spectrum_]
-            events.append({"event": "spectrum", "values": values, "eigenpairs": len(values) - 1, "tail": values[-1]})
+            yield {"event": "spectrum", "values": values, "eigenpairs": len(values) - 1, "tail": values[-1]}
         if self.summary_:
             summary = {name: _plain(value) for name, value in self.summary_.items()}
             phases = {name[:-8]: summary[name] for name in summary if name.endswith("_seconds")}
-            events.append({"event": "summary", **summary, "phases": phases})
-        return events
+            yield {"event": "summary", **summary, "phases": phases}

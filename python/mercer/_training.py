@@ -212,9 +212,9 @@ class Trainer:
         """A call that may run callbacks: what they raised comes first."""
         self._error = None
         try:
-            self.model.context.call(name, self.handle, *arguments)
+            with self.model.kernel.failure:
+                self.model.context.call(name, self.handle, *arguments)
         except Exception as error:
-            self.model.kernel.reraise(error)
             if self._error is not None:
                 raise self._error from error
             raise

@@ -15,26 +15,16 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, byte_count, seed_from, shared_context
+from ._context import Context, Failure, byte_count, seed_from, shared_context
 from ._kernels import Kernel, as_kernel
 
 __all__ = ["balanced", "choose", "kmeans", "nearest", "random", "rpcholesky"]
 
 
 def choose(
-    X: Any,
-    n_centers: int,
-    method: str = "random",
-    *,
-    kernel: Kernel | str | None = None,
-    labels: Any = None,
-    iterations: int = 0,
-    batch: int = 0,
-    memory: int | str | None = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    callback: Callable[[int, int, float], Any] | None = None,
-    context: Context | None = None,
+    X: Any, n_centers: int, method: str = "random", *, kernel: Kernel | str | None = None, labels: Any = None,
+    iterations: int = 0, batch: int = 0, memory: int | str | None = None, random_state: Any = None,
+    n_jobs: int | None = None, callback: Callable[[int, int, float], Any] | None = None, context: Context | None = None,
 ) -> Array:
     """Chooses centers by a method's name; the functions below are shorter.
 
@@ -53,12 +43,8 @@ def choose(
     callback : callable
         ``callback(done, total, error)`` now and then; something true stops "kmeans" with what there is.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import centers
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> centers.choose(X, 10, "kmeans", random_state=0).shape
+    >>> choose(X, 10, "kmeans", random_state=0).shape
     (10, 3)
     """
     x = A.points(X, "X")
@@ -66,52 +52,30 @@ def choose(
         raise TypeError(f"n_centers must be an integer, not {type(n_centers).__name__}")
     if not 1 <= n_centers <= x.shape[0]:
         raise ValueError(f"n_centers is {n_centers}; it must be between 1 and the {x.shape[0]} rows of X")
-    options = L.mercer_center_options()
-    options.method, options.seed = L.text(method, "method"), seed_from(random_state)
+    options = L.mercer_center_options(method=L.text(method, "method"), seed=seed_from(random_state))
     options.iterations, options.batch, options.memory = iterations, batch, byte_count(memory)
-    chosen = None if kernel is None else as_kernel(kernel)
-    if chosen is not None:
-        options.kernel = C.pointer(chosen.struct)
+    if kernel is not None:
+        options.kernel = C.pointer(as_kernel(kernel).struct)
     if labels is not None:
         classes = A.class_numbers(labels, x.shape[0])
         options.labels, options.classes = A.integers(classes), int(classes.max(initial=0)) + 1
-    failure: list[BaseException] = []
-    own = context or shared_context(n_jobs)
+    own, failure = context or shared_context(n_jobs), Failure()
 
-    def progress(_user: Any, done: int, total: int, error: float) -> int:
-        try:
-            return 1 if own.interrupted or (callback is not None and callback(done, total, error)) else 0
-        except BaseException as problem:
-            failure.append(problem)
-            return 1
+    @failure.guard
+    def progress(_user: Any, done: int, total: int, error: float) -> bool:
+        return own.interrupted or (callback is not None and bool(callback(done, total, error)))
 
     options.progress = L.mercer_center_callback(progress)
     result = np.empty((int(n_centers), x.shape[1]), x.dtype)
-    try:
-        own.call(
-            "mercer_choose_centers",
-            own.handle,
-            C.byref(A.view(result)),
-            C.byref(A.view(x)),
-            C.byref(options),
-            None,
-        )
-    except Exception:
-        if not failure:
-            raise
-    if failure:
-        raise failure[0]
+    with failure:
+        own.call("mercer_choose_centers", own.handle, A.view(result), A.view(x), options, None)
     return result
 
 
 def random(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
     """Rows drawn without repetition.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import centers
-    >>> centers.random(np.arange(10.0).reshape(5, 2), 2, random_state=0).shape
+    >>> random(np.arange(10.0).reshape(5, 2), 2, random_state=0).shape
     (2, 2)
     """
     return choose(X, n_centers, "random", random_state=random_state, **options)
@@ -120,12 +84,7 @@ def random(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) 
 def kmeans(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
     """Means of clusters (k-means++, then mini-batches); rounded where X is uint8.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import centers
-    >>> X = np.array([[0.0], [0.2], [10.0], [10.2]])
-    >>> np.sort(centers.kmeans(X, 2, random_state=0), axis=0).round(3)
+    >>> np.sort(kmeans([[0.0], [0.2], [10.0], [10.2]], 2, random_state=0), axis=0).round(3)
     array([[ 0.1],
            [10.1]])
     """
@@ -135,27 +94,16 @@ def kmeans(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) 
 def rpcholesky(X: Any, n_centers: int, kernel: Kernel | str, *, random_state: Any = None, **options: Any) -> Array:
     """Rows chosen by randomly pivoted Cholesky: those that the kernel matrix cannot yet explain are likelier.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import centers
-    >>> centers.rpcholesky(np.eye(6), 3, "laplace:bandwidth=1", random_state=0).shape
+    >>> rpcholesky(np.eye(6), 3, "laplace:bandwidth=1", random_state=0).shape
     (3, 6)
     """
     return choose(X, n_centers, "rpcholesky", kernel=kernel, random_state=random_state, **options)
 
 
 def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
-    """Random rows, as many of each class as there are.
+    """Random rows, as many of each class as there are. ``labels`` may be of any type that sorts.
 
-    ``labels`` may be of any type that sorts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import centers
-    >>> X, y = np.arange(8.0).reshape(8, 1), np.array(list("aaaaaaab"))
-    >>> 7.0 in centers.balanced(X, y, 2, random_state=0)
+    >>> 7.0 in balanced(np.arange(8.0).reshape(8, 1), list("aaaaaaab"), 2, random_state=0)
     True
     """
     numbers = np.unique(A.take(labels, "labels"), return_inverse=True)[1].reshape(-1)
@@ -165,20 +113,10 @@ def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, *
 def nearest(X: Any, Z: Any, *, n_jobs: int | None = None) -> tuple[Array, Array]:
     """For every row of X the nearest row of Z, the first of equals, and the squared distance.
 
-    Examples
-    --------
-    >>> from mercer import centers
-    >>> centers.nearest([[0.0], [9.0]], [[1.0], [10.0]])
+    >>> nearest([[0.0], [9.0]], [[1.0], [10.0]])
     (array([0, 1], dtype=int32), array([1., 1.]))
     """
     x, z, context = A.points(X, "X"), A.points(Z, "Z"), shared_context(n_jobs)
-    index, squares = np.empty(x.shape[0], np.int32), np.empty(x.shape[0], np.float64)
-    context.call(
-        "mercer_nearest_rows",
-        context.handle,
-        A.integers(index),
-        A.doubles(squares),
-        C.byref(A.view(x)),
-        C.byref(A.view(z)),
-    )
+    index, squares = np.empty(x.shape[0], np.int32), np.empty(x.shape[0])
+    context.call("mercer_nearest_rows", context.handle, A.integers(index), A.doubles(squares), A.view(x), A.view(z))
     return index, squares
