@@ -112,7 +112,7 @@ static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mer
     trainer->planned_threads = model->context->threads;
     mercer_status status = mrc_trainer_make_plan(trainer, shape->samples, true, shape->points);
     if (status == MERCER_OK)
-        status = mrc_write_struct(model->context, out, &trainer->plan.public_plan, MRC_STRUCT(mercer_plan), "out");
+        status = mrc_write_struct(model->context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
     mrc_trainer_free(trainer);
     return status;
 }
@@ -171,6 +171,8 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
     if (wire.shards == 0 && wire.ranks > 1024)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "network: more than 1024 ranks need as many shards: set shards");
+    if (!mrc_solver_find(planned.solver))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan: solver '%.15s' is unknown", planned.solver);
     mrc_plan_ranks(&result, &planned, &sizes, &wire);
     return mrc_write_struct(context, out, &result, MRC_STRUCT(mercer_rank_plan), "out");
 }
@@ -209,22 +211,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     mercer_train_options chosen;
     MRC_TRY(read_options(context, &chosen, options));
     MRC_TRY(check_validation(model, &chosen));
-    /* A plan for one sample: unknown names and values out of range are refused here, not hours later. */
-    mrc_plan plan;
-    mrc_plan_request request = {.context = context,
-                                .options = &chosen,
-                                .n = 1,
-                                .p = 1,
-                                .d = 1,
-                                .c = 1,
-                                .real = MERCER_F32,
-                                .points = MERCER_F32,
-                                .shards = 1,
-                                .threads = 1};
-    mercer_train_options names = chosen;
-    if (names.memory > 0) names.memory = 0;
-    request.options = &names;
-    MRC_TRY(mrc_make_plan(&plan, &request));
+    MRC_TRY(mrc_plan_check_options(context, &chosen)); /* here, not hours later */
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
     mrc_target target = target_of(model);
@@ -250,7 +237,7 @@ void mercer_trainer_free(mercer_trainer *trainer)
 mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (!path) return mrc_fail(trainer->context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    if (!path) return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "path is NULL");
     return mrc_checkpoint_resume(trainer->keeper.user, trainer, path);
 }
 
@@ -258,19 +245,19 @@ mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *val
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (room < 0 || (!values && room > 0))
-        return mrc_fail(trainer->context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
-    for (int64_t i = 0; i < room && i < trainer->spectrum_count; i++) values[i] = trainer->spectrum[i];
-    if (count) *count = trainer->spectrum_count;
+        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
+    for (int64_t i = 0; i < room && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
+    if (count) *count = trainer->job.spectrum_count;
     return MERCER_OK;
 }
 
 mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    mercer_context *context = trainer->context;
+    mercer_context *context = trainer->job.context;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_trainer_on_samples(trainer, source, mrc_trainer_plan));
-    return mrc_write_struct(context, out, &trainer->plan.public_plan, MRC_STRUCT(mercer_plan), "out");
+    return mrc_write_struct(context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
 mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *source, mercer_report *report)
@@ -279,7 +266,8 @@ mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *s
     mercer_status status = mrc_trainer_on_samples(trainer, source, mrc_trainer_fit);
     mrc_trainer_drop_samples(trainer);
     MRC_TRY(status);
-    return report ? mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report")
+    return report ? mrc_write_struct(trainer->job.context, report, &trainer->job.report, MRC_STRUCT(mercer_report),
+                                     "report")
                   : MERCER_OK;
 }
 
@@ -287,19 +275,19 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
                                   const double *weights)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    mercer_context *context = trainer->context;
+    mercer_context *context = trainer->job.context;
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
     if (X->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "X has no rows");
-    MRC_TRY(mrc_check_size(context, "X", X, X->rows, trainer->target.z->cols));
-    MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, trainer->target.weights->cols));
-    MRC_TRY(mrc_kernel_check_range(context, trainer->target.kernel, "X", X,
-                                   mrc_value_dtype(X, trainer->target.z, trainer->target.weights, NULL)));
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, trainer->job.target.z->cols));
+    MRC_TRY(mrc_check_size(context, "Y", Y, X->rows, trainer->job.target.weights->cols));
+    MRC_TRY(mrc_kernel_check_range(context, trainer->job.target.kernel, "X", X,
+                                   mrc_value_dtype(X, trainer->job.target.z, trainer->job.target.weights, NULL)));
     MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
     MRC_TRY(mrc_check_weights(context, weights, X->rows));
-    if (trainer->ready && X->dtype != trainer->system.points.dtype)
+    if (trainer->job.ready && X->dtype != trainer->planned_points)
         return mrc_fail(context, MERCER_ERROR_DTYPE, "X is %s, earlier batches were %s", mrc_dtype_name(X->dtype),
-                        mrc_dtype_name(trainer->system.points.dtype));
+                        mrc_dtype_name(trainer->planned_points));
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     return mrc_trainer_step(trainer, &batch);
 }
@@ -314,5 +302,5 @@ mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *repo
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     mrc_trainer_fill_report(trainer);
-    return mrc_write_struct(trainer->context, report, &trainer->report, MRC_STRUCT(mercer_report), "report");
+    return mrc_write_struct(trainer->job.context, report, &trainer->job.report, MRC_STRUCT(mercer_report), "report");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What options may be, and which of them a solver has a use for.
+ * What options may be, and which of them a solver has a use for: the traits of its row.
  *
  *   option                                                        direct  cg    projecting   ep2, ep1, ...  gd
  *   projector, projector_*, carry                                 -       -     yes          -              -
@@ -15,17 +15,12 @@
  *
  * A switch that is off, or a period that is the solver's own, asks for what happens anyway.
  */
+#include "plan/plan.h"
+
 #include "plan/option_list.h"
-#include "plan/plan_parts.h"
 
+#include <stdio.h>
 #include <string.h>
-
-mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *o)
-{
-    MRC_TRY(mrc_check_option_ranges(context, o));
-    if (o->memory >= 0) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0", (long long)o->memory);
-}
 
 /* ---- Use ----------------------------------------------------------------------------------------------------- */
 
@@ -43,11 +38,11 @@ static const char *first_without_use(const given_option *all, size_t count)
     return NULL;
 }
 
-const char *mrc_plan_unsuited(const mrc_preset *preset, const mercer_train_options *o)
+const char *mrc_plan_unsuited(const mrc_solver *row, const mercer_train_options *o)
 {
-    bool iterates = !preset->exact, projects = iterates && preset->update == MRC_UPDATE_PROJECT;
-    bool period = projects && (preset->period == 0 || o->period == preset->period);
-    const given_option all[] = {{"projector", o->projector && strcmp(o->projector, "auto") != 0, projects},
+    bool iterates = (row->traits & MRC_USES_STEPS) != 0, projects = (row->traits & MRC_USES_PROJECTOR) != 0;
+    bool period = row->traits & MRC_USES_PERIOD || (projects && o->period == row->preset.period);
+    const given_option all[] = {{"projector", !mrc_name_is_auto(o->projector), projects},
                                 {"projector_nystrom", o->projector_nystrom > 0, projects},
                                 {"projector_eigenpairs", o->projector_eigenpairs > 0, projects},
                                 {"projector_passes", o->projector_passes > 0, projects},
@@ -62,12 +57,52 @@ const char *mrc_plan_unsuited(const mrc_preset *preset, const mercer_train_optio
     return first_without_use(all, sizeof all / sizeof *all);
 }
 
-const char *mrc_plan_useless_size(const mrc_preset *preset, const mercer_train_options *o)
+const char *mrc_plan_useless_size(const mrc_solver *row, const mercer_train_options *o)
 {
-    bool iterates = !preset->exact;
-    const given_option all[] = {{"epochs", o->epochs > 0, iterates || strcmp(preset->name, "direct") != 0},
-                                {"batch", o->batch > 0, iterates},
-                                {"nystrom", o->nystrom > 0, iterates},
-                                {"eigenpairs", o->eigenpairs > 0, iterates && !preset->no_eigenpairs}};
+    bool sizes = (row->traits & MRC_USES_SIZES) != 0;
+    const given_option all[] = {{"epochs", o->epochs > 0, (row->traits & MRC_USES_EPOCHS) != 0},
+                                {"batch", o->batch > 0, sizes},
+                                {"nystrom", o->nystrom > 0, sizes},
+                                {"eigenpairs", o->eigenpairs > 0, (row->traits & MRC_USES_EIGENPAIRS) != 0}};
     return first_without_use(all, sizeof all / sizeof *all);
+}
+
+/* ---- Names --------------------------------------------------------------------------------------------------- */
+
+/* "auto" and every name of a table, for the message about one that is not there. */
+static mercer_status unknown(mercer_context *context, const char *table, const char *name, const char *(*row)(int i))
+{
+    char names[256] = "auto";
+    for (int i = 0; row(i); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, ", %s", row(i));
+    }
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%s' is unknown; valid: %s", table, name, names);
+}
+
+static const char *solver_name(int i)
+{
+    return mrc_solver_row(i) ? mrc_solver_row(i)->name : NULL;
+}
+
+static const char *projector_name(int i)
+{
+    return mrc_projector_row(i) ? mrc_projector_row(i)->name : NULL;
+}
+
+mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *o)
+{
+    const mrc_solver *row = mrc_solver_find(o->solver);
+    MRC_TRY(mrc_check_option_ranges(context, o));
+    if (o->memory < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
+                        (long long)o->memory);
+    if (!row && !mrc_name_is_auto(o->solver)) return unknown(context, "solver", o->solver, solver_name);
+    const char *option = row ? mrc_plan_unsuited(row, o) : NULL;
+    if (option)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: solver %s (%s) has no use for %s: leave it out, or choose another solver", row->name,
+                        row->says, option);
+    if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
+    return unknown(context, "projector", o->projector, projector_name);
 }

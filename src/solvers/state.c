@@ -2,6 +2,8 @@
 /* Lists of what a training must keep. */
 #include "solvers/state.h"
 
+#include "solvers/iteration/temporary_centers.h"
+
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value)
 {
     mercer_matrix kept = *value;
@@ -21,17 +23,19 @@ void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix
     added->total = p;
 }
 
-void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value, int64_t total,
-                             int64_t first)
+void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value,
+                             const mrc_temporary_centers *temporary)
 {
-    if (total == 0) {
+    int64_t rows;
+    if (temporary->count == 0) {
         mrc_state_add_matrix(state, name, &(mercer_matrix){0});
         return;
     }
-    mrc_state_add_field(state, name, value, total);
+    mrc_state_add_field(state, name, value, temporary->count);
     if (state->overflow) return;
-    state->matrices[state->matrix_count - 1].temporary = true;
-    state->matrices[state->matrix_count - 1].first = first;
+    mrc_state_matrix *added = &state->matrices[state->matrix_count - 1];
+    added->temporary = temporary;
+    mrc_temporary_centers_rows(temporary, &added->first, &rows);
 }
 
 static void add(mrc_state *state, mrc_state_number number)

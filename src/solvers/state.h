@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+struct mrc_temporary_centers;
+
 enum { MRC_STATE_MATRICES = 24, MRC_STATE_NUMBERS = 64, MRC_STATE_PLAN = 512 };
 
 /* Exactly one of the pointers is set. */
@@ -23,8 +25,8 @@ typedef struct mrc_state_matrix {
     const char *name;
     mercer_matrix value; /* a view of the live matrix; no rows if there is none */
     int64_t total;       /* > 0: value has this rank's of so many rows. Otherwise all ranks have the same. */
-    bool temporary;      /* not rows of a field but of temporary centers, which lie with room between them, */
-    int64_t first;       /* and begin here */
+    const struct mrc_temporary_centers *temporary; /* not rows of a field but of these, which lie with room between */
+    int64_t first;                                 /* them, and begin here */
 } mrc_state_matrix;
 
 typedef struct mrc_state {
@@ -37,9 +39,9 @@ typedef struct mrc_state {
 
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value);
 void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p);
-/* Of `total` temporary centers, those of this rank: number first and on. */
-void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value, int64_t total,
-                             int64_t first);
+/* Points or weights of temporary centers: a view of those of this rank. */
+void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value,
+                             const struct mrc_temporary_centers *temporary);
 void mrc_state_add_whole(mrc_state *state, int64_t *value);
 void mrc_state_add_real(mrc_state *state, double *value);
 void mrc_state_add_flag(mrc_state *state, bool *value);

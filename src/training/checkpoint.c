@@ -195,6 +195,6 @@ mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, 
     }
     mrc_tensor_file_close(self->file);
     self->file = file;
-    trainer->resuming = true;
+    trainer->job.resuming = true;
     return MERCER_OK;
 }

@@ -228,31 +228,31 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
  */
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {
-    mrc_backend *backend = trainer->backend;
+    mrc_backend *backend = trainer->job.backend;
     if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
     mrc_trainer_drop_samples(trainer);
     if (!source || backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
-    int64_t budget = trainer->options.memory, before = trainer->context->bytes_now;
+    int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
     int64_t memory = backend->ops->free_memory(backend);
     if (budget > 0) memory = mrc_min(memory, budget); /* which may be for several ranks, each with all samples */
     mercer_status made =
-        mrc_device_source_create(&trainer->there, backend, source, trainer->options.epochs == 1 ? 0 : memory / 4);
+        mrc_device_source_create(&trainer->there, backend, source, trainer->job.options.epochs == 1 ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
     trainer->there_of = source, trainer->there_user = source->user;
-    trainer->there_bytes = trainer->context->bytes_now - before;
+    trainer->there_bytes = trainer->job.context->bytes_now - before;
     return MERCER_OK;
 }
 
 mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *source,
                                      mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source))
 {
-    int64_t budget = trainer->options.memory;
+    int64_t budget = trainer->job.options.memory;
     MRC_TRY(bring_samples(trainer, source));
     if (!trainer->there.next) return act(trainer, source);
-    if (budget > 0) trainer->options.memory = mrc_max(1, budget - trainer->there_bytes);
+    if (budget > 0) trainer->job.options.memory = mrc_max(1, budget - trainer->there_bytes);
     trainer->trusted_source = true;
     mercer_status status = act(trainer, &trainer->there);
     trainer->trusted_source = false;
-    trainer->options.memory = budget;
+    trainer->job.options.memory = budget;
     return status;
 }

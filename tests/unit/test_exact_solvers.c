@@ -199,11 +199,13 @@ static void test_memory_refused(void **state)
     char needed[64];
     open_bench(&self, &data, 1, MERCER_F64, false);
     self.exact.memory = 5000;
-    snprintf(needed, sizeof needed, "%lld bytes", (long long)mrc_exact_direct_bytes(P, C, BATCH));
+    mrc_problem sizes = {.p = P, .c = C};
+    int64_t direct = (int64_t)mrc_bytes_sum(mrc_exact_direct_bytes(&sizes, BATCH));
+    snprintf(needed, sizeof needed, "%lld bytes", (long long)direct);
     assert_fails(&self.context, mrc_exact_direct(&self.exact, &self.alpha), MERCER_ERROR_MEMORY, needed);
     assert_non_null(strstr(mrc_error_text(&self.context), "5000"));
     assert_fails(&self.context, mrc_exact_cg(&self.exact, &self.alpha), MERCER_ERROR_MEMORY, "5000");
-    self.exact.memory = mrc_exact_direct_bytes(P, C, BATCH);
+    self.exact.memory = direct;
     assert_succeeds(&self.context, mrc_exact_direct(&self.exact, &self.alpha));
     close_bench(&self);
     free_problem(&data);
@@ -358,8 +360,10 @@ static void test_bytes(void **state)
         int64_t before = self.context.bytes_peak = self.context.bytes_now;
         assert_succeeds(&self.context, call(&self.exact, &self.alpha));
         int64_t held = self.context.bytes_peak - before;
-        mrc_cg_size size = {.p = 96, .c = C, .batch = BATCH, .lambda = data.lambda};
-        int64_t said = variant < 2 ? mrc_exact_direct_bytes(96, C, BATCH) : mrc_exact_cg_bytes(&size);
+        mrc_problem sizes = {.p = 96, .c = C};
+        mrc_cost cg, step;
+        mrc_exact_cg_cost(&sizes, BATCH, data.lambda, &(mrc_preconditioner_sizes){0}, &cg, &step);
+        int64_t said = (int64_t)mrc_bytes_sum(variant < 2 ? mrc_exact_direct_bytes(&sizes, BATCH) : cg.held);
         assert_that(held <= said && (double)held >= 0.95 * (double)said, "%s: %lld held, %lld said",
                     exact_solvers[variant / 2].name, (long long)held, (long long)said);
         close_bench(&self);

@@ -308,21 +308,20 @@ static void test_bytes(void **state)
         data.lambda = variant % 2 ? 0.3 : 0;
         mrc_preconditioner_sizes preconditioner_sizes = {
             .sample = 120, .basis = 40, .stored = real == MERCER_F32 && data.lambda == 0 ? MERCER_F16 : real};
-        mrc_cg_size size = {.p = 400,
-                            .d = D,
-                            .c = C,
-                            .batch = BATCH,
-                            .lambda = data.lambda,
-                            .preconditioner_sizes = preconditioner_sizes,
-                            .shards = shards,
-                            .real_size = mrc_dtype_size(real),
-                            .point_size = mrc_dtype_size(real)};
+        mrc_problem sizes = {.p = 400,
+                             .d = D,
+                             .c = C,
+                             .shards = shards,
+                             .real_size = mrc_dtype_size(real),
+                             .point_size = mrc_dtype_size(real)};
+        mrc_cost once, each;
+        mrc_exact_cg_cost(&sizes, BATCH, data.lambda, &preconditioner_sizes, &once, &each);
         open_bench(&self, &data, shards, real, false);
         self.exact.preconditioner_sizes = preconditioner_sizes, self.exact.steps = 5;
         assert_succeeds(&self.context, mrc_exact_cg(&self.exact, &self.alpha));
         int64_t before = self.context.bytes_peak = self.context.bytes_now;
         assert_succeeds(&self.context, mrc_exact_cg(&self.exact, &self.alpha));
-        int64_t held = self.context.bytes_peak - before, said = mrc_exact_cg_bytes(&size);
+        int64_t held = self.context.bytes_peak - before, said = (int64_t)mrc_bytes_sum(once.held);
         assert_that(held <= said && (double)held >= 0.95 * (double)said, "variant %d: %lld held, %lld said", variant,
                     (long long)held, (long long)said);
         close_bench(&self);

@@ -104,8 +104,12 @@ static void test_bytes(void **state)
         open_problem(&self, &s, NULL);
         mrc_projector_options options = options_of(1);
         options.nystrom = 300, options.eigenpairs = 60, options.block = 150, options.store = v & 1;
-        int64_t held, peak, size = mrc_dtype_size(s.real);
-        mrc_projector_find(kinds[v / 4])->bytes(&options, s.p, s.d, s.c, size, size, &held, &peak);
+        int64_t size = mrc_dtype_size(s.real);
+        mrc_problem sizes = {.p = s.p, .d = s.d, .c = s.c, .real_size = size, .point_size = size, .shards = 1};
+        mrc_cost made, each;
+        mrc_projector_cost(mrc_projector_find(kinds[v / 4]), &sizes, &options, &made, &each);
+        int64_t held = (int64_t)mrc_bytes_sum(made.held), peak = (int64_t)mrc_bytes_sum(made.peak);
+        assert_true(each.sent == 0 && mrc_cost_flops(&made) > 0 && mrc_cost_flops(&each) > 0);
         once(&self, v / 4, &options, "warm");
         mrc_projector *projector;
         int64_t before = self.context.bytes_now;

@@ -44,14 +44,16 @@ static bool needs_center_values(const mrc_iteration_options *options)
     return options->update != MRC_UPDATE_COORDINATES || options->ridge > 0;
 }
 
-int64_t mrc_iteration_bytes(const mrc_iteration_options *options, int64_t p, int64_t d, int64_t c, int64_t s, int64_t q,
-                            int64_t real_size, int64_t point_size)
+mrc_bytes mrc_iteration_bytes(const mrc_problem *problem, const mrc_iteration_options *options, int64_t s, int64_t q)
 {
-    int64_t fields = 4 + (options->carry ? 1 : 0) + (options->update == MRC_UPDATE_PROJECT ? 1 : 0);
-    int64_t bytes = real_size * p * (fields * c + (needs_center_values(options) ? q : 0));
-    if (uses_temporary(options))
-        bytes += options->period * options->batch * (d * point_size + c * real_size) + options->batch * s * real_size;
-    return bytes + real_size * (2 * options->batch * c + 2 * s * c + 3 * q * c);
+    double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size, m = (double)options->batch;
+    double columns = (4 + (options->carry ? 1 : 0) + (options->update == MRC_UPDATE_PROJECT ? 1 : 0)) * c;
+    if (needs_center_values(options)) columns += (double)q;
+    mrc_bytes held = {e * p * columns, e * c * (2 * m + 2 * (double)s + 3 * (double)q)};
+    if (!uses_temporary(options)) return held;
+    held.shared += (double)options->period * m * ((double)(problem->d * problem->point_size) + c * e);
+    held.whole += m * (double)s * e;
+    return held;
 }
 
 /* C = K(Z, X_s) E D. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one iteration  f <- proj_Z( f - eta P grad L_m(f) ).  Its parts vary (preconditioner, projector, period); every
- * named solver of the EigenPro family is a choice of parts.
+ * solvers/iteration: the one iteration  f <- proj_Z( f - eta P grad L_m(f) ).  Its parts vary (preconditioner,
+ * projector, period); every named solver of the EigenPro family is a choice of parts.
+ *
+ *   iteration.c            a step                          eigensystem.c, eigen_block.c   the preconditioner
+ *   iteration_solver.c     set-up, epochs, watchdog        temporary_centers.c            steps since the projection
+ *   iteration_plan.c       sizes and cost                  step_bounds.c                  bounds for step sizes
  */
 #ifndef MRC_SOLVERS_ITERATION_ITERATION_H
 #define MRC_SOLVERS_ITERATION_ITERATION_H
@@ -82,8 +86,7 @@ mercer_status mrc_iteration_project(mrc_iteration *iteration);
 /* Forgets everything pending and carried: after a change of alpha from outside. */
 mercer_status mrc_iteration_forget(mrc_iteration *iteration);
 
-/* Bytes held by an iteration of these sizes, by all ranks together; for the planner. */
-int64_t mrc_iteration_bytes(const mrc_iteration_options *options, int64_t p, int64_t d, int64_t c, int64_t s, int64_t q,
-                            int64_t real_size, int64_t point_size);
+/* Bytes held by an iteration with s samples and q eigenpairs. */
+mrc_bytes mrc_iteration_bytes(const mrc_problem *problem, const mrc_iteration_options *options, int64_t s, int64_t q);
 
 #endif

@@ -13,7 +13,7 @@
  * If the true residual is more than twice the recurrence's, that was too late: back to half the distance, with d = z.
  *
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
- * Bytes: see mrc_exact_cg_bytes.
+ * Bytes: see mrc_exact_cg_cost.
  *
  * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself,
  * of which r' M^-1 r tells (it is r' A^-1 r = J - min J for M = A); steps; the monitor; rounding (GIVE_UP times in a
@@ -55,11 +55,13 @@ typedef struct cg_state {
     bool begun, progress, broken;
 } cg_state;
 
-int64_t mrc_exact_cg_bytes(const mrc_cg_size *size)
+void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
+                       mrc_cost *once, mrc_cost *each)
 {
-    double vectors = 8.0 * (VECTORS * (double)size->p + SCALARS) * (double)size->c + 64 * 8;
-    double bytes = vectors + (double)mrc_normal_bytes(size);
-    return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+    double c = (double)problem->c;
+    mrc_normal_cost(problem, batch, lambda, sizes, once, each);
+    once->held.shared += 8.0 * VECTORS * (double)problem->p * c;
+    once->held.whole += 8.0 * SCALARS * c + 64 * 8;
 }
 
 static void release(cg_state *self)
@@ -320,8 +322,9 @@ static mercer_status report(cg_state *self, bool *stop)
 
 /* ---- Keeping and going on ------------------------------------------------------------------------------------ */
 
-static void list_state(cg_state *self, mrc_state *state)
+void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
 {
+    cg_state *self = exact->running;
     int64_t c = self->exact->c, *const whole[] = {&self->exact->steps_done, &self->period, &self->since, &self->poor,
                                                   &self->turns};
     double *const real[] = {&self->exact->relative_gradient, &self->exact->jitter, &self->best_loss,
@@ -331,7 +334,6 @@ static void list_state(cg_state *self, mrc_state *state)
     static const char *const names[] = {"state.alpha", "state.best_alpha", "state.residual", "state.direction"};
     mercer_matrix columns = mrc_view(self->loss, 1, c, MERCER_F64), sizes = mrc_view(self->size, 1, c, MERCER_F64),
                   active = mrc_view(self->active, 1, c, MERCER_F64);
-    memset(state, 0, sizeof *state);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) mrc_state_add_flag(state, flags[i]);
@@ -344,18 +346,13 @@ static void list_state(cg_state *self, mrc_state *state)
 
 static mercer_status keep(cg_state *self, bool now)
 {
-    mrc_state state;
-    if (!self->exact->keep) return MERCER_OK;
-    list_state(self, &state);
-    return self->exact->keep(self->exact->keep_user, &state, now);
+    return self->exact->keep ? self->exact->keep(self->exact->keep_user, now) : MERCER_OK;
 }
 
 /* From the beginning, or from where a kept state was: the factors are made again, the vectors are read. */
 static mercer_status begin_or_resume(cg_state *self)
 {
-    mrc_state state;
-    list_state(self, &state);
-    if (self->exact->recall) MRC_TRY(self->exact->recall(self->exact->keep_user, &state));
+    if (self->exact->recall) MRC_TRY(self->exact->recall(self->exact->keep_user));
     if (self->begun && (self->period < 1 || self->since < 0 || self->turns < 0))
         return mrc_fail(self->exact->centers->context, MERCER_ERROR_FORMAT,
                         "the checkpoint's numbers are out of range");
@@ -438,18 +435,15 @@ mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha)
     cg_state self = {.exact = exact, .backend = centers->backend, .out = alpha};
     exact->steps_done = 0, exact->relative_gradient = 0, exact->jitter = 0, exact->stalled = false;
     exact->times = (mrc_exact_times){0};
-    mrc_cg_size size = {.p = centers->p,
-                        .d = centers->z.cols,
-                        .c = exact->c,
-                        .batch = exact->kernel_blocks->most_rows,
-                        .lambda = exact->lambda,
-                        .preconditioner_sizes = exact->preconditioner_sizes,
-                        .shards = centers->all_shards,
-                        .real_size = mrc_dtype_size(centers->real),
-                        .point_size = mrc_dtype_size(centers->z.dtype)};
-    MRC_TRY(mrc_exact_check_memory(exact, "cg", mrc_exact_cg_bytes(&size)));
+    mrc_problem problem = mrc_exact_problem(exact);
+    mrc_cost once, each;
+    mrc_exact_cg_cost(&problem, exact->kernel_blocks->most_rows, exact->lambda, &exact->preconditioner_sizes, &once,
+                      &each);
+    MRC_TRY(mrc_exact_check_memory(exact, "cg", once.held));
+    exact->running = &self;
     mercer_status status = allocate(&self);
     if (status == MERCER_OK) status = iterate(&self);
     release(&self);
+    exact->running = NULL;
     return status;
 }

@@ -29,6 +29,7 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "solvers/normal/exact_job.h"
 #include "solvers/operators/spd.h"
 
 #include <math.h>
@@ -55,23 +56,36 @@ typedef struct direct_state {
     double *root;         /* (rows) square roots of sample weights */
 } direct_state;
 
-int64_t mrc_exact_direct_bytes(int64_t p, int64_t c, int64_t batch)
+mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch)
 {
-    int64_t rows = mrc_min(batch, MOST_ROWS);
-    double doubles = (double)p * (2.0 * (double)p + 2.0 * (double)c + 1.0); /* L, G; R, beta; zeros */
-    double block = (double)rows * ((double)p + (double)c + 1.0), copy = (double)p * (double)p;
-    double scratch = (double)p * fmax((double)c, 2.0); /* of the factorisation or of the refinement */
-    double bytes = 8 * (doubles + fmax(block, copy) + scratch) + 64 * 12;
-    return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+    double p = (double)problem->p, c = (double)problem->c, rows = (double)mrc_min(batch, MOST_ROWS);
+    double doubles = p * (2 * p + 2 * c + 1);       /* L, G; R, beta; zeros */
+    double block = fmax(rows * (p + c + 1), p * p); /* a batch's, or the factor of G */
+    double scratch = p * fmax(c, 2), points = 0;    /* of the factorisation or of the refinement; all centers */
+    if (problem->ranks > 1) points = p * (double)(problem->d * problem->point_size);
+    return (mrc_bytes){.whole = 8 * (doubles + block + scratch) + points + 64 * 12};
 }
 
-mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, int64_t needed)
+mrc_problem mrc_exact_problem(const mrc_exact_solver *exact)
 {
-    if (exact->memory <= 0 || needed <= exact->memory) return MERCER_OK;
+    const mrc_centers *centers = exact->centers;
+    return (mrc_problem){.n = exact->n,
+                         .p = centers->p,
+                         .d = centers->z.cols,
+                         .c = exact->c,
+                         .shards = centers->all_shards,
+                         .real_size = mrc_dtype_size(centers->real),
+                         .point_size = mrc_dtype_size(centers->z.dtype)};
+}
+
+mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, mrc_bytes needed)
+{
+    int64_t bytes = mrc_bytes_whole(mrc_bytes_sum(needed));
+    if (exact->memory <= 0 || bytes <= exact->memory) return MERCER_OK;
     return mrc_fail(
         exact->centers->context, MERCER_ERROR_MEMORY,
         "solver %s: %lld centers need %lld bytes, the budget is %lld; use cg or an iterative solver, or raise memory",
-        solver, (long long)exact->centers->p, (long long)needed, (long long)exact->memory);
+        solver, (long long)exact->centers->p, (long long)bytes, (long long)exact->memory);
 }
 
 static void release_batches(direct_state *self)
@@ -264,7 +278,8 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
                          .rows = mrc_min(exact->kernel_blocks->most_rows, MOST_ROWS)};
     exact->steps_done = 0, exact->relative_gradient = 0, exact->jitter = 0, exact->stalled = false;
     exact->times = (mrc_exact_times){0};
-    MRC_TRY(mrc_exact_check_memory(exact, "direct", mrc_exact_direct_bytes(centers->p, exact->c, self.rows)));
+    mrc_problem problem = mrc_exact_problem(exact);
+    MRC_TRY(mrc_exact_check_memory(exact, "direct", mrc_exact_direct_bytes(&problem, self.rows)));
     double since = mrc_seconds();
     mercer_status status = prepare(&self);
     mrc_lap(&since, &exact->times.setup);
@@ -283,3 +298,72 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     release(&self);
     return status;
 }
+
+/* ---- As a solver --------------------------------------------------------------------------------------------- */
+
+static mercer_status choose(mrc_planner *planner)
+{
+    planner->public_plan->batch = mrc_min(MRC_READ_ROWS, planner->problem.n);
+    planner->public_plan->epochs = 1;
+    planner->public_plan->cache_centers = 1; /* the factor */
+    return MERCER_OK;
+}
+
+static void settle(mrc_planner *planner)
+{
+    mrc_plan_say(planner->public_plan, "reads batches of %lld\n", (long long)planner->public_plan->batch);
+}
+
+static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+{
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double rounded = problem->real_size == (int64_t)sizeof(float) ? 2 : 1; /* rho: as many columns again */
+    out->epochs = 1;
+    out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
+    double m = (double)problem->n / out->batches;
+    out->set_up.held = mrc_exact_direct_bytes(problem, plan->public_plan.batch);
+    out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
+    out->set_up.doubles = out->set_up.alike = rounded * 2 * p * p * p / 3;
+    out->batch.doubles = out->batch.alike = 2 * m * p * d + 2 * m * p * p;
+    out->batch.flops = 2 * m * p * (d + c); /* the loss */
+    mrc_cost_rows(&out->set_up, problem, p * d * (double)problem->point_size, 1);
+    mrc_cost_sums(&out->batch, problem, m * c * e, 1);
+}
+
+/* direct never sees a prediction: one more pass shows the loss of the weights as they are returned. */
+static mercer_status measure_fit(mrc_job *job, mrc_exact_solver *exact, const mercer_matrix *alpha)
+{
+    double since = mrc_seconds(), fit;
+    MRC_TRY(mrc_objective(exact, alpha, &fit, NULL));
+    job->report.train_loss = exact->mass > 0 ? fit / (exact->mass * (double)exact->c) : 0;
+    mrc_lap(&since, &job->times.forward);
+    mrc_exact_report(job);
+    return MERCER_OK;
+}
+
+static mercer_status run(mrc_job *job)
+{
+    const mercer_matrix *alpha = mrc_exact_weights(job);
+    mrc_exact_solver exact = mrc_exact_of(job, &job->kernel_blocks);
+    /* That it has begun is kept: it starts again from there. */
+    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, alpha, MRC_KEEP_NOW));
+    mercer_status status = mrc_exact_run(job, &exact, alpha, mrc_exact_direct);
+    job->report.epochs = 1;
+    if (job->stream.stopped) { /* half an answer is none: the weights are as they were */
+        job->report.stopped = MERCER_STOP_CALLBACK;
+        return MERCER_OK;
+    }
+    MRC_TRY(status);
+    MRC_TRY(measure_fit(job, &exact, alpha));
+    mercer_progress progress = {.epoch = 1, .epochs = 1, .train_loss = job->report.train_loss, .train_accuracy = NAN};
+    job->samples += job->n;
+    return job->host->end_epoch(job, alpha, &progress, &job->report.stopped);
+}
+
+const mrc_solver_ops mrc_direct_ops = {.choose = choose,
+                                       .settle = settle,
+                                       .cost = cost,
+                                       .create = mrc_exact_create,
+                                       .run = run,
+                                       .weights = mrc_exact_weights,
+                                       .destroy = mrc_exact_destroy};

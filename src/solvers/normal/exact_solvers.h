@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The solvers that go to the end, and so judge the iteration:
+ * solvers/normal: the solvers that go to the end of the problem, by its normal equations:
  *
  *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
  *
@@ -40,10 +40,11 @@ typedef struct mrc_exact_solver {
     mrc_exact_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
-    /* cg: saves what it lists, if it is time or `now`; and goes on with what was saved. NULL: neither. */
-    mercer_status (*keep)(void *user, const mrc_state *own, bool now);
-    mercer_status (*recall)(void *user, mrc_state *own);
+    /* cg: saves its state, if it is time or `now`; and goes on with what was saved. NULL: neither. */
+    mercer_status (*keep)(void *user, bool now);
+    mercer_status (*recall)(void *user);
     void *keep_user;
+    void *running; /* cg: its state while it runs, for mrc_exact_cg_list */
     /* results */
     int64_t steps_done;
     double relative_gradient;
@@ -59,24 +60,19 @@ typedef struct mrc_exact_solver {
 mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alpha);
 mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha);
 
-/*
- * Bytes they hold at the peak, beyond passes and the backend's own scratch, for `batch` = passes->most_rows; for the
- * planner. Vectors count as double. That is for one process: of several ranks each has its share of what has a row for
- * each center, and on top, as the factors, what products need of all of them (plan_ranks.c), and what the communicator
- * takes.
- */
-int64_t mrc_exact_direct_bytes(int64_t p, int64_t c, int64_t batch);
-typedef struct mrc_cg_size {
-    int64_t p, d, c, batch;
-    double lambda;
-    mrc_preconditioner_sizes preconditioner_sizes;
-    int shards;                    /* of the centers */
-    int64_t real_size, point_size; /* of a weight, of a feature */
-} mrc_cg_size;
-int64_t mrc_exact_cg_bytes(const mrc_cg_size *size);
+/* Lists what steps of cg change. */
+void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state);
+
+/* Bytes they hold at the peak, beyond kernel blocks and the backend's own scratch, for batches of so many rows; work
+   and messages of set-up, and of a step of cg beside those of its batches. Vectors count as double. */
+mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch);
+void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
+                       mrc_cost *once, mrc_cost *each);
+/* The problem that an exact solver is given, as its cost is asked for. */
+mrc_problem mrc_exact_problem(const mrc_exact_solver *exact);
 
 /* MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the exact solver may hold. */
-mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, int64_t needed);
+mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, mrc_bytes needed);
 
 /* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term
    alpha' K(Z,Z) alpha, by one pass each. */

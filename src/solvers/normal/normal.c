@@ -9,7 +9,7 @@
  * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
  * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ
  * v is formed as lambda (L (L' v) - delta v): nothing else of size p^2 is stored. Or, without a factor, M^-1 is
- * approximated (normal_factor.c, which has both).
+ * approximated (normal_preconditioner.c, which has both).
  *
  * delta = max(sqrt(eps), 8 p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in
  * every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. With delta that stays well
@@ -25,8 +25,8 @@
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
  * scaled to unit length (by powers of 2) before they are rounded to it.
  *
- * t >= 0 models what the centers do not show of small eigenvalues (normal_shift.c): 0 for Laplace kernels, not for
- * smooth ones. If lambda = 0 there is one factor only, and (K_d + t/2 I)^2 serves instead: nearly the same where it
+ * t >= 0 models what the centers do not show of small eigenvalues (normal_preconditioner.c): 0 for Laplace kernels, not
+ * for smooth ones. If lambda = 0 there is one factor only, and (K_d + t/2 I)^2 serves instead: nearly the same where it
  * counts, for half the memory.
  *
  * Steps to 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 / 51 / 82, because
@@ -42,19 +42,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Memory -------------------------------------------------------------------------------------------------- */
-
-int64_t mrc_normal_bytes(const mrc_cg_size *size)
-{
-    double p = (double)size->p, c = (double)size->c;
-    double second = p * ((size->lambda > 0 ? p : 0.0) + 2.0), sample = p * (MRC_SHIFT_SAMPLES + 1.0);
-    double factors = 8 * (p * p + fmax(second, sample));
-    if (size->preconditioner_sizes.basis > 0)
-        factors = (double)mrc_preconditioner_bytes(&size->preconditioner_sizes, size->p, size->d, size->c,
-                                                   size->real_size, size->point_size, size->shards > 1);
-    double bytes = factors + 8 * (p * 8.0 * c + 4.0 * (double)size->batch * c + 2.0 * c);
-    return bytes < 9e18 ? (int64_t)bytes + 64 * 12 : INT64_MAX;
-}
+/* ---- Life ---------------------------------------------------------------------------------------------------- */
 
 static mercer_status allocate(mrc_normal *self)
 {

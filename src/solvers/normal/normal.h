@@ -6,8 +6,6 @@
 #include "solvers/normal/exact_solvers.h"
 #include "solvers/normal/polynomial_preconditioner.h"
 
-enum { MRC_SHIFT_SAMPLES = 128 };
-
 /* Vectors are fields (rows, c) f64. The factors, if there are any, are the same on every rank. */
 typedef struct mrc_normal {
     mrc_exact_solver *exact;
@@ -32,7 +30,9 @@ typedef struct mrc_normal {
 
 mercer_status mrc_normal_create(mrc_normal *out, mrc_exact_solver *exact);
 void mrc_normal_destroy(mrc_normal *self);
-int64_t mrc_normal_bytes(const mrc_cg_size *size);
+/* Bytes of both and the work of making them; and of a step's M^-1, penalties and column sums. */
+void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
+                     mrc_cost *once, mrc_cost *each);
 
 /*
  * One pass: b = K_ZX W Y, r = b - A alpha, fit[j] = sum_i w_i (y_ij - f_j(x_i))^2; then the factors (the preconditioner
@@ -46,7 +46,7 @@ mercer_status mrc_normal_resume(mrc_normal *self, double mass);
 mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *q,
                                const mercer_matrix *alpha, const mercer_matrix *r, double *fit,
                                const mercer_matrix *work);
-/* The preconditioner, for the total weight that is known by now (normal_factor.c). */
+/* The preconditioner, for the total weight that is known by now (normal_preconditioner.c). */
 mercer_status mrc_normal_factor(mrc_normal *self);
 /* z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
@@ -54,8 +54,5 @@ mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, 
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* out[j] = alpha_j' (lambda K(Z,Z) + rho I) alpha_j: J without the fit. */
 mercer_status mrc_normal_penalty(mrc_normal *self, const mercer_matrix *alpha, double *out, const mercer_matrix *work);
-
-/* The shift t >= 0 of the preconditioner, estimated with the factor of K(Z,Z) (normal_shift.c). z: all centers. */
-mercer_status mrc_normal_shift(mrc_normal *self, const mercer_matrix *z, double *shift);
 
 #endif

@@ -7,9 +7,7 @@
  *   R = K - F F'                                             what the coarse space leaves of K: R G = 0, R >= 0
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
- * h_k: a polynomial of degree k that meets h in k + 1 points of the spectrum of R (preconditioner_polynomial.c), in
- * Newton's
- * form.
+ * h_k: a polynomial of degree k that meets h in k + 1 points of the spectrum of R, in Newton's form.
  *
  * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor guess costs steps, nothing
  * else. With U exact P is h(K) but for the polynomial's error; the projections I - F G' make it insensitive to how
@@ -27,6 +25,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/random.h"
 #include "solvers/operators/spd.h"
 #include "solvers/projectors/projector.h"
 #include "solvers/projectors/projector_parts.h"
@@ -35,6 +34,10 @@
 #include <string.h>
 
 enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
+
+#define WORST_ERROR 0.33
+#define MARGIN      1.1
+#define WIDEST      1000.0 /* b / a: beyond, no polynomial of degree 8 is of use */
 
 void mrc_preconditioner_destroy(mrc_preconditioner *self)
 {
@@ -54,21 +57,26 @@ static int64_t room_rows(int64_t p, bool host, bool shared)
     return mrc_min(host && shared ? SMALL_ROOM : ROOM, p);
 }
 
-int64_t mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, int64_t p, int64_t d, int64_t c,
-                                 int64_t real_size, int64_t point_size, bool shared)
+mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, const mrc_problem *problem)
 {
-    int64_t held, peak, s = mrc_min(options->sample, p), q = mrc_max(0, mrc_min(options->basis, s - 1));
-    mrc_coarse_bytes(p, d, options->sample, options->basis, real_size, point_size, &held, &peak);
-    double stored = (double)p * (double)p * (double)mrc_dtype_size(options->stored);
-    double room = (double)room_rows(p, true, shared) * (double)p * (double)real_size;
-    double working = (3.0 * (double)p + 2.0 * (double)q) * (double)c * (double)real_size + 8.0 * (double)(2 * q) +
-                     8.0 * (2.0 * MRC_LANCZOS + 1) * (double)c;
-    /* U, then F beside it, then strips of Z and U, or a product of one of them; eigenvectors of U'F. */
-    double strips = shared ? (double)mrc_min(STRIP, p) * (double)(d * point_size + q * real_size) : 0;
-    double basis = 2.0 * (double)p * (double)q * (double)real_size +
-                   fmax((double)(p * q * real_size) + (double)(q * q) * (8.0 * 3 + (double)real_size), strips);
-    double bytes = fmax((double)(held + peak), stored + room + working + basis) + 64 * 16;
-    return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+    mrc_cost coarse;
+    bool shared = problem->shards > 1;
+    int64_t rows = mrc_min(options->sample, problem->p);
+    double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
+    double q = (double)mrc_max(0, mrc_min(options->basis, rows - 1));
+    mrc_coarse_cost(problem, options->sample, options->basis, &coarse);
+    mrc_bytes before = {coarse.held.shared, coarse.held.whole + coarse.peak.whole};
+    /* K, vectors; G and F; rows of K, small things, and all of V on every one of several ranks */
+    mrc_bytes held = {p * p * (double)mrc_dtype_size(options->stored) + 3 * p * c * e + 2 * p * q * e,
+                      (double)room_rows(problem->p, true, shared) * p * e + 2 * q * c * e + 16 * q +
+                          8 * (2.0 * MRC_LANCZOS + 1) * c};
+    if (problem->ranks > 1) held.whole += 2 * p * c * e;
+    /* Beside F, once U is there: strips of Z and U, or a product of one of them; eigenvectors of U'F. */
+    mrc_bytes strips = {0, fmin(STRIP, p) * ((double)(problem->d * problem->point_size) + q * e)};
+    mrc_bytes turned = {p * q * e, q * q * (8.0 * 3 + e)};
+    held = mrc_bytes_larger(before, mrc_bytes_add(held, shared ? mrc_bytes_larger(turned, strips) : turned));
+    held.whole += 64 * 16;
+    return held;
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
@@ -98,7 +106,8 @@ static mercer_status take_out(mrc_preconditioner *self, const mercer_matrix *lef
     return mrc_centers_multiply(self->centers, -1, left, y, 1, x);
 }
 
-mercer_status mrc_preconditioner_times_rest(mrc_preconditioner *self)
+/* n = R t */
+static mercer_status times_rest(mrc_preconditioner *self)
 {
     MRC_TRY(mrc_preconditioner_times(self, &self->t, &self->n));
     MRC_TRY(mrc_centers_inner(self->centers, &self->f, &self->t, &self->y2));
@@ -112,7 +121,7 @@ mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_ma
     MRC_TRY(take_out(self, &self->f, &self->g, &self->t, &self->y));
     MRC_TRY(backend->ops->axpby(backend, self->coefficients[0], &self->t, 0, &self->o));
     for (int64_t j = 0; j < self->degree; j++) {
-        MRC_TRY(mrc_preconditioner_times_rest(self));
+        MRC_TRY(times_rest(self));
         MRC_TRY(backend->ops->axpby(backend, 1, &self->n, -self->nodes[j], &self->t));
         MRC_TRY(backend->ops->axpby(backend, self->coefficients[j + 1], &self->t, 1, &self->o));
     }
@@ -121,6 +130,160 @@ mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_ma
     MRC_TRY(backend->ops->axpby(backend, -1, &self->y2, 1, &self->y));
     MRC_TRY(backend->ops->copy(backend, x, &self->o));
     return mrc_centers_multiply(self->centers, 1, &self->g, &self->y, 1, x);
+}
+
+/* ---- The polynomial ------------------------------------------------------------------------------------------ */
+
+/*
+ * The polynomial h_k, which meets h(l) = (l (l + tau))^-1/2 on the spectrum of R.
+ *
+ * It does so in the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most
+ * 1 / T_{k+1}((b + a) / (b - a)), the least there is. [a, b] is the spectrum of R as 8 steps of Lanczos from c random
+ * vectors see it: b the largest Ritz value and a tenth more, a the mean of the smallest ones. k: the first for which
+ * that error is 1/3 or less, at most 8. Eigenvalues below a count as if they were about a.
+ *
+ * Cost: 8 products with R, p^2 c multiply-adds each.
+ */
+
+/* t = c random vectors, without what they have in the span of G (G'G = Theta^-1), of length 1. */
+static mercer_status draw_vectors(mrc_preconditioner *self, const double *theta, double *sums)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    mrc_rng rng = {SEED, 0x706f7765u};
+    int64_t c = self->t.cols;
+    mercer_matrix host;
+    MRC_TRY(mrc_host_open(backend, &self->t, &host));
+    for (int64_t i = 0; i < host.rows; i++)
+        for (int64_t j = 0; j < c; j++)
+            mrc_store(&host, i, j, mrc_random_normal(rng, (uint64_t)((centers->first + i) * c + j)));
+    MRC_TRY(mrc_host_close(backend, &self->t, &host, true, MERCER_OK));
+    MRC_TRY(mrc_centers_inner(centers, &self->g, &self->t, &self->y));
+    MRC_TRY(backend->ops->scale_rows(backend, &self->y, theta));
+    MRC_TRY(mrc_centers_multiply(centers, -1, &self->g, &self->y, 1, &self->t));
+    MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->t, sums));
+    for (int64_t j = 0; j < c; j++) sums[j] = sums[j] > 0 ? 1 / sqrt(sums[j]) : 0;
+    return backend->ops->scale_columns(backend, &self->t, sums);
+}
+
+/* x_j = (x_j - factors_j y_j) for each column. */
+static mercer_status subtract_columns(mrc_preconditioner *self, const mercer_matrix *x, const double *factors,
+                                      const mercer_matrix *y)
+{
+    mrc_backend *backend = self->centers->backend;
+    for (int64_t j = 0; j < x->cols; j++) {
+        mercer_matrix to = mrc_column(x, j), from = mrc_column(y, j);
+        MRC_TRY(backend->ops->axpby(backend, -factors[j], &from, 1, &to));
+    }
+    return MERCER_OK;
+}
+
+/* One step of Lanczos for every column: t the vectors, o the ones before; alpha, beta (c) get what T has there, and
+   beta of the step before stands in front of it. */
+static mercer_status lanczos_step(mrc_preconditioner *self, bool first, double *alpha, double *beta, double *sums)
+{
+    mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
+    int64_t c = self->t.cols;
+    MRC_TRY(times_rest(self));
+    if (!first) MRC_TRY(subtract_columns(self, &self->n, beta - c, &self->o));
+    MRC_TRY(mrc_centers_column_dots(centers, &self->t, &self->n, alpha));
+    MRC_TRY(subtract_columns(self, &self->n, alpha, &self->t));
+    MRC_TRY(mrc_centers_column_dots(centers, &self->n, &self->n, beta));
+    for (int64_t j = 0; j < c; j++) {
+        beta[j] = sqrt(fmax(beta[j], 0));
+        sums[j] = beta[j] > 0 ? 1 / beta[j] : 0;
+    }
+    MRC_TRY(backend->ops->copy(backend, &self->o, &self->t));
+    MRC_TRY(backend->ops->copy(backend, &self->t, &self->n));
+    return backend->ops->scale_columns(backend, &self->t, sums);
+}
+
+/* Smallest and largest eigenvalue of column j's T, which ends where its vectors did. */
+static mercer_status ritz_ends(mrc_preconditioner *self, const double *alpha, const double *beta, int64_t j,
+                               double *low, double *high)
+{
+    int64_t c = self->t.cols, size = 1;
+    double t[MRC_LANCZOS * MRC_LANCZOS] = {0}, v[MRC_LANCZOS * MRC_LANCZOS], values[MRC_LANCZOS];
+    while (size < MRC_LANCZOS && beta[(size - 1) * c + j] > 1e-6 * alpha[j]) size++;
+    for (int64_t i = 0; i < size; i++) {
+        t[i * size + i] = alpha[i * c + j];
+        if (i + 1 < size) t[i * size + i + 1] = t[(i + 1) * size + i] = beta[i * c + j];
+    }
+    mercer_matrix a = mrc_view(t, size, size, MERCER_F64), vectors = mrc_view(v, size, size, MERCER_F64);
+    MRC_TRY(self->centers->backend->ops->eigen_top(self->centers->backend, &a, size, values, &vectors));
+    *low = values[size - 1], *high = values[0];
+    return MERCER_OK;
+}
+
+/* The ends of the spectrum of R as random vectors see it: the mean of the smallest Ritz values, the largest of all.
+   room: (2 MRC_LANCZOS + 1) c doubles. */
+static mercer_status find_ends(mrc_preconditioner *self, const double *theta, double *room, double *a, double *b)
+{
+    int64_t c = self->t.cols;
+    double *alpha = room, *beta = alpha + MRC_LANCZOS * c, *sums = beta + MRC_LANCZOS * c;
+    MRC_TRY(draw_vectors(self, theta, sums));
+    for (int64_t i = 0; i < MRC_LANCZOS; i++) MRC_TRY(lanczos_step(self, i == 0, alpha + i * c, beta + i * c, sums));
+    *a = *b = 0;
+    for (int64_t j = 0; j < c; j++) {
+        double low, high;
+        MRC_TRY(ritz_ends(self, alpha, beta, j, &low, &high));
+        *a += low / (double)c;
+        *b = fmax(*b, high);
+    }
+    return MERCER_OK;
+}
+
+/* The error of degree k on [a, b]: 1 / T_{k+1}. */
+static double error_of(int64_t k, double a, double b)
+{
+    return b > a ? 1 / cosh((double)(k + 1) * acosh((b + a) / (b - a))) : 0;
+}
+
+/* Newton's form of what meets h in the Chebyshev nodes of [a, b], nodes from both ends inwards. */
+static void interpolate(mrc_preconditioner *self, double a, double b, double tau)
+{
+    int64_t count = self->degree + 1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = i % 2 ? count - 1 - i / 2 : i / 2;
+        double x = (a + b) / 2 + (b - a) / 2 * cos(3.14159265358979323846 * (double)(2 * at + 1) / (double)(2 * count));
+        self->nodes[i] = x;
+        self->coefficients[i] = 1 / sqrt(x * (x + tau));
+    }
+    for (int64_t j = 1; j < count; j++)
+        for (int64_t i = count - 1; i >= j; i--)
+            self->coefficients[i] =
+                (self->coefficients[i] - self->coefficients[i - 1]) / (self->nodes[i] - self->nodes[i - j]);
+}
+
+static mercer_status trace_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    (void)argument;
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard);
+    return mrc_points_trace(centers, &z, part->data);
+}
+
+static mercer_status choose_polynomial(mrc_preconditioner *self, const double *theta, double *room, double tau)
+{
+    mrc_centers *centers = self->centers;
+    double trace, a, b;
+    mercer_matrix sum = mrc_view(&trace, 1, 1, MERCER_F64);
+    MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
+    MRC_TRY(find_ends(self, theta, room, &a, &b));
+    self->mean = trace / (double)centers->p;
+    /* What is left of K below the noise of its largest eigenvalue is noise: a polynomial for so little would
+       overflow. */
+    double noise = self->q > 0 ? mrc_noise_level(centers->real) * theta[0] : 0;
+    b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean)); /* nothing left: any polynomial will do */
+    if (!(b > 0)) b = 1;
+    a = fmin(fmax(a, b / WIDEST), b / 2);
+    for (self->degree = 0; self->degree < MRC_LARGEST_DEGREE; self->degree++)
+        if (error_of(self->degree, a, b) <= WORST_ERROR) break;
+    interpolate(self, a, b, tau);
+    mrc_log(centers->context, MERCER_LOG_DEBUG,
+            "conjugate gradients: %lld directions, a polynomial of degree %lld on %.3e .. %.3e of the mean diagonal",
+            (long long)self->q, (long long)self->degree, a / self->mean, b / self->mean);
+    return MERCER_OK;
 }
 
 /* ---- The basis ----------------------------------------------------------------------------------------------- */
@@ -273,7 +436,7 @@ static mercer_status build(mrc_preconditioner *self, int64_t c, const mrc_precon
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y, self->q, c, centers->real, "the coarse part"));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y2, self->q, c, centers->real, "the coarse part"));
     for (int64_t i = 0; i < self->q; i++) self->scale[i] = 1 / sqrt(1 + tau / theta[i]); /* theta h(theta) */
-    return mrc_preconditioner_choose_polynomial(self, theta, room, tau);
+    return choose_polynomial(self, theta, room, tau);
 }
 
 mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *centers, int64_t c,

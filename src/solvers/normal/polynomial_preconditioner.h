@@ -4,11 +4,12 @@
 #ifndef MRC_SOLVERS_NORMAL_POLYNOMIAL_PRECONDITIONER_H
 #define MRC_SOLVERS_NORMAL_POLYNOMIAL_PRECONDITIONER_H
 
+#include "solvers/cost.h"
 #include "solvers/operators/center_shards.h"
 
 enum {
-    MRC_DEFLATED_DEGREE = 8, /* the largest */
-    MRC_LANCZOS = 8          /* steps that the spectrum is looked at with */
+    MRC_LARGEST_DEGREE = 8,
+    MRC_LANCZOS = 8 /* steps that the spectrum is looked at with */
 };
 
 /* What the planner chooses. basis 0: no such thing, a factor serves. */
@@ -19,17 +20,17 @@ typedef struct mrc_preconditioner_sizes {
 
 typedef struct mrc_preconditioner {
     mrc_centers *centers;
-    mercer_matrix k;                              /* field (rows, p): K(Z here, Z) */
-    mercer_matrix room;                           /* (ROOM, p) real: rows of K on their way */
-    mercer_matrix g, f;                           /* fields (rows, q) real: G, F = K G, G'F = I */
-    mercer_matrix t, n, o;                        /* fields (rows, c) real */
-    mercer_matrix all;                            /* (p, c) real: V of a product K V; empty with one rank */
-    mercer_matrix y, y2;                          /* (q, c) real */
-    double *scale;                                /* (q) theta h(theta) */
-    int64_t q, degree;                            /* columns of G; products with K in a polynomial */
-    double nodes[MRC_DEFLATED_DEGREE + 1];        /* where the polynomial meets h */
-    double coefficients[MRC_DEFLATED_DEGREE + 1]; /* Newton's */
-    double mean;                                  /* of the diagonal of K */
+    mercer_matrix k;                             /* field (rows, p): K(Z here, Z) */
+    mercer_matrix room;                          /* (ROOM, p) real: rows of K on their way */
+    mercer_matrix g, f;                          /* fields (rows, q) real: G, F = K G, G'F = I */
+    mercer_matrix t, n, o;                       /* fields (rows, c) real */
+    mercer_matrix all;                           /* (p, c) real: V of a product K V; empty with one rank */
+    mercer_matrix y, y2;                         /* (q, c) real */
+    double *scale;                               /* (q) theta h(theta) */
+    int64_t q, degree;                           /* columns of G; products with K in a polynomial */
+    double nodes[MRC_LARGEST_DEGREE + 1];        /* where the polynomial meets h */
+    double coefficients[MRC_LARGEST_DEGREE + 1]; /* Newton's */
+    double mean;                                 /* of the diagonal of K */
 } mrc_preconditioner;
 
 /* c: columns that it will be applied to. */
@@ -40,14 +41,7 @@ void mrc_preconditioner_destroy(mrc_preconditioner *self);
 mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_matrix *x);
 /* Out = K(Z,Z) V for fields (rows, c). */
 mercer_status mrc_preconditioner_times(mrc_preconditioner *self, const mercer_matrix *v, const mercer_matrix *out);
-/* n = R t */
-mercer_status mrc_preconditioner_times_rest(mrc_preconditioner *self);
-/* Nodes and coefficients, and the mean of the diagonal. theta (q); room: (2 MRC_LANCZOS + 1) c doubles. */
-mercer_status mrc_preconditioner_choose_polynomial(mrc_preconditioner *self, const double *theta, double *room,
-                                                   double tau);
-/* Bytes at the peak of create and apply, of one process; shared: the centers are in several shards. On every one of
-   several ranks there is V (p, c) on top. */
-int64_t mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, int64_t p, int64_t d, int64_t c,
-                                 int64_t real_size, int64_t point_size, bool shared);
+/* Bytes at the peak of create and apply. */
+mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, const mrc_problem *problem);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the products with K(., Z)
- * that algorithms use.
+ * solvers/operators: the centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the
+ * products with K(., Z) that algorithms use.
  *
  * A "field" is a matrix with one row for each center that this rank holds, (rows, k), in the order of the centers. A
  * shard's part of it is a range of its rows. What treats elements alone (axpby, copy, ...) is done on the whole field

@@ -87,6 +87,16 @@ void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks)
     memset(kernel_blocks, 0, sizeof *kernel_blocks);
 }
 
+void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int cache_data, mrc_cost *out)
+{
+    double values = (double)problem->n * (double)problem->p;
+    *out = (mrc_cost){.held.shared = (double)keep_bytes};
+    if (!cache_data) return;
+    out->held.shared += values * (cache_data == MRC_CACHE_HALF ? 2 : (double)problem->real_size);
+    out->held.whole = (double)problem->n; /* which rows are there */
+    out->flops = 2 * values * (double)problem->d;
+}
+
 /* ---- Cache --------------------------------------------------------------------------------------------------- */
 
 static bool all_cached(const mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch)

@@ -7,7 +7,11 @@
 #ifndef MRC_SOLVERS_OPERATORS_KERNEL_BLOCKS_H
 #define MRC_SOLVERS_OPERATORS_KERNEL_BLOCKS_H
 
+#include "solvers/cost.h"
 #include "solvers/iteration/temporary_centers.h"
+
+/* Of mercer_plan.cache_data and cache_centers: kept in half precision. */
+enum { MRC_CACHE_HALF = 2 };
 
 typedef struct mrc_kernel_blocks {
     mrc_centers *centers;
@@ -26,6 +30,8 @@ typedef struct mrc_kernel_blocks {
 mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *centers, int64_t most_rows,
                                        int64_t keep_bytes, int64_t samples, mercer_dtype stored);
 void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks);
+/* Bytes of both, and the work of filling the cache; cache_data as in mercer_plan. */
+void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int cache_data, mrc_cost *out);
 
 /* Nothing but what the products of a batch begin with: fills the cache where there is one. */
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch);

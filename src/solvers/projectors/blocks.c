@@ -37,11 +37,13 @@ int64_t mrc_blocks_rows(const mrc_blocks *self, int64_t block)
     return mrc_min(self->size, self->centers->p - block * self->size);
 }
 
-int64_t mrc_blocks_bytes(int64_t p, int64_t d, int64_t size, bool keep_inverses, int64_t real_size, int64_t point_size)
+mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses)
 {
-    int64_t blocks = block_count(p, mrc_min(size, p)), b = (p + blocks - 1) / blocks;
-    int64_t lists = 16 * p + 8 * (blocks + 1) + (keep_inverses ? blocks * (int64_t)sizeof(mercer_matrix) : 0);
-    return p * d * point_size + lists + (keep_inverses ? p * b * real_size : 8 * b * b);
+    int64_t p = problem->p, blocks = block_count(p, mrc_min(size, p)), b = (p + blocks - 1) / blocks;
+    double lists = (double)(8 * (blocks + 1) + (keep_inverses ? blocks * (int64_t)sizeof(mercer_matrix) : 0));
+    double sorted = (double)p * (double)(problem->d * problem->point_size + 16);
+    if (keep_inverses) return (mrc_bytes){sorted + (double)p * (double)(b * problem->real_size), lists};
+    return (mrc_bytes){sorted, lists + (double)(8 * b * b)};
 }
 
 /* ---- The order ----------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #ifndef MRC_SOLVERS_PROJECTORS_BLOCKS_H
 #define MRC_SOLVERS_PROJECTORS_BLOCKS_H
 
+#include "solvers/cost.h"
 #include "solvers/projectors/projector_parts.h"
 
 typedef struct mrc_blocks {
@@ -24,8 +25,8 @@ typedef struct mrc_blocks {
 mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, double jitter,
                                 uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
-/* Bytes held by all ranks together, without centers' own. */
-int64_t mrc_blocks_bytes(int64_t p, int64_t d, int64_t size, bool keep_inverses, int64_t real_size, int64_t point_size);
+/* Bytes held, without the centers' own. */
+mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 
 /* The points of a block: a view where there is one shard, else collected in room (size, d), ids (size). */

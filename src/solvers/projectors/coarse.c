@@ -199,19 +199,21 @@ void mrc_coarse_destroy(mrc_coarse *coarse, mrc_backend *backend)
     memset(coarse, 0, sizeof *coarse);
 }
 
-void mrc_coarse_bytes(int64_t p, int64_t d, int64_t s, int64_t q, int64_t real_size, int64_t point_size, int64_t *held,
-                      int64_t *peak)
+void mrc_coarse_cost(const mrc_problem *problem, int64_t s, int64_t q, mrc_cost *out)
 {
-    int64_t sample, total;
-    s = mrc_min(s, p);
+    int64_t sample, total, real_size = problem->real_size;
+    s = mrc_min(s, problem->p);
     q = mrc_max(0, mrc_min(q, s - 1));
-    *held = p * q * real_size + 8 * q;
-    *peak = 0;
+    double p = (double)problem->p, rows = (double)s, directions = (double)q;
+    *out = (mrc_cost){.held = {p * (double)(q * real_size), (double)(8 * q)}};
     if (q == 0) return;
-    mrc_sample_system_bytes(d, s, q, real_size, point_size, &sample, &total);
+    out->alike = 40 * rows * rows * directions;
+    out->flops = out->alike + 2 * p * rows * ((double)problem->d + directions);
+    mrc_sample_system_bytes(problem, s, q, &sample, &total);
     /* While the sample's eigensystem is made there is no U yet; then both; then U with its small matrices, of which the
        eigenvectors of A need one more, and some rows. */
-    int64_t small = q * q * (2 * real_size + 3 * 8) + 64 * 8 * q + mrc_min(MRC_COLLECT_BLOCK, p) * q * real_size;
-    int64_t before = total + 8 * s + 16 * q - *held;
-    *peak = mrc_max(before, mrc_max(sample, small) + 8 * q);
+    int64_t small =
+        q * q * (2 * real_size + 3 * 8) + 64 * 8 * q + mrc_min(MRC_COLLECT_BLOCK, problem->p) * q * real_size;
+    double before = (double)(total + 8 * s + 16 * q) - mrc_bytes_sum(out->held);
+    out->peak.whole = fmax(before, (double)(mrc_max(sample, small) + 8 * q));
 }

@@ -15,14 +15,44 @@
 #include <math.h>
 #include <string.h>
 
-static const mrc_projector_ops *const kinds[] = {&mrc_projector_exact, &mrc_projector_ep2, &mrc_projector_pcg,
-                                                 &mrc_projector_bgs, NULL};
+/* The planner takes the first that suits. */
+static const mrc_projector_ops *const kinds[] = {
+    &mrc_projector_exact,
+    &mrc_projector_ep2,
+    &mrc_projector_pcg,
+    &mrc_projector_bgs,
+};
+
+const mrc_projector_ops *mrc_projector_row(int i)
+{
+    return i >= 0 && i < (int)(sizeof kinds / sizeof *kinds) ? kinds[i] : NULL;
+}
 
 const mrc_projector_ops *mrc_projector_find(const char *name)
 {
-    for (int i = 0; name && kinds[i]; i++)
-        if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
+    const mrc_projector_ops *row = NULL;
+    for (int i = 0; name && (row = mrc_projector_row(i)); i++)
+        if (strcmp(row->name, name) == 0) return row;
     return NULL;
+}
+
+mrc_projector_options mrc_projector_options_of(const mercer_plan *plan, const mrc_projector_ops *ops)
+{
+    return (mrc_projector_options){.nystrom = plan->projector_nystrom,
+                                   .eigenpairs = plan->projector_eigenpairs,
+                                   .passes = plan->projector_passes,
+                                   .tolerance = ops->tolerance,
+                                   .block = plan->projector_block,
+                                   .gamma = 0.95,
+                                   .store = ops->keeps == MRC_KEEPS_MATRIX};
+}
+
+void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem, const mrc_projector_options *options,
+                        mrc_cost *once, mrc_cost *each)
+{
+    *once = *each = (mrc_cost){0};
+    ops->cost(problem, options, once, each);
+    mrc_cost_sums(each, problem, (double)(8 * problem->c), 2); /* |h| and what is left of it */
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */

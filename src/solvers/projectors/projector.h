@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Projectors: solve K(Z,Z) theta = h for a field h, approximately, and say how well.
+ * solvers/projectors: solve K(Z,Z) theta = h for a field h, approximately, and say how well.
  *
  *   exact  one Cholesky factor, two triangular solves                              p^3/3 once, 2 p^2 c a projection
  *   ep2    EigenPro 2 over the centers with its own Nystrom preconditioner         p^2 d a pass
@@ -13,6 +13,7 @@
 #ifndef MRC_SOLVERS_PROJECTORS_PROJECTOR_H
 #define MRC_SOLVERS_PROJECTORS_PROJECTOR_H
 
+#include "solvers/cost.h"
 #include "solvers/iteration/eigensystem.h"
 
 typedef struct mrc_projector_options {
@@ -33,19 +34,34 @@ typedef struct mrc_projection {
 } mrc_projection;
 
 typedef struct mrc_projector mrc_projector;
+struct mrc_planner;
+
+/* What it has of K(Z,Z) between projections. */
+typedef enum mrc_projector_keeps {
+    MRC_KEEPS_NOTHING,
+    MRC_KEEPS_MATRIX,
+    MRC_KEEPS_FACTOR,
+    MRC_KEEPS_INVERSES /* of blocks: on a device, where solves with factors are slow, and if they fit */
+} mrc_projector_keeps;
 
 typedef struct mrc_projector_ops {
-    const char *name;
+    const char *name, *says; /* says: one line for people */
+    mrc_projector_keeps keeps;
+    int64_t passes;   /* unless the options say otherwise: at most so many, */
+    double tolerance; /* to this residual, */
+    bool carry;       /* and what is left goes into the next right-hand side */
+    /* Why the planner should take it, in a few words, or NULL; the first row that answers is taken. No function: only
+       when it is asked for by name. */
+    const char *(*suits)(const struct mrc_planner *planner);
     mercer_status (*create)(mrc_projector *projector); /* on failure, destroy is called on what there is */
     void (*destroy)(mrc_projector *projector);
     /* theta (cleared by the caller) += solution; h (c > 0, not zero, finite) becomes the residual h - K theta. Sets
        report->passes; mrc_project measures the residual that is left. */
     mercer_status (*project)(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
                              mrc_projection *report);
-    /* Bytes held between projections and, on top, at the peak of a projection or of create: for the planner. All p
-       centers in this process; without the backend's own scratch (tiles). */
-    void (*bytes)(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                  int64_t point_size, int64_t *held, int64_t *peak);
+    /* `once`: bytes, without the backend's own scratch (tiles), and the work of create; `each`: work and messages of a
+       projection. Both are cleared before. */
+    void (*cost)(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each);
 } mrc_projector_ops;
 
 struct mrc_projector {
@@ -62,6 +78,13 @@ extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_proje
 
 /* NULL if the name is none. */
 const mrc_projector_ops *mrc_projector_find(const char *name);
+/* Row i of the table; NULL behind the last. */
+const mrc_projector_ops *mrc_projector_row(int i);
+/* Its options as far as a plan has them. */
+mrc_projector_options mrc_projector_options_of(const mercer_plan *plan, const mrc_projector_ops *ops);
+/* What a projector costs, with what every projection begins and ends with. */
+void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem, const mrc_projector_options *options,
+                        mrc_cost *once, mrc_cost *each);
 
 mercer_status mrc_projector_create(mrc_projector **out, const mrc_projector_ops *ops, mrc_centers *centers,
                                    const mrc_projector_options *options);
@@ -82,8 +105,7 @@ typedef struct mrc_coarse {
 } mrc_coarse;
 mercer_status mrc_coarse_create(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed);
 void mrc_coarse_destroy(mrc_coarse *coarse, mrc_backend *backend);
-/* Bytes it holds, and on top at the peak of create. */
-void mrc_coarse_bytes(int64_t p, int64_t d, int64_t s, int64_t q, int64_t real_size, int64_t point_size, int64_t *held,
-                      int64_t *peak);
+/* Bytes held, and on top at the peak of create; the work of create. Adds nothing to what is in *out: it is cleared. */
+void mrc_coarse_cost(const mrc_problem *problem, int64_t s, int64_t q, mrc_cost *out);
 
 #endif

@@ -29,6 +29,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "solvers/operators/spd.h"
+#include "solvers/planner.h"
 #include "solvers/projectors/blocks.h"
 
 #include <math.h>
@@ -348,18 +349,42 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     return count_flops(self, status);
 }
 
-static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                  int64_t point_size, int64_t *held, int64_t *peak)
+static const char *suits(const mrc_planner *planner)
 {
-    int64_t coarse, coarse_peak, q = mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, p) - 1));
-    int64_t size = mrc_min(options->block, p);
-    mrc_coarse_bytes(p, d, options->nystrom, options->eigenpairs, real_size, point_size, &coarse, &coarse_peak);
-    *held = mrc_blocks_bytes(p, d, options->block, options->store, real_size, point_size) + 2 * p * q * real_size +
-            8 * q * q;
-    int64_t working = 3 * (p + size) * c * real_size + size * (8 * c + 8) + q * c * (4 * real_size + 8);
-    /* While inverses are made there is neither U nor KU, while U is made no KU; then U is there twice for a moment. */
-    int64_t making = options->store ? 16 * size * size + 2 * size * real_size : 0, wide = p * q * real_size;
-    *peak = mrc_max(mrc_max(working, making - 2 * wide), mrc_max(coarse + coarse_peak - 2 * wide, q * q * real_size));
+    (void)planner;
+    return "K(Z,Z) does not fit the budget";
 }
 
-const mrc_projector_ops mrc_projector_bgs = {"bgs", create, destroy, project, bytes};
+static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+{
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double q = (double)mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, problem->p) - 1));
+    double size = (double)mrc_min(options->block, problem->p), blocks = ceil(p / size), wide = p * q * e;
+    double passes = (double)options->passes;
+    mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
+    /* While inverses are made there is neither U nor KU, while U is made no KU; then U is there twice for a moment. */
+    mrc_bytes working = {3 * p * c * e, 3 * size * c * e + size * (8 * c + 8) + q * c * (4 * e + 8)};
+    double inverses = options->store ? 16 * size * size + 2 * size * e : 0;
+    double coarse = mrc_bytes_sum(once->held) + mrc_bytes_sum(once->peak);
+    mrc_bytes making = {0, fmax(fmax(inverses, coarse) - 2 * wide, q * q * e)};
+    once->peak = mrc_bytes_larger(working, making);
+    once->held = mrc_blocks_bytes(problem, options->block, options->store);
+    once->held.shared += 2 * wide, once->held.whole += 8 * q * q;
+    each->flops = passes * p * p * (d + 2 * c); /* every pair once */
+    each->doubles = each->alike = passes * p * (double)(options->block * options->block) / 3;
+    mrc_cost_sums(each, problem, 8 * c, passes);
+    mrc_cost_rows(each, problem, passes * p * d * (double)problem->point_size, passes * blocks);
+    mrc_cost_sums(each, problem, p / blocks * c * e, passes * blocks);
+    mrc_cost_sums(each, problem, q * c * e, passes * (blocks + 1));
+}
+
+const mrc_projector_ops mrc_projector_bgs = {.name = "bgs",
+                                             .says = "block Gauss-Seidel with a coarse space",
+                                             .keeps = MRC_KEEPS_INVERSES,
+                                             .passes = 1,
+                                             .carry = true,
+                                             .suits = suits,
+                                             .create = create,
+                                             .destroy = destroy,
+                                             .project = project,
+                                             .cost = cost};

@@ -201,16 +201,28 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     return status;
 }
 
-static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                  int64_t point_size, int64_t *held, int64_t *peak)
+static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
 {
-    int64_t s = mrc_max(1, mrc_min(options->nystrom, p)), q = mrc_max(0, mrc_min(options->eigenpairs, s - 1));
-    int64_t system, total, m = mrc_min(MOST_BATCH, p); /* or less, as the data decide */
-    mrc_sample_system_bytes(d, s, q, real_size, point_size, &system, &total);
-    int64_t g = p * q * real_size;
-    *held = system + g + 8 * s;
-    int64_t batch_bytes = m * (d * point_size + (c + q) * real_size + 16) + (q + s) * c * real_size;
-    *peak = mrc_max(mrc_max(batch_bytes, 8 * p), total - system - g);
+    int64_t rows = mrc_max(1, mrc_min(options->nystrom, problem->p)), held, total;
+    mrc_sample_system_bytes(problem, rows, options->eigenpairs, &held, &total);
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double s = (double)rows, q = (double)mrc_max(0, mrc_min(options->eigenpairs, rows - 1)),
+           passes = (double)options->passes;
+    double m = fmin(MOST_BATCH, p), points = d * (double)problem->point_size; /* m: or less, as the data decide */
+    once->held = (mrc_bytes){p * q * e, (double)held + 8 * s};
+    once->peak.whole =
+        fmax(fmax(m * (points + (c + q) * e + 16) + (q + s) * c * e, 8 * p), (double)(total - held) - p * q * e);
+    once->flops = 2 * p * s * (d + q) + 40 * s * s * q;
+    once->alike = 40 * s * s * q;
+    each->flops = passes * 2 * p * p * (d + c);
+    mrc_cost_sums(each, problem, 8 * c, passes);
+    mrc_cost_rows(each, problem, passes * p * (points + (c + q) * e), 3 * passes * ceil(p / m));
 }
 
-const mrc_projector_ops mrc_projector_ep2 = {"ep2", create, destroy, project, bytes};
+const mrc_projector_ops mrc_projector_ep2 = {.name = "ep2",
+                                             .says = "EigenPro 2 over the centers, as in the papers",
+                                             .passes = 1,
+                                             .create = create,
+                                             .destroy = destroy,
+                                             .project = project,
+                                             .cost = cost};

@@ -19,7 +19,10 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "solvers/operators/spd.h"
+#include "solvers/planner.h"
 #include "solvers/projectors/projector_parts.h"
+
+#include <math.h>
 
 enum { MOST_REFINEMENTS = 10 };
 
@@ -165,12 +168,37 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     return status;
 }
 
-static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                  int64_t point_size, int64_t *held, int64_t *peak)
+/* K(Z,Z) in double, and its factor in place. */
+static const char *suits(const mrc_planner *planner)
 {
-    (void)options, (void)d, (void)point_size;
-    *held = 8 * p * p + 8 * p;
-    *peak = mrc_max(p * c * (3 * real_size + 3 * 8), 16 * p);
+    double p = (double)planner->problem.p, work = 3 * (double)planner->problem.n * p * (double)planner->problem.d;
+    bool fits = 8 * p * p <= 0.45 * (double)planner->plan->budget;
+    bool pays = p * p * p / 3 / planner->rate_double <= (double)planner->public_plan->epochs * work / planner->rate;
+    return fits && pays ? "its factor fits and pays" : NULL;
 }
 
-const mrc_projector_ops mrc_projector_exact = {"exact", create, destroy, project, bytes};
+static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+{
+    double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
+    mrc_cost coarse;
+    mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, &coarse);
+    once->held.whole = 8 * p * p + 8 * p;
+    if (problem->ranks > 1) once->held.whole += p * (double)(problem->d * problem->point_size);
+    once->peak.whole = fmax(p * c * (3 * e + 3 * 8), 16 * p);
+    /* Small factors are made at less than the nominal rate: as if a coarse space came with them. */
+    once->flops = coarse.flops + 2 * p * p * (double)problem->d;
+    once->doubles = p * p * p / 3;
+    once->alike = mrc_cost_flops(once);
+    each->doubles = each->alike = 4 * p * p * c;
+    mrc_cost_rows(each, problem, p * c * e, 1);
+}
+
+const mrc_projector_ops mrc_projector_exact = {.name = "exact",
+                                               .says = "one Cholesky factor of K(Z,Z)",
+                                               .keeps = MRC_KEEPS_FACTOR,
+                                               .passes = 1,
+                                               .suits = suits,
+                                               .create = create,
+                                               .destroy = destroy,
+                                               .project = project,
+                                               .cost = cost};

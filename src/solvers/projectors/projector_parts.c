@@ -204,10 +204,10 @@ mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int6
     return status;
 }
 
-void mrc_sample_system_bytes(int64_t d, int64_t s, int64_t q, int64_t real_size, int64_t point_size, int64_t *held,
-                             int64_t *total)
+void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total)
 {
+    int64_t points = s * problem->d * problem->point_size;
     q = mrc_max(0, mrc_min(q, s - 1));
-    *held = s * d * point_size + s * q * real_size + 16 * q;
-    *total = *held + s * d * point_size + mrc_eigensystem_scratch_bytes(s, q);
+    *held = points + s * q * problem->real_size + 16 * q;
+    *total = *held + points + mrc_eigensystem_scratch_bytes(s, q);
 }

@@ -3,6 +3,7 @@
 #ifndef MRC_SOLVERS_PROJECTORS_PROJECTOR_PARTS_H
 #define MRC_SOLVERS_PROJECTORS_PROJECTOR_PARTS_H
 
+#include "solvers/cost.h"
 #include "solvers/iteration/eigensystem.h"
 
 enum { MRC_COLLECT_BLOCK = 4096 }; /* centers that are collected at a time, at most */
@@ -47,8 +48,7 @@ void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
                                 int64_t *ids);
 /* Bytes of mrc_sample_system: what it leaves, and in all at its peak. */
-void mrc_sample_system_bytes(int64_t d, int64_t s, int64_t q, int64_t real_size, int64_t point_size, int64_t *held,
-                             int64_t *total);
+void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total);
 
 /* |A|_F of a matrix that every rank has. */
 mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, double *out);

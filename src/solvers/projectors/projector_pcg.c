@@ -20,6 +20,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "solvers/planner.h"
 #include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
@@ -165,15 +166,39 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     return status;
 }
 
-static void bytes(const mrc_projector_options *options, int64_t p, int64_t d, int64_t c, int64_t real_size,
-                  int64_t point_size, int64_t *held, int64_t *peak)
+static const char *suits(const mrc_planner *planner)
 {
-    int64_t coarse, coarse_peak, q = mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, p) - 1));
-    int64_t kept = options->store ? p * p * real_size : 0;
-    mrc_coarse_bytes(p, d, options->nystrom, options->eigenpairs, real_size, point_size, &coarse, &coarse_peak);
-    *held = coarse + kept + 8 * q;
-    /* K(Z,Z) is made after the coarse space. */
-    *peak = mrc_max(coarse_peak - kept, (3 * p * c + q * c + c * c) * real_size + 4 * 8 * c);
+    double p = (double)planner->problem.p, stored = (double)planner->problem.real_size * p * p;
+    return stored <= 0.45 * (double)planner->plan->budget ? "K(Z,Z) fits, its factor does not pay" : NULL;
 }
 
-const mrc_projector_ops mrc_projector_pcg = {"pcg", create, destroy, project, bytes};
+static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+{
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double q = (double)mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, problem->p) - 1));
+    double kept = options->store ? p * p * e : 0, missing = options->store ? 0 : 1;
+    double passes = (double)options->passes,
+           strips = ceil(p / (double)mrc_collect_rows(problem->p, (int)mrc_max(1, problem->shards)));
+    mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
+    once->held.shared += kept, once->held.whole += 8 * q;
+    /* K(Z,Z) is made after the coarse space. */
+    mrc_bytes making = {0, once->peak.whole - kept}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
+    once->peak = mrc_bytes_larger(making, working);
+    if (options->store) once->flops += 2 * p * p * d;
+    each->flops = passes * 2 * p * p * (c + missing * d);
+    mrc_cost_sums(each, problem, q * c * e, passes + 1);
+    mrc_cost_sums(each, problem, 8 * c, 3 * passes + 1);
+    mrc_cost_rows(each, problem, passes * p * (c * e + missing * d * (double)problem->point_size),
+                  passes * strips * (1 + missing));
+}
+
+const mrc_projector_ops mrc_projector_pcg = {.name = "pcg",
+                                             .says = "conjugate gradients on a stored K(Z,Z)",
+                                             .keeps = MRC_KEEPS_MATRIX,
+                                             .passes = 30,
+                                             .tolerance = 0.03,
+                                             .suits = suits,
+                                             .create = create,
+                                             .destroy = destroy,
+                                             .project = project,
+                                             .cost = cost};

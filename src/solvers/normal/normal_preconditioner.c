@@ -6,29 +6,114 @@
  * share.
  *
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 8 p^2 bytes; in double
- *   deflated   M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
+ *   polynomial M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
  *
  * The second wants a spectrum that falls slowly behind its first q values, as those of Laplace kernels do: MNIST, p =
- * 10,000, random centers, test accuracy (%) after 1 .. 5 steps: exact 96.1 97.2 97.6 97.7 97.8; deflated with s =
- * 666,
- * q = 199 and the degree that polynomial_preconditioner.c chooses, 4: 96.3 97.3 97.7 97.8 97.8; s = 1000, q = 300 and
- * degree 1: 96.4
- * 97.0 97.3 97.6 97.6. A Gaussian of bandwidth 10, roughness 0.09, after 4 and 30 steps: exact 98.0 98.2, deflated
- * 97.3 97.7. Others that were tried with the Laplace kernel: block-Jacobi of 4 blocks with 100 top eigenvectors, P = U
- * w^-1 U' + (I - UU') B^-1 (I - UU'), has 96.7 after 5 steps; an incomplete factor, 1000 centers exact and the rest in
- * 4 blocks, 95.2; a coarse space of 2000 centers as they are with degree 3 97.7 after 3, for p s^2 flops in double.
+ * 10,000, random centers, test accuracy (%) after 1 .. 5 steps: exact 96.1 97.2 97.6 97.7 97.8; polynomial with s =
+ * 666, q = 199 and the degree that polynomial_preconditioner.c chooses, 4: 96.3 97.3 97.7 97.8 97.8; s = 1000, q = 300
+ * and degree 1: 96.4 97.0 97.3 97.6 97.6. A Gaussian of bandwidth 10, roughness 0.09, after 4 and 30 steps: exact 98.0
+ * 98.2, polynomial 97.3 97.7. Others that were tried with the Laplace kernel: block-Jacobi of 4 blocks with 100 top
+ * eigenvectors, P = U w^-1 U' + (I - UU') B^-1 (I - UU'), has 96.7 after 5 steps; an incomplete factor, 1000 centers
+ * exact and the rest in 4 blocks, 95.2; a coarse space of 2000 centers as they are with degree 3 97.7 after 3, for
+ * p s^2 flops in double.
  */
 #include "solvers/normal/normal.h"
 
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/random.h"
 #include "solvers/operators/spd.h"
 
 #include <float.h>
 #include <math.h>
 
-enum { TYPICAL_ROWS = 128 };
+enum { TYPICAL_ROWS = 128, SHIFT_SAMPLES = 128, PROBES = 32 }; /* fewer probes than samples: they share a block */
+
+/* What a polynomial takes as a rule: products with K(Z,Z) in each of its two applications. */
+enum { TYPICAL_DEGREE = 3 };
+
+/* ---- The shift ----------------------------------------------------------------------------------------------- */
+
+/*
+ * How much the preconditioner must be shifted: t in M = (w/p) K_d (K_d + (tau + t) I), see normal.c.
+ *
+ * For an eigenvector v of K_d (p, p) with eigenvalue l, let a = E_x (v' K_Zx)^2 be what samples see of it. M is right
+ * where p a = l (l + t). The mean of both sides over all v, divided by l^2, is
+ *
+ *   E_x |K_d^-1 K_Zx|^2 = 1 + t tr(K_d^-1) / p     so     t = (E_x |K_d^-1 K_Zx|^2 - 1) p / tr(K_d^-1)
+ *
+ * The left side is measured on SHIFT_SAMPLES rows of the data, the trace with PROBES vectors g of random signs:
+ * tr(K_d^-1) = E |L^-1 g|^2. 1/l^2 puts the weight on small l, which decide the number of steps.
+ *
+ * Cost: p^2 (2 SHIFT_SAMPLES + PROBES) flops and 8 p (SHIFT_SAMPLES + 1) bytes; if t > 0, another factorisation in the
+ * same memory.
+ *
+ * What it gives: for Laplace kernels t < 0 (a center is its own neighbour, a sample is not), and shifts below 0 gain
+ * nothing because -t often exceeds min l, so t = 0. For smooth kernels, whose K(Z,Z) has eigenvalues down to rounding,
+ * t > 0 and matters: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000: J after 40 steps is 1.05 with t = 0 and 0.098
+ * with t = 5e-4 as estimated (the least is about 0.089). Steps to 1e-6, Laplace, random centers, p = 1000,
+ * d = 3 / 20 / 100: t = 0 34 / 28 / 19; t = 0.3 96 / 35 / 22; t = -min l / 2 34 / 25 / 21.
+ *
+ * Caveat: the rows are the first of pass 0. Where those happen to be the centers themselves, t comes out as 0.
+ */
+
+/* The mean over rows x of |K_d^-1 K_Zx|^2; 0 rows if the stream has too few. block: room for (p, SHIFT_SAMPLES). */
+static mercer_status measure_samples(mrc_normal *self, const mercer_matrix *z, const mercer_matrix *block, double *sums,
+                                     double *mean)
+{
+    mrc_backend *backend = self->backend;
+    mercer_batch batch;
+    MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
+    MRC_TRY(mrc_sample_stream_next(self->exact->stream, SHIFT_SAMPLES, &batch));
+    int64_t rows = batch.X.rows;
+    mercer_matrix k = mrc_shaped(block, self->p, rows);
+    MRC_TRY(mrc_points_eval(self->centers, z, &batch.X, &k));
+    MRC_TRY(mrc_spd_solve(self->centers, &self->l, &k));
+    MRC_TRY(backend->ops->column_dots(backend, &k, &k, sums));
+    *mean = 0;
+    for (int64_t i = 0; i < rows; i++) *mean += sums[i] / (double)rows;
+    return MERCER_OK;
+}
+
+/* tr(K_d^-1) / p. signs: room for p. */
+static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block, double *sums, double *signs,
+                                   double *mean)
+{
+    mrc_backend *backend = self->backend;
+    mercer_matrix probes = mrc_shaped(block, self->p, PROBES);
+    mercer_matrix host = mrc_view(signs, self->p, 1, MERCER_F64);
+    mrc_rng rng = {0, 0x73686966u};
+    for (int64_t j = 0; j < PROBES; j++) {
+        mercer_matrix column = mrc_column(&probes, j);
+        for (int64_t i = 0; i < self->p; i++) signs[i] = mrc_random_u64(rng, (uint64_t)(j * self->p + i)) & 1 ? 1 : -1;
+        MRC_TRY(backend->ops->copy(backend, &column, &host));
+    }
+    self->centers->flops += (double)self->p * (double)self->p * PROBES;
+    MRC_TRY(backend->ops->triangular_solve(backend, &self->l, false, &probes));
+    MRC_TRY(backend->ops->column_dots(backend, &probes, &probes, sums));
+    *mean = 0;
+    for (int64_t j = 0; j < PROBES; j++) *mean += sums[j] / PROBES / (double)self->p;
+    return MERCER_OK;
+}
+
+static mercer_status find_shift(mrc_normal *self, const mercer_matrix *z, double *shift)
+{
+    mrc_centers *centers = self->centers;
+    double sums[SHIFT_SAMPLES], seen = 0, trace = 1;
+    mercer_matrix block;
+    void *signs = NULL;
+    mercer_status status =
+        mrc_matrix_create(self->backend, &block, self->p, SHIFT_SAMPLES, MERCER_F64, "a sample's block");
+    if (status == MERCER_OK) status = mrc_alloc(centers->context, &signs, self->p, sizeof(double), "random signs");
+    if (status == MERCER_OK) status = measure_samples(self, z, &block, sums, &seen);
+    if (status == MERCER_OK) status = measure_trace(self, &block, sums, signs, &trace);
+    mrc_free(centers->context, signs);
+    mrc_matrix_destroy(self->backend, &block);
+    double t = (seen - 1) / trace;
+    *shift = status == MERCER_OK && isfinite(t) && t > 0 ? t : 0;
+    return status;
+}
 
 /* ---- Set-up -------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +122,7 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
 {
     double lambda = self->exact->lambda, t;
     mrc_spd job = {.points = z, .what = "K(Z, Z)"};
-    MRC_TRY(mrc_normal_shift(self, z, &t));
+    MRC_TRY(find_shift(self, z, &t));
     mrc_log(self->centers->context, MERCER_LOG_DEBUG, "conjugate gradients: shift %.3e of the preconditioner",
             t / mean);
     if (lambda > 0) {
@@ -206,4 +291,47 @@ mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, 
         MRC_TRY(self->backend->ops->copy(self->backend, out, &own));
     }
     return self->backend->ops->axpby(self->backend, -self->shift, x, 1, out);
+}
+
+/* ---- Cost ---------------------------------------------------------------------------------------------------- */
+
+static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *once, mrc_cost *each)
+{
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, products = lambda > 0 ? 2 : 0;
+    double second = p * ((lambda > 0 ? p : 0.0) + 2.0), sample = p * (SHIFT_SAMPLES + 1.0);
+    once->held.whole = 8 * (p * p + fmax(second, sample));
+    if (problem->ranks > 1) once->held.whole += 16 * p * c + p * d * (double)problem->point_size;
+    once->doubles = once->alike = (lambda > 0 ? 2 : 1) * (2 * p * p * d + p * p * p / 3);
+    each->waiting = each->alike = 4 * p * p * c;
+    each->read = 4 * 8 * p * p;
+    mrc_cost_rows(each, problem, (1 + products) * p * c * 8, 1 + products);
+    mrc_cost_sums(each, problem, 8 * c, lambda > 0 ? 7 : 6);
+}
+
+static void polynomial_cost(const mrc_problem *problem, double lambda, const mrc_preconditioner_sizes *sizes,
+                            mrc_cost *once, mrc_cost *each)
+{
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double s = (double)sizes->sample, q = (double)sizes->basis, k = TYPICAL_DEGREE, products = lambda > 0 ? 2 : 0;
+    once->held = mrc_preconditioner_bytes(sizes, problem);
+    once->flops = 2 * p * (s + p) * (d + q) + 12 * p * q * q;
+    once->serial = once->alike = 4 * s * s * s;
+    each->flops = 2 * k * 2 * p * p * c;
+    each->read = 2 * k * p * p * (double)mrc_dtype_size(sizes->stored);
+    mrc_cost_sums(each, problem, q * c * e, 2 * (k + 2));
+    mrc_cost_rows(each, problem, (2 * k + products) * p * c * e, 2 * k + products);
+    mrc_cost_sums(each, problem, 8 * c, lambda > 0 ? 10 : 7);
+}
+
+void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
+                     mrc_cost *once, mrc_cost *each)
+{
+    double p = (double)problem->p, c = (double)problem->c;
+    *once = *each = (mrc_cost){0};
+    if (sizes->basis > 0)
+        polynomial_cost(problem, lambda, sizes, once, each);
+    else
+        factor_cost(problem, lambda, once, each);
+    once->held.shared += 8 * p * 8 * c; /* as if all were doubles */
+    once->held.whole += 8 * (4.0 * (double)batch * c + 2.0 * c) + 64 * 12;
 }

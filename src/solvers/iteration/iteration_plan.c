@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sizes of the iteration and what it costs. Letters: n samples, p centers, d features, c outputs, m batch,
+ * s Nystrom sample, q eigenpairs, T period.
+ *
+ *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
+ *   q       s/20, at most p/10: a larger q biases the fixed point towards weighted least squares
+ *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
+ *   T       p/m: the temporary centers are then as many as the centers; far beyond, the model would follow the centers'
+ *           labels alone
+ *   projector  the first of its table that suits
+ *
+ *   bytes   fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
+ *   flops   of an epoch 2 n p (d + 2 c) + n T m (d + c) + 2 or 4 n s (d + c), of a batch 2 p q c, and of the projector
+ */
+#include "solvers/iteration/iteration_solver.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/normal/exact_job.h"
+#include "solvers/projectors/projector_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    EPOCHS_DEFAULT = 6,
+    EPOCHS_CACHED = 10,
+    BLOCK_DEFAULT = 2500,
+    ROUNDED_BATCH = 2048,   /* from here on the batch of a device is rounded down to its tiles */
+    BLOCK_DEVICE = 4096,    /* fills a GPU; a multiple of the tiles of its products */
+    GUESSED_BATCH_PER_Q = 5 /* m* is about 5 q on image data; only until the data have been seen */
+};
+
+/* ---- Sizes --------------------------------------------------------------------------------------------------- */
+
+static void choose_sample(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mrc_solver *row = self->plan->solver;
+    const mrc_preset *preset = &row->preset;
+    mercer_plan *plan = self->public_plan;
+    bool pairs = (row->traits & MRC_USES_EIGENPAIRS) != 0;
+    int64_t s = request->p >= 50000 ? 10000 : mrc_max(500, mrc_min(3000, request->p / 3));
+    if (!pairs) s = 1000;
+    if (preset->whole_sample) s = request->n;
+    if (self->options->nystrom > 0) s = self->options->nystrom;
+    s = mrc_min(s, request->n);
+    int64_t most = (int64_t)sqrt((double)self->plan->budget / 2 / 8 / 1.3);
+    if (s > most && !preset->whole_sample) {
+        mrc_plan_say(plan, "s cut from %lld to %lld: K(X_s, X_s) in double has to fit half the budget\n", (long long)s,
+                     (long long)most);
+        s = mrc_max(most, 1);
+    }
+    int64_t q = mrc_min(s / 20, request->p / 10);
+    if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20; /* nothing is projected: no bias to keep small */
+    if (self->options->eigenpairs > 0) q = self->options->eigenpairs;
+    if (self->options->eigenpairs < 0 || !pairs) q = 0;
+    plan->nystrom = s;
+    plan->eigenpairs = mrc_max(0, mrc_min(q, s - 1));
+    mrc_plan_say(plan, "s = %lld samples for the preconditioner, q = %lld eigenpairs\n", (long long)s,
+                 (long long)plan->eigenpairs);
+    if (plan->eigenpairs > request->p / 10 && preset->update == MRC_UPDATE_PROJECT)
+        mrc_plan_say(plan, "warning: q is above p/10 = %lld: the fixed point moves away from least squares\n",
+                     (long long)request->p / 10);
+}
+
+static void choose_batch(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mrc_preset *preset = &self->plan->solver->preset;
+    mercer_plan *plan = self->public_plan;
+    bool seen = request->critical_batch > 0;
+    int64_t m = seen ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * plan->eigenpairs);
+    if (preset->whole_batch) m = request->n;
+    if (self->options->batch > 0) m = self->options->batch;
+    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->kept_size));
+    if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
+    if (self->device && m > ROUNDED_BATCH && self->options->batch == 0) m -= m % 256; /* whole tiles of rows */
+    plan->batch = mrc_max(1, mrc_min(m, request->n));
+    mrc_plan_say(plan, "m = %lld (%s)\n", (long long)plan->batch,
+                 preset->whole_batch                   ? "all samples"
+                 : self->options->batch > 0            ? "given"
+                 : seen && m < request->critical_batch ? "what memory allows"
+                 : seen                                ? "critical batch"
+                                                       : "guess until the data have been seen");
+    int64_t period = preset->period ? preset->period : mrc_max(1, request->p / plan->batch);
+    if (preset->update != MRC_UPDATE_PROJECT) period = 1;
+    if (self->options->period > 0) period = self->options->period;
+    plan->period = period;
+    if (preset->update == MRC_UPDATE_PROJECT)
+        mrc_plan_say(plan, "T = %lld batches between projections\n", (long long)period);
+}
+
+/* ---- Projector ----------------------------------------------------------------------------------------------- */
+
+/* The first that suits, if neither options nor preset name one. */
+static void choose_projector(mrc_planner *self)
+{
+    const char *name = self->options->projector, *why = "given";
+    if (mrc_name_is_auto(name)) name = self->plan->solver->preset.projector;
+    const mrc_projector_ops *projector = mrc_projector_find(name), *row;
+    for (int i = 0; !projector && (row = mrc_projector_row(i)); i++) {
+        why = row->suits ? row->suits(self) : NULL;
+        if (why) projector = row;
+    }
+    self->plan->projector = projector;
+    snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "%s", projector->name);
+    mrc_plan_say(self->public_plan, "projector %s: %s\n", projector->name, why);
+}
+
+static void choose_projector_sizes(mrc_planner *self)
+{
+    const mrc_plan_request *request = self->request;
+    const mercer_train_options *options = self->options;
+    const mrc_projector_ops *projector = self->plan->projector;
+    mercer_plan *plan = self->public_plan;
+    double budget = (double)self->plan->budget;
+    int64_t s = request->p >= 50000 ? 10000 : 3000, most = (int64_t)sqrt(budget / 4 / 8 / 1.3);
+    s = mrc_min(mrc_min(options->projector_nystrom > 0 ? options->projector_nystrom : s, request->p), mrc_max(1, most));
+    int64_t q = request->p >= 50000 ? 1000 : 500;
+    int64_t q_most = self->plan->budget / 8 / mrc_max(1, 2 * request->p * self->problem.real_size);
+    q = options->projector_eigenpairs > 0 ? options->projector_eigenpairs : mrc_min(q, mrc_max(1, q_most));
+    int64_t block = mrc_min(self->device ? BLOCK_DEVICE : BLOCK_DEFAULT, (int64_t)sqrt(budget / 8 / 8));
+    plan->projector_nystrom = s;
+    plan->projector_eigenpairs = mrc_min(q, s / 2);
+    plan->projector_passes = options->projector_passes > 0 ? options->projector_passes : projector->passes;
+    plan->projector_block = mrc_min(options->projector_block > 0 ? options->projector_block : block, request->p);
+    plan->carry = options->carry == MERCER_AUTO ? projector->carry : options->carry == MERCER_ON;
+    plan->cache_centers = projector->keeps == MRC_KEEPS_MATRIX || projector->keeps == MRC_KEEPS_FACTOR;
+    bool inverses = (double)request->p * (double)(plan->projector_block * self->problem.real_size) <= budget / 4;
+    self->plan->projector_options = mrc_projector_options_of(plan, projector);
+    self->plan->projector_options.seed = options->seed + 1;
+    if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
+    if (projector->keeps == MRC_KEEPS_INVERSES) self->plan->projector_options.store = self->device && inverses;
+    if (projector->keeps != MRC_KEEPS_FACTOR)
+        mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
+                     (long long)plan->projector_eigenpairs, (long long)plan->projector_passes,
+                     plan->carry ? ", carrying the residual" : "");
+}
+
+/* ---- The plan ------------------------------------------------------------------------------------------------ */
+
+/* Devices keep whole tiles of a batch's block, maybe in half precision; beside a cache there is room for it as it is.
+   Half precision for the cache only where float does not fit, and not for polishing, which is exact work. */
+static mrc_caching caching(const mrc_planner *self)
+{
+    int64_t m = self->public_plan->batch, p = self->problem.p;
+    int64_t block = mrc_round_up(m, self->device ? 16 : 1) * mrc_round_up(p, self->device ? 256 : 1) * self->kept_size;
+    return (mrc_caching){.block = block,
+                         .beside = mrc_max(block, m * p * self->problem.real_size),
+                         .again = self->public_plan->epochs > 1 || self->options->cache == MERCER_ON,
+                         .half = self->options->polish == 0,
+                         .half_from = INT64_MAX};
+}
+
+mercer_status mrc_iteration_choose(mrc_planner *self)
+{
+    mercer_plan *plan = self->public_plan;
+    const mercer_train_options *options = self->options;
+    const mrc_preset *preset = &self->plan->solver->preset;
+    plan->epochs = options->epochs > 0 ? options->epochs : EPOCHS_DEFAULT;
+    choose_sample(self);
+    choose_batch(self);
+    if (preset->update == MRC_UPDATE_PROJECT) {
+        choose_projector(self);
+        choose_projector_sizes(self);
+    }
+    plan->step_factor = options->step_factor > 0 ? options->step_factor : preset->gamma;
+    /* Batches that are draws of the data leave noise in the iterates wherever the labels cannot be met. */
+    mercer_switch sampled = plan->batch < self->request->n ? MERCER_ON : MERCER_OFF;
+    mercer_switch average = preset->average == MERCER_AUTO ? sampled : preset->average;
+    if (options->average != MERCER_AUTO) average = options->average;
+    plan->average = average == MERCER_ON;
+    plan->decay = (options->decay == MERCER_AUTO ? preset->average : options->decay) == MERCER_ON;
+    self->plan->polish = options->polish;
+    self->caching = caching(self);
+    return MERCER_OK;
+}
+
+void mrc_iteration_settle(mrc_planner *self)
+{
+    mercer_plan *plan = self->public_plan;
+    if (plan->cache_data && self->options->epochs == 0) plan->epochs = EPOCHS_CACHED;
+    mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s\n", (long long)plan->epochs, plan->step_factor,
+                 plan->average ? ", averaging" : "", plan->decay ? ", step decay" : "",
+                 plan->cache_data == MRC_CACHE_HALF
+                     ? ", K(X,Z) kept between epochs in half precision, since float does not fit"
+                 : plan->cache_data ? ", K(X,Z) kept between epochs"
+                                    : "");
+}
+
+/* ---- Cost ---------------------------------------------------------------------------------------------------- */
+
+/* The projector and polishing are never there together. */
+static void add_projector(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+{
+    mrc_cost once = {0};
+    if (plan->projector)
+        mrc_projector_cost(plan->projector, problem, &plan->projector_options, &once, &out->projection);
+    mrc_cost_repeat(&out->set_up, &once, 1);
+    out->set_up.peak = mrc_bytes_add(once.held, once.peak);
+    if (plan->polish > 0)
+        out->set_up.peak = mrc_bytes_larger(out->set_up.peak, mrc_polish_bytes(problem, plan->public_plan.lambda));
+}
+
+void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+{
+    const mercer_plan *sizes = &plan->public_plan;
+    double n = (double)problem->n, p = (double)problem->p, d = (double)problem->d, c = (double)problem->c;
+    double s = (double)sizes->nystrom, q = (double)sizes->eigenpairs, T = (double)sizes->period;
+    double e = (double)problem->real_size, points = d * (double)problem->point_size, epochs = (double)sizes->epochs;
+    mrc_iteration_options options = {.update = plan->solver->preset.update,
+                                     .batch = sizes->batch,
+                                     .period = sizes->period,
+                                     .carry = sizes->carry,
+                                     .ridge = sizes->lambda};
+    out->epochs = epochs;
+    out->batches = ceil(n / (double)sizes->batch);
+    out->projections = plan->projector ? ceil(out->batches / T) : 0;
+    /* An estimate, as if periods went on over the ends of epochs: where samples are few, that decides for ep4. */
+    out->all_projections = plan->projector ? ceil(out->batches * epochs / T) : 0;
+    double m = n / out->batches, temporary = T > 1 ? T * (double)sizes->batch : 0;
+    mrc_cost *once = &out->set_up, *batch = &out->batch;
+    once->held = mrc_iteration_bytes(problem, &options, sizes->nystrom, sizes->eigenpairs);
+    once->held.whole += s * (points + q * e);
+    once->held.shared += 2 * p * c * e; /* weights to go back to, and the best ones */
+    /* The sample's matrix and fresh rows exist during set-up only; the projector is made after it. */
+    once->set_up.whole = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
+    once->alike = 2 * s * s * d + 40 * s * s * q;
+    once->flops = once->alike + 2 * p * s * (d + q);
+    once->state = p * c * e * (double)(4 + sizes->carry) + temporary * (points + c * e) + s * c * e;
+    batch->alike = 2 * m * s * (d + c) * (T > 1 ? 2 : 1);
+    batch->flops =
+        batch->alike + 2 * m * p * ((sizes->cache_data ? 0 : d) + 2 * c) + m * temporary * (d + c) + 2 * p * q * c;
+    mrc_cost_sums(batch, problem, m * c * e, 1);
+    if (sizes->lambda > 0) mrc_cost_sums(batch, problem, q * c * e, 1);
+    mrc_cost_flags(batch, problem, 2);
+    add_projector(problem, plan, out);
+}

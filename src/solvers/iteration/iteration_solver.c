@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Training by the iteration: set-up, epochs of steps, averaging and step decay over the later half, and a watchdog.
+ *
+ *   set-up     a sample of the data, its eigensystem, beta and the critical batch, the plan refined with those numbers,
+ *              and the parts it asks for
+ *   average    running mean of alpha over the projections of the later half of the steps
+ *   decay      the step falls linearly from 1 to DECAY_END over the later half
+ *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the
+ *              last good weights, halves the step and says so; after MOST_HALVINGS training gives up with
+ *              MERCER_ERROR_NUMERIC
+ *
+ * The sample is read from a pass of its own (number -1): X_s must be drawn from what the batches are drawn from. Rows
+ * beyond the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
+ *
+ * With labels that p centers cannot fit, the iterates of a constant step keep jumping around the optimum; the mean of
+ * the later ones does not. The average is what the model gets, the last iterate is where training goes on.
+ */
+#include "solvers/iteration/iteration_solver.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/iteration/step_bounds.h"
+#include "solvers/normal/exact_job.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000, FRESH_ROWS = 2000 };
+
+#define DECAY_END      0.25
+#define UNEVEN_WEIGHTS 100 /* heaviest over mean weight, beyond which the user is told */
+
+typedef struct solver_state {
+    mrc_eigensystem system;
+    int64_t *sample_rows; /* (s) */
+    mrc_projector *projector;
+    mrc_iteration iteration;
+    mercer_matrix rollback_weights; /* field: weights to go back to */
+    double setup_seconds;
+    int64_t no_calls; /* of a projector that is not there: 0 */
+} solver_state;
+
+/* ---- Set-up: centers that are samples ------------------------------------------------------------------------- */
+
+static mercer_status check_centers_are_samples(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
+{
+    const mercer_matrix *z = job->target.z;
+    const char *name = job->plan.public_plan.solver;
+    if (!rows)
+        return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,
+                        "solver %s has the samples as centers: its source must say which rows a batch holds", name);
+    if (job->target.p != job->n)
+        return mrc_fail(job->context, MERCER_ERROR_SHAPE,
+                        "solver %s has the samples as centers: the model has %lld centers, the source %lld samples",
+                        name, (long long)job->target.p, (long long)job->n);
+    mercer_matrix x;
+    mercer_status status = MERCER_OK;
+    MRC_TRY(mrc_host_open(job->backend, sample, &x));
+    for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++) {
+        int64_t row = rows[i] - job->centers.first;
+        if (row < 0 || row >= z->rows) continue; /* another rank looks at it */
+        for (int64_t k = 0; k < z->cols && status == MERCER_OK; k++)
+            if (mrc_load(&x, i, k) != mrc_load(z, row, k))
+                status = mrc_fail(job->context, MERCER_ERROR_DATA,
+                                  "solver %s has the samples as centers: sample %lld differs from center %lld", name,
+                                  (long long)rows[i], (long long)rows[i]);
+    }
+    status = mrc_host_close(job->backend, sample, &x, false, status);
+    return mrc_comm_together(job->comm, status, "centers");
+}
+
+/* ---- Set-up: parts ------------------------------------------------------------------------------------------- */
+
+static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
+{
+    solver_state *self = job->state;
+    const mercer_plan *plan = &job->plan.public_plan;
+    mrc_iteration_options options = {.update = job->plan.solver->preset.update,
+                                     .batch = plan->batch,
+                                     .period = plan->period,
+                                     .carry = plan->carry,
+                                     .gamma = plan->step_factor,
+                                     .ridge = plan->lambda / (double)job->n};
+    if (options.update == MRC_UPDATE_PLAIN)
+        MRC_TRY(mrc_plain_bounds(&job->centers, sample, options.ridge, plan->batch < job->n, &options.plain_top,
+                                 &options.plain_beta));
+    MRC_TRY(mrc_job_kernel_blocks(job));
+    if (job->plan.projector) mrc_centers_tell(&job->centers, "projector", -1);
+    if (job->plan.projector)
+        MRC_TRY(
+            mrc_projector_create(&self->projector, job->plan.projector, &job->centers, &job->plan.projector_options));
+    if (self->projector)
+        self->projector->room = job->kernel_blocks.kept; /* projections come between the batches' products */
+    MRC_TRY(mrc_iteration_create(&self->iteration, &job->centers, &job->kernel_blocks, &self->system, self->projector,
+                                 job->report.beta, job->target.weights->cols, &options));
+    self->iteration.sample_rows = self->sample_rows;
+    self->iteration.units = job->target.units;
+    const mercer_matrix *start = job->target.weights;
+    MRC_TRY(job->backend->ops->copy(job->backend, &self->iteration.alpha, start));
+    MRC_TRY(mrc_field_create(&job->centers, &self->rollback_weights, start->cols, job->centers.real,
+                             "weights to go back to"));
+    return job->backend->ops->copy(job->backend, &self->rollback_weights, start);
+}
+
+static mercer_status copy_rows(mrc_job *job, const int64_t *rows, int64_t count)
+{
+    void *memory;
+    if (!rows) return MERCER_OK;
+    MRC_TRY(mrc_alloc(job->context, &memory, count, sizeof *rows, "row numbers of the sample"));
+    memcpy(memory, rows, (size_t)count * sizeof *rows);
+    ((solver_state *)job->state)->sample_rows = memory;
+    return MERCER_OK;
+}
+
+/* For mercer_trainer_spectrum, which may be asked for after everything else is gone. */
+static mercer_status remember_spectrum(mrc_job *job)
+{
+    const mrc_eigensystem *system = &((solver_state *)job->state)->system;
+    void *memory;
+    mrc_free(job->context, job->spectrum);
+    job->spectrum = NULL, job->spectrum_count = 0;
+    MRC_TRY(mrc_alloc(job->context, &memory, system->q + 1, sizeof(double), "eigenvalues"));
+    job->spectrum = memory;
+    job->spectrum_count = system->q + 1;
+    for (int64_t i = 0; i < system->q; i++) job->spectrum[i] = system->lambda[i];
+    job->spectrum[system->q] = system->tail;
+    return MERCER_OK;
+}
+
+static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
+{
+    solver_state *self = job->state;
+    mrc_plan *plan = &job->plan;
+    if (plan->solver->traits & MRC_NEEDS_SAMPLES) MRC_TRY(check_centers_are_samples(job, sample, rows));
+    int64_t s = mrc_min(plan->public_plan.nystrom, sample->rows), fresh_rows = sample->rows - s;
+    mercer_matrix first = mrc_rows(sample, 0, s), fresh = fresh_rows > 0 ? mrc_rows(sample, s, fresh_rows) : first;
+    MRC_TRY(copy_rows(job, rows, s));
+    MRC_TRY(
+        mrc_eigensystem_create(&self->system, &job->centers, &first, plan->public_plan.eigenpairs, job->options.seed));
+    mrc_centers_tell(&job->centers, "step size", -1);
+    MRC_TRY(mrc_eigensystem_beta(&self->system, &job->centers, &fresh, &job->report.beta));
+    if (job->stream.source) MRC_TRY(mrc_raise_beta(&job->centers, &job->stream, &fresh, &job->report.beta));
+    job->report.tail = self->system.tail;
+    MRC_TRY(job->host->refine(job, mrc_critical_batch(job->report.beta, self->system.tail, job->n), rows != NULL,
+                              sample->dtype));
+    plan->public_plan.eigenpairs = self->system.q; /* directions lost in rounding are left out */
+    /* Here and not by the planner, which is asked several times. */
+    if (self->system.q > job->target.p / 10 && plan->solver->preset.update == MRC_UPDATE_PROJECT)
+        mrc_log(job->context, MERCER_LOG_WARNING,
+                "q = %lld eigenpairs are more than a tenth of the %lld centers: the result is biased away from least "
+                "squares; lower q, or finish with polish",
+                (long long)self->system.q, (long long)job->target.p);
+    MRC_TRY(remember_spectrum(job));
+    return create_iteration(job, sample);
+}
+
+/* From a sample (rows, d) of the data with row numbers or NULL. */
+static mercer_status build(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
+{
+    double start = mrc_seconds();
+    mercer_status status = create_parts(job, sample, rows);
+    ((solver_state *)job->state)->setup_seconds = mrc_seconds() - start;
+    return status;
+}
+
+/* ---- Set-up: a sample from the stream ------------------------------------------------------------------------ */
+
+typedef struct sample_room {
+    mercer_matrix points;
+    int64_t *rows;
+    int64_t filled;
+} sample_room;
+
+static mercer_status read_sample(mrc_job *job, sample_room *room)
+{
+    MRC_TRY(mrc_sample_stream_restart(&job->stream, -1));
+    while (room->filled < room->points.rows) {
+        mercer_batch batch;
+        mrc_centers_tell(&job->centers, "reading a sample", (double)room->filled / (double)room->points.rows);
+        MRC_TRY(mrc_sample_stream_points(&job->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
+        if (batch.X.rows == 0) break;
+        mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
+        MRC_TRY(job->backend->ops->copy(job->backend, &to, &batch.X));
+        if (batch.rows) memcpy(room->rows + room->filled, batch.rows, (size_t)batch.X.rows * sizeof *room->rows);
+        room->filled += batch.X.rows;
+    }
+    if (room->filled > 0) return MERCER_OK;
+    return mrc_fail(job->context, MERCER_ERROR_DATA, "source: the pass that samples are drawn from is empty");
+}
+
+/* s rows and fresh ones. */
+static mercer_status build_from_stream(mrc_job *job)
+{
+    const mercer_source *source = job->stream.source;
+    int64_t s = job->plan.public_plan.nystrom, wanted = mrc_min(source->rows, s + mrc_min(FRESH_ROWS, s));
+    sample_room room = {0};
+    void *rows = NULL;
+    mercer_status status = mrc_matrix_create(job->backend, &room.points, wanted, source->features, source->dtype,
+                                             "the sample of the data");
+    if (status == MERCER_OK)
+        status = mrc_alloc(job->context, &rows, wanted, sizeof *room.rows, "row numbers of the sample");
+    room.rows = rows;
+    if (status == MERCER_OK) status = read_sample(job, &room);
+    if (status == MERCER_OK) {
+        mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
+        status = build(job, &sample, job->stream.rows_known ? room.rows : NULL);
+    }
+    mrc_free(job->context, rows);
+    mrc_matrix_destroy(job->backend, &room.points);
+    return status;
+}
+
+static mercer_status create(mrc_job *job, const mercer_matrix *first)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(job->context, &memory, 1, sizeof(solver_state), "the solver"));
+    job->state = memory;
+    return first ? build(job, first, NULL) : build_from_stream(job);
+}
+
+static void destroy(mrc_job *job)
+{
+    solver_state *self = job->state;
+    mrc_matrix_destroy(job->backend, &self->rollback_weights);
+    mrc_iteration_destroy(&self->iteration);
+    mrc_projector_free(self->projector);
+    mrc_eigensystem_destroy(&self->system, job->backend);
+    mrc_free(job->context, self->sample_rows);
+    mrc_free(job->context, self);
+}
+
+/* ---- State --------------------------------------------------------------------------------------------------- */
+
+static const mercer_matrix *weights(const mrc_job *job)
+{
+    const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
+    return iteration->averaged > 0 ? &iteration->average : &iteration->alpha;
+}
+
+/* Points or weights of the temporary centers. */
+static void list_temporary(const mrc_temporary_centers *temporary, mrc_state *state, const char *name,
+                           const mercer_matrix *all)
+{
+    mercer_matrix used = mrc_temporary_centers_used(temporary, all);
+    mrc_state_add_temporary(state, name, &used, temporary);
+}
+
+static void list(mrc_job *job, mrc_state *state)
+{
+    solver_state *self = job->state;
+    mrc_iteration *iteration = &self->iteration;
+    int64_t p = job->target.p;
+    int64_t *const whole[] = {&iteration->steps,           &iteration->pending,
+                              &iteration->temporary.count, &iteration->averaged,
+                              &iteration->projections,     self->projector ? &self->projector->calls : &self->no_calls};
+    double *const real[] = {&iteration->halving,           &iteration->residual_sum, &iteration->projection.residual,
+                            &iteration->projection.passes, &iteration->last_step,    &iteration->decay};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    mrc_state_add_flag(state, &iteration->averaging);
+    mrc_state_add_field(state, "state.alpha", &iteration->alpha, p);
+    mrc_state_add_field(state, "state.good", &self->rollback_weights, p);
+    mrc_state_add_field(state, "state.sum", &iteration->sum, p);
+    mrc_state_add_field(state, "state.left", &iteration->left, p);
+    mrc_state_add_field(state, "state.average", &iteration->average, p);
+    list_temporary(&iteration->temporary, state, "state.points", &iteration->temporary.points);
+    list_temporary(&iteration->temporary, state, "state.weights", &iteration->temporary.weights);
+    mrc_state_add_matrix(state, "state.sample_weights", &iteration->sample_weights);
+    mrc_state_add_matrix(state, "state.values", &iteration->values);
+}
+
+/* No count may lead outside a matrix. */
+static bool check(const mrc_job *job)
+{
+    const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
+    return iteration->temporary.count >= 0 && iteration->temporary.count <= iteration->temporary.most &&
+           iteration->pending >= 0 && iteration->pending <= iteration->options.period && iteration->averaged >= 0 &&
+           iteration->halving > 0 && iteration->halving <= 1;
+}
+
+/* What the trainer shows and reports. */
+static void report(mrc_job *job)
+{
+    const solver_state *self = job->state;
+    const mrc_iteration *iteration = &self->iteration;
+    mercer_report *report = &job->report;
+    job->step = iteration->last_step, job->residual = iteration->projection.residual;
+    report->steps = iteration->steps, report->projections = iteration->projections;
+    report->setup_seconds = self->setup_seconds + job->times.setup;
+    report->forward_seconds = iteration->forward_seconds + job->times.forward;
+    report->gradient_seconds = iteration->gradient_seconds + job->times.gradient;
+    report->projection_seconds = iteration->projection_seconds + job->times.solve;
+    if (iteration->projections == 0) return;
+    report->projection_residual_last = iteration->projection.residual;
+    report->projection_residual_mean = iteration->residual_sum / (double)iteration->projections;
+}
+
+/* ---- Watchdog ------------------------------------------------------------------------------------------------ */
+
+/* Takes a batch's result into the running means; true if training has gone wrong. */
+static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
+{
+    if (!isfinite(result->squared_error)) return true;
+    double fade = fmax(0, 1 - (double)rows / MEMORY_SAMPLES);
+    dog->seen = fade * dog->seen + (double)rows;
+    double share = (double)rows / dog->seen;
+    dog->loss += share * (result->squared_error / (double)rows - dog->loss);
+    dog->target += share * (result->squared_target / (double)rows - dog->target);
+    if (dog->best == 0 || dog->loss < dog->best) dog->best = dog->loss;
+    if (dog->loss > 2 * dog->target && dog->loss > 2 * dog->best) return true;
+    return dog->loss > 10 * dog->best && dog->loss > 1e-3 * dog->target;
+}
+
+static mercer_status roll_back(mrc_job *job)
+{
+    solver_state *self = job->state;
+    mrc_iteration *iteration = &self->iteration;
+    job->report.halvings++;
+    iteration->halving /= 2;
+    memset(&job->watchdog, 0, sizeof job->watchdog);
+    MRC_TRY(job->backend->ops->copy(job->backend, &iteration->alpha, &self->rollback_weights));
+    MRC_TRY(mrc_iteration_forget(iteration));
+    /* One warning; the report counts them all. */
+    mrc_log(job->context, job->report.halvings == 1 ? MERCER_LOG_WARNING : MERCER_LOG_INFO,
+            "training diverged at step %lld: back to the last good weights, step halved to %.3g of the rule",
+            (long long)iteration->steps, iteration->halving);
+    if (job->report.halvings <= MOST_HALVINGS) return MERCER_OK;
+    return mrc_fail(
+        job->context, MERCER_ERROR_NUMERIC,
+        "training diverges even with the step halved %d times; are batches drawn like the preconditioner's sample?",
+        (int)MOST_HALVINGS);
+}
+
+/* ---- Steps and epochs ---------------------------------------------------------------------------------------- */
+
+/* Step and averaging as functions of how much of the planned work is done. */
+static void follow_schedule(mrc_job *job, double done)
+{
+    const mercer_plan *plan = &job->plan.public_plan;
+    mrc_iteration *iteration = &((solver_state *)job->state)->iteration;
+    double later = fmax(0, 2 * done - 1); /* 0 .. 1 over the later half */
+    iteration->averaging = plan->average && done >= 0.5;
+    iteration->decay = plan->decay ? 1 - (1 - DECAY_END) * fmin(later, 1) : 1;
+}
+
+/* The residual, the watchdog's check, a step. The sums go to totals unless the batch was thrown away. */
+static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss *totals)
+{
+    solver_state *self = job->state;
+    mrc_iteration *iteration = &self->iteration;
+    mrc_loss result;
+    if (job->stream.heaviest > 0) iteration->heaviest = job->stream.heaviest;
+    MRC_TRY(mrc_iteration_residual(iteration, batch, &result));
+    if (alarmed(&job->watchdog, &result, batch->X.rows)) return roll_back(job);
+    /* The loss just seen vouches for the weights of the last projection. */
+    if (iteration->pending == 0)
+        MRC_TRY(job->backend->ops->copy(job->backend, &self->rollback_weights, &iteration->alpha));
+    mercer_status status = mrc_iteration_step(iteration, batch);
+    if (status == MERCER_ERROR_NUMERIC) return roll_back(job); /* a projection of what is not finite */
+    MRC_TRY(status);
+    mrc_loss_join(totals, &result);
+    job->samples += batch->X.rows;
+    report(job);
+    return MERCER_OK;
+}
+
+/* The rest of the pass under way, then the projection of what is pending. *stop: if the progress callback says so. */
+static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
+{
+    const mercer_plan *plan = &job->plan.public_plan;
+    double all = (double)job->n * (double)plan->epochs;
+    MRC_TRY(mrc_sample_stream_restart(&job->stream, job->epoch));
+    if (job->pass_rows > 0) MRC_TRY(mrc_sample_stream_skip(&job->stream, job->pass_rows));
+    for (;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_sample_stream_next(&job->stream, plan->batch, &batch));
+        if (batch.X.rows == 0) break;
+        if (!batch.rows && job->plan.solver->traits & MRC_NEEDS_SAMPLES)
+            return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,
+                            "solver %s has the samples as centers: its source must say which rows every batch holds",
+                            plan->solver);
+        follow_schedule(job, ((double)job->n * (double)job->epoch + (double)job->pass_rows) / all);
+        MRC_TRY(take_step(job, &batch, &job->totals));
+        job->pass_rows += batch.X.rows;
+        bool enough;
+        MRC_TRY(job->host->poll(job, &enough));
+        *stop = enough ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
+        MRC_TRY(job->host->keep(job, mrc_job_candidate(job), *stop ? MRC_KEEP_NOW : MRC_KEEP_STEP));
+        if (*stop) break;
+    }
+    mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
+    report(job);
+    return status == MERCER_ERROR_NUMERIC ? roll_back(job) : status;
+}
+
+/* A row that counts for many bounds the steps of all. */
+static void warn_of_weights(mrc_job *job)
+{
+    const mrc_sample_stream *stream = &job->stream;
+    double mean = stream->weight / (double)mrc_max(stream->weighed, 1);
+    if (job->epoch != 1 || !(stream->heaviest > UNEVEN_WEIGHTS * mean)) return;
+    mrc_log(
+        job->context, MERCER_LOG_WARNING,
+        "the heaviest sample weighs %.3g times their mean, and steps are that much shorter: solver %s may end far from "
+        "the minimum; use direct or cg, or finish with polish",
+        stream->heaviest / mean, job->plan.public_plan.solver);
+}
+
+/* The sums of a whole pass, validation and progress. */
+static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
+{
+    mercer_report *sums = &job->report;
+    sums->epochs = ++job->epoch;
+    sums->train_loss = mrc_loss_mean(&job->totals, job->target.weights->cols);
+    sums->train_accuracy = job->options.classification == MERCER_ON ? mrc_loss_accuracy(&job->totals) : (double)NAN;
+    job->totals = (mrc_loss){0};
+    job->pass_rows = 0;
+    warn_of_weights(job);
+    mercer_progress progress = {.epoch = job->epoch,
+                                .epochs = job->plan.public_plan.epochs,
+                                .train_loss = sums->train_loss,
+                                .train_accuracy = sums->train_accuracy,
+                                .projection_residual = job->residual,
+                                .step = job->step,
+                                .steps = sums->steps,
+                                .projections = sums->projections};
+    MRC_TRY(job->host->end_epoch(job, weights(job), &progress, stop));
+    return job->host->keep(job, mrc_job_candidate(job), *stop == MERCER_STOP_CALLBACK ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
+}
+
+/* Exact steps from where the iteration ended. Makes room for the factor first. */
+static mercer_status polish(mrc_job *job, const mercer_matrix *result)
+{
+    solver_state *self = job->state;
+    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW)); /* going on from here begins with polishing */
+    mrc_projector_free(self->projector);
+    self->projector = self->iteration.projector = NULL;
+    mrc_kernel_blocks_destroy(&job->kernel_blocks);
+    mercer_status status = mrc_polish(job, result);
+    report(job);
+    return status;
+}
+
+static mercer_status run(mrc_job *job)
+{
+    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, mrc_job_candidate(job), MRC_KEEP_NOW));
+    report(job);
+    mrc_centers_tell(&job->centers, MRC_READY, 1);
+    mercer_stop stop = MERCER_STOP_FINISHED;
+    while (job->epoch < job->plan.public_plan.epochs && !stop) {
+        MRC_TRY(run_epoch(job, &stop));
+        if (!stop) MRC_TRY(close_epoch(job, &stop));
+    }
+    job->report.stopped = stop;
+    bool polishes = job->options.polish > 0 && stop != MERCER_STOP_CALLBACK;
+    if (polishes) MRC_TRY(polish(job, mrc_job_candidate(job)));
+    return polishes || job->have_best ? job->host->validate(job, mrc_job_candidate(job)) : MERCER_OK;
+}
+
+/* ---- Streaming ----------------------------------------------------------------------------------------------- */
+
+static mercer_status step(mrc_job *job, const mercer_batch *batch)
+{
+    mrc_iteration *iteration = &((solver_state *)job->state)->iteration;
+    int64_t most = job->plan.public_plan.batch;
+    iteration->options.ridge = job->options.lambda / (double)mrc_max(job->n, job->samples + batch->X.rows);
+    /* No end is planned in a stream: averaging begins with the first projection, the step does not fall. */
+    iteration->averaging = job->plan.public_plan.average && iteration->projections > 0;
+    for (int64_t first = 0; first < batch->X.rows; first += most) {
+        int64_t rows = mrc_min(most, batch->X.rows - first);
+        mercer_batch part = {.X = mrc_rows(&batch->X, first, rows),
+                             .Y = mrc_rows(&batch->Y, first, rows),
+                             .weights = batch->weights ? batch->weights + first : NULL};
+        mrc_loss totals = {0};
+        MRC_TRY(mrc_sample_stream_enter(&job->stream, &part.Y));
+        MRC_TRY(take_step(job, &part, &totals));
+        job->report.train_loss = mrc_loss_mean(&totals, batch->Y.cols);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status finish(mrc_job *job)
+{
+    mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
+    report(job);
+    return status;
+}
+
+const mrc_solver_ops mrc_iteration_ops = {.choose = mrc_iteration_choose,
+                                          .settle = mrc_iteration_settle,
+                                          .cost = mrc_iteration_cost,
+                                          .create = create,
+                                          .run = run,
+                                          .step = step,
+                                          .finish = finish,
+                                          .list = list,
+                                          .check = check,
+                                          .weights = weights,
+                                          .destroy = destroy};

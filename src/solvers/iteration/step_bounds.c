@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bounds that step sizes follow from, where the eigensystem of a sample does not give them.
+ *
+ *   plain   gradient descent in R^p: the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ by power iteration on the
+ *           sample, and max over its rows x of |K(Z,x)|^2;   POWER_STEPS 4 s p (d + 1) flops
+ *   beta    where K(x,x) differs from sample to sample: its largest value over all of them, one pass of n d
+ */
+#include "solvers/iteration/step_bounds.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/projectors/projector_parts.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { POWER_STEPS = 30, BETA_ROWS = 64, READ_ROWS = 2048 };
+
+#define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
+
+/* Largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power iteration on the
+   sample. */
+static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *sample, double ridge, double *top)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_matrix v = {0}, values = {0}, smooth = {0};
+    mercer_status status = mrc_field_create(centers, &v, 1, centers->real, "a vector");
+    if (status == MERCER_OK) status = mrc_matrix_create(backend, &values, sample->rows, 1, centers->real, "a vector");
+    if (status == MERCER_OK) status = mrc_field_create(centers, &smooth, 1, centers->real, "a vector");
+    mercer_matrix ones = {0};
+    if (status == MERCER_OK) status = mrc_host_open(backend, &v, &ones);
+    for (int64_t i = 0; i < v.rows && status == MERCER_OK; i++) mrc_store(&ones, i, 0, 1);
+    status = mrc_host_close(backend, &v, &ones, true, status);
+    *top = 0;
+    for (int step = 0; step < POWER_STEPS && status == MERCER_OK; step++) {
+        double norm = 0;
+        status = mrc_centers_norm(centers, &v, &norm);
+        if (status == MERCER_OK) status = backend->ops->axpby(backend, 1 / fmax(norm, 1e-300), &v, 0, &v);
+        if (status == MERCER_OK) status = mrc_centers_predict(centers, sample, &v, &values, NULL);
+        if (status == MERCER_OK && ridge > 0) status = mrc_centers_times(centers, NULL, &v, &smooth);
+        if (status == MERCER_OK) status = mrc_centers_transpose(centers, sample, &values, &v, NULL);
+        double mean = 1 / (double)sample->rows;
+        if (status == MERCER_OK) status = backend->ops->axpby(backend, ridge, &smooth, mean, &v);
+        if (status == MERCER_OK) status = mrc_centers_norm(centers, &v, top);
+    }
+    *top *= PLAIN_MARGIN;
+    mrc_matrix_destroy(backend, &smooth);
+    mrc_matrix_destroy(backend, &values);
+    mrc_matrix_destroy(backend, &v);
+    return status;
+}
+
+typedef struct norms_job {
+    const mercer_matrix *rows, *room; /* (b, d), (b, centers of the largest shard) */
+} norms_job;
+
+/* |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */
+static mercer_status add_norms(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
+{
+    const norms_job *job = argument;
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), k = *job->room;
+    k.rows = job->rows->rows, k.cols = k.ld = z.rows;
+    MRC_TRY(mrc_points_eval(centers, job->rows, &z, &k));
+    return centers->backend->ops->row_sqnorms(centers->backend, &k, part->data);
+}
+
+/* The largest |K(Z,x)|^2 over the sample, with a margin, a block of rows at a time. */
+static mercer_status find_plain_beta(mrc_centers *centers, const mercer_matrix *sample, double *beta)
+{
+    mrc_backend *backend = centers->backend;
+    int64_t block = mrc_min(BETA_ROWS, sample->rows), largest = 0;
+    for (int i = 0; i < centers->shards; i++) largest = mrc_max(largest, centers->shard[i].rows);
+    mercer_matrix k;
+    MRC_TRY(mrc_matrix_create(backend, &k, block, largest, centers->real, "a block of K(X_s, Z)"));
+    mercer_status status = MERCER_OK;
+    *beta = 0;
+    for (int64_t first = 0; first < sample->rows && status == MERCER_OK; first += block) {
+        double norms[BETA_ROWS];
+        mercer_matrix rows = mrc_rows(sample, first, mrc_min(block, sample->rows - first)),
+                      sums = mrc_view(norms, 1, rows.rows, MERCER_F64);
+        norms_job job = {&rows, &k};
+        status = mrc_centers_sum(centers, &sums, add_norms, &job);
+        for (int64_t i = 0; i < rows.rows && status == MERCER_OK; i++) *beta = fmax(*beta, PLAIN_MARGIN * norms[i]);
+    }
+    mrc_matrix_destroy(backend, &k);
+    return status;
+}
+
+/* *top: the larger of itself and the first values of a diagonal. */
+static mercer_status raise_to(mrc_backend *backend, const mercer_matrix *diagonal, int64_t rows, double *top)
+{
+    mercer_matrix first = mrc_rows(diagonal, 0, rows), host;
+    MRC_TRY(mrc_host_open(backend, &first, &host));
+    for (int64_t i = 0; i < rows; i++) *top = fmax(*top, mrc_load(&host, i, 0));
+    return mrc_host_close(backend, &first, &host, false, MERCER_OK);
+}
+
+mercer_status mrc_plain_bounds(mrc_centers *centers, const mercer_matrix *sample, double ridge, bool sampled,
+                               double *top, double *beta)
+{
+    MRC_TRY(find_plain_top(centers, sample, ridge, top));
+    *beta = *top; /* full batches have no sampling noise */
+    return sampled ? find_plain_beta(centers, sample, beta) : MERCER_OK;
+}
+
+/*
+ * Where K(x,x) is not the same everywhere, the rows seen so far say too little of its largest value: one pass over the
+ * data finds it, and beta grows in proportion.
+ */
+mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, const mercer_matrix *fresh, double *beta)
+{
+    mrc_backend *backend = centers->backend;
+    const mercer_kernel *kernel = centers->kernel;
+    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
+    mercer_matrix diagonal;
+    double seen = 0, all = 0;
+    MRC_TRY(mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
+    mercer_status status = backend->ops->kernel_diagonal(backend, kernel, fresh, &diagonal);
+    if (status == MERCER_OK) status = raise_to(backend, &diagonal, fresh->rows, &seen);
+    if (status == MERCER_OK) status = mrc_sample_stream_restart(stream, -1);
+    for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
+        mrc_centers_tell(centers, "step size", (double)stream->in_pass / (double)mrc_max(stream->source->rows, 1));
+        status = mrc_sample_stream_next(stream, READ_ROWS, &batch);
+        if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, kernel, &batch.X, &diagonal);
+        if (status == MERCER_OK) status = raise_to(backend, &diagonal, batch.X.rows, &all);
+    }
+    mrc_matrix_destroy(backend, &diagonal);
+    /* Samples that lie on a device were not looked at before (mrc_sample_stream_next). */
+    if (status == MERCER_OK && !(all <= (stream->real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
+        return mrc_fail(centers->context, MERCER_ERROR_DATA,
+                        "source: X: values of the kernel overflow: scale the features by a preprocessing");
+    if (status == MERCER_OK && all > seen && seen > 0) *beta *= all / seen;
+    return status;
+}

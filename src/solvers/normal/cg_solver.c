@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Conjugate gradients as a solver: the preconditioner that suits the size, what a step costs, and a training by steps;
+ * and polishing, which is a few steps from where the iteration ended.
+ *
+ *   with a factor    1 or 2 p^2 doubles;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops
+ *   polynomial       p^2 halves or floats and 2 p q, all of it shared out among ranks;
+ *                    2 n p d + 2 p (p + s) (d + q) + steps (4 n p c + 4 k p^2 c) flops
+ */
+#include "solvers/normal/exact_job.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/normal/exact_solvers.h"
+
+#include <math.h>
+
+enum {
+    STEPS = 30,         /* at most, */
+    TYPICAL_STEPS = 12, /* and as a rule: they stop by themselves */
+    SHARED_SAMPLES = 4, /* p / s from which on shards do without the exact factor: below it is small */
+    FEWEST_SAMPLE = 500,
+    LARGEST_SAMPLE = 3000, /* centers that a coarse space is made of */
+    FEWEST_READ_ROWS = 256,
+    READ_BLOCK_BYTES = 24 << 20,
+    HALF_CACHE_BYTES = 256 << 20 /* what is kept of K(X,Z) is in half precision from here on */
+};
+
+/* Roughness from which on half precision and a polynomial serve as well as float and a factor do: small eigenvalues of
+   K(Z,Z) are not so small that half precision would lose them, or a polynomial not reach them. */
+#define ROUGH 0.25
+/* The exact preconditioner takes fewer steps, if not many. */
+#define PREFER_EXACT 1.5
+/* Far below what a test error can show: the relative preconditioned gradient, which counts where labels have no noise,
+   and the share of the objective that is still to be gained. Whoever names a number of steps wants them, and polishing
+   is exact work: then the first alone counts. */
+#define TOLERANCE 1e-4
+#define SLACK     1e-4
+
+/* ---- Plan and cost ------------------------------------------------------------------------------------------- */
+
+/* Rows that are read at a time: in host memory so few that their block stays in the processor's cache between the two
+   products with it. */
+static int64_t read_rows(const mrc_planner *planner)
+{
+    const mrc_problem *problem = &planner->problem;
+    int64_t rows = MRC_READ_ROWS;
+    while (!planner->device && rows > FEWEST_READ_ROWS && rows * problem->p * problem->real_size > READ_BLOCK_BYTES)
+        rows /= 2;
+    return mrc_min(rows, problem->n);
+}
+
+static double expected_steps(const mercer_plan *plan)
+{
+    return (double)mrc_min(plan->epochs, TYPICAL_STEPS);
+}
+
+/* Bytes with a preconditioner, and the seconds that it takes: to make it, and in all steps. */
+static double preconditioner_bytes(const mrc_planner *planner, const mrc_preconditioner_sizes *sizes, double *seconds)
+{
+    mrc_cost once, each;
+    mrc_exact_cg_cost(&planner->problem, planner->public_plan->batch, planner->options->lambda, sizes, &once, &each);
+    double bytes = mrc_bytes_sum(once.held);
+    mrc_cost_repeat(&once, &each, expected_steps(planner->public_plan));
+    *seconds = mrc_plan_seconds(planner, &once);
+    return bytes;
+}
+
+/* By the exact factor while it fits and is not much slower, and unless the centers are in shards for ranks, each of
+   which would need the whole of it (that alone decides: the number of ranks must not). Half precision where nothing but
+   the preconditioner sees it: a ridge is a product with K(Z,Z) too. */
+static void choose_preconditioner(mrc_planner *planner)
+{
+    const mrc_plan_request *request = planner->request;
+    int64_t s = mrc_max(FEWEST_SAMPLE, mrc_min(request->p / 15, LARGEST_SAMPLE));
+    bool half = request->real == MERCER_F32 && request->bounded && planner->options->lambda == 0;
+    bool rough = request->roughness >= ROUGH;
+    const mrc_preconditioner_sizes factor = {0}, polynomial = {.sample = s,
+                                                               .basis = s * 3 / 10,
+                                                               .stored = half ? MERCER_F16 : request->real};
+    double factor_seconds, polynomial_seconds;
+    double exact = preconditioner_bytes(planner, &factor, &factor_seconds);
+    double other = preconditioner_bytes(planner, &polynomial, &polynomial_seconds);
+    bool slow = rough && request->p > 2 * s && factor_seconds > PREFER_EXACT * polynomial_seconds;
+    bool shared = rough && request->p > SHARED_SAMPLES * s && request->shards > 1;
+    /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
+    bool large = exact > (double)(planner->plan->budget / 2) && other < exact;
+    if (slow || shared || large) planner->plan->preconditioner_sizes = polynomial;
+}
+
+static mercer_status choose(mrc_planner *planner)
+{
+    const mrc_plan_request *request = planner->request;
+    mercer_plan *plan = planner->public_plan;
+    const mrc_preconditioner_sizes *sizes = &planner->plan->preconditioner_sizes;
+    plan->batch = read_rows(planner);
+    plan->epochs = planner->options->epochs > 0 ? planner->options->epochs : STEPS;
+    choose_preconditioner(planner);
+    plan->nystrom = sizes->sample, plan->eigenpairs = sizes->basis;
+    plan->cache_centers = sizes->stored == MERCER_F16 ? MRC_CACHE_HALF : 1;
+    int64_t block = plan->batch * request->p * planner->problem.real_size;
+    /* Large caches are read at the speed of memory: half the bytes, half the time (see normal.c for what they cost). */
+    planner->caching = (mrc_caching){.block = block,
+                                     .beside = block,
+                                     .again = true,
+                                     .half = request->roughness >= ROUGH,
+                                     .half_from = HALF_CACHE_BYTES};
+    return MERCER_OK;
+}
+
+static void settle(mrc_planner *planner)
+{
+    const mrc_preconditioner_sizes *sizes = &planner->plan->preconditioner_sizes;
+    mercer_plan *plan = planner->public_plan;
+    mrc_plan_say(plan, "reads batches of %lld%s\n", (long long)plan->batch,
+                 plan->cache_data == MRC_CACHE_HALF ? ", K(X,Z) kept between steps in half precision"
+                 : plan->cache_data                 ? ", K(X,Z) kept between steps"
+                                                    : "");
+    if (sizes->basis > 0)
+        mrc_plan_say(plan,
+                     "preconditioner: K(Z,Z) in %s, q = %lld directions from s = %lld centers, and a polynomial\n",
+                     mrc_dtype_name(sizes->stored), (long long)sizes->basis, (long long)sizes->sample);
+}
+
+static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+{
+    const mercer_plan *sizes = &plan->public_plan;
+    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    out->epochs = expected_steps(sizes);
+    out->batches = ceil((double)problem->n / fmax((double)sizes->batch, 1));
+    out->projections = 1, out->all_projections = out->epochs;
+    double m = (double)problem->n / out->batches;
+    mrc_exact_cg_cost(problem, sizes->batch, sizes->lambda, &plan->preconditioner_sizes, &out->set_up,
+                      &out->projection);
+    out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
+    out->set_up.state = 4 * 8 * p * c;        /* alpha, the best, residual, direction */
+    out->batch.flops = 2 * m * p * ((sizes->cache_data ? 0 : d) + 2 * c);
+    if (sizes->cache_data) out->batch.read = m * p * (sizes->cache_data == MRC_CACHE_HALF ? 2 : e);
+    mrc_cost_sums(&out->batch, problem, m * c * e, 1);
+    mrc_cost_flags(&out->projection, problem, 4); /* weights are finite; what the trainer agrees on after a step */
+}
+
+/* ---- Training ------------------------------------------------------------------------------------------------ */
+
+static bool watch(void *user, int64_t step, double relative_gradient, double loss)
+{
+    mrc_job *job = user;
+    mrc_exact_job *self = job->state;
+    mercer_progress progress = {.epoch = step,
+                                .epochs = self->steps,
+                                .train_loss = loss / (double)self->alpha.cols,
+                                .train_accuracy = NAN,
+                                .projection_residual = relative_gradient};
+    job->samples += job->n;
+    job->report.epochs = job->epoch = step;
+    job->report.train_loss = progress.train_loss;
+    self->status = job->host->end_epoch(job, &self->alpha, &progress, &self->stop);
+    return self->status != MERCER_OK || self->stop != 0;
+}
+
+static mercer_status keep(void *user, bool now)
+{
+    mrc_job *job = user;
+    return job->host->keep(job, mrc_exact_weights(job), now ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
+}
+
+static mercer_status recall(void *user)
+{
+    mrc_job *job = user;
+    return job->host->recall(job);
+}
+
+static void list(mrc_job *job, mrc_state *state)
+{
+    mrc_exact_cg_list(&((mrc_exact_job *)job->state)->exact, state);
+}
+
+static mercer_status run(mrc_job *job)
+{
+    mrc_exact_job *self = job->state;
+    mrc_exact_solver *exact = &self->exact;
+    *exact = mrc_exact_of(job, &job->kernel_blocks);
+    exact->steps = self->steps = job->plan.public_plan.epochs;
+    exact->tolerance = TOLERANCE, exact->slack = job->options.epochs > 0 ? 0 : SLACK;
+    exact->preconditioner_sizes = job->plan.preconditioner_sizes;
+    exact->monitor = watch, exact->keep = keep, exact->recall = job->resuming ? recall : NULL;
+    exact->monitor_user = exact->keep_user = job;
+    MRC_TRY(mrc_exact_run(job, exact, &self->alpha, mrc_exact_cg));
+    MRC_TRY(self->status);
+    job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : self->stop;
+    job->report.epochs = exact->steps_done;
+    job->report.projection_residual_last = exact->relative_gradient;
+    job->report.train_loss = exact->loss / (double)self->alpha.cols;
+    return MERCER_OK;
+}
+
+const mrc_solver_ops mrc_cg_ops = {.choose = choose,
+                                   .settle = settle,
+                                   .cost = cost,
+                                   .create = mrc_exact_create,
+                                   .run = run,
+                                   .list = list,
+                                   .weights = mrc_exact_weights,
+                                   .destroy = mrc_exact_destroy};
+
+/* ---- Polishing ----------------------------------------------------------------------------------------------- */
+
+mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda)
+{
+    mrc_cost once, each;
+    int64_t rows = mrc_min(MRC_READ_ROWS, problem->n);
+    mrc_exact_cg_cost(problem, rows, lambda, &(mrc_preconditioner_sizes){0}, &once, &each);
+    once.held.whole += (double)(rows * problem->c * (int64_t)sizeof(double)); /* a batch of targets */
+    return once.held;
+}
+
+mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
+{
+    /* The iteration's blocks are made for small batches; reading wants large ones. */
+    mrc_kernel_blocks kernel_blocks;
+    int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
+    int64_t keep_bytes = mrc_min(job->plan.keep_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
+    MRC_TRY(mrc_kernel_blocks_create(&kernel_blocks, &job->centers, rows, keep_bytes,
+                                     job->plan.public_plan.cache_data ? job->n : 0, job->centers.real));
+    mrc_exact_solver exact = mrc_exact_of(job, &kernel_blocks);
+    exact.steps = job->options.polish, exact.tolerance = TOLERANCE;
+    job->announces = true; /* once more: the preconditioner */
+    mercer_status status = mrc_exact_run(job, &exact, alpha, mrc_exact_cg);
+    if (status == MERCER_OK) job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
+    mrc_kernel_blocks_destroy(&kernel_blocks);
+    return status;
+}

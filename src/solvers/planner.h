@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a solver sees of the planner when it is asked which sizes it would take: the question, the machine, and the plan
+   that it fills in. The planner itself is src/plan. */
+#ifndef MRC_SOLVERS_PLANNER_H
+#define MRC_SOLVERS_PLANNER_H
+
+#include "solvers/cost.h"
+#include "solvers/normal/polynomial_preconditioner.h"
+#include "solvers/projectors/projector.h"
+
+/* Rows of a batch where the data are only read: by exact solvers, by polishing, by passes that look for a maximum. */
+enum { MRC_READ_ROWS = 2048 };
+
+struct mrc_solver;
+
+typedef struct mrc_plan_request {
+    mercer_context *context;
+    const mercer_train_options *options;
+    int64_t n, p, d, c;
+    mercer_dtype real, points; /* of weights, of samples */
+    int shards;                /* of the centers */
+    int threads;
+    int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
+    /* Once the data have been seen: the critical batch. 0 before. */
+    int64_t critical_batch;
+    double roughness; /* of K(Z,Z) (roughness.h); 0 if not known */
+    bool bounded;     /* kernel values lie between 0 and 1 */
+    bool rows_known;  /* the source says which samples a batch holds, as far as known */
+    double spread;    /* bandwidth over the median distance between centers; 0 if not known */
+    bool sizes_only;  /* there is no kernel matrix yet that could be looked at */
+    bool trial;       /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
+} mrc_plan_request;
+
+/* What the plan fixes beyond the public struct. */
+typedef struct mrc_plan {
+    mercer_plan public_plan;
+    const struct mrc_solver *solver;
+    const mrc_projector_ops *projector; /* NULL: none needed */
+    mrc_projector_options projector_options;
+    mrc_preconditioner_sizes preconditioner_sizes; /* of conjugate gradients; basis 0: an exact factor */
+    int64_t polish;                                /* steps of conjugate gradients at the end */
+    int64_t keep_bytes;                            /* room for a batch's kernel block */
+    int64_t budget;
+} mrc_plan;
+
+/* What a solver wants to keep of K(X,Z): the planner gives what there is room for. */
+typedef struct mrc_caching {
+    int64_t block;     /* bytes of a batch's block between its two products, as they keep it; 0: there is only one */
+    int64_t beside;    /* the same beside a cache of all samples */
+    bool again;        /* all samples are read more than once: a cache of them pays */
+    bool half;         /* half precision would do, */
+    int64_t half_from; /* and is taken from so many bytes on even where there is room for more */
+} mrc_caching;
+
+typedef struct mrc_planner {
+    const mrc_plan_request *request;
+    const mercer_train_options *options;
+    mrc_plan *plan;
+    mercer_plan *public_plan;
+    mrc_problem problem;
+    double rate, rate_double; /* flops a second */
+    double bandwidth;         /* bytes a second */
+    int64_t kept_size;        /* bytes that a kernel value takes in a batch's kept block */
+    bool device;              /* matrices live elsewhere than in host memory */
+    mrc_caching caching;
+} mrc_planner;
+
+/* One more line, or a part of one, of the plan's text. */
+void mrc_plan_say(mercer_plan *plan, const char *format, ...) MRC_PRINTF(2, 3);
+
+/* Seconds that work takes at the machine's nominal rates. */
+double mrc_plan_seconds(const mrc_planner *planner, const mrc_cost *work);
+
+#endif

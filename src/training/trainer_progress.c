@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user sees of a training: validation, best weights and patience at the end of an epoch or CG step, and
+   progress then, between steps and during set-up. */
+#include "training/trainer.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VALIDATION_ROWS = 2048 };
+
+mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
+{
+    const mercer_matrix *x = job->options.validation_X, *y = job->options.validation_Y;
+    const double *weights = job->options.validation_weights;
+    job->report.validation_loss = job->report.validation_accuracy = NAN;
+    if (!x || x->rows == 0) return MERCER_OK;
+    double start = mrc_seconds();
+    mrc_loss sums = {0};
+    int64_t block = mrc_min(VALIDATION_ROWS, x->rows);
+    mercer_matrix f;
+    MRC_TRY(mrc_matrix_create(job->backend, &f, block, y->cols, job->centers.real, "validation predictions"));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < x->rows && status == MERCER_OK; first += block) {
+        int64_t rows = mrc_min(block, x->rows - first);
+        mercer_matrix part_x = mrc_rows(x, first, rows), part_y = mrc_rows(y, first, rows),
+                      part_f = mrc_rows(&f, 0, rows);
+        status = mrc_centers_predict(&job->centers, &part_x, alpha, &part_f, NULL);
+        if (status == MERCER_OK) status = mrc_sample_stream_enter(&job->stream, &part_y);
+        if (status == MERCER_OK)
+            status = mrc_loss_add(&sums, job->backend, &part_f, &part_y, weights ? weights + first : NULL,
+                                  job->target.units);
+    }
+    mrc_matrix_destroy(job->backend, &f);
+    if (status != MERCER_OK) return status;
+    job->report.validation_loss = mrc_loss_mean(&sums, y->cols);
+    if (job->options.classification == MERCER_ON) job->report.validation_accuracy = mrc_loss_accuracy(&sums);
+    job->report.validation_seconds += mrc_seconds() - start;
+    return MERCER_OK;
+}
+
+/* Higher is better: accuracy for classification, minus the loss otherwise. */
+static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candidate, double score)
+{
+    mrc_job *job = &self->job;
+    if (job->have_best && !(score > self->best_score)) {
+        self->since_best++;
+        return MERCER_OK;
+    }
+    if (!job->best.data)
+        MRC_TRY(mrc_field_create(&job->centers, &job->best, candidate->cols, job->centers.real, "the best weights"));
+    MRC_TRY(job->backend->ops->copy(job->backend, &job->best, candidate));
+    job->have_best = true;
+    self->best_score = score;
+    self->since_best = 0;
+    return MERCER_OK;
+}
+
+/* What progress has at any moment. */
+static mercer_progress progress_of(const mrc_trainer *self, double now)
+{
+    const mrc_job *job = &self->job;
+    return (mercer_progress){.struct_size = sizeof(mercer_progress),
+                             .epoch = job->epoch,
+                             .epochs = job->plan.public_plan.epochs,
+                             .samples = job->samples,
+                             .seconds = self->earlier_seconds + now - self->start,
+                             .train_loss = NAN,
+                             .train_accuracy = NAN,
+                             .validation_loss = NAN,
+                             .validation_accuracy = NAN,
+                             .pass_total = job->stream.source->rows,
+                             .steps = job->report.steps,
+                             .projections = job->report.projections};
+}
+
+mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
+                                    mercer_stop *stop)
+{
+    mrc_trainer *self = (mrc_trainer *)job;
+    *stop = MERCER_STOP_FINISHED;
+    MRC_TRY(mrc_trainer_validate(job, candidate));
+    progress->validation_loss = job->report.validation_loss;
+    progress->validation_accuracy = job->report.validation_accuracy;
+    if (job->options.patience > 0 && job->options.validation_X) {
+        bool by_accuracy = job->options.classification == MERCER_ON;
+        MRC_TRY(
+            remember_best(self, candidate, by_accuracy ? progress->validation_accuracy : -progress->validation_loss));
+        if (self->since_best >= job->options.patience) *stop = MERCER_STOP_PATIENCE;
+    }
+    progress->struct_size = sizeof *progress;
+    progress->seconds = self->earlier_seconds + mrc_seconds() - self->start;
+    progress->pass_total = job->n;
+    progress->samples = job->samples;
+    if (!job->options.progress) return MERCER_OK;
+    bool enough = job->options.progress(job->options.progress_user, progress) != 0 || self->stop_asked;
+    MRC_TRY(mrc_comm_any(job->comm, enough, &enough));
+    if (enough) *stop = MERCER_STOP_CALLBACK;
+    return MERCER_OK;
+}
+
+/* ---- Progress between steps ---------------------------------------------------------------------------------- */
+
+/* Shows progress if it is time; true if the callback wants to stop. */
+static bool show_progress(mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    const mercer_train_options *options = &job->options;
+    double now = mrc_seconds();
+    if (now - self->last_shown < options->progress_seconds) return false;
+    bool iterating = job->totals.rows > 0;
+    mercer_progress progress = progress_of(self, now);
+    progress.train_loss = iterating ? mrc_loss_mean(&job->totals, job->target.weights->cols) : job->report.train_loss;
+    if (iterating && options->classification == MERCER_ON) progress.train_accuracy = mrc_loss_accuracy(&job->totals);
+    progress.projection_residual = job->residual;
+    progress.step = job->step;
+    progress.pass_samples = job->stream.in_pass;
+    self->last_shown = now;
+    return options->progress(options->progress_user, &progress) != 0;
+}
+
+mercer_status mrc_trainer_poll(mrc_job *job, bool *stop)
+{
+    mrc_trainer *self = (mrc_trainer *)job;
+    *stop = false;
+    if (!job->options.progress || !(job->options.progress_seconds > 0)) return MERCER_OK;
+    bool enough = show_progress(self) || self->stop_asked;
+    return mrc_comm_any(job->comm, enough, stop);
+}
+
+/* Set-up is not broken off: a callback that wants to stop is heeded at the first step. */
+void mrc_trainer_tell(void *user, const char *what, double share)
+{
+    mrc_trainer *self = user;
+    mrc_job *job = &self->job;
+    const mercer_train_options *options = &job->options;
+    double now = mrc_seconds();
+    bool ready = strcmp(what, MRC_READY) == 0, same = strcmp(what, self->phase) == 0;
+    if (!job->announces || !options->progress || !(options->progress_seconds > 0)) return;
+    job->announces = !ready;
+    if (same && now - self->last_shown < options->progress_seconds) return;
+    mercer_progress progress = progress_of(self, now);
+    progress.pass_samples = job->pass_rows;
+    progress.phase = what, progress.phase_share = share;
+    snprintf(self->phase, sizeof self->phase, "%s", what);
+    self->last_shown = now;
+    if (options->progress(options->progress_user, &progress) != 0) self->stop_asked = true;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keeping the state of a training, and going on with it.
+ *
+ * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the place in
+ * the samples, the watchdog. What is computed from the data at set-up (eigensystems, factors, the sample) is computed
+ * again: it is a function of the data, the options and the plan, to the last bit. So the plan must be the same one, and
+ * its text, with the threads and the budget it was made for, goes into the state.
+ */
+#include "training/trainer.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEEP_SECONDS 600.0
+
+/* ---- The list ------------------------------------------------------------------------------------------------ */
+
+void mrc_trainer_describe(const mrc_trainer *self, char *text, size_t size)
+{
+    const mrc_job *job = &self->job;
+    const mercer_plan *plan = &job->plan.public_plan;
+    const mercer_train_options *options = &job->options;
+    snprintf(text, size,
+             "threads %" PRId64 " budget %" PRId64 ": n %" PRId64 " p %" PRId64 " d %" PRId64 " c %" PRId64
+             " type %d shards %d solver %s projector %s epochs %" PRId64 " m %" PRId64 " s %" PRId64 " q %" PRId64
+             " T %" PRId64 " projection %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+             " carry %d average %d decay %d cache %d %d step %.17g lambda %.17g polish %" PRId64 " patience %" PRId64
+             " seed %" PRIu64,
+             self->planned_threads, self->planned_budget, job->n, job->target.p, job->target.z->cols,
+             job->target.weights->cols, (int)job->target.weights->dtype, mrc_comm_shards(job->comm, job->target.p),
+             plan->solver, plan->projector, plan->epochs, plan->batch, plan->nystrom, plan->eigenpairs, plan->period,
+             plan->projector_nystrom, plan->projector_eigenpairs, plan->projector_passes, plan->projector_block,
+             plan->carry, plan->average, plan->decay, plan->cache_data, plan->cache_centers, plan->step_factor,
+             plan->lambda, options->polish, options->patience, options->seed);
+    size_t used = strlen(text);
+    if (mrc_units_given(job->target.units))
+        snprintf(text + used, size - used, " targets %016" PRIx64,
+                 mrc_units_print(job->target.units, job->target.weights->cols));
+}
+
+static void list_trainer(mrc_trainer *self, mrc_state *state)
+{
+    mrc_job *job = &self->job;
+    mercer_report *report = &job->report;
+    int64_t *const whole[] = {&job->epoch,       &job->pass_rows,   &job->samples,  &self->since_best,
+                              &job->totals.rows, &report->halvings, &report->epochs};
+    double *const real[] = {
+        &self->kept_seconds,         &self->best_score,       &job->watchdog.loss,        &job->watchdog.target,
+        &job->watchdog.best,         &job->watchdog.seen,     &job->totals.squared_error, &job->totals.squared_target,
+        &job->totals.weighted_error, &job->totals.right,      &job->totals.weight,        &job->stream.heaviest,
+        &report->train_loss,         &report->train_accuracy, &report->validation_loss,   &report->validation_accuracy};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) mrc_state_add_whole(state, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) mrc_state_add_real(state, real[i]);
+    mrc_state_add_flag(state, &job->have_best);
+    mercer_matrix none = mrc_view(NULL, 0, job->target.weights->cols, job->target.weights->dtype);
+    mrc_state_add_field(state, "state.best", job->have_best && job->best.data ? &job->best : &none, job->target.p);
+    mrc_trainer_describe(self, state->plan, sizeof state->plan);
+}
+
+/* The trainer's list, then the solver's. */
+static void list_all(mrc_trainer *self, mrc_state *state)
+{
+    memset(state, 0, sizeof *state);
+    list_trainer(self, state);
+    if (self->job.plan.solver->ops->list) self->job.plan.solver->ops->list(&self->job, state);
+}
+
+/* Files know host memory only, and no room between rows. live: the matrices of the list where they live. */
+static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix *live)
+{
+    for (int i = 0; i < state->matrix_count; i++) {
+        live[i] = state->matrices[i].value;
+        state->matrices[i].value.data = NULL; /* nothing to close, should this or an earlier one fail */
+    }
+    for (int i = 0; i < state->matrix_count; i++) {
+        MRC_TRY(mrc_host_open(self->job.backend, &live[i], &state->matrices[i].value));
+        if (state->matrices[i].temporary)
+            mrc_temporary_centers_close_up(state->matrices[i].temporary, &state->matrices[i].value);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer_matrix *live, bool changed,
+                               mercer_status status)
+{
+    for (int i = 0; i < state->matrix_count; i++) {
+        if (state->matrices[i].temporary)
+            mrc_temporary_centers_spread(state->matrices[i].temporary, &state->matrices[i].value);
+        status = mrc_host_close(self->job.backend, &live[i], &state->matrices[i].value, changed, status);
+    }
+    return status;
+}
+
+static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matrix *weights)
+{
+    mercer_matrix live[MRC_STATE_MATRICES], host = {0};
+    mercer_status status = open_all(self, state, live);
+    if (status == MERCER_OK) status = mrc_host_open(self->job.backend, weights, &host);
+    if (status == MERCER_OK) status = self->keeper.save(self->keeper.user, state, &host);
+    status = mrc_host_close(self->job.backend, weights, &host, false, status);
+    return close_all(self, state, live, false, status);
+}
+
+/* ---- Saving -------------------------------------------------------------------------------------------------- */
+
+/* A checkpoint at the end of every epoch, as long as epochs last a second and writing takes less than a fifth of one.
+   Shorter ones are left out so that writing takes a twentieth of the time. */
+static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
+{
+    double most = self->job.options.checkpoint_seconds > 0 ? self->job.options.checkpoint_seconds : KEEP_SECONDS;
+    double pause = fmin(20 * self->keep_cost, fmax(1, 5 * self->keep_cost));
+    double since = mrc_seconds() - self->last_keep;
+    if (moment == MRC_KEEP_NOW) return true;
+    return self->job.comm->rank == 0 && (since >= most || (moment == MRC_KEEP_EPOCH && since >= pause));
+}
+
+/* Training goes on without checkpoints: whoever relies on them hears of it, but not at every attempt. */
+static void tell_failure(mrc_trainer *self, bool failed)
+{
+    if (failed && !self->keep_failed)
+        mrc_log(self->job.context, MERCER_LOG_WARNING,
+                "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s",
+                self->job.samples, mrc_error_text(self->job.context));
+    if (!failed && self->keep_failed)
+        mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
+                self->job.samples);
+    self->keep_failed = failed;
+}
+
+mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment)
+{
+    mrc_trainer *self = (mrc_trainer *)job;
+    bool due;
+    if (!self->keeper.save) return MERCER_OK;
+    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides */
+    if (!due) return MERCER_OK;
+    mrc_state state;
+    double start = mrc_seconds();
+    self->kept_seconds = self->earlier_seconds + start - self->start;
+    list_all(self, &state);
+    if (state.overflow) return mrc_fail(self->job.context, MERCER_ERROR_INTERNAL, "the state of training is too long");
+    mercer_status status = save(self, &state, weights);
+    self->last_keep = mrc_seconds();
+    self->keep_cost = self->last_keep - start;
+    if (moment == MRC_KEEP_NOW || (status != MERCER_OK && self->job.comm->broken)) return status;
+    tell_failure(self, status != MERCER_OK);
+    return MERCER_OK;
+}
+
+/* ---- Going on ------------------------------------------------------------------------------------------------ */
+
+/* What auto chose is not chosen again: it may have been replaced on the way. */
+static void recall_solver(mrc_trainer *self, const char *text)
+{
+    const char *found = strstr(text, " solver ");
+    char name[sizeof self->solver];
+    if (!found || !mrc_name_is_auto(self->solver) || sscanf(found, " solver %15s", name) != 1) return;
+    const mrc_solver *row = mrc_solver_find(name);
+    if (row) self->job.options.solver = row->name;
+}
+
+mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
+{
+    char text[MRC_STATE_PLAN];
+    MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
+    if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
+        self->planned_threads > 0 && self->planned_budget > 0) {
+        recall_solver(self, text);
+        return MERCER_OK;
+    }
+    return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %.80s", text);
+}
+
+static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
+{
+    char text[MRC_STATE_PLAN];
+    MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
+    if (strcmp(text, state->plan) == 0) return MERCER_OK;
+    size_t same = 0;
+    while (text[same] && text[same] == state->plan[same]) same++;
+    for (int word = 0; word < 2; word++) { /* back to the value, then to the word that names it */
+        while (same > 0 && text[same - 1] == ' ') same--;
+        while (same > 0 && text[same - 1] != ' ') same--;
+    }
+    return mrc_fail(self->job.context, MERCER_ERROR_MISMATCH,
+                    "the checkpoint belongs to a training with other data or options: it has \"%.40s\", this one "
+                    "\"%.40s\"",
+                    text + same, state->plan + same);
+}
+
+/* What was read may come from anywhere: no count may lead outside a matrix. */
+static mercer_status check_numbers(const mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    bool good = job->epoch >= 0 && job->epoch <= job->plan.public_plan.epochs && job->pass_rows >= 0 &&
+                job->pass_rows <= job->n && job->samples >= 0 && self->kept_seconds >= 0;
+    if (good && (!job->plan.solver->ops->check || job->plan.solver->ops->check(job))) return MERCER_OK;
+    return mrc_fail(job->context, MERCER_ERROR_FORMAT, "the checkpoint's numbers are out of range");
+}
+
+mercer_status mrc_trainer_recall(mrc_job *job)
+{
+    mrc_trainer *self = (mrc_trainer *)job;
+    mrc_state state;
+    list_all(self, &state);
+    MRC_TRY(check_plan(self, &state));
+    MRC_TRY(self->keeper.load_numbers(self->keeper.user, &state));
+    MRC_TRY(check_numbers(self));
+    if (job->have_best && !job->best.data)
+        MRC_TRY(mrc_field_create(&job->centers, &job->best, job->target.weights->cols, job->centers.real,
+                                 "the best weights"));
+    list_all(self, &state); /* sizes are known now */
+    mercer_matrix live[MRC_STATE_MATRICES];
+    mercer_status status = open_all(self, &state, live);
+    if (status == MERCER_OK) status = self->keeper.load_matrices(self->keeper.user, &state);
+    MRC_TRY(close_all(self, &state, live, true, status));
+    self->earlier_seconds = self->kept_seconds;
+    self->last_keep = mrc_seconds();
+    return MERCER_OK;
+}
