@@ -24,9 +24,7 @@ enum {
     ALL = (1 << 15) - 1
 };
 
-#define SOLVERS    "auto|direct|cg|ep4|ep3|ep3-exact|ep2|ep1|richardson|pegasos|nytro|gd"
-#define PROJECTORS "auto|exact|ep2|pcg|bgs"
-#define FORMATS    "auto|npy|idx|csv|tsv|libsvm|raw"
+#define FORMATS "auto|npy|idx|csv|tsv|libsvm|raw"
 
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
 
@@ -225,6 +223,29 @@ static char *with_dashes(const char *name)
     return text;
 }
 
+/* Words with a list of the library's, as "auto|@formats", in full; others as they are. */
+static const char *words_in_full(const char *words)
+{
+    static const struct {
+        const char *mark;
+        int (*count)(void);
+        const char *(*name)(int index);
+    } lists[] = {{"@kernels", mercer_kernel_count, mercer_kernel_name},
+                 {"@solvers", mercer_solver_count, mercer_solver_name},
+                 {"@projectors", mercer_projector_count, mercer_projector_name}};
+    const char *mark = words != NULL ? strchr(words, '@') : NULL;
+    if (mark == NULL) return words;
+    char *text = cli_format("%.*s", (int)(mark - words), words);
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (int k = 0; strcmp(lists[i].mark, mark) == 0 && k < lists[i].count(); k++) {
+            char *longer = cli_format("%s%s%s", text, k > 0 ? "|" : "", lists[i].name(k));
+            free(text);
+            text = longer;
+        }
+    }
+    return text;
+}
+
 /* The row of an option that the library lists. */
 static cli_option row_of(const mercer_option *option)
 {
@@ -244,32 +265,12 @@ static cli_option row_of(const mercer_option *option)
                       .commands = FITS,
                       .group = "Training",
                       .help = option->help};
-    if (option->type == MERCER_OPTION_NAME) row.words = strcmp(option->name, "solver") == 0 ? SOLVERS : PROJECTORS;
+    if (option->type == MERCER_OPTION_NAME)
+        row.words = words_in_full(strcmp(option->name, "solver") == 0 ? "auto|@solvers" : "auto|@projectors");
     if (option->type >= MERCER_OPTION_SWITCH) row.fallback = "auto";
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
         if (strcmp(option->name, letters[i].name) == 0) row.letter = letters[i].letter;
     return row;
-}
-
-/* Words with a list of the library's, as "auto|@formats", in full; others as they are. */
-static const char *words_in_full(const char *words)
-{
-    static const struct {
-        const char *mark;
-        int (*count)(void);
-        const char *(*name)(int index);
-    } lists[] = {{"@kernels", mercer_kernel_count, mercer_kernel_name}};
-    const char *mark = words != NULL ? strchr(words, '@') : NULL;
-    if (mark == NULL) return words;
-    char *text = cli_format("%.*s", (int)(mark - words), words);
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        for (int k = 0; strcmp(lists[i].mark, mark) == 0 && k < lists[i].count(); k++) {
-            char *longer = cli_format("%s%s%s", text, k > 0 ? "|" : "", lists[i].name(k));
-            free(text);
-            text = longer;
-        }
-    }
-    return text;
 }
 
 void cli_options_init(void)

@@ -401,11 +401,20 @@ MERCER_API mercer_status mercer_median_distance(mercer_context *context, double 
 
 /* ---- 8. Training ---------------------------------------------------------------------------------------------- */
 
+/* The solvers, and the projectors that some of them use: how many, and of number 0 to count - 1 the name and a line
+   that says what it is (NULL for any other number). "auto" is none of them. Static storage; any thread. */
+MERCER_API int mercer_solver_count(void);
+MERCER_API const char *mercer_solver_name(int index);
+MERCER_API const char *mercer_solver_says(int index);
+MERCER_API int mercer_projector_count(void);
+MERCER_API const char *mercer_projector_name(int index);
+MERCER_API const char *mercer_projector_says(int index);
+
 /* What is left open is chosen: mercer_plan tells how. */
 struct mercer_train_options {
     size_t struct_size;
-    const char *solver;    /* auto, direct, cg, ep4, ep3, ep3-exact, ep2, ep1, richardson, pegasos, nytro, gd */
-    const char *projector; /* auto, exact, ep2, pcg, bgs */
+    const char *solver;    /* auto, or a mercer_solver_name */
+    const char *projector; /* auto, or a mercer_projector_name */
     int64_t epochs;        /* passes over the samples; for cg, most steps (it stops at a relative gradient of 1e-4) */
     int64_t batch;         /* m */
     int64_t nystrom;       /* s, samples of the preconditioner */

@@ -20,6 +20,44 @@ const mercer_option *mercer_train_option(int index)
     return mrc_train_option(index);
 }
 
+int mercer_solver_count(void)
+{
+    int count = 0;
+    while (mrc_solver_row(count)) count++;
+    return count;
+}
+
+const char *mercer_solver_name(int index)
+{
+    const mrc_solver *row = mrc_solver_row(index);
+    return row ? row->name : NULL;
+}
+
+const char *mercer_solver_says(int index)
+{
+    const mrc_solver *row = mrc_solver_row(index);
+    return row ? row->says : NULL;
+}
+
+int mercer_projector_count(void)
+{
+    int count = 0;
+    while (mrc_projector_row(count)) count++;
+    return count;
+}
+
+const char *mercer_projector_name(int index)
+{
+    const mrc_projector_ops *row = mrc_projector_row(index);
+    return row ? row->name : NULL;
+}
+
+const char *mercer_projector_says(int index)
+{
+    const mrc_projector_ops *row = mrc_projector_row(index);
+    return row ? row->says : NULL;
+}
+
 static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
 {
     double sum = 0;

@@ -304,6 +304,31 @@ static void test_rates(void **state)
     }
 }
 
+/* The public lists are the tables, and an unknown name is answered with all of them. */
+static void test_lists(void **state)
+{
+    (void)state;
+    static int (*const counts[])(void) = {mercer_solver_count, mercer_projector_count};
+    static const char *(*const names[])(int) = {mercer_solver_name, mercer_projector_name};
+    static const char *(*const says[])(int) = {mercer_solver_says, mercer_projector_says};
+    mrc_plan plan;
+    for (int list = 0; list < 2; list++) {
+        mercer_train_options options = options_for(list ? "ep4" : "ep5");
+        if (list) options.projector = "ep5";
+        int count = counts[list]();
+        assert_true(count >= (list ? 4 : 11) && !names[list](count) && !says[list](count) && !names[list](-1));
+        for (int i = 0; i < count; i++) {
+            mercer_train_options named = options_for(list ? "ep4" : names[list](i));
+            if (list) named.projector = names[list](i);
+            assert_true(strlen(names[list](i)) < sizeof plan.public_plan.solver && strlen(says[list](i)) > 10);
+            assert_succeeds(context, plan_for(&plan, (sizes){300, 100, 5, 2}, &named));
+            assert_string_equal(list ? plan.public_plan.projector : plan.public_plan.solver, names[list](i));
+            assert_fails(context, plan_for(&plan, (sizes){300, 100, 5, 2}, &options), MERCER_ERROR_ARGUMENT,
+                         names[list](i));
+        }
+    }
+}
+
 /* More memory never makes a plan fail, and a plan never exceeds its budget, over a grid of sizes. */
 static void test_budgets(void **state)
 {
@@ -581,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_no_option_is_ignored),
         cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_device_budget),
         cmocka_unit_test(test_largest_p),
