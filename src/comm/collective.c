@@ -36,7 +36,7 @@ static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_pi
     }
     comm->exchanges++;
     mercer_status status =
-        memory == MERCER_HOST ? comm->ops->exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
+        memory == MERCER_HOST ? mrc_comm_exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
     if (status == MERCER_OK) return MERCER_OK;
     /* At once: messages that are still on their way point into memory that the caller is about to release. After
        leaving, no message is received any more. */

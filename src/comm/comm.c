@@ -1,63 +1,76 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators of one rank, and how centers are divided into shards and shards among ranks. */
+/* Communicators, and how centers are divided into shards and shards among ranks. */
 #include "comm/comm.h"
 
 #include "core/memory.h"
 
+#include <string.h>
+
 enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
-static mercer_status exchange_nothing(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
-{
-    (void)comm, (void)send, (void)receive;
-    return MERCER_OK;
-}
+#define LEAVE_SECONDS 2.0 /* to wait for rank 0's exit message */
 
-static mercer_status hear_nothing(mrc_comm *comm, bool alive)
-{
-    (void)comm, (void)alive;
-    return MERCER_OK;
-}
+/* ---- Life ----------------------------------------------------------------------------------------------------- */
 
-static void leave_nobody(mrc_comm *comm, int code, const char *text, bool *first_left)
-{
-    (void)comm, (void)code, (void)text;
-    *first_left = false;
-}
-
-static void destroy_nothing(mrc_comm *comm)
-{
-    (void)comm;
-}
-
-static const mrc_comm_ops self_ops = {"self", exchange_nothing, hear_nothing, leave_nobody, destroy_nothing};
-static const mrc_comm_ops virtual_ops = {"virtual", exchange_nothing, hear_nothing, leave_nobody, destroy_nothing};
-
-static mercer_status create(mrc_comm **out, mercer_context *context, const mrc_comm_ops *ops, int shards)
+mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards)
 {
     void *memory;
     *out = NULL;
     MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_comm), "the communicator"));
     *out = memory;
-    **out = (mrc_comm){.ops = ops, .context = context, .ranks = 1, .shards = shards};
+    **out = (mrc_comm){.context = context, .ranks = 1, .shards = shards};
     return MERCER_OK;
 }
 
 mercer_status mrc_comm_create_self(mrc_comm **out, mercer_context *context)
 {
-    return create(out, context, &self_ops, 1);
+    return mrc_comm_create_virtual(out, context, 1);
 }
 
-mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards)
+mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
+                                double deadline)
 {
-    return create(out, context, &virtual_ops, shards);
+    void *memory;
+    MRC_TRY(mrc_comm_create_virtual(out, context, shards));
+    mrc_comm *self = *out;
+    self->rank = rank, self->ranks = ranks, self->deadline = deadline;
+    mercer_status status = mrc_alloc_zero(context, &memory, 2 * (int64_t)ranks, sizeof(mrc_piece), "the ranks' pieces");
+    if (status == MERCER_OK) self->pieces = memory;
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, 1, "the list of missing ranks");
+    if (status == MERCER_OK) self->missing = memory;
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_comm_free(self);
+    *out = NULL;
+    return status;
 }
 
 void mrc_comm_free(mrc_comm *comm)
 {
     if (!comm) return;
     mrc_comm_unlink(comm);
-    comm->ops->destroy(comm);
+    if (comm->state) comm->module->close(comm->state, !comm->broken);
+    mrc_free(comm->context, comm->pieces);
+    mrc_free(comm->context, comm->missing);
+    mrc_free(comm->context, comm->places);
     mrc_free(comm->context, comm);
+}
+
+/* ---- What modules do ------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_comm_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
+{
+    mrc_comm_error failure = {.missing = comm->missing};
+    memset(comm->missing, 0, (size_t)comm->ranks);
+    comm->module->exchange(comm->state, send, receive, comm->deadline, &failure);
+    return mrc_comm_check(comm, &failure);
+}
+
+mercer_status mrc_comm_listen(mrc_comm *comm, bool alive)
+{
+    mrc_comm_error failure = {.missing = comm->missing};
+    if (comm->ranks == 1) return MERCER_OK;
+    comm->module->listen(comm->state, alive, &failure);
+    return mrc_comm_check(comm, &failure);
 }
 
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
@@ -66,7 +79,9 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
     comm->left = comm->broken = true;
     /* First: the other ranks may end the job as soon as they get the message. */
     if (comm->leaving) comm->leaving(comm->leaving_user, code, text);
-    comm->ops->leave(comm, code, text, &comm->first_left);
+    mrc_comm_error failure = {.missing = comm->missing};
+    comm->module->leave(comm->state, code, text, LEAVE_SECONDS, &failure);
+    comm->first_left = failure.kind == MRC_COMM_ERROR_LEFT;
     return comm->first_left;
 }
 

@@ -8,7 +8,8 @@
  * tree, so that any number of ranks gives the same bits. `self` is one rank with one shard, `virtual` one rank with S
  * shards, `local` ranks are threads of this process, and modules (module.h) connect processes.
  *
- * A communicator has one operation, exchange; the collectives below are made of it.
+ * Several ranks are connected by a module (comm/module.h), whose one operation is an exchange; the collectives below are
+ * made of it. One rank needs none.
  */
 #ifndef MRC_COMM_COMM_H
 #define MRC_COMM_COMM_H
@@ -21,15 +22,12 @@
 
 typedef struct mercer_comm mrc_comm;
 
-typedef struct mrc_comm_ops {
-    const char *name;
-    /* As in comm/module.h: send[r] goes to rank r, receive[r] comes from it. Only called with more than one rank. */
-    mercer_status (*exchange)(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
-    /* Fails if a rank has left; does not wait. alive: tells the other ranks that this one waits. */
-    mercer_status (*listen)(mrc_comm *comm, bool alive);
-    void (*leave)(mrc_comm *comm, int code, const char *text, bool *first_left);
-    void (*destroy)(mrc_comm *comm);
-} mrc_comm_ops;
+/* Host and process of a rank, for messages. */
+enum { MRC_HOST_CHARS = 64 };
+typedef struct mrc_rank_place {
+    char host[MRC_HOST_CHARS];
+    int64_t process;
+} mrc_rank_place;
 
 /* How device memory is exchanged. AUTO: from GPU to GPU if all ranks can, else through host memory. NEVER: through host
    memory. ALWAYS: from GPU to GPU, and a failure where that is impossible. */
@@ -37,7 +35,8 @@ typedef enum mrc_link_wish { MRC_LINK_AUTO = 0, MRC_LINK_NEVER, MRC_LINK_ALWAYS 
 typedef struct mrc_link mrc_link;
 
 struct mercer_comm {
-    const mrc_comm_ops *ops;
+    const mrc_module *module; /* NULL: one rank */
+    void *state;              /* the module's */
     mercer_context *context;
     int rank, ranks;
     int shards;      /* 0: as many as suit the number of centers */
@@ -49,7 +48,9 @@ struct mercer_comm {
     void (*leaving)(void *user, int code, const char *text); /* called before the exit message is sent, or NULL */
     void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;
-    mrc_piece *pieces; /* (2 ranks) scratch of the collectives */
+    mrc_piece *pieces;      /* (2 ranks) scratch of the collectives */
+    unsigned char *missing; /* (ranks) scratch of exchanges */
+    mrc_rank_place *places; /* (ranks) NULL: not known */
     mrc_link_wish wish;
     bool link_settled; /* mrc_comm_link has been called */
     mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through host memory */
@@ -65,6 +66,13 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
 mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
                                     double deadline);
 void mrc_comm_free(mrc_comm *comm);
+/* One of several ranks, not connected yet. */
+mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
+                                double deadline);
+/* An exchange of host memory; and, without waiting, a failure if a rank has left. alive: tells the other ranks that
+   this one waits. */
+mercer_status mrc_comm_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
+mercer_status mrc_comm_listen(mrc_comm *comm, bool alive);
 /* Tells the other ranks, once, that this rank ends. True if rank 0 has left as well. */
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
 
@@ -80,15 +88,8 @@ mercer_status mrc_comm_link(mrc_comm *comm, int device);
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);
 void mrc_comm_unlink(mrc_comm *comm);
 
-/* Host and process of a rank, for messages. */
-enum { MRC_HOST_CHARS = 64 };
-typedef struct mrc_rank_place {
-    char host[MRC_HOST_CHARS];
-    int64_t process;
-} mrc_rank_place;
-/* The failure of an exchange as a status with its message. name: of the module; places (ranks): NULL if not known. */
-mercer_status mrc_comm_check(mrc_comm *comm, const char *name, const mrc_rank_place *places,
-                             const mrc_comm_error *failure);
+/* The failure of an exchange as a status with its message. */
+mercer_status mrc_comm_check(mrc_comm *comm, const mrc_comm_error *failure);
 
 /* ---- Shares --------------------------------------------------------------------------------------------------- */
 

@@ -21,8 +21,7 @@ static void list_missing(int ranks, const mrc_rank_place *places, const unsigned
     if (all > listed) snprintf(text + used, (size_t)(LIST_CHARS - used), " and %d others", all - listed);
 }
 
-mercer_status mrc_comm_check(mrc_comm *comm, const char *name, const mrc_rank_place *places,
-                             const mrc_comm_error *failure)
+mercer_status mrc_comm_check(mrc_comm *comm, const mrc_comm_error *failure)
 {
     char who[LIST_CHARS] = "another rank";
     switch (failure->kind) {
@@ -31,11 +30,11 @@ mercer_status mrc_comm_check(mrc_comm *comm, const char *name, const mrc_rank_pl
             comm->left_code = failure->code;
             return mrc_fail(comm->context, MERCER_ERROR_COMM, "rank %d ended: %s", failure->rank, failure->text);
         case MRC_COMM_ERROR_SILENT:
-            list_missing(comm->ranks, places, failure->missing, who);
+            list_missing(comm->ranks, comm->places, failure->missing, who);
             return mrc_fail(comm->context, MERCER_ERROR_COMM,
                             "%s has died or stopped: no word for %.3g s, the deadline; the job ends", who,
                             comm->deadline);
         case MRC_COMM_ERROR_FAILED: break;
     }
-    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s", name, failure->text);
+    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s", comm->module->name, failure->text);
 }

@@ -55,7 +55,7 @@ static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
         struct timespec pause = {0, SLEEP_NANO};
         if (turn >= SPINS) nanosleep(&pause, NULL);
         if (turn % LOOK_EVERY != LOOK_EVERY - 1) continue;
-        MRC_TRY(comm->ops->listen(comm, time > said));
+        MRC_TRY(mrc_comm_listen(comm, time > said));
         if (time > said) said = time + ALIVE_SECONDS;
     }
 }
@@ -69,7 +69,7 @@ static mercer_status find_missing(mrc_comm *comm, const char *why)
     for (int r = 0; r < comm->ranks; r++)
         send[r] = (mrc_piece){&flag, 1}, receive[r] = (mrc_piece){&comm->link->answers[r], 1};
     comm->deadline = ANSWER_SECONDS;
-    mercer_status status = comm->ops->exchange(comm, send, receive);
+    mercer_status status = mrc_comm_exchange(comm, send, receive);
     comm->deadline = deadline;
     if (status != MERCER_OK) return status;
     return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s, though every rank answers", comm->link->module->name,
@@ -170,7 +170,7 @@ static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *in
     mrc_free(comm->context, all);
     if (why_not[0]) return MERCER_OK;
     mercer_status status = join(comm, device);
-    if (status == MERCER_OK || comm->broken || comm->ops->listen(comm, false) != MERCER_OK) return status;
+    if (status == MERCER_OK || comm->broken || mrc_comm_listen(comm, false) != MERCER_OK) return status;
     snprintf(why_not, 2 * WHY_CHARS, "%.*s", 2 * WHY_CHARS - 1, mrc_error_text(comm->context));
     return MERCER_OK;
 }

@@ -14,13 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct local_comm {
-    mrc_comm base;
+/* What a rank has of the group. */
+typedef struct local_rank {
+    int rank, ranks;
+    mercer_context *context; /* whose memory this is */
     mrc_barrier *barrier;
-    struct local_comm **all; /* (ranks) all communicators of the group */
+    struct local_rank **all; /* (ranks) */
     const mrc_piece *sent;   /* (ranks) what this rank sends in the exchange under way */
-    unsigned char *missing;  /* (ranks) scratch */
-} local_comm;
+    double deadline;         /* of the last exchange, for messages */
+    bool left;
+} local_rank;
 
 static void fill_failure(mrc_barrier_result result, const mrc_exit_message *message, double deadline,
                          mrc_comm_error *failure)
@@ -43,11 +46,11 @@ static void fill_failure(mrc_barrier_result result, const mrc_exit_message *mess
 }
 
 /* Copies what the others have for this rank. The sizes of both sides agree unless the ranks' calls differ. */
-static void take(const local_comm *self, const mrc_piece *receive, mrc_comm_error *failure)
+static void take(const local_rank *self, const mrc_piece *receive, mrc_comm_error *failure)
 {
-    for (int r = 0; r < self->base.ranks; r++) {
-        if (r == self->base.rank) continue;
-        const mrc_piece *from = &self->all[r]->sent[self->base.rank];
+    for (int r = 0; r < self->ranks; r++) {
+        if (r == self->rank) continue;
+        const mrc_piece *from = &self->all[r]->sent[self->rank];
         if (from->bytes == receive[r].bytes) {
             if (from->bytes > 0) memcpy(receive[r].data, from->data, (size_t)from->bytes);
             continue;
@@ -55,88 +58,87 @@ static void take(const local_comm *self, const mrc_piece *receive, mrc_comm_erro
         failure->kind = MRC_COMM_ERROR_FAILED;
         snprintf(failure->text, sizeof failure->text,
                  "rank %d sends %lld bytes, rank %d expects %lld: their calls differ", r, (long long)from->bytes,
-                 self->base.rank, (long long)receive[r].bytes);
+                 self->rank, (long long)receive[r].bytes);
     }
 }
 
-static mercer_status exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
+static void exchange(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
+                     mrc_comm_error *failure)
 {
-    local_comm *self = (local_comm *)comm;
-    mrc_comm_error failure = {.missing = self->missing};
+    local_rank *self = state;
     mrc_exit_message message;
-    self->sent = send;
-    mrc_barrier_result result = mrc_barrier_wait(self->barrier, comm->rank, comm->deadline, self->missing, &message);
-    fill_failure(result, &message, comm->deadline, &failure);
-    if (result == MRC_BARRIER_PASSED) {
-        take(self, receive, &failure);
-        mrc_barrier_wait(self->barrier, comm->rank, 0, self->missing, &message); /* all have arrived, and only copy */
-    }
-    return mrc_comm_check(comm, "threads", NULL, &failure);
+    self->sent = send, self->deadline = deadline;
+    mrc_barrier_result result = mrc_barrier_wait(self->barrier, self->rank, deadline, failure->missing, &message);
+    fill_failure(result, &message, deadline, failure);
+    if (result != MRC_BARRIER_PASSED) return;
+    take(self, receive, failure);
+    mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message); /* all have arrived, and only copy */
 }
 
-static mercer_status listen_to(mrc_comm *comm, bool alive)
+/* Threads need no sign of life: only exchanges have a deadline. */
+static void listen_to(void *state, int alive, mrc_comm_error *failure)
 {
-    (void)alive; /* threads need no sign of life: only exchanges have a deadline */
-    local_comm *self = (local_comm *)comm;
-    mrc_comm_error failure = {.missing = self->missing};
+    local_rank *self = state;
     mrc_exit_message message;
+    (void)alive;
     if (mrc_barrier_has_left(self->barrier, &message))
-        fill_failure(MRC_BARRIER_LEFT, &message, comm->deadline, &failure);
-    return mrc_comm_check(comm, "threads", NULL, &failure);
+        fill_failure(MRC_BARRIER_LEFT, &message, self->deadline, failure);
 }
 
 /* The message stays in the barrier, so there is nothing to wait for. */
-static void leave(mrc_comm *comm, int code, const char *text, bool *first_left)
+static void leave(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
-    mrc_exit_message message = {.party = comm->rank, .code = code};
+    local_rank *self = state;
+    mrc_exit_message message = {.party = self->rank, .code = code};
+    (void)patience;
     snprintf(message.text, sizeof message.text, "%.*s", (int)sizeof message.text - 1, text);
-    mrc_barrier_leave(((local_comm *)comm)->barrier, &message);
-    *first_left = false;
+    mrc_barrier_leave(self->barrier, &message);
+    self->left = true;
+    failure->kind = MRC_COMM_ERROR_DONE;
 }
 
-static void destroy(mrc_comm *comm)
+static void close_rank(void *state, int orderly)
 {
-    local_comm *self = (local_comm *)comm;
-    bool first_left;
-    if (self->barrier && !comm->left) leave(comm, 0, "it has closed its communicator", &first_left);
+    local_rank *self = state;
+    mrc_comm_error failure;
+    (void)orderly;
+    if (self->barrier && !self->left) leave(self, 0, "it has closed its communicator", 0, &failure);
     if (self->barrier) mrc_barrier_release(self->barrier);
-    mrc_free(comm->context, comm->pieces);
-    mrc_free(comm->context, self->missing);
-    mrc_free(comm->context, self->all);
+    mrc_free(self->context, self->all);
+    mrc_free(self->context, self);
 }
 
 /* ---- Making --------------------------------------------------------------------------------------------------- */
 
-static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks)
+static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
+                                double deadline)
 {
-    static const mrc_comm_ops ops = {
-        .name = "local", .exchange = exchange, .listen = listen_to, .leave = leave, .destroy = destroy};
+    static const mrc_module module = {
+        .name = "threads", .exchange = exchange, .listen = listen_to, .leave = leave, .close = close_rank};
     void *memory;
+    MRC_TRY(mrc_comm_allocate(out, context, rank, ranks, shards, deadline));
+    mercer_status status = mrc_alloc_zero(context, &memory, 1, sizeof(local_rank), "the rank");
+    if (status == MERCER_OK) {
+        local_rank *self = memory;
+        *self = (local_rank){.rank = rank, .ranks = ranks, .context = context, .deadline = deadline};
+        (*out)->module = &module, (*out)->state = self;
+        status = mrc_alloc_zero(context, &memory, ranks, sizeof self, "the list of ranks");
+        if (status == MERCER_OK) self->all = memory;
+    }
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_comm_free(*out);
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(local_comm), "the communicator"));
-    local_comm *self = memory;
-    self->base = (mrc_comm){.ops = &ops, .context = context, .rank = rank, .ranks = ranks};
-    mercer_status status = mrc_alloc_zero(context, &memory, 2 * (int64_t)ranks, sizeof(mrc_piece), "the ranks' pieces");
-    self->base.pieces = memory;
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, 1, "the list of missing ranks");
-    if (status == MERCER_OK) self->missing = memory;
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, sizeof self, "the list of ranks");
-    if (status == MERCER_OK) self->all = memory;
-    if (status == MERCER_OK)
-        *out = &self->base;
-    else
-        mrc_comm_free(&self->base);
     return status;
 }
 
-/* Connects the communicators by the barrier; without one, frees them all. */
+/* Connects the ranks by the barrier; without one, frees them all. */
 static void join(mrc_comm **all, int ranks, mrc_barrier *barrier)
 {
     for (int r = 0; r < ranks; r++) {
-        local_comm *self = (local_comm *)all[r];
         if (barrier) {
+            local_rank *self = all[r]->state;
             self->barrier = barrier;
-            memcpy(self->all, all, (size_t)ranks * sizeof *all); /* base is the first member */
+            for (int i = 0; i < ranks; i++) self->all[i] = all[i]->state;
         } else {
             mrc_comm_free(all[r]);
             all[r] = NULL;
@@ -150,11 +152,8 @@ mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *conte
     mercer_status status = MERCER_OK;
     for (int r = 0; r < ranks; r++) out[r] = NULL;
     for (int r = 0; r < ranks && status == MERCER_OK; r++) {
-        status = create_one(&out[r], contexts[r], r, ranks);
+        status = create_one(&out[r], contexts[r], r, ranks, shards, deadline);
         if (status != MERCER_OK && r > 0) mrc_fail(contexts[0], status, "rank %d: %s", r, mrc_error_text(contexts[r]));
-        if (status != MERCER_OK) break;
-        out[r]->shards = shards;
-        out[r]->deadline = deadline;
     }
     mrc_barrier *barrier = status == MERCER_OK ? mrc_barrier_create(ranks) : NULL;
     if (status == MERCER_OK && !barrier)

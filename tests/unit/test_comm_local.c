@@ -107,7 +107,7 @@ static int exchange_all_sizes(mrc_comm *comm, mercer_context *context, void *use
     for (int round = 0; round < 20; round++) {
         for (int r = 0; r < comm->ranks; r++)
             for (int64_t i = 0; i < send[r].bytes; i++) out[r][i] = value_of(comm->rank, r, i, round);
-        if (comm->ops->exchange(comm, send, receive) != MERCER_OK) wrong += 1000;
+        if (mrc_comm_exchange(comm, send, receive) != MERCER_OK) wrong += 1000;
         for (int r = 0; r < comm->ranks; r++)
             for (int64_t i = 0; i < receive[r].bytes && r != comm->rank; i++)
                 wrong += in[r][i] != value_of(r, comm->rank, i, round);
@@ -132,7 +132,7 @@ static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, voi
         send[r] = (mrc_piece){data, comm->rank == 1 ? 16 : 8};
         receive[r] = (mrc_piece){room, 8};
     }
-    mercer_status status = comm->ops->exchange(comm, send, receive);
+    mercer_status status = mrc_comm_exchange(comm, send, receive);
     if (comm->rank == 1) return status != MERCER_OK; /* it got what it expected */
     return status != MERCER_ERROR_COMM || !strstr(mrc_error_text(context), "rank 1 sends 16 bytes");
 }
