@@ -8,8 +8,8 @@
  * tree, so that any number of ranks gives the same bits. `self` is one rank with one shard, `virtual` one rank with S
  * shards, `local` ranks are threads of this process, and modules (module.h) connect processes.
  *
- * Several ranks are connected by a module (comm/module.h), whose one operation is an exchange; the collectives below are
- * made of it. One rank needs none.
+ * Several ranks are connected by a module (comm/module.h), whose one operation is an exchange; the collectives below
+ * are made of it. One rank needs none.
  */
 #ifndef MRC_COMM_COMM_H
 #define MRC_COMM_COMM_H
