@@ -26,8 +26,6 @@ int cli_open_data(const cli_values *v, mercer_context *context, const cli_reques
    labels. */
 int cli_open_validation(const cli_values *v, mercer_context *context, const mercer_dataset_info *like,
                         mercer_dataset **out);
-/* --validation-fraction: takes *train apart into training and validation part. */
-int cli_split_data(const cli_values *v, mercer_context *context, mercer_dataset **train, mercer_dataset **validation);
 
 /* What describes the source in messages: a file, a folder, a specification. */
 const char *cli_data_name(const cli_values *v);

@@ -1,221 +1,240 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data, preprocessing and kernel function of a training. */
+/* From the options of a command to a fit of the library's. */
 #include "job.h"
+#include "options/options.h"
 #include "ranks/program_ranks.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What can be checked without data ---------------------------------------------------------------------------- */
 
-/* The kernel takes a bandwidth. */
-static int takes_bandwidth(const char *spec)
+int cli_check_job(const cli_values *v)
 {
-    size_t length = strcspn(spec, ":");
-    for (int i = 0; i < mercer_kernel_count(); i++) {
-        const char *name = mercer_kernel_name(i), *parameter;
-        if (strlen(name) != length || strncmp(name, spec, length) != 0) continue;
-        for (int k = 0; (parameter = mercer_kernel_parameter(i, k)) != NULL; k++)
-            if (strcmp(parameter, "bandwidth") == 0) return 1;
-    }
-    return 0;
-}
-
-/* The kernel's text with a bandwidth in it. NULL if it takes none, or has one. */
-static char *with_bandwidth(const char *spec, double bandwidth)
-{
-    if (strstr(spec, "bandwidth=") != NULL || !takes_bandwidth(spec)) return NULL;
-    return cli_format("%s%cbandwidth=%.17g", spec, strchr(spec, ':') != NULL ? ',' : ':', bandwidth);
-}
-
-static int check_kernel(const cli_values *v)
-{
-    const char *spec = cli_text(v, "kernel");
-    mercer_kernel kernel;
-    char *longer = with_bandwidth(spec, 1);
-    int wants_bandwidth = longer != NULL;
-    mercer_status status = mercer_kernel_parse(&kernel, NULL, longer != NULL ? longer : spec);
-    free(longer);
-    if (status != MERCER_OK) return cli_error(CLI_USAGE, "--kernel: %s", mercer_last_error(NULL));
-    if (!wants_bandwidth && !cli_is(v, "bandwidth", "auto"))
-        return cli_error(CLI_USAGE, "--bandwidth: the kernel %s %s", spec,
-                         strstr(spec, "bandwidth=") != NULL ? "has a bandwidth already: give it once"
-                                                            : "has no bandwidth");
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
     if (!cli_is(v, "bandwidth", "auto") && !(cli_number(v, "bandwidth") > 0))
         return cli_error(CLI_USAGE, "--bandwidth: must be above 0, or auto");
+    options.kernel = cli_text(v, "kernel");
+    options.bandwidth = cli_number(v, "bandwidth");
+    mercer_status status = mercer_fit_check(NULL, &options);
+    if (status == MERCER_OK) return CLI_OK;
+    return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));
+}
+
+/* The path of --center-method file:PATH, or NULL. */
+static const char *center_file(const cli_values *v)
+{
+    const char *method = cli_has(v, "center-method") ? cli_text(v, "center-method") : "";
+    return strncmp(method, "file:", 5) == 0 ? method + 5 : NULL;
+}
+
+int cli_check_centers(const cli_values *v)
+{
+    const char *method = cli_text(v, "center-method");
+    int augmented = strcmp(method, "augmented") == 0;
+    if (center_file(v) == NULL && !cli_has_word("random|kmeans|rpcholesky|balanced|augmented", method))
+        return cli_error(CLI_USAGE,
+                         "--center-method: '%s' is none of random, kmeans, rpcholesky, balanced, augmented, file:PATH",
+                         method);
+    if (augmented && (!cli_has(v, "augment") || cli_text(v, "augment") == NULL))
+        return cli_error(CLI_USAGE,
+                         "--center-method augmented takes samples of --augment, which mercer train has; none "
+                         "was given");
+    if (augmented && cli_dtype(cli_text(v, "center-type")) != (mercer_dtype)0)
+        return cli_error(CLI_USAGE, "--center-method augmented keeps the type of the samples: leave --center-type out");
+    if (center_file(v) != NULL && center_file(v)[0] == '\0')
+        return cli_error(CLI_USAGE, "--center-method: file: needs a path behind it");
+    if (cli_integer(v, "centers") < 0 && cli_given(v, "center-method"))
+        return cli_error(CLI_USAGE, "--centers all takes every row in order: --center-method has no say");
+    static const char *const of_kmeans[] = {"center-iterations", "center-batch"};
+    for (int i = 0; i < 2; i++) {
+        if (cli_integer(v, of_kmeans[i]) != 0 && (strcmp(method, "kmeans") != 0 || cli_integer(v, "centers") < 0))
+            return cli_error(CLI_USAGE, "--%s is for --center-method kmeans", of_kmeans[i]);
+    }
     return CLI_OK;
 }
 
-int cli_check_job(const cli_values *v)
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+static void read_train_options(const cli_values *v, mercer_train_options *options)
 {
-    if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: a model has at least one");
-    return check_kernel(v);
+    const mercer_option *option;
+    for (int i = 0; (option = mercer_train_option(i)) != NULL; i++) {
+        void *field = (char *)options + option->offset;
+        switch (option->type) {
+            case MERCER_OPTION_INTEGER: *(int64_t *)field = cli_integer(v, option->name); break;
+            case MERCER_OPTION_NUMBER: *(double *)field = cli_number(v, option->name); break;
+            case MERCER_OPTION_SWITCH: *(mercer_switch *)field = cli_switch(v, option->name); break;
+            case MERCER_OPTION_NAME:
+                *(const char **)field = cli_is(v, option->name, "auto") ? NULL : cli_text(v, option->name);
+                break;
+        }
+    }
+}
+
+/* What train has, and plan and centers have not. */
+static void read_fit_options(const cli_values *v, mercer_fit_options *options)
+{
+    options->target_transform = cli_text(v, "target-transform");
+    options->validation_fraction = cli_number(v, "validation-fraction");
+    options->augment = cli_text(v, "augment");
+    options->samples = cli_integer(v, "samples");
+}
+
+void cli_job_init(cli_job *job, const cli_values *v)
+{
+    *job = (cli_job){.v = v};
+    mercer_fit_options *options = &job->options;
+    *options = (mercer_fit_options)MERCER_INIT(mercer_fit_options);
+    job->train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    job->fit = (mercer_fit_report)MERCER_INIT(mercer_fit_report);
+    options->train = &job->train;
+    options->kernel = cli_text(v, "kernel");
+    options->bandwidth = cli_number(v, "bandwidth");
+    options->preprocess = cli_text(v, "preprocess");
+    options->centers = cli_integer(v, "centers");
+    options->seed = (uint64_t)cli_integer(v, "seed");
+    options->memory = cli_integer(v, "memory");
+    options->comm = cli_comm();
+    if (cli_has(v, "solver")) {
+        read_train_options(v, &job->train);
+        options->precision = cli_dtype(cli_text(v, "precision"));
+    }
+    if (cli_has(v, "center-method")) {
+        options->center_method = center_file(v) != NULL ? NULL : cli_text(v, "center-method");
+        options->center_type = cli_dtype(cli_text(v, "center-type"));
+        options->center_iterations = cli_integer(v, "center-iterations");
+        options->center_batch = cli_integer(v, "center-batch");
+    }
+    if (cli_has(v, "augment")) read_fit_options(v, options);
+    if (cli_has(v, "ranks")) { /* mercer plan */
+        options->shards = (int)cli_integer(v, "shards");
+        if (options->shards == 0 && cli_given(v, "ranks")) options->shards = -1;
+    }
+}
+
+/* "28x28x1", or "32x32" for one channel. */
+static int read_image(const char *text, mercer_fit_options *options)
+{
+    char rest = '\0';
+    long long h = 0, w = 0, c = 1;
+    int found = sscanf(text, "%lldx%lldx%lld%c", &h, &w, &c, &rest);
+    if ((found != 3 && !(found == 2 && strchr(strchr(text, 'x') + 1, 'x') == NULL)) || h < 1 || w < 1 || c < 1)
+        return cli_error(CLI_USAGE, "--image: '%s' is no shape such as 28x28 or 32x32x3", text);
+    options->height = h;
+    options->width = w;
+    options->channels = c;
+    return CLI_OK;
 }
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
 
-/* All ranks read the same samples. */
-static int agree_on_data(const cli_job *job)
+/* Centers that a file holds, in the units of the data. */
+static int open_centers(cli_job *job, const char *path)
 {
-    uint64_t prints[2] = {0, 0};
-    if (cli_comm() == NULL) return CLI_OK;
-    mercer_status status = mercer_dataset_fingerprint(job->train, &prints[0]);
-    if (status == MERCER_OK && job->validation != NULL)
-        status = mercer_dataset_fingerprint(job->validation, &prints[1]);
+    mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
+    options.x = path;
+    options.task = MERCER_TASK_UNLABELLED;
+    options.memory = cli_memory(job->v);
+    options.columns = job->info.feature_names;
+    options.column_count = job->info.feature_names != NULL ? job->info.features : 0;
+    mercer_status status = mercer_dataset_open(&job->centers, job->context, &options);
     if (status != MERCER_OK) return cli_fail(job->context, status);
-    return cli_agree("other data", prints, sizeof prints);
+    mercer_dataset_info info = cli_data_info(job->centers);
+    job->options.given_centers = job->centers;
+    if (info.features != job->info.features)
+        return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the data have %" PRId64, path, info.features,
+                         job->info.features);
+    if (job->options.centers > 0 && job->options.centers != info.rows)
+        return cli_error(CLI_DATA, "%s: has %" PRId64 " rows, but --centers %" PRId64 " was given: leave it out", path,
+                         info.rows, job->options.centers);
+    return CLI_OK;
 }
 
-int cli_job_open(cli_job *job, const cli_values *v)
+int cli_job_open(cli_job *job)
 {
-    *job = (cli_job){.v = v, .memory = cli_memory(v)};
+    const cli_values *v = job->v;
+    const char *command = cli_command_name(v);
+    int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
     int code = cli_context(v, &job->context);
-    if (code == CLI_OK && cli_ranks() > 1) {
-        mercer_status status = mercer_comm_device_bytes(cli_comm(), &job->device_each);
-        if (status != MERCER_OK) code = cli_fail(job->context, status);
-    }
-    cli_request request = {.training = 1};
     /* Centers need targets only to be balanced over classes. */
-    if (strcmp(cli_command_name(v), "centers") == 0) request.unlabelled = !cli_is(v, "center-method", "balanced");
-    if (code == CLI_OK) code = cli_open_data(v, job->context, &request, &job->train);
+    cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
+    if (code == CLI_OK) code = cli_open_data(v, job->context, &request, &job->data);
     if (code != CLI_OK) return code;
-    if (strcmp(cli_command_name(v), "train") == 0) {
-        mercer_dataset_info info = cli_data_info(job->train);
-        if (info.task == MERCER_TASK_UNLABELLED)
-            return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
-        code = cli_open_validation(v, job->context, &info, &job->validation);
-        if (code == CLI_OK) code = cli_split_data(v, job->context, &job->train, &job->validation);
-        if (code != CLI_OK) return code;
-    }
-    job->info = cli_data_info(job->train);
-    code = agree_on_data(job);
-    if (code != CLI_OK) return code;
-    if (job->info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
-    if (job->validation != NULL) {
-        mercer_dataset_info held = cli_data_info(job->validation);
-        if (held.features != job->info.features || held.outputs != job->info.outputs)
-            return cli_error(CLI_DATA,
-                             "validation data: %" PRId64 " features and %" PRId64 " outputs, but the training data "
-                             "have %" PRId64 " and %" PRId64,
-                             held.features, held.outputs, job->info.features, job->info.outputs);
-    }
-    return CLI_OK;
-}
-
-/* ---- Preprocessing and kernel ------------------------------------------------------------------------------------ */
-
-const char *cli_job_preprocess(const cli_job *job)
-{
-    const char *spec = cli_text(job->v, "preprocess");
-    if (strcmp(spec, "auto") != 0) return spec;
+    job->info = cli_data_info(job->data);
     /* Chosen centers should be in the units of the file they were chosen from. */
-    if (job->info.dtype != MERCER_U8 && strcmp(cli_command_name(job->v), "centers") == 0) return "none";
-    return mercer_preprocess_auto(job->info.format, job->info.dtype);
+    if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
+    if (training && job->info.task == MERCER_TASK_UNLABELLED)
+        return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
+    if (training) code = cli_open_validation(v, job->context, &job->info, &job->validation);
+    job->options.validation = job->validation;
+    if (code == CLI_OK && training && cli_text(v, "image") != NULL)
+        code = read_image(cli_text(v, "image"), &job->options);
+    if (code == CLI_OK && center_file(v) != NULL) code = open_centers(job, center_file(v));
+    return code;
 }
 
-/* The median distance between preprocessed rows, of at most 2000 spread over the data. */
-static int median_distance(cli_job *job, double *out)
+/* ---- The fit ----------------------------------------------------------------------------------------------------- */
+
+void cli_job_look(cli_job *job)
 {
-    enum { MOST = 2000 };
-    int64_t n = job->info.rows, m = n < MOST ? n : MOST;
-    int64_t rows[MOST];
-    mercer_dtype dtype = job->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
-    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
-    void *memory = cli_allocate(m * job->info.features, (size_t)cli_dtype_size(dtype));
-    mercer_matrix X = mercer_matrix_view(memory, m, job->info.features, dtype);
-    /* A preprocessing turns anything into floats; without one samples keep their type. */
-    mercer_matrix as_is = X;
-    as_is.dtype = mercer_preprocess_dtype(job->preprocess, job->info.dtype);
-    mercer_status status = mercer_dataset_read(job->train, &as_is, NULL, NULL, job->preprocess, rows, 0);
-    if (status == MERCER_OK) status = mercer_median_distance(job->context, out, &as_is, 0);
-    free(memory);
-    return status == MERCER_OK ? CLI_OK : cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
+    mercer_fitting_query(job->fitting, &job->fit);
+    if (job->fit.train != NULL) job->info = cli_data_info(job->fit.train);
 }
 
-/* The kernel of --kernel and --bandwidth, in the units of preprocessed samples. */
-static int choose_kernel(cli_job *job)
+int cli_job_begin(cli_job *job)
 {
-    const char *spec = cli_text(job->v, "kernel");
-    double bandwidth = cli_number(job->v, "bandwidth");
-    char *longer = with_bandwidth(spec, 1);
-    int wants_bandwidth = longer != NULL;
-    free(longer);
-    longer = NULL;
-    if (wants_bandwidth && bandwidth == 0) {
-        int code = median_distance(job, &bandwidth);
-        if (code != CLI_OK) return code;
-        /* Four digits are as good as all of them, and can be typed. */
-        char digits[32];
-        snprintf(digits, sizeof digits, "%.4g", bandwidth);
-        bandwidth = strtod(digits, NULL);
-        snprintf(job->bandwidth_note, sizeof job->bandwidth_note,
-                 "bandwidth %.4g (median distance; set --bandwidth to change)", bandwidth);
-    }
-    if (wants_bandwidth) longer = with_bandwidth(spec, bandwidth);
-    mercer_status status = mercer_kernel_parse(&job->kernel, job->context, longer != NULL ? longer : spec);
-    free(longer);
-    if (status == MERCER_OK)
-        status = mercer_kernel_print(job->context, job->kernel_text, sizeof job->kernel_text, NULL, &job->kernel);
-    return status == MERCER_OK ? CLI_OK : cli_fail(job->context, status);
-}
-
-int cli_job_prepare(cli_job *job)
-{
-    mercer_status status = mercer_preprocess_fit(&job->preprocess, job->context, cli_job_preprocess(job), job->train);
-    if (status != MERCER_OK) return cli_fail_on(job->context, status, job->train, cli_data_name(job->v));
-    int code = choose_kernel(job);
-    if (code != CLI_OK) return code;
-    status = mercer_preprocess_fold(job->preprocess, &job->kernel, &job->folded);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
-    job->applied = job->preprocess;
-    job->dtype = mercer_preprocess_dtype(job->preprocess, job->info.dtype);
+    mercer_status status = mercer_fitting_open(&job->fitting, job->context, job->data, &job->options);
+    if (status != MERCER_OK) return cli_fail_on(job->context, status, job->data, cli_data_name(job->v));
+    cli_job_look(job);
+    if (job->fit.held_at_end)
+        cli_say(job->v, "validation: the last %" PRId64 " rows (the file is too large to draw them at random)",
+                job->fit.validation_rows);
+    if (job->options.given_centers == NULL && job->options.centers > job->info.rows &&
+        !cli_is(job->v, "center-method", "augmented"))
+        return cli_error(CLI_DATA,
+                         "%s: has %" PRId64 " rows, fewer than --centers %" PRId64 ": give --centers %" PRId64
+                         " or less, or --centers all",
+                         cli_data_name(job->v), job->info.rows, job->options.centers, job->info.rows);
     return CLI_OK;
 }
 
-int cli_job_load(cli_job *job, const char *checkpoint)
+int cli_job_fail(cli_job *job, mercer_status status)
 {
-    mercer_status status = cli_comm() != NULL ? mercer_model_load_shared(&job->model, cli_comm(), checkpoint)
-                                              : mercer_model_load(&job->model, job->context, checkpoint);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
-    job->applied = mercer_model_preprocess(job->model);
-    job->kernel = *mercer_model_kernel(job->model);
-    const mercer_kernel *shown = job->applied != NULL ? mercer_preprocess_kernel(job->applied) : NULL;
-    job->folded = shown != NULL;
-    if (shown == NULL) shown = &job->kernel;
-    status = mercer_kernel_print(job->context, job->kernel_text, sizeof job->kernel_text, NULL, shown);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
-    job->dtype = mercer_preprocess_dtype(job->applied, job->info.dtype);
-    snprintf(job->center_method, sizeof job->center_method, "checkpoint");
-    mercer_matrix centers = mercer_model_centers(job->model);
-    int64_t p = mercer_model_size(job->model);
-    if (centers.cols != job->info.features)
-        return cli_error(CLI_DATA, "%s: belongs to other data: %" PRId64 " features, but the data have %" PRId64,
-                         checkpoint, centers.cols, job->info.features);
-    int64_t named = 0;
-    const char *const *names = mercer_model_feature_names(job->model, &named);
-    for (int64_t j = 0; job->info.feature_names != NULL && j < named; j++) {
-        if (strcmp(names[j], job->info.feature_names[j]) == 0) continue;
-        return cli_error(CLI_DATA, "%s: belongs to other data: column '%s', but the data have '%s' there", checkpoint,
-                         names[j], job->info.feature_names[j]);
-    }
-    if (strncmp(cli_text(job->v, "center-method"), "file:", 5) != 0 && p != cli_job_center_count(job))
-        return cli_error(CLI_DATA, "%s: belongs to other options: %" PRId64 " centers, but --centers is %" PRId64,
-                         checkpoint, p, cli_job_center_count(job));
-    return CLI_OK;
+    char *message = cli_copy(mercer_last_error(job->context)), *advice = NULL;
+    if (job->fitting != NULL) cli_job_look(job);
+    int64_t most = job->fit.largest_centers;
+    if (status == MERCER_ERROR_MEMORY && most > 0)
+        advice = cli_format("; give --centers %" PRId64 " or more %s", most,
+                            job->fit.device_memory > 0 ? "devices" : "--memory");
+    else if (status == MERCER_ERROR_MEMORY && most < 0)
+        advice = cli_copy(": give more --memory");
+    int code = advice != NULL ? cli_error(cli_exit_code(status), "%s%s", message, advice)
+                              : cli_fail_on(job->context, status, job->fit.train, cli_data_name(job->v));
+    free(advice);
+    free(message);
+    return code;
+}
+
+int cli_job_on_device(const cli_job *job)
+{
+    mercer_context_info info = {.struct_size = sizeof info};
+    return mercer_context_query(job->context, &info) == MERCER_OK && strcmp(info.backend, "cuda") == 0;
+}
+
+const char *cli_job_center_method(const cli_job *job)
+{
+    return strcmp(job->fit.center_method, "given") == 0 ? "file" : job->fit.center_method;
 }
 
 void cli_job_free(cli_job *job)
 {
-    mercer_source_free(&job->source);
-    mercer_model_free(job->model);
-    mercer_preprocess_free(job->preprocess);
+    mercer_fitting_free(job->fitting);
+    mercer_dataset_free(job->centers);
     mercer_dataset_free(job->validation);
-    mercer_dataset_free(job->train);
-    free(job->centers.data);
-    free(job->validation_x.data);
-    free(job->validation_y.data);
+    mercer_dataset_free(job->data);
     cli_release_context(job->context);
     *job = (cli_job){0};
 }

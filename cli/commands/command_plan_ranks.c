@@ -36,14 +36,20 @@ int cli_check_ranks(const cli_values *v)
     return CLI_OK;
 }
 
-mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_rank_plan *out)
+mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, mercer_rank_plan *out)
 {
     mercer_network network = {.struct_size = sizeof network,
                               .ranks = (int)cli_integer(job->v, "ranks"),
                               .shards = (int)cli_integer(job->v, "shards")};
     cli_read_network(cli_text(job->v, "network"), &network.bytes_per_second);
-    mercer_shape shape = cli_job_shape(job, p);
-    shape.weights = plan->precision;
+    mercer_shape shape = {.struct_size = sizeof shape,
+                          .samples = job->info.rows,
+                          .centers = job->fit.centers,
+                          .features = job->info.features,
+                          .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
+                          .points = job->fit.points,
+                          .weights = plan->precision,
+                          .shards = job->options.shards};
     *out = (mercer_rank_plan){.struct_size = sizeof *out};
     return mercer_plan_ranks(job->context, out, plan, &shape, &network);
 }

@@ -21,7 +21,6 @@ typedef struct run {
     cli_job job;
     cli_watch watch;
     cli_log *log;
-    mercer_trainer *trainer;
     mercer_report report;
     cli_metrics metrics;
     double start;
@@ -50,7 +49,7 @@ static int check_signals(const run *r)
 static int check_fingerprints(run *r)
 {
     static const char *const parts[] = {"training", "validation"};
-    const mercer_dataset *datasets[] = {r->job.train, r->job.validation};
+    const mercer_dataset *datasets[] = {r->job.fit.train, r->job.fit.validation};
     for (int i = 0; i < 2; i++) {
         uint64_t found = 0;
         if (datasets[i] != NULL) {
@@ -71,115 +70,63 @@ static int check_fingerprints(run *r)
 
 /* ---- From options to a model ------------------------------------------------------------------------------------- */
 
-static int build_model(run *r)
+/* Who watches the fit, and where it is kept. */
+static void attach(run *r)
 {
-    int from_checkpoint = r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder);
-    int code = CLI_OK;
-    if (from_checkpoint) {
-        code = cli_job_load(&r->job, r->folder->checkpoint);
-        if (code == CLI_OK) code = cli_job_stream(&r->job);
-    } else {
-        code = cli_job_prepare(&r->job);
-        if (code == CLI_OK) code = cli_job_stream(&r->job);
-        if (code == CLI_OK) code = cli_job_centers(&r->job, &r->watch.bar);
-        if (code == CLI_OK) code = check_signals(r);
-        if (code == CLI_OK) code = cli_job_model(&r->job);
-    }
-    if (code == CLI_OK) code = cli_job_validation(&r->job);
-    return code;
-}
-
-static void fill_options(run *r, mercer_train_options *options)
-{
-    const cli_job *job = &r->job;
-    cli_train_options(r->v, options);
-    options->memory = cli_job_memory_left(job, mercer_model_size(job->model));
-    options->classification = job->info.task == MERCER_TASK_CLASSIFICATION ? MERCER_ON : MERCER_OFF;
-    if (job->validation != NULL) {
-        options->validation_X = &job->validation_x;
-        options->validation_Y = &job->validation_y;
-    }
+    mercer_train_options *options = &r->job.train;
+    r->job.options.progress = cli_watch_centers;
+    r->job.options.progress_user = &r->watch.bar;
     options->progress = cli_watch_progress;
     options->progress_user = &r->watch;
     options->progress_seconds = 0.05;
-    if (r->folder != NULL) {
-        double seconds = cli_number(r->v, "checkpoint-every");
-        options->checkpoint = r->folder->checkpoint;
-        options->checkpoint_seconds = seconds > 0 ? seconds : 1e-9; /* 0 would mean the default */
-    }
+    if (r->folder == NULL) return;
+    double seconds = cli_number(r->v, "checkpoint-every");
+    options->checkpoint = r->folder->checkpoint;
+    options->checkpoint_seconds = seconds > 0 ? seconds : 1e-9; /* 0 would mean the default */
+    if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
 /* The one plan of this training, shown before it is followed. */
-static mercer_status show_plan(run *r)
+static int prepare(run *r)
 {
     mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
-    mercer_status status = mercer_trainer_plan(r->trainer, plan, &r->job.source);
-    if (status == MERCER_OK) {
-        mercer_matrix centers = mercer_model_centers(r->job.model);
-        if (!cli_flag(r->v, "quiet"))
-            cli_show_plan(&r->job, plan, mercer_model_size(r->job.model), centers.dtype, stderr);
+    mercer_status status = mercer_fitting_prepare(r->job.fitting, plan);
+    cli_bar_clear(&r->watch.bar);
+    /* A signal may be why it failed. */
+    int code = status == MERCER_OK || status == MERCER_ERROR_CALLBACK ? check_signals(r) : CLI_OK;
+    if (code == CLI_OK && status != MERCER_OK) code = cli_job_fail(&r->job, status);
+    if (code == CLI_OK) {
+        cli_job_look(&r->job);
+        if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
-        cli_watch_start(&r->watch, r->trainer, plan);
+        cli_watch_start(&r->watch, r->job.fit.trainer, plan);
     }
     free(plan);
-    return status;
+    return code;
 }
 
 static int fit(run *r)
 {
-    mercer_train_options options;
-    fill_options(r, &options);
-    mercer_status status = mercer_trainer_create(&r->trainer, r->job.model, cli_comm(), &options);
-    if (status == MERCER_OK && r->folder != NULL && r->resumed && cli_folder_has_checkpoint(r->folder))
-        status = mercer_trainer_resume(r->trainer, r->folder->checkpoint);
-    if (status == MERCER_OK) status = show_plan(r);
-    if (status == MERCER_OK && r->folder != NULL && r->folder->replaces) {
-        int code = cli_folder_begin(r->folder, r->v);
-        if (code != CLI_OK) return code;
-    }
+    int code = prepare(r);
+    if (code == CLI_OK && r->folder != NULL && r->folder->replaces) code = cli_folder_begin(r->folder, r->v);
+    if (code != CLI_OK) return code;
     r->report = (mercer_report){.struct_size = sizeof r->report};
-    if (status == MERCER_OK) status = mercer_trainer_fit(r->trainer, &r->job.source, &r->report);
+    r->job.fit.training = &r->report;
+    mercer_status status = mercer_fitting_run(r->job.fitting, &r->job.fit);
     if (status == MERCER_OK) cli_watch_plan(&r->watch, r->report.plan);
     cli_bar_clear(&r->watch.bar);
-    return status == MERCER_OK ? CLI_OK : cli_fail_on(r->job.context, status, r->job.train, cli_data_name(r->v));
+    return status == MERCER_OK ? CLI_OK : cli_job_fail(&r->job, status);
 }
 
 /* ---- The end ----------------------------------------------------------------------------------------------------- */
-
-/* A summary for the model file. It holds nothing that differs between two runs with the same result. */
-static char *training_note(const run *r)
-{
-    const mercer_report *report = &r->report;
-    json_t *note =
-        json_pack("{ss ss ss sI sI sI sI sI so so}", "program", "mercer train", "solver", report->plan->solver,
-                  "projector", report->plan->projector, "rows", (json_int_t)r->job.info.rows, "epochs",
-                  (json_int_t)report->epochs, "samples", (json_int_t)report->samples, "batch",
-                  (json_int_t)report->plan->batch, "seed", (json_int_t)cli_integer(r->v, "seed"), "train_loss",
-                  cli_json_real(report->train_loss), "validation_loss", cli_json_real(report->validation_loss));
-    if (r->job.info.task == MERCER_TASK_CLASSIFICATION) {
-        json_object_set_new(note, "train_accuracy", cli_json_real(report->train_accuracy));
-        json_object_set_new(note, "validation_accuracy", cli_json_real(report->validation_accuracy));
-    }
-    const char *augment = cli_text(r->v, "augment");
-    if (augment != NULL) json_object_set_new(note, "augment", json_string(augment));
-    const char *method =
-        strncmp(cli_text(r->v, "center-method"), "file:", 5) == 0 ? "file" : cli_text(r->v, "center-method");
-    json_object_set_new(note, "center_method", json_string(cli_integer(r->v, "centers") < 0 ? "all" : method));
-    char *text = json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
-    json_decref(note);
-    return text;
-}
 
 static int save_model(run *r)
 {
     mercer_save_options options = {.struct_size = sizeof options,
                                    .centers = cli_dtype(cli_text(r->v, "save-centers-as"))};
-    char *note = training_note(r);
-    mercer_status status = mercer_model_set_note(r->job.model, note != NULL ? note : "");
-    free(note);
-    if (status == MERCER_OK) status = mercer_model_save(r->job.model, cli_text(r->v, "output"), &options);
+    mercer_status status = mercer_model_save(r->job.fit.model, cli_text(r->v, "output"), &options);
     return status == MERCER_OK ? CLI_OK : cli_fail(r->job.context, status);
 }
 
@@ -204,13 +151,14 @@ static int finish(run *r)
 {
     const cli_job *job = &r->job;
     int code = save_model(r);
-    if (code == CLI_OK && job->validation != NULL)
-        code = cli_evaluate(job->model, job->context, job->validation, "validation data", &r->watch.bar, &r->metrics);
+    if (code == CLI_OK && job->fit.validation != NULL)
+        code = cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", &r->watch.bar,
+                            &r->metrics);
     if (code != CLI_OK) return code;
-    const cli_metrics *metrics = job->validation != NULL ? &r->metrics : NULL;
+    const cli_metrics *metrics = job->fit.validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the numbers as they were used */
-    cli_log_spectrum(r->log, r->trainer, &r->report);
+    cli_log_spectrum(r->log, job->fit.trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
     cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));
     if (r->folder != NULL) {
@@ -221,8 +169,8 @@ static int finish(run *r)
     if (code != CLI_OK || !cli_flag(r->v, "json")) return code;
     json_t *object = cli_summary_json(&r->report, metrics, seconds);
     json_object_set_new(object, "output", cli_json_text(cli_text(r->v, "output")));
-    json_object_set_new(object, "kernel", json_string(job->kernel_text));
-    json_object_set_new(object, "centers", json_integer(mercer_model_size(job->model)));
+    json_object_set_new(object, "kernel", json_string(job->fit.kernel));
+    json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     return cli_print_json(object);
@@ -232,13 +180,15 @@ static int finish(run *r)
 
 static int run_steps(run *r)
 {
-    int code = cli_job_open(&r->job, r->v);
+    cli_job_init(&r->job, r->v);
+    attach(r);
+    int code = cli_job_open(&r->job);
+    if (code == CLI_OK) code = cli_job_begin(&r->job);
     /* Not before the data are there: a run that never begins leaves earlier logs alone. */
     if (code == CLI_OK) code = cli_log_open(&r->log, cli_text(r->v, "log"));
     r->watch.log = r->log;
     if (code == CLI_OK && r->folder != NULL) code = check_fingerprints(r);
     if (code == CLI_OK) code = check_signals(r);
-    if (code == CLI_OK) code = build_model(r);
     if (code == CLI_OK) code = fit(r);
     if (code == CLI_OK && r->report.stopped == 2) {
         cli_log_event(r->log, "interrupted",
@@ -260,7 +210,6 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     int code = run_steps(r);
     int logged = cli_log_close(r->log);
     cli_metrics_free(&r->metrics);
-    mercer_trainer_free(r->trainer);
     cli_job_free(&r->job);
     free(r);
     return code != CLI_OK ? code : logged;

@@ -155,6 +155,15 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     return cli_signal() != 0;
 }
 
+int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total, double error)
+{
+    cli_bar *bar = user;
+    char text[96];
+    snprintf(text, sizeof text, error > 0 && isfinite(error) ? "choosing %s, error %.4g" : "choosing %s", phase, error);
+    cli_bar_draw(bar, total > 0 ? (double)done / (double)total : -1, text, 0);
+    return cli_signal() != 0;
+}
+
 /* ---- Events and objects ------------------------------------------------------------------------------------------ */
 
 json_t *cli_plan_json(const mercer_plan *p)
@@ -177,18 +186,17 @@ json_t *cli_plan_json(const mercer_plan *p)
 
 void cli_log_start(cli_log *log, const cli_job *job, int resumed)
 {
-    mercer_matrix centers = mercer_model_centers(job->model);
-    json_t *chosen = json_pack("{sI ss ss}", "count", (json_int_t)centers.rows, "method", job->center_method, "dtype",
-                               cli_dtype_name(centers.dtype));
-    if (job->center_report.struct_size > 0) {
-        json_object_set_new(chosen, "iterations", json_integer(job->center_report.iterations));
-        json_object_set_new(chosen, "error", cli_json_real(job->center_report.error));
-        json_object_set_new(chosen, "seconds", cli_json_real(job->center_report.seconds));
+    mercer_matrix centers = mercer_model_centers(job->fit.model);
+    json_t *chosen = json_pack("{sI ss ss}", "count", (json_int_t)centers.rows, "method", cli_job_center_method(job),
+                               "dtype", cli_dtype_name(centers.dtype));
+    if (job->fit.center_seconds > 0) {
+        json_object_set_new(chosen, "iterations", json_integer(job->fit.center_iterations));
+        json_object_set_new(chosen, "error", cli_json_real(job->fit.center_error));
+        json_object_set_new(chosen, "seconds", cli_json_real(job->fit.center_seconds));
     }
     json_t *event = json_pack("{ss ss so so so ss ss sb}", "version", mercer_version(), "command", "train", "config",
                               cli_config_object(job->v), "data", cli_data_json(&job->info), "centers", chosen, "kernel",
-                              job->kernel_text, "preprocess",
-                              job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none", "resumed", resumed);
+                              job->fit.kernel, "preprocess", job->fit.preprocess, "resumed", resumed);
     cli_log_event(log, "start", event);
 }
 
@@ -276,43 +284,43 @@ static char *solver_text(const mercer_plan *plan)
 
 static char *preprocess_text(const cli_job *job)
 {
-    if (job->applied == NULL && job->model == NULL) return cli_copy(cli_job_preprocess(job)); /* only planned */
-    const char *spec = job->applied != NULL ? mercer_preprocess_spec(job->applied) : "none";
+    const char *spec = job->fit.preprocess;
     double factor = strncmp(spec, "scale:factor=", 13) == 0 ? strtod(spec + 13, NULL) : 0;
     if (factor == 1.0 / 255) spec = "scale: pixels / 255";
-    return cli_format("%s%s", spec, job->folded ? ", by means of the bandwidth: samples keep their type" : "");
+    return cli_format("%s%s", spec, job->fit.folded ? ", by means of the bandwidth: samples keep their type" : "");
 }
 
-void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file)
+void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
 {
+    const mercer_model *model = job->fit.model;
+    mercer_dtype centers = model != NULL ? mercer_model_centers(model).dtype : job->fit.points;
     char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
     row(table, "data", cli_data_text(&job->info));
     char *target = cli_target_text(job->v, &job->info);
     if (target != NULL) row(table, "target", target);
-    if (job->validation != NULL) {
-        mercer_dataset_info held = cli_data_info(job->validation);
-        row(table, "validation", cli_format("%s rows", cli_count_text(count, held.rows)));
-    }
+    if (job->fit.validation_rows > 0)
+        row(table, "validation", cli_format("%s rows", cli_count_text(count, job->fit.validation_rows)));
     if (cli_has(job->v, "augment") && cli_text(job->v, "augment") != NULL)
         row(table, "augmentation",
             cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
-                       cli_count_text(count, job->source.rows)));
+                       cli_count_text(count, job->fit.samples)));
     row(table, "preprocess", preprocess_text(job));
-    char *targets = job->model != NULL ? cli_targets_text(job->model) : NULL;
+    char *targets = model != NULL ? cli_targets_text(model) : NULL;
     if (targets != NULL) row(table, "targets", targets);
-    row(table, "kernel", cli_copy(job->kernel_text));
-    if (job->bandwidth_note[0] != '\0') row(table, "", cli_copy(job->bandwidth_note));
+    row(table, "kernel", cli_copy(job->fit.kernel));
+    if (job->fit.bandwidth > 0)
+        row(table, "", cli_format("bandwidth %.4g (median distance; set --bandwidth to change)", job->fit.bandwidth));
     row(table, "centers",
-        cli_format("%s, %s, %s", cli_count_text(count, p),
-                   job->center_method[0] != '\0' ? job->center_method : "random", cli_dtype_name(centers)));
+        cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
+                   cli_dtype_name(centers)));
     row(table, "solver", solver_text(plan));
     row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
     row(table, "memory",
         cli_job_on_device(job) ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
                                             cli_ranks() > 1 ? "s" : "")
                                : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
-                                            cli_bytes_text(budget, job->memory)));
+                                            cli_bytes_text(budget, job->fit.memory)));
     row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));
     cli_table_print(table, file, "");
     cli_table_free(table);

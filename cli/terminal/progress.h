@@ -35,10 +35,13 @@ void cli_watch_plan(cli_watch *watch, const mercer_plan *plan);
 /* The trainer's progress callback; user is a cli_watch. Non-zero when a signal asked to stop. */
 int cli_watch_progress(void *user, const mercer_progress *progress);
 
+/* The fit's progress callback; user is a cli_bar. */
+int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total, double error);
+
 /* One event of the log: "epoch" at the end of one, else "progress". */
 void cli_log_progress(cli_log *log, const mercer_progress *progress, int ended);
 
-void cli_show_plan(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_dtype centers, FILE *file);
+void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file);
 json_t *cli_plan_json(const mercer_plan *plan);
 void cli_log_start(cli_log *log, const cli_job *job, int resumed);
 void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
@@ -49,7 +52,7 @@ void cli_show_summary(const cli_job *job, const mercer_report *report, const cli
 /* The cost of a plan on --ranks over --network (plan_ranks.c). */
 int cli_check_ranks(const cli_values *v);
 int cli_read_network(const char *text, double *out); /* bytes a second; -1 if the text is no speed */
-mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, int64_t p, mercer_rank_plan *out);
+mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, mercer_rank_plan *out);
 json_t *cli_ranks_json(const mercer_rank_plan *ranks);
 void cli_show_ranks(const cli_values *v, const mercer_rank_plan *ranks, FILE *file);
 

@@ -3,7 +3,7 @@
  * advanced.h: the parts that fitting and predicting are made of. The rules at the top of mercer.h hold here too.
  *
  *   1. kernel functions                3. models           5. datasets              7. centers
- *   2. kernel matrices and products    4. preprocessing    6. sources, streams      8. training
+ *   2. kernel matrices and products    4. preprocessing    6. sources, streams      8. training    9. fitting in steps
  */
 #ifndef MERCER_ADVANCED_H
 #define MERCER_ADVANCED_H
@@ -505,11 +505,9 @@ typedef struct mercer_speed {
 MERCER_API mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
                                               const mercer_shape *shape);
 
-/* Trains a model's weights. */
-typedef struct mercer_trainer mercer_trainer;
-
-/* Makes a trainer. The model, and comm (NULL: one rank), must outlive it. Weights other than 0 in the model are a warm
-   start. Names and numbers of the options that are never valid are refused here. Errors: SHAPE, DTYPE, DATA. */
+/* Makes a trainer, which trains a model's weights. The model, and comm (NULL: one rank), must outlive it. Weights other
+   than 0 in the model are a warm start. Names and numbers of the options that are never valid are refused here.
+   Errors: SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                                const mercer_train_options *options);
 MERCER_API void mercer_trainer_free(mercer_trainer *trainer); /* releases it; its report stays valid */
@@ -555,6 +553,38 @@ MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const ch
    them. Writes at most `room` of them; *count tells how many there are, 0 for solvers without. */
 MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room,
                                                  int64_t *count);
+
+/* ---- 9. Fitting in steps -------------------------------------------------------------------------------------- */
+
+/*
+ * mercer_fit in steps, to look at the plan before it is followed: open (samples are merged and held back), prepare
+ * (everything up to the plan), run. Data, and what the options point to, must outlive it. Errors: as mercer_fit.
+ */
+typedef struct mercer_fitting mercer_fitting;
+MERCER_API mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
+                                             const mercer_fit_options *options);
+MERCER_API mercer_status mercer_fitting_prepare(mercer_fitting *fitting, mercer_plan *plan); /* plan may be NULL */
+MERCER_API mercer_status mercer_fitting_run(mercer_fitting *fitting, mercer_fit_report *report);
+/* Instead of prepare: the centers alone, all of them on every rank, preprocessed. Borrowed. */
+MERCER_API mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers);
+MERCER_API mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_report *report);
+/* The model, once it is prepared, becomes the caller's; the trainer goes. */
+MERCER_API mercer_status mercer_fitting_take_model(mercer_fitting *fitting, mercer_model **out);
+MERCER_API void mercer_fitting_free(mercer_fitting *fitting); /* releases it */
+
+/* What can be said of options without data. context may be NULL (then: mercer_last_error(NULL)). Errors: KERNEL,
+   DTYPE. */
+MERCER_API mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options *options);
+/* The plan of a fit to data of these sizes (rows, features, outputs, dtype, task, format, mapped, bytes), which are not
+   read. The report tells the number of centers and, should they not fit, how many would. Errors: SHAPE, KERNEL. */
+MERCER_API mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const mercer_dataset_info *data,
+                                         const mercer_fit_options *options, mercer_fit_report *report);
+
+/* T > 0 that minimises the log loss of probabilities softmax(scores / T): scores (n, c) f32 or f64 of samples that the
+   model was not trained on, their labels (n), weights (n) or NULL. 0.25 for fewer than 8 samples or 2 classes. Errors:
+   SHAPE, DTYPE, DATA. */
+MERCER_API mercer_status mercer_temperature(mercer_context *context, double *out, const mercer_matrix *scores,
+                                            const int32_t *labels, const double *weights);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
  *
  * Mercer works with general kernel models  f(x) = sum_j alpha_j K(x, z_j)  whose p centers z_j are chosen freely.
  *
- *   1. version    3. context         5. kernel functions    7. training: progress, plan, report
+ *   1. version    3. context         5. kernel functions    7. training: progress, plan, report    9. fitting
  *   2. status     4. matrix views    6. datasets            8. models
  *
  * <mercer/advanced.h> has the parts that these are made of: kernel products, preprocessing, sources, centers, trainers,
@@ -106,6 +106,7 @@ typedef struct mercer_allocator mercer_allocator;
 typedef struct mercer_kernel mercer_kernel;
 typedef struct mercer_train_options mercer_train_options;
 typedef struct mercer_comm mercer_comm;
+typedef struct mercer_trainer mercer_trainer;
 
 typedef enum mercer_log_level {
     MERCER_LOG_ERROR = 1,
@@ -259,6 +260,20 @@ typedef struct mercer_dataset_options {
    DTYPE, SHAPE, MISMATCH (a column is missing). */
 MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
                                              const mercer_dataset_options *options);
+/* Samples in the caller's memory, which must outlive the dataset and stay as it is; names are copied. */
+typedef struct mercer_dataset_arrays {
+    size_t struct_size;
+    const mercer_matrix *X;           /* (n, d) any dtype, finite */
+    const mercer_matrix *Y;           /* (n, c) f32 or f64 values, or NULL; not with labels */
+    const int32_t *labels;            /* (n) class numbers 0 .. classes - 1, or NULL */
+    int64_t classes;                  /* with labels */
+    const char *const *label_names;   /* (classes), or NULL */
+    const char *const *feature_names; /* (d), or NULL */
+    const double *weights;            /* (n) >= 0: a weight of 2 is a row that comes twice; NULL: all 1 */
+} mercer_dataset_arrays;
+/* Errors: SHAPE, DTYPE, DATA. */
+MERCER_API mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
+                                                    const mercer_dataset_arrays *arrays);
 MERCER_API void mercer_dataset_free(mercer_dataset *dataset); /* releases a dataset */
 
 typedef struct mercer_dataset_info {
@@ -395,6 +410,94 @@ MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path
    be changed in place while the model exists; replacing it (as mercer_model_save does) is fine. Errors: MISSING, IO,
    FORMAT, DATA, KERNEL. */
 MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
+
+/* ---- 9. Fitting ------------------------------------------------------------------------------------------------ */
+
+/* Tells how far the phase "centers" or "calibration" is. Non-zero stops: the fit ends with what there is, or with
+   MERCER_ERROR_CALLBACK if that is nothing. */
+typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
+
+/*
+ * The whole way from a dataset to a model: rows held back, preprocessing, bandwidth, centers, the memory that is left
+ * for training, training, calibration. mercer train and the Python estimators are this function: the same data, seed
+ * and options give the same model file.
+ */
+typedef struct mercer_fit_options {
+    size_t struct_size;
+    const char *kernel;                   /* a text as in section 5; NULL: laplace */
+    const mercer_kernel *kernel_function; /* instead of the text */
+    double bandwidth; /* of a text that has none; 0: the median distance between preprocessed samples */
+    const char
+        *preprocess; /* none, scale, standardise, minmax, unit: see advanced.h; NULL or auto: by format and type */
+    /* What is taken away from targets and put back by predictions: none; center, the mean; standardise, the same, and
+       they are divided by their deviation. NULL or auto: center for classes, standardise for values. */
+    const char *target_transform;
+    mercer_dtype precision; /* of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
+
+    int64_t centers; /* how many; 0: 10,000, or every row if there are fewer; -1: every row, in order */
+    /* random, kmeans, rpcholesky, balanced (over classes), augmented (samples of `augment`); NULL: random. */
+    const char *center_method;
+    mercer_dataset *given_centers;           /* instead of chosen ones: in the units of the data */
+    mercer_dtype center_type;                /* 0: that of the preprocessed samples */
+    int64_t center_iterations, center_batch; /* of kmeans: most rounds, rows of a mini-batch (-1: all); 0: chosen */
+
+    mercer_dataset *validation; /* watched while training; its classes and columns are those of the data */
+    /* Instead: this share of the rows is held back, drawn at random; of a file that is larger than a quarter of the
+       memory the last ones; of computed samples further ones. */
+    double validation_fraction;
+    /* ON: if some of at most 10,000 stored samples are equal or have weights, equal ones become one with the sum of
+       their weights, in the order of their bytes: a weight of 2 and a row that comes twice give the same model. */
+    mercer_switch merge;
+    /* ON: finds the temperature of probabilities (see the report) on the validation set; without one, of at most 5,000
+       samples by cross-validation, of more on a row in twenty, at most 2,000, which are held back. */
+    mercer_switch calibrate;
+    const char *augment;                      /* new samples from those read: see mercer_stream_options */
+    int64_t samples, height, width, channels; /* in a pass; of images: see there */
+
+    uint64_t seed; /* of everything random */
+    /* Bytes for everything but files that are mapped and arrays of the caller's; where devices compute, for training
+       alone. 0: half of what is free; what the devices have. */
+    int64_t memory;
+    /* Of training itself: its seed, memory, classification and validation set are those of the fit. NULL: chosen. */
+    const mercer_train_options *train;
+    mercer_comm *comm;      /* ranks that share the model; NULL: none */
+    int shards;             /* of a plan without comm: see mercer_shape */
+    const char *checkpoint; /* that an earlier fit of the same data and options wrote: this one goes on from there */
+    mercer_model *model;    /* trained further as it is, and handed out once more: it stays the caller's */
+    mercer_fit_callback progress; /* while centers are chosen and probabilities calibrated */
+    void *progress_user;
+} mercer_fit_options;
+
+enum { MERCER_KERNEL_TEXT = 256 };
+
+/* What was chosen, and what came of it, as far as it is known. */
+typedef struct mercer_fit_report {
+    size_t struct_size;
+    mercer_report *training; /* set by the caller, with its struct_size: where the report of training goes, or NULL */
+    int64_t rows, validation_rows, samples; /* trained on; validated on; in a pass */
+    int held_at_end;                        /* validation rows are the last ones: the file is too large to draw them */
+    int64_t centers, largest_centers;       /* how many; the most that fit if those do not, -1: none do */
+    int64_t memory, device_memory;          /* bytes for everything; of each of several ranks' devices, or 0 */
+    mercer_dtype points;                    /* type of preprocessed samples */
+    double bandwidth;                       /* the median distance, if it was looked for; else 0 */
+    char kernel[MERCER_KERNEL_TEXT];        /* in the units of preprocessed samples */
+    char preprocess[64];
+    int folded;             /* the factor of the preprocessing is in the kernel's bandwidth */
+    char center_method[16]; /* as asked for, or all, given, checkpoint */
+    int64_t center_iterations;
+    double center_error, center_seconds; /* see mercer_center_report */
+    double
+        temperature; /* T of softmax(f(x) / T); NaN unless calibrate is ON, 0.25 if there was nothing to find it on */
+    /* Of a mercer_fitting (advanced.h), borrowed; NULL before there are any, and from mercer_fit. */
+    mercer_dataset *train, *validation;
+    mercer_model *model;
+    mercer_trainer *trainer;
+} mercer_fit_report;
+
+/* Fits a model to data with targets. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says how many centers
+   would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
+MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
+                                    const mercer_fit_options *options, mercer_fit_report *report);
 
 #ifdef __cplusplus
 }

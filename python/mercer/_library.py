@@ -19,11 +19,12 @@ task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
 option_type: OPTION_INTEGER=1 OPTION_NUMBER=2 OPTION_SWITCH=3 OPTION_NAME=4
-constants: PLAN_TEXT=4096 SHARDS_AUTO=-1
+constants: PLAN_TEXT=4096 KERNEL_TEXT=256 SHARDS_AUTO=-1
 """
 
 CALLBACKS = """
-log_sink=v(p,i,s) progress_callback=i(p,*progress) kernel_callback=i(p,*kernel_block) center_callback=i(p,q,q,d)
+log_sink=v(p,i,s) progress_callback=i(p,*progress) fit_callback=i(p,s,q,q,d) kernel_callback=i(p,*kernel_block)
+  center_callback=i(p,q,q,d)
 """
 
 STRUCTS = """
@@ -33,6 +34,7 @@ context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
 matrix: data=p rows=q cols=q ld=q dtype=i memory=i reserved=q2
 dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s
   label_count=q first=q rows=q memory=q columns=*s column_count=q
+dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q
   width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q
 progress: struct_size=z epoch=q epochs=q samples=q seconds=d train_loss=d train_accuracy=d validation_loss=d
@@ -46,6 +48,14 @@ report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_
   halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d
   validation_seconds=d flops=d peak_bytes=q
 save_options: struct_size=z centers=i weights=i
+fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i
+  centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p
+  validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q
+  train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p
+fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q
+  largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i
+  center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p
+  trainer=p
 allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
 kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
 kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d
@@ -77,10 +87,11 @@ rank_plan: struct_size=z ranks=i shards=i centers_a_rank=q batch_bytes=d project
 FUNCTIONS = """
 version=s() status_string=s(i) context_create=i(*p,*context_options) context_free=v(p) last_error=s(p)
   context_query=i(p,*context_info) device_count=i(s) matrix_view=matrix(p,q,q,i) kernel_count=i() kernel_name=s(i)
-  kernel_example=s(i) kernel_parameter=s(i,i) dataset_open=i(*p,p,*dataset_options) dataset_free=v(p)
-  dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) model_free=v(p)
-  model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_labels=*s(p,*q)
-  model_save=i(p,s,*save_options) model_load=i(*p,p,s) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel)
+  kernel_example=s(i) kernel_parameter=s(i,i) dataset_open=i(*p,p,*dataset_options)
+  dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info)
+  dataset_samples=matrix(p) dataset_labels=*l(p) model_free=v(p) model_predict=i(p,*matrix,*matrix)
+  model_classify=i(p,*l,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s)
+  fit=i(*p,p,p,*fit_options,*fit_report) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel)
   kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d)
   kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix)
   kernel_diagonal=i(p,*matrix,*kernel,*matrix) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p)
@@ -103,12 +114,15 @@ version=s() status_string=s(i) context_create=i(*p,*context_options) context_fre
   plan_shape=i(p,*plan,*shape,*train_options) measure_speed=i(p,*speed,*kernel,*shape)
   trainer_create=i(*p,p,p,*train_options) trainer_free=v(p) trainer_plan=i(p,*plan,*source)
   trainer_fit=i(p,*source,*report) trainer_step=i(p,*matrix,*matrix,*d) trainer_finish=i(p)
-  trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_spectrum=i(p,*d,q,*q) comm_create=i(*p,p,*comm_options)
-  comm_create_virtual=i(*p,p,i) comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i)
-  comm_query=i(p,*comm_info) comm_share=i(p,*q,*q,q) comm_shard_count=i(p,q)
-  model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
-  plan_ranks=i(p,*rank_plan,*plan,*shape,*network) comm_device_bytes=i(p,*q) comm_broadcast=i(p,p,q)
-  comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
+  trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_spectrum=i(p,*d,q,*q)
+  fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report)
+  fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_take_model=i(p,*p) fitting_free=v(p)
+  fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
+  temperature=i(p,*d,*matrix,*l,*d) comm_create=i(*p,p,*comm_options) comm_create_virtual=i(*p,p,i)
+  comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i) comm_query=i(p,*comm_info)
+  comm_share=i(p,*q,*q,q) comm_shard_count=i(p,q) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i)
+  model_load_shared=i(*p,p,s) model_size=q(p) plan_ranks=i(p,*rank_plan,*plan,*shape,*network)
+  comm_device_bytes=i(p,*q) comm_broadcast=i(p,p,q) comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
 """
 
 bind(globals())

@@ -86,6 +86,36 @@ mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *co
     return mrc_synth_dataset(out, context, spec, first, rows, seed);
 }
 
+static mercer_status check_targets(mercer_context *context, const mercer_dataset_arrays *arrays)
+{
+    int64_t n = arrays->X->rows;
+    if (arrays->Y && arrays->labels)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: Y and labels are both set");
+    if (!arrays->labels && (arrays->label_names || arrays->classes))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes or label_names is set, labels is NULL");
+    if (arrays->labels) return mrc_check_classes(context, arrays->labels, n, arrays->classes);
+    if (!arrays->Y) return MERCER_OK;
+    MRC_TRY(mrc_check_matrix(context, "Y", arrays->Y, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "Y", arrays->Y, n, arrays->Y->cols));
+    return mrc_check_finite(context, "Y", arrays->Y, NULL);
+}
+
+mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
+                                         const mercer_dataset_arrays *arrays)
+{
+    if (out) *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!arrays) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays is NULL");
+    mercer_dataset_arrays ours;
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_arrays), arrays, "arrays"));
+    MRC_TRY(mrc_check_matrix(context, "X", ours.X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_finite(context, "X", ours.X, NULL));
+    MRC_TRY(mrc_check_weights(context, ours.weights, ours.X->rows));
+    MRC_TRY(check_targets(context, &ours));
+    return mrc_dataset_from_arrays(out, context, &ours);
+}
+
 void mercer_dataset_free(mercer_dataset *dataset)
 {
     mrc_dataset_free(dataset);

@@ -51,13 +51,7 @@ mercer_status mercer_source_from_labels(mercer_source *out, mercer_context *cont
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    if (!labels && X->rows > 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
-    if (classes < 1)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "classes is %lld, it must be at least 1", (long long)classes);
-    for (int64_t i = 0; i < X->rows; i++)
-        if (labels[i] < 0 || labels[i] >= classes)
-            return mrc_fail(context, MERCER_ERROR_DATA, "labels: element %lld (from 0) is %d, classes are 0 .. %lld",
-                            (long long)i, (int)labels[i], (long long)classes - 1);
+    MRC_TRY(mrc_check_classes(context, labels, X->rows, classes));
     mercer_dataset data = {
         .task = MERCER_TASK_CLASSIFICATION, .x = *X, .labels = (int32_t *)labels, .outputs = classes};
     return create_source(out, context, &data, weights, seed);

@@ -12,12 +12,14 @@
 #include "backends/backend.h"
 #include "comm/comm.h"
 #include "core/numbers/random.h"
+#include "data/dataset.h"
 
 /* Sequences of random numbers, one for each use. */
 #define MRC_RANDOM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
 #define MRC_RANDOM_DRAW    UINT64_C(0x63683032)   /* draws in proportion to weights */
 #define MRC_RANDOM_ACCEPT  UINT64_C(0x63683033)   /* whether they are accepted */
 #define MRC_RANDOM_FILL    UINT64_C(0x63683034)   /* a permutation: rows that make up for what is missing */
+#define MRC_RANDOM_WAITS   UINT64_C(0x63683035)   /* how long rows with weights wait to be drawn */
 #define MRC_RANDOM_BATCHES UINT64_C(0x6368000000) /* + pass: a permutation of the rows for mini-batches */
 
 /* A request, checked by the caller, and its report. */
@@ -33,10 +35,40 @@ typedef struct mrc_center_selection {
     mercer_center_report report;
 } mrc_center_selection;
 
+/* ---- Choosing (choose_centers.c) ------------------------------------------------------------------------------ */
+
+typedef enum mrc_center_method {
+    MRC_CENTERS_RANDOM,
+    MRC_CENTERS_KMEANS,
+    MRC_CENTERS_RPCHOLESKY,
+    MRC_CENTERS_BALANCED,
+    MRC_CENTER_METHODS
+} mrc_center_method;
+/* NULL: random. */
+bool mrc_center_method_find(const char *name, mrc_center_method *out);
+
+/* What is asked for, checked; and what came of it. */
+typedef struct mrc_center_request {
+    mercer_context *context;
+    mrc_center_method method;
+    const mercer_matrix *centers;  /* filled: p of them, or this rank's share */
+    int64_t p, first;              /* all there are; the first one that is wanted here */
+    mercer_center_options options; /* complete: memory > 0, kernel for rpcholesky, labels for balanced */
+    mercer_center_report report;
+} mrc_center_request;
+
+mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matrix *X);
+/* From a dataset, preprocessed; random rows by its weights, if it has any. */
+mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_dataset *dataset,
+                                      const mercer_preprocess *preprocess);
+
 /* ---- Numbers of rows (choose_rows.c) -------------------------------------------------------------------------- */
 
 /* p different rows of n, in random order. */
 void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows);
+/* The same with heavier rows likelier, as rows that come more often would be. Those of weight 0 come last. */
+mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
+                                  int64_t *rows);
 /* The same with as equal a number of each class as there are; labels (n) in 0 .. classes - 1. */
 mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const int32_t *labels, int64_t n,
                                   int64_t classes, int64_t p, int64_t *rows);

@@ -5,15 +5,19 @@
  *   random      the first p of a random permutation of 0 .. n - 1
  *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c, with
  *               the largest L for which that is no more than p; the few that are missing follow by chance from the rest
+ *   by weights  row i waits for an exponential time with rate w_i, -log(1 - u_i) / w_i with u_i uniform in [0, 1); the
+ *               first p to arrive: draws without repetition, each in proportion to the weights that are left
  *   weighted    row i with probability w_i / sum w: the first i with w_0 + ... + w_i > u sum w, u uniform in [0, 1)
  *
- * Cost: a few dozen operations for each p (random) or n (balanced); n additions for a set of weights and log n for a
- * draw.
+ * Cost: a few dozen operations for each p (random) or n (balanced); a sort of n numbers (by weights); n additions for a
+ * set of weights and log n for a draw.
  */
 #include "centers/center_selection.h"
 
 #include "core/memory.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows)
@@ -29,6 +33,34 @@ void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t 
         int64_t row = mrc_random_permutation((mrc_rng){seed, MRC_RANDOM_FILL}, n, i);
         if (!taken[row]) rows[have++] = row;
     }
+}
+
+typedef struct waiting {
+    double time;
+    int64_t row;
+} waiting;
+
+static int compare_waiting(const void *a, const void *b)
+{
+    const waiting *left = a, *right = b;
+    if (left->time != right->time) return left->time < right->time ? -1 : 1;
+    return (left->row > right->row) - (left->row < right->row);
+}
+
+mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
+                                  int64_t *rows)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(context, &memory, n, sizeof(waiting), "waiting times of rows"));
+    waiting *queue = memory;
+    for (int64_t i = 0; i < n; i++) {
+        double wait = -log1p(-mrc_random_uniform((mrc_rng){seed, MRC_RANDOM_WAITS}, (uint64_t)i));
+        queue[i] = (waiting){weights[i] > 0 ? wait / weights[i] : (double)INFINITY, i};
+    }
+    qsort(queue, (size_t)n, sizeof *queue, compare_waiting);
+    for (int64_t i = 0; i < p; i++) rows[i] = queue[i].row;
+    mrc_free(context, memory);
+    return MERCER_OK;
 }
 
 /* sum_c min(counts[c], level) */

@@ -294,3 +294,15 @@ mercer_status mrc_check_weights(mercer_context *context, const double *weights, 
                             (long long)i, weights[i]);
     return MERCER_OK;
 }
+
+mercer_status mrc_check_classes(mercer_context *context, const int32_t *labels, int64_t n, int64_t classes)
+{
+    if (!labels && n > 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    if (classes < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "classes is %lld, it must be at least 1", (long long)classes);
+    for (int64_t i = 0; i < n; i++)
+        if (labels[i] < 0 || labels[i] >= classes)
+            return mrc_fail(context, MERCER_ERROR_DATA, "labels: element %lld (from 0) is %d, classes are 0 .. %lld",
+                            (long long)i, (int)labels[i], (long long)classes - 1);
+    return MERCER_OK;
+}

@@ -55,5 +55,7 @@ mercer_status mrc_check_finite(mercer_context *context, const char *name, const 
 
 /* Sample weights (n), or NULL: finite and not negative. */
 mercer_status mrc_check_weights(mercer_context *context, const double *weights, int64_t n);
+/* Class numbers (n), all in 0 .. classes - 1. */
+mercer_status mrc_check_classes(mercer_context *context, const int32_t *labels, int64_t n, int64_t classes);
 
 #endif

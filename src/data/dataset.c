@@ -24,10 +24,16 @@ void mrc_dataset_free(mercer_dataset *dataset)
 {
     if (!dataset) return;
     mercer_context *context = dataset->context;
-    mrc_unmap(&dataset->x_map);
-    mrc_unmap(&dataset->y_map);
-    mrc_parts_free(context, &dataset->x_parts);
-    mrc_parts_free(context, &dataset->y_parts);
+    if (dataset->borrowed) {
+        mrc_free(context, dataset->x_parts.list);
+        mrc_free(context, dataset->y_parts.list);
+    } else {
+        mrc_unmap(&dataset->x_map);
+        mrc_unmap(&dataset->y_map);
+        mrc_parts_free(context, &dataset->x_parts);
+        mrc_parts_free(context, &dataset->y_parts);
+        mrc_synth_free(context, dataset->synth);
+    }
     mrc_free(context, dataset->x_memory);
     mrc_free(context, dataset->y_memory);
     mrc_free(context, dataset->label_memory);
@@ -35,7 +41,7 @@ void mrc_dataset_free(mercer_dataset *dataset)
     mrc_free(context, dataset->feature_text);
     mrc_free(context, dataset->target_text);
     mrc_free(context, dataset->unused_text);
-    mrc_synth_free(context, dataset->synth);
+    mrc_free(context, dataset->weight_memory);
     mrc_free(context, dataset);
 }
 

@@ -15,6 +15,8 @@
 #include "core/context.h"
 #include "core/file.h"
 
+#include <stdbool.h>
+
 typedef struct mrc_synth mrc_synth; /* data/synth/synth.h */
 
 /* Rows that are contiguous. */
@@ -47,13 +49,16 @@ struct mercer_dataset {
     int64_t unused;                   /* columns of the file that are neither features nor targets */
     int64_t distinct;                 /* different targets, if they are whole numbers in one column; else 0 */
     int64_t height, width, channels;  /* of images, or 0 */
+    const double *weights;            /* (rows) >= 0, how often a sample counts; NULL: once each */
 
-    /* The memory of the views above; released by mrc_dataset_free. */
+    /* The memory of the views above; released by mrc_dataset_free, but for maps, parts and computed samples that are
+       another dataset's. */
+    bool borrowed;
     mrc_mapping x_map, y_map;
     mrc_parts x_parts, y_parts;
-    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text;
+    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text, *weight_memory;
 
-    mrc_synth *synth;    /* owned; NULL if stored */
+    mrc_synth *synth;    /* NULL if stored */
     int64_t synth_first; /* number of the first sample in the endless sequence */
 };
 
@@ -80,6 +85,14 @@ void mrc_parts_free(mercer_context *context, mrc_parts *parts);
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);
 /* Rows rows[0 .. count - 1], which are in range, copied. */
 mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);
+/* Rows first .. first + rows - 1 where they are, in the same files and memory: `from` must outlive it. Of computed
+   samples there are as many as one likes. */
+mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from, int64_t first, int64_t rows);
+/* Samples in the caller's memory; the arrays have been checked. */
+mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
+                                      const mercer_dataset_arrays *arrays);
+/* Own weights (rows), not set, in place of those that the dataset has. */
+mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights);
 mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 
 /* What a file is written as. */

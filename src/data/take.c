@@ -42,6 +42,10 @@ static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, c
         to->y = mrc_view(to->y_memory, to->rows, to->outputs, real);
     }
     mrc_dataset_fetch(from, rows, 0, &to->x, to->y.data ? &to->y : NULL, to->labels);
+    if (!from->weights) return MERCER_OK;
+    double *weights;
+    MRC_TRY(mrc_dataset_make_weights(to, &weights));
+    for (int64_t i = 0; i < to->rows; i++) weights[i] = from->weights[rows[i]];
     return MERCER_OK;
 }
 

@@ -313,20 +313,25 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     return MERCER_OK;
 }
 
-/* The most centers for which there is a plan, 0 if for none: by bisection, since more centers need more memory. */
-static int64_t largest_p(const mrc_plan_request *request)
+int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user)
+{
+    int64_t low = 0, high = p;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        *(fits(user, middle) ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static bool has_plan(void *user, int64_t p)
 {
     mrc_plan plan;
-    const mrc_solver *row = mrc_solver_find(request->options->solver);
-    int64_t fits = 0, fails = request->p;
-    while (fails - fits > 1) {
-        mrc_plan_request other = *request;
-        other.p = fits + (fails - fits) / 2;
-        other.trial = true;
-        if (row && row->traits & MRC_NEEDS_SAMPLES) other.n = other.p; /* the centers are the samples */
-        *(make_plan(&plan, &other, NULL) == MERCER_OK ? &fits : &fails) = other.p;
-    }
-    return fits;
+    mrc_plan_request other = *(const mrc_plan_request *)user;
+    const mrc_solver *row = mrc_solver_find(other.options->solver);
+    other.p = p;
+    other.trial = true;
+    if (row && row->traits & MRC_NEEDS_SAMPLES) other.n = p; /* the centers are the samples */
+    return make_plan(&plan, &other, NULL) == MERCER_OK;
 }
 
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
@@ -336,7 +341,8 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
     if (status != MERCER_ERROR_MEMORY) return status;
     char reason[MRC_ERROR_CHARS];
     snprintf(reason, sizeof reason, "%s", mrc_error_text(context));
-    int64_t most = largest_p(request);
+    mrc_plan_request asked = *request;
+    int64_t most = mrc_plan_largest(request->p, has_plan, &asked);
     if (most == 0) return mrc_fail(context, status, "%s; no number of centers fits", reason);
     return mrc_fail(context, status, "%s; the largest p that fits is %lld", reason, (long long)most);
 }

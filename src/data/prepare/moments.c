@@ -95,10 +95,14 @@ mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const
 
 static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
 {
-    double n = (double)dataset->rows;
-    for (int64_t i = 0; i < dataset->rows; i++) self->mean[dataset->labels[i]]++;
+    double n = 0;
+    for (int64_t i = 0; i < dataset->rows; i++) {
+        double w = dataset->weights ? dataset->weights[i] : 1;
+        self->mean[dataset->labels[i]] += w;
+        n += w;
+    }
     self->weight = n;
-    for (int64_t j = 0; j < self->columns; j++) {
+    for (int64_t j = 0; j < self->columns && n > 0; j++) {
         self->mean[j] /= n;
         self->m2[j] = n * self->mean[j] * (1 - self->mean[j]);
     }
@@ -122,7 +126,7 @@ static mercer_status add_values(moments *self, const mercer_dataset *dataset)
             mrc_dataset_fetch(dataset, NULL, first, &x, &y, NULL);
         else
             for (int64_t i = 0; i < count; i++) mrc_dataset_target(dataset, first + i, &y, i);
-        status = add_rows(self, &y, NULL);
+        status = add_rows(self, &y, dataset->weights ? dataset->weights + first : NULL);
     }
     mrc_free(self->context, samples);
     mrc_free(self->context, targets);

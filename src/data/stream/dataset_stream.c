@@ -394,7 +394,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     data_stream *self = memory;
     self->context = context;
     self->data = *data;
-    self->weights = options->weights;
+    self->weights = options->weights ? options->weights : data->weights;
     self->preprocess = options->preprocess;
     self->threads = options->threads > 1 ? options->threads : 1;
     self->samples = options->samples ? options->samples : data->rows;

@@ -13,7 +13,7 @@
 
 typedef struct mrc_data_stream_options {
     uint64_t seed;
-    const double *weights; /* (rows) of the samples, or NULL */
+    const double *weights; /* (rows) of the samples; NULL: those of the dataset */
     const mercer_preprocess *preprocess;
     const char *augment;
     int64_t height, width, channels;

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Centers by method: from a matrix; from a dataset, of which no more is read than the method needs and the memory
+ * allows.
+ */
+#include "centers/center_selection.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/dataset.h"
+#include "data/prepare/preprocess.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const method_names[MRC_CENTER_METHODS] = {"random", "kmeans", "rpcholesky", "balanced"};
+
+bool mrc_center_method_find(const char *name, mrc_center_method *out)
+{
+    for (int i = 0; i < MRC_CENTER_METHODS; i++)
+        if (strcmp(name ? name : "random", method_names[i]) == 0) return *out = (mrc_center_method)i, true;
+    return false;
+}
+
+/* Bytes hold 0 .. 255: a value outside would be changed, not rounded. */
+static mercer_status check_bytes(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X)
+{
+    if (centers->dtype != MERCER_U8 || X->dtype == MERCER_U8) return MERCER_OK;
+    for (int64_t i = 0; i < X->rows; i++)
+        for (int64_t j = 0; j < X->cols; j++) {
+            double value = mrc_load(X, i, j);
+            if (value >= -0.5 && value <= 255.5) continue;
+            return mrc_fail(context, MERCER_ERROR_DATA,
+                            "centers are u8, which holds 0 .. 255, but X has %g at row %lld, column %lld (from 0); "
+                            "use f32 centers",
+                            value, (long long)i, (long long)j);
+        }
+    return MERCER_OK;
+}
+
+/* centers = rows of X, or its first ones if rows is NULL, rounded to the centers' type. */
+static mercer_status copy_rows(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
+                               const int64_t *rows)
+{
+    void *row;
+    MRC_TRY(mrc_alloc(context, &row, X->cols, sizeof(double), "a row"));
+    for (int64_t i = 0; i < centers->rows; i++) {
+        mrc_load_row_f64(X, rows ? rows[i] : i, row);
+        mrc_store_row_f64(centers, i, row);
+    }
+    mrc_free(context, row);
+    return MERCER_OK;
+}
+
+/* Numbers of rows, for the methods that need nothing else of them. */
+static mercer_status number_rows(const mrc_center_request *request, const double *weights, int64_t n, int64_t *rows)
+{
+    const mercer_center_options *options = &request->options;
+    if (request->method == MRC_CENTERS_BALANCED)
+        return mrc_choose_balanced(request->context, options->seed, options->labels, n, options->classes, request->p,
+                                   rows);
+    if (weights) return mrc_choose_weighted(request->context, options->seed, weights, n, request->p, rows);
+    mrc_choose_random(options->seed, n, request->p, rows);
+    return MERCER_OK;
+}
+
+/* The methods that choose rows as they are. */
+static mercer_status choose_rows(const mrc_center_request *request, mrc_center_selection *selection)
+{
+    mercer_context *context = request->context;
+    void *rows;
+    MRC_TRY(mrc_alloc(context, &rows, selection->p, sizeof(int64_t), "row numbers"));
+    mercer_status status = request->method == MRC_CENTERS_RPCHOLESKY
+                               ? mrc_rpcholesky(selection, rows)
+                               : number_rows(request, NULL, selection->x->rows, rows);
+    if (status == MERCER_OK)
+        status = copy_rows(context, request->centers, selection->x, (int64_t *)rows + selection->first);
+    mrc_free(context, rows);
+    return status;
+}
+
+mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matrix *X)
+{
+    mercer_context *context = request->context;
+    bool kmeans = request->method == MRC_CENTERS_KMEANS;
+    double top;
+    MRC_TRY(mrc_check_finite(context, "X", X, &top));
+    MRC_TRY(check_bytes(context, request->centers, X));
+    mrc_center_selection selection = {.backend = context->backend,
+                                      .x = X,
+                                      .p = request->p,
+                                      .comm = request->options.comm,
+                                      .first = request->first,
+                                      .options = &request->options};
+    if (kmeans) MRC_TRY(mrc_check_range(context, top, X->cols, &selection.wide));
+    if (selection.p > 0) MRC_TRY(kmeans ? mrc_kmeans(&selection, request->centers) : choose_rows(request, &selection));
+    request->report = selection.report;
+    return MERCER_OK;
+}
+
+/* ---- From a dataset -------------------------------------------------------------------------------------------- */
+
+enum { LABELS_BYTES = 1 << 20, KMEANS_ROWS = 512, KMEANS_LEAST = 65536 };
+
+/* The class of every sample, where they are computed and not stored. */
+static mercer_status compute_labels(const mercer_dataset *dataset, int32_t *labels)
+{
+    int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
+    int64_t room = mrc_max(1, LABELS_BYTES / row);
+    void *memory;
+    MRC_TRY(mrc_alloc(dataset->context, &memory, room, row, "a block of samples"));
+    for (int64_t first = 0; first < dataset->rows; first += room) {
+        mercer_matrix x = mrc_view(memory, mrc_min(room, dataset->rows - first), dataset->features, dataset->dtype);
+        mrc_dataset_fetch(dataset, NULL, first, &x, NULL, labels + first);
+    }
+    mrc_free(dataset->context, memory);
+    return MERCER_OK;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* `count` samples in memory, preprocessed: those that `rows` names. *memory is to be released, whatever happens. */
+static mercer_status read_rows(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
+                               int64_t count, void **memory, mercer_matrix *out)
+{
+    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
+    int64_t row = dataset->features * mrc_dtype_size(dtype);
+    MRC_TRY(mrc_alloc(dataset->context, memory, count, row, "samples to choose centers from"));
+    *out = mrc_view(*memory, count, dataset->features, dtype);
+    return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
+}
+
+/* random and balanced: only the rows that become centers are read. */
+static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dataset,
+                                const mercer_preprocess *preprocess, int64_t *rows)
+{
+    mercer_context *context = request->context;
+    mercer_center_options *options = &request->options;
+    void *labels = NULL, *memory = NULL;
+    mercer_matrix part;
+    if (request->method == MRC_CENTERS_BALANCED && !(options->labels = dataset->labels)) {
+        if (dataset->task != MERCER_TASK_CLASSIFICATION)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                            "options: method balanced needs classes, and the dataset has none; use random");
+        MRC_TRY(mrc_alloc(context, &labels, dataset->rows, sizeof(int32_t), "labels"));
+        options->labels = labels;
+    }
+    options->classes = dataset->outputs;
+    mercer_status status = labels ? compute_labels(dataset, labels) : MERCER_OK;
+    if (status == MERCER_OK) status = number_rows(request, dataset->weights, dataset->rows, rows);
+    if (status == MERCER_OK)
+        status = read_rows(dataset, preprocess, rows + request->first, request->centers->rows, &memory, &part);
+    if (status == MERCER_OK) status = mrc_check_finite(context, "the centers' samples", &part, NULL);
+    if (status == MERCER_OK) status = check_bytes(context, request->centers, &part);
+    if (status == MERCER_OK) status = copy_rows(context, request->centers, &part, NULL);
+    mrc_free(context, memory);
+    mrc_free(context, labels);
+    return status;
+}
+
+/*
+ * How many rows kmeans and rpcholesky get to see: as many as fit half of the memory; for rpcholesky, with p numbers
+ * each in the other half; for kmeans, no more than its mini-batches would ever take.
+ */
+static int64_t count_part(const mrc_center_request *request, const mercer_dataset *dataset,
+                          const mercer_preprocess *preprocess)
+{
+    int64_t size = mrc_dtype_size(mrc_preprocess_dtype(preprocess, dataset->dtype)), memory = request->options.memory;
+    int64_t fit = memory / 2 / mrc_max(1, dataset->features * size + (int64_t)sizeof(int64_t));
+    int64_t useful = request->method == MRC_CENTERS_RPCHOLESKY ? memory / 2 / (request->p * mrc_max(size, 4))
+                                                               : mrc_max(KMEANS_LEAST, KMEANS_ROWS * request->p);
+    return mrc_min(dataset->rows, mrc_min(fit, useful));
+}
+
+/* kmeans and rpcholesky on a random part of the rows, in the order of the file. rows: room for `count`. */
+static mercer_status choose_from_part(mrc_center_request *request, mercer_dataset *dataset,
+                                      const mercer_preprocess *preprocess, int64_t *rows, int64_t count)
+{
+    mercer_context *context = request->context;
+    void *memory = NULL;
+    mercer_matrix part;
+    mrc_choose_random(request->options.seed, dataset->rows, count, rows);
+    qsort(rows, (size_t)count, sizeof *rows, compare_rows);
+    if (count < dataset->rows)
+        mrc_log(context, MERCER_LOG_INFO, "centers: %s sees %lld random samples of %lld", method_names[request->method],
+                (long long)count, (long long)dataset->rows);
+    mercer_status status = read_rows(dataset, preprocess, rows, count, &memory, &part);
+    if (status == MERCER_OK) {
+        request->options.memory -= count * (part.cols * mrc_dtype_size(part.dtype) + (int64_t)sizeof *rows);
+        status = mrc_choose_centers(request, &part);
+    }
+    mrc_free(context, memory);
+    return status;
+}
+
+/* kmeans and rpcholesky on all rows as they are stored. They want one matrix: rows in several files are brought
+   together. */
+static mercer_status choose_from_all(mrc_center_request *request, mercer_dataset *dataset)
+{
+    mercer_context *context = request->context;
+    if (dataset->x.data) return mrc_choose_centers(request, &dataset->x);
+    mercer_matrix all = dataset->x;
+    MRC_TRY(mrc_alloc(context, &all.data, all.rows, all.cols * mrc_dtype_size(all.dtype),
+                      "samples to choose centers from"));
+    mrc_dataset_fetch(dataset, NULL, 0, &all, NULL, NULL);
+    mercer_status status = mrc_choose_centers(request, &all);
+    mrc_free(context, all.data);
+    return status;
+}
+
+mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_dataset *dataset,
+                                      const mercer_preprocess *preprocess)
+{
+    mercer_context *context = request->context;
+    int64_t p = request->p, count = p, memory = request->options.memory;
+    bool few = request->method == MRC_CENTERS_RANDOM || request->method == MRC_CENTERS_BALANCED;
+    if (p == 0) return MERCER_OK;
+    if (!few) {
+        int64_t bytes = dataset->rows * dataset->features * mrc_dtype_size(dataset->dtype);
+        bool large = mrc_dataset_is_mapped(dataset) && bytes > memory / 2;
+        if (!dataset->synth && mrc_preprocess_is_identity(preprocess) && !large)
+            return choose_from_all(request, dataset);
+        count = count_part(request, dataset, preprocess);
+    }
+    if (count < p)
+        return mrc_fail(
+            context, MERCER_ERROR_MEMORY,
+            "%s of %lld centers: only %lld samples fit options: memory of %lld bytes; allow more or take fewer "
+            "centers",
+            method_names[request->method], (long long)p, (long long)count, (long long)memory);
+    void *rows;
+    MRC_TRY(mrc_alloc(context, &rows, count, sizeof(int64_t), "row numbers"));
+    mercer_status status = few ? choose_few(request, dataset, preprocess, rows)
+                               : choose_from_part(request, dataset, preprocess, rows, count);
+    mrc_free(context, rows);
+    return status;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datasets whose samples lie elsewhere: in the caller's memory, or in another dataset. */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/dataset.h"
+
+#include <string.h>
+
+static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
+    *out = memory;
+    **out = *like;
+    return MERCER_OK;
+}
+
+mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(dataset->context, &memory, dataset->rows, sizeof(double), "sample weights"));
+    mrc_free(dataset->context, dataset->weight_memory);
+    dataset->weight_memory = memory;
+    dataset->weights = *weights = memory;
+    return MERCER_OK;
+}
+
+/* ---- Some rows of another dataset ------------------------------------------------------------------------------ */
+
+/* The parts that rows first .. first + rows - 1 lie in, as far as they do. */
+static mercer_status cut_parts(mercer_context *context, mrc_parts *parts, int64_t first, int64_t rows)
+{
+    mrc_parts whole = *parts;
+    void *list;
+    *parts = (mrc_parts){0};
+    if (whole.count == 0) return MERCER_OK;
+    MRC_TRY(mrc_alloc(context, &list, whole.count, sizeof(mrc_part), "parts of a dataset"));
+    parts->list = list;
+    for (int64_t i = 0; i < whole.count; i++) {
+        mrc_part part = whole.list[i];
+        int64_t from = mrc_max(first, part.first), end = mrc_min(first + rows, part.first + part.rows.rows);
+        if (from >= end) continue;
+        part.rows = mrc_rows(&part.rows, from - part.first, end - from);
+        part.first = from - first;
+        parts->list[parts->count++] = part;
+    }
+    return MERCER_OK;
+}
+
+static void cut_matrix(mercer_matrix *matrix, int64_t first, int64_t rows)
+{
+    if (matrix->data) *matrix = mrc_rows(matrix, first, rows);
+    if (matrix->cols > 0) matrix->rows = rows;
+}
+
+mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from, int64_t first, int64_t rows)
+{
+    mercer_dataset *self;
+    *out = NULL;
+    MRC_TRY(allocate(&self, from->context, from));
+    self->borrowed = true;
+    self->x_memory = self->y_memory = self->label_memory = self->weight_memory = NULL;
+    self->label_text = self->feature_text = self->target_text = self->unused_text = NULL;
+    self->x_parts = self->y_parts = (mrc_parts){0};
+    self->rows = rows;
+    cut_matrix(&self->x, first, rows);
+    cut_matrix(&self->y, first, rows);
+    if (self->labels) self->labels += first;
+    if (self->weights) self->weights += first;
+    self->synth_first += first;
+    mrc_parts x = from->x_parts, y = from->y_parts;
+    mercer_status status = cut_parts(from->context, &x, first, rows);
+    self->x_parts = x;
+    if (status == MERCER_OK) {
+        status = cut_parts(from->context, &y, first, rows);
+        self->y_parts = y;
+    }
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_dataset_free(self);
+    return status;
+}
+
+/* ---- Arrays ---------------------------------------------------------------------------------------------------- */
+
+static mercer_status copy_names(mercer_dataset *self, const char *const *names, int64_t count, void **memory,
+                                const char *const **list)
+{
+    if (!names) return MERCER_OK;
+    MRC_TRY(mrc_copy_texts(self->context, memory, names, count));
+    *list = *memory;
+    return MERCER_OK;
+}
+
+mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
+                                      const mercer_dataset_arrays *arrays)
+{
+    const mercer_matrix *X = arrays->X, *Y = arrays->Y;
+    mercer_task task = arrays->labels ? MERCER_TASK_CLASSIFICATION
+                       : Y            ? MERCER_TASK_REGRESSION
+                                      : MERCER_TASK_UNLABELLED;
+    const mercer_dataset like = {.context = context,
+                                 .format = "array",
+                                 .task = task,
+                                 .rows = X->rows,
+                                 .features = X->cols,
+                                 .outputs = arrays->labels ? arrays->classes
+                                            : Y            ? Y->cols
+                                                           : 0,
+                                 .dtype = X->dtype,
+                                 .x = *X,
+                                 .y = Y ? *Y : (mercer_matrix){0},
+                                 .labels = (int32_t *)arrays->labels,
+                                 .weights = arrays->weights,
+                                 .borrowed = true};
+    mercer_dataset *self;
+    MRC_TRY(allocate(&self, context, &like));
+    mercer_status status = copy_names(self, arrays->label_names, self->outputs, &self->label_text, &self->label_names);
+    if (status == MERCER_OK)
+        status = copy_names(self, arrays->feature_names, self->features, &self->feature_text, &self->feature_names);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_dataset_free(self);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of a fit: what the samples, the model and the stream take, what is left for training, and the plan for
+ * that. With M bytes in all, p centers of d features and c outputs, v validation rows:
+ *
+ *     left = M - p (d s + c r) - v (d s + c t) - min(4 n (d s + c r), 64 MiB) - samples held in memory
+ *
+ * s, r, t are the sizes of a feature, a weight and a target. Samples and model lie in the host's memory; a device's own
+ * is for training alone.
+ */
+#include "fit/fitting.h"
+
+#include "backends/backend.h"
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+mercer_status mrc_fit_find_memory(mercer_fitting *self)
+{
+    mrc_backend *backend = self->context->backend;
+    mercer_comm *comm = self->options.comm;
+    mercer_comm_info info = {.struct_size = sizeof info};
+    self->on_device = backend->ops->capabilities(backend).memory != MERCER_HOST;
+    self->memory = self->options.memory > 0 ? self->options.memory : mrc_free_memory() / 2;
+    self->report.memory = self->memory;
+    if (!comm) return MERCER_OK;
+    MRC_TRY(mercer_comm_query(comm, &info));
+    /* Ranks decide alike: what is free may differ. */
+    if (self->options.memory == 0) MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
+    self->report.memory = self->memory;
+    if (info.ranks > 1) MRC_TRY(mercer_comm_device_bytes(comm, &self->device_each));
+    self->report.device_memory = self->device_each;
+    return MERCER_OK;
+}
+
+/* The type of weights and targets. */
+static mercer_dtype real_type(const mercer_fitting *self)
+{
+    if (self->options.precision) return self->options.precision;
+    return self->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+}
+
+/* Targets keep all their digits until training has taken their mean away; those of classes are 0 and 1. */
+mercer_dtype mrc_fit_target_type(const mercer_fitting *self)
+{
+    return self->info.task == MERCER_TASK_CLASSIFICATION ? real_type(self) : MERCER_F64;
+}
+
+/* Bytes of a sample and its target of that type. */
+static double row_bytes(const mercer_fitting *self, mercer_dtype target)
+{
+    return (double)self->info.features * (double)mrc_dtype_size(self->report.points) +
+           (double)self->info.outputs * (double)mrc_dtype_size(target);
+}
+
+/* Of a validation set that would take more than a quarter of the memory, rows spread evenly are watched. */
+int64_t mrc_fit_validation_rows(const mercer_fitting *self)
+{
+    const mercer_dataset *held = self->validation;
+    if (!held || !self->watched) return 0;
+    mercer_dtype dtype = mercer_preprocess_dtype(self->applied, held->dtype);
+    int64_t row = held->features * mrc_dtype_size(dtype) + held->outputs * mrc_dtype_size(mrc_fit_target_type(self));
+    return mrc_min(held->rows, self->memory / 4 / row + 1);
+}
+
+/* Samples that take memory of ours. */
+static bool is_held(const mercer_fitting *self)
+{
+    if (self->data) return !self->data->synth && !self->data->borrowed && !self->info.mapped;
+    return !self->info.mapped && (!self->info.format || strcmp(self->info.format, "synthetic") != 0);
+}
+
+static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
+{
+    return (mercer_shape){.struct_size = sizeof(mercer_shape),
+                          .samples = self->source.rows > 0 ? self->source.rows : self->info.rows,
+                          .centers = p,
+                          .features = self->info.features,
+                          .outputs = mrc_max(1, self->info.outputs),
+                          .points = self->report.points,
+                          .weights = self->options.precision,
+                          .shards = self->options.comm ? mercer_comm_shard_count(self->options.comm, p)
+                                                       : self->options.shards};
+}
+
+static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t memory, mercer_plan *plan)
+{
+    mercer_train_options options = self->train;
+    mercer_shape shape = shape_of(self, p);
+    options.memory = memory;
+    *plan = (mercer_plan){.struct_size = sizeof *plan};
+    return mercer_plan_shape(self->context, plan, &shape, &options);
+}
+
+/* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared
+   out. direct, and polishing, are taken to hold everything everywhere. */
+static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer_plan *plan, int count)
+{
+    mercer_rank_plan ranks = {.struct_size = sizeof ranks};
+    mercer_network network = {.struct_size = sizeof network, .ranks = count, .bytes_per_second = 1e9};
+    mercer_shape shape = shape_of(self, p);
+    bool alike = strcmp(plan->solver, "direct") == 0 || self->train.polish > 0;
+    network.shards = shape.shards;
+    if (!shape.weights) shape.weights = plan->precision;
+    if (alike || mercer_plan_ranks(self->context, &ranks, plan, &shape, &network) != MERCER_OK)
+        return (double)plan->bytes;
+    return (double)plan->bytes - (count - 1) * ranks.shared_bytes;
+}
+
+/* The memory of several devices is not that of one: what every rank holds must fit each. *memory is the most for which
+   the plan does; as it is given, if it is. MERCER_ERROR_MEMORY if there is none. */
+static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory)
+{
+    mercer_comm_info info = {.struct_size = sizeof info};
+    MRC_TRY(mercer_comm_query(self->options.comm, &info));
+    int64_t given = self->options.memory;
+    *memory = given > 0 ? given : self->device_each * info.ranks;
+    for (;;) {
+        mercer_status status = plan_within(self, p, *memory, plan);
+        if (status != MERCER_OK || held_by_a_rank(self, p, plan, info.ranks) <= (double)self->device_each)
+            return status;
+        if (given > 0 || *memory <= self->device_each) return MERCER_ERROR_MEMORY;
+        *memory = mrc_max(*memory / 8 * 7, self->device_each);
+    }
+}
+
+int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
+{
+    enum { LEAST = 1 << 20, STREAM = 64 << 20 }; /* the planner then says that it is too little; buffers of a stream */
+    if (self->device_each > 0) {
+        mercer_plan plan;
+        int64_t memory = 0;
+        return plan_on_devices(self, p, &plan, &memory) == MERCER_OK ? memory : 0;
+    }
+    if (self->on_device) return self->options.memory;
+    double row = row_bytes(self, real_type(self)), stream = 4 * row * (double)self->info.rows;
+    double bytes = row * (double)p + row_bytes(self, mrc_fit_target_type(self)) * (double)mrc_fit_validation_rows(self);
+    bytes += stream < STREAM ? stream : STREAM;
+    if (is_held(self)) bytes += (double)self->info.bytes;
+    double left = (double)self->memory - bytes;
+    return left < LEAST ? LEAST : (int64_t)left;
+}
+
+static mercer_status try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan)
+{
+    int64_t memory;
+    if (self->device_each > 0) return plan_on_devices(self, p, plan, &memory);
+    return plan_within(self, p, mrc_fit_memory_left(self, p), plan);
+}
+
+static bool fits(void *user, int64_t p)
+{
+    mercer_plan plan;
+    return try_plan(user, p, &plan) == MERCER_OK;
+}
+
+/* 1,000,000 */
+static const char *count_text(char text[32], int64_t count)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)count), out = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = '\0';
+    return text;
+}
+
+static mercer_status refuse(mercer_fitting *self, int64_t p)
+{
+    char bytes[MRC_BYTES_TEXT], asked[32];
+    int64_t most = mrc_plan_largest(p, fits, self);
+    self->report.largest_centers = most > 0 ? most : -1;
+    mrc_bytes_text(bytes, self->device_each > 0 ? self->device_each : self->memory);
+    if (most == 0)
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: the memory is too small for any number of centers",
+                        bytes);
+    if (self->device_each > 0)
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY,
+                        "%s centers do not fit the ranks with %s of device memory each: at most about %lld do",
+                        count_text(asked, p), bytes, (long long)most);
+    return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s centers do not fit the memory of %s: at most about %lld do",
+                    count_text(asked, p), bytes, (long long)most);
+}
+
+mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
+{
+    mercer_plan own;
+    mercer_status status = try_plan(self, p, plan ? plan : &own);
+    /* Of one device the planner's message names the most centers that fit. */
+    if (status != MERCER_ERROR_MEMORY || (self->on_device && self->device_each == 0)) return status;
+    return refuse(self, p);
+}

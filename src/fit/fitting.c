@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps of a fit, in their order: samples, kernel, centers, model, plan, training, calibration, note. */
+#include "fit/fitting.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Opening --------------------------------------------------------------------------------------------------- */
+
+static mercer_status check_data(mercer_fitting *self)
+{
+    const mercer_dataset_info *info = &self->info;
+    const mercer_dataset *held = self->validation;
+    if (info->rows == 0) return mrc_fail(self->context, MERCER_ERROR_DATA, "the dataset has no rows");
+    if (!held || (held->features == info->features && held->outputs == info->outputs && held->task == info->task))
+        return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_SHAPE,
+                    "validation data: %lld features and %lld outputs, but the training data have %lld and %lld",
+                    (long long)held->features, (long long)held->outputs, (long long)info->features,
+                    (long long)info->outputs);
+}
+
+/* All ranks read the same samples. */
+static mercer_status agree_on_data(const mercer_fitting *self)
+{
+    uint64_t prints[2] = {0, 0};
+    if (!self->options.comm) return MERCER_OK;
+    MRC_TRY(mercer_dataset_fingerprint(self->data, &prints[0]));
+    if (self->validation) MRC_TRY(mercer_dataset_fingerprint(self->validation, &prints[1]));
+    return mercer_comm_agree(self->options.comm, "other data", prints, sizeof prints);
+}
+
+static mercer_status open_samples(mercer_fitting *self, mercer_dataset *data)
+{
+    MRC_TRY(mrc_fit_find_memory(self));
+    MRC_TRY(mrc_fit_take_samples(self, data));
+    MRC_TRY(agree_on_data(self));
+    return check_data(self);
+}
+
+mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
+                               const mercer_fit_options *options, const mercer_train_options *train)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_fitting), "the fitting"));
+    mercer_fitting *self = memory;
+    self->context = context;
+    self->options = *options;
+    self->train = *train;
+    self->train.seed = options->seed;
+    self->report.temperature = (double)NAN;
+    mercer_status status = open_samples(self, data);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_fitting_free(self);
+    return status;
+}
+
+/* ---- From sizes alone ------------------------------------------------------------------------------------------ */
+
+mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
+{
+    int64_t p = self->report.centers = mrc_fit_center_count(self);
+    const char *kernel = self->options.kernel ? self->options.kernel : "laplace";
+    self->report.points = mrc_fit_points(&self->options, &self->info);
+    snprintf(self->report.kernel, sizeof self->report.kernel, "%s", self->options.kernel_function ? "" : kernel);
+    snprintf(self->report.center_method, sizeof self->report.center_method, "%s", mrc_fit_center_method(self));
+    if (p > self->info.rows && !self->options.given_centers && strcmp(self->report.center_method, "augmented") != 0)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
+                        (long long)p, (long long)self->info.rows);
+    return mrc_fit_plan(self, p, plan);
+}
+
+/* ---- Preparing ------------------------------------------------------------------------------------------------- */
+
+static mercer_status build_model(mercer_fitting *self)
+{
+    bool there = self->options.model || self->options.checkpoint;
+    MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
+    MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
+    if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));
+    if (!there) MRC_TRY(mrc_fit_create_model(self));
+    return mrc_fit_read_validation(self);
+}
+
+static mercer_status create_trainer(mercer_fitting *self)
+{
+    mercer_train_options *train = &self->train;
+    train->memory = mrc_fit_memory_left(self, self->report.centers);
+    train->classification = self->info.task == MERCER_TASK_CLASSIFICATION ? MERCER_ON : MERCER_OFF;
+    mercer_train_options options = *train;
+    if (self->watched) {
+        options.validation_X = &self->validation_x;
+        options.validation_Y = &self->validation_y;
+        options.validation_weights = self->validation_weights;
+    }
+    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->options.comm, &options));
+    return self->options.checkpoint ? mercer_trainer_resume(self->trainer, self->options.checkpoint) : MERCER_OK;
+}
+
+mercer_status mrc_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
+{
+    mercer_plan own = {.struct_size = sizeof own};
+    if (self->info.task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the data have no targets to learn");
+    if (self->begun)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    self->begun = true;
+    MRC_TRY(build_model(self));
+    MRC_TRY(create_trainer(self));
+    return mercer_trainer_plan(self->trainer, plan ? plan : &own, &self->source);
+}
+
+mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers)
+{
+    if (self->begun)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
+    self->begun = true;
+    self->device_each = 0; /* nothing is trained there */
+    MRC_TRY(mrc_fit_choose_kernel(self));
+    MRC_TRY(mrc_fit_pick_centers(self, false));
+    *centers = self->centers;
+    return MERCER_OK;
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------------- */
+
+static json_t *real_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* A summary for the model file. It holds nothing that differs between two fits with the same result; "mercer train" is
+   what does the same. */
+static char *training_note(const mercer_fitting *self)
+{
+    const mercer_report *report = &self->training;
+    const mercer_fit_options *options = &self->options;
+    const char *method = options->given_centers ? "file" : mrc_fit_center_method(self);
+    json_t *note = json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", "mercer train", "solver",
+                             report->plan->solver, "projector", report->plan->projector, "rows",
+                             (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs, "samples",
+                             (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
+                             (json_int_t)options->seed, "train_loss", real_number(report->train_loss),
+                             "validation_loss", real_number(report->validation_loss), "center_method", method);
+    if (self->info.task == MERCER_TASK_CLASSIFICATION) {
+        json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
+        json_object_set_new(note, "validation_accuracy", real_number(report->validation_accuracy));
+    }
+    if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
+    char *text = json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
+    json_decref(note);
+    return text;
+}
+
+static mercer_status write_note(const mercer_fitting *self)
+{
+    char *note = training_note(self);
+    mercer_status status = note ? mercer_model_set_note(self->model, note)
+                                : mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the model's note");
+    free(note);
+    return status;
+}
+
+mercer_status mrc_fitting_run(mercer_fitting *self)
+{
+    if (!self->trainer) MRC_TRY(mrc_fitting_prepare(self, NULL));
+    self->training = (mercer_report){.struct_size = sizeof self->training};
+    MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
+    if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
+    return write_note(self);
+}
+
+/* ---- What came of it ------------------------------------------------------------------------------------------- */
+
+void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
+{
+    *report = self->report;
+    report->struct_size = sizeof *report;
+    report->rows = self->info.rows;
+    report->validation_rows = self->validation ? self->validation->rows : 0;
+    report->samples = self->source.rows > 0 ? self->source.rows : self->info.rows;
+    snprintf(report->preprocess, sizeof report->preprocess, "%s",
+             self->applied || self->model ? mercer_preprocess_spec(self->applied)
+                                          : mrc_fit_preprocess(&self->options, &self->info));
+    report->train = self->data;
+    report->validation = self->validation;
+    report->model = self->model;
+    report->trainer = self->trainer;
+}
+
+mercer_status mrc_fitting_take_model(mercer_fitting *self, mercer_model **out)
+{
+    if (!self->model)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "there is no model yet: call mercer_fitting_prepare");
+    mercer_trainer_free(self->trainer);
+    self->trainer = NULL;
+    *out = self->model;
+    self->model = NULL;
+    return MERCER_OK;
+}
+
+void mrc_fitting_free(mercer_fitting *self)
+{
+    if (!self) return;
+    mercer_context *context = self->context;
+    mercer_trainer_free(self->trainer);
+    mercer_source_free(&self->source);
+    if (!self->model_borrowed) mercer_model_free(self->model);
+    mercer_preprocess_free(self->preprocess);
+    mrc_free(context, self->centers.data);
+    mrc_free(context, self->validation_x.data);
+    mrc_free(context, self->validation_y.data);
+    mrc_free(context, (void *)self->validation_weights);
+    mrc_dataset_free(self->aside);
+    mrc_dataset_free(self->rest);
+    mrc_dataset_free(self->merged);
+    mrc_free(context, self);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fit: the recipe, what happens between a dataset and a trained model, in which order, and with which defaults.
+ *
+ *   samples.c      equal samples merged, rows held back
+ *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
+ *   pick.c         how many centers, and which
+ *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
+ *   calibrate.c    the temperature of probabilities
+ *   fitting.c      the steps in their order
+ *
+ * The recipe is made of public functions: it does what any caller could.
+ */
+#ifndef MRC_FIT_FITTING_H
+#define MRC_FIT_FITTING_H
+
+#include "core/context.h"
+#include "data/dataset.h"
+
+#include "mercer/ranks.h"
+
+struct mercer_fitting {
+    mercer_context *context;
+    mercer_fit_options options; /* as given */
+    mercer_train_options train; /* what the trainer is told, but for memory and validation set */
+    bool on_device;             /* training is done in the memory of a device */
+    int64_t memory;             /* bytes in host memory for everything */
+    int64_t device_each;        /* for training on each of several ranks' devices; 0: they are not, or it is one */
+
+    mercer_dataset_info info;              /* of the samples that are trained on */
+    mercer_dataset *data, *validation;     /* those, and those held back or given; NULL: none */
+    mercer_dataset *merged, *rest, *aside; /* owned, if they were made: `data` and `validation` are among them */
+    bool watched;                          /* validation samples are looked at while training, not only at its end */
+
+    mercer_preprocess *preprocess;    /* owned; NULL if the model's own serves */
+    const mercer_preprocess *applied; /* to samples: the one above, or the model's */
+    mercer_kernel kernel;             /* as the model has it */
+    mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
+    mercer_model *model;
+    bool model_borrowed;
+    mercer_source source;
+    mercer_matrix validation_x, validation_y; /* preprocessed, owned */
+    const double *validation_weights;
+    bool begun; /* what follows the samples */
+    mercer_trainer *trainer;
+    mercer_report training;
+    mercer_fit_report report;
+};
+
+/* Whether a solver's centers are the samples, in their order. */
+bool mrc_fit_samples_are_centers(const mercer_fitting *self);
+
+/* samples.c: sets data, validation, info. */
+mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given);
+/* Whether equal samples are to be merged. */
+bool mrc_fit_merges(const mercer_fitting *self);
+/* Rows that differ in their features: *rows (*count) numbers of the first of each, in their order, to be released; and
+   unless NULL group (data->rows) the place there of every row. */
+mercer_status mrc_fit_distinct_rows(const mercer_dataset *data, int64_t **rows, int64_t *count, int64_t *group);
+
+/* prepare.c */
+mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context);
+mercer_status mrc_fit_choose_kernel(mercer_fitting *self); /* and preprocessing */
+mercer_status mrc_fit_load_model(mercer_fitting *self);    /* instead: those of the checkpoint, or of the model given */
+mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source);
+mercer_status mrc_fit_create_model(mercer_fitting *self);
+mercer_status mrc_fit_set_targets(const mercer_fitting *self, mercer_model *model, const mercer_dataset *data);
+mercer_status mrc_fit_read_validation(mercer_fitting *self);
+/* The type of samples after the preprocessing that would be chosen, without a pass over them. */
+mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info);
+/* What the preprocessing of the options means for these data. */
+const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info);
+
+/* pick.c */
+mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_context *context);
+int64_t mrc_fit_center_count(const mercer_fitting *self);
+const char *mrc_fit_center_method(const mercer_fitting *self); /* given, all, or a name */
+/* shared: this rank's share of them; else all. */
+mercer_status mrc_fit_pick_centers(mercer_fitting *self, bool shared);
+
+/* budget.c */
+mercer_status mrc_fit_find_memory(mercer_fitting *self);
+/* The memory that training may use when the data, p centers with their weights, and the rest have theirs. It is
+   computed from sizes, so that a training that is resumed gets the same. */
+int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
+int64_t mrc_fit_validation_rows(const mercer_fitting *self);
+mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
+/* A plan with p centers, in the memory that is left for training. Refuses what does not fit, and tells in the report
+   how many centers would. */
+mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
+
+/* calibrate.c */
+mercer_status mrc_fit_calibrate(mercer_fitting *self);
+mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
+                              const double *weights);
+extern const double mrc_temperature_without_data;
+
+/* fitting.c. Options have been read; arguments are not NULL. */
+mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
+                               const mercer_fit_options *options, const mercer_train_options *train);
+/* The plan of a fitting that has sizes (info) in place of data. */
+mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
+mercer_status mrc_fitting_prepare(mercer_fitting *self, mercer_plan *plan);
+mercer_status mrc_fitting_run(mercer_fitting *self);
+mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers);
+void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
+mercer_status mrc_fitting_take_model(mercer_fitting *self, mercer_model **out);
+void mrc_fitting_free(mercer_fitting *self);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a model is made of, but for its centers: preprocessing, kernel function, units of the targets, names. */
+#include "fit/fitting.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+#include "kernels/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Kernel ---------------------------------------------------------------------------------------------------- */
+
+static const char *kernel_text(const mercer_fit_options *options)
+{
+    return options->kernel ? options->kernel : "laplace";
+}
+
+/* Whether the kernel that the text names takes a bandwidth. */
+static bool takes_bandwidth(const char *spec)
+{
+    size_t length = strcspn(spec, ":");
+    for (int i = 0; i < mercer_kernel_count(); i++) {
+        const char *name = mercer_kernel_name(i), *parameter;
+        if (strlen(name) != length || strncmp(name, spec, length) != 0) continue;
+        for (int k = 0; (parameter = mercer_kernel_parameter(i, k)) != NULL; k++)
+            if (strcmp(parameter, "bandwidth") == 0) return true;
+    }
+    return false;
+}
+
+/* The kernel of the options; where its text has no bandwidth and takes one, with that one. *open tells whether. */
+static mercer_status parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
+                                  mercer_kernel *out, bool *open)
+{
+    char longer[MERCER_KERNEL_TEXT], digits[64];
+    const char *spec = kernel_text(options);
+    *open = !options->kernel_function && !strstr(spec, "bandwidth=") && takes_bandwidth(spec);
+    if (options->kernel_function) {
+        *out = *options->kernel_function;
+        return mrc_kernel_check(context, out);
+    }
+    if (!*open) return mrc_kernel_parse(context, out, spec);
+    mrc_print_number(bandwidth, digits, sizeof digits);
+    if (snprintf(longer, sizeof longer, "%s%cbandwidth=%s", spec, strchr(spec, ':') ? ',' : ':', digits) >=
+        (int)sizeof longer)
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "the kernel's text is longer than %d bytes", MERCER_KERNEL_TEXT);
+    return mrc_kernel_parse(context, out, longer);
+}
+
+mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context)
+{
+    mercer_kernel kernel;
+    bool open;
+    if (options->kernel && options->kernel_function)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel and kernel_function are both set");
+    MRC_TRY(parse_kernel(options, context, 1, &kernel, &open));
+    if (options->bandwidth == 0) return MERCER_OK;
+    if (!open)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s",
+                        options->kernel_function ? "given" : kernel_text(options),
+                        options->kernel_function || strstr(kernel_text(options), "bandwidth=")
+                            ? "has a bandwidth already: give it once"
+                            : "has no bandwidth");
+    if (!(options->bandwidth > 0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g, it must be above 0 (0: chosen)",
+                        options->bandwidth);
+    return parse_kernel(options, context, options->bandwidth, &kernel, &open);
+}
+
+const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info)
+{
+    if (options->preprocess && strcmp(options->preprocess, "auto") != 0) return options->preprocess;
+    return mercer_preprocess_auto(info->format, info->dtype);
+}
+
+mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info)
+{
+    const char *preprocess = mrc_fit_preprocess(options, info);
+    mercer_kernel kernel;
+    bool open, bytes_stay = info->dtype == MERCER_U8 && strncmp(preprocess, "scale", 5) == 0 &&
+                            parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
+                            mrc_kernel_argument(&kernel) == MRC_ON_DISTANCE && !mrc_kernel_is_callback(&kernel);
+    if (strcmp(preprocess, "none") == 0 || bytes_stay) return info->dtype;
+    return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+}
+
+/* The median distance between preprocessed rows, of at most 2000 spread over the data, in four digits: they are as good
+   as all of them, and can be typed. */
+static mercer_status median_distance(mercer_fitting *self, double *out)
+{
+    enum { MOST = 2000 };
+    int64_t n = self->info.rows, m = mrc_min(n, MOST), rows[MOST], d = self->info.features;
+    mercer_dtype dtype = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    char digits[32];
+    void *memory;
+    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
+    MRC_TRY(mrc_alloc(self->context, &memory, m, mrc_max(1, d) * mrc_dtype_size(dtype), "rows to find a bandwidth"));
+    mercer_matrix X = mrc_view(memory, m, d, dtype);
+    mercer_status status = mercer_dataset_read(self->data, &X, NULL, NULL, self->preprocess, rows, 0);
+    if (status == MERCER_OK) status = mercer_median_distance(self->context, out, &X, 0);
+    mrc_free(self->context, memory);
+    if (status != MERCER_OK) return status;
+    snprintf(digits, sizeof digits, "%.4g", *out);
+    *out = self->report.bandwidth = strtod(digits, NULL);
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
+{
+    mercer_context *context = self->context;
+    double bandwidth = self->options.bandwidth;
+    bool open;
+    MRC_TRY(
+        mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->options, &self->info), self->data));
+    self->applied = self->preprocess;
+    MRC_TRY(parse_kernel(&self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
+    if (open && bandwidth == 0) {
+        MRC_TRY(median_distance(self, &bandwidth));
+        MRC_TRY(parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
+    }
+    if (!mrc_kernel_is_callback(&self->kernel))
+        MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
+    MRC_TRY(mercer_preprocess_fold(self->preprocess, &self->kernel, &self->report.folded));
+    self->report.points = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    return MERCER_OK;
+}
+
+/* ---- A model that is there ------------------------------------------------------------------------------------- */
+
+static mercer_status check_names(mercer_fitting *self)
+{
+    int64_t named = 0;
+    const char *const *names = mercer_model_feature_names(self->model, &named), *const *found =
+                                                                                    self->info.feature_names;
+    for (int64_t j = 0; found && j < named; j++)
+        if (strcmp(names[j], found[j]) != 0)
+            return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                            "%s: belongs to other data: column '%s', but the data have '%s' there",
+                            self->options.checkpoint ? self->options.checkpoint : "model", names[j], found[j]);
+    return MERCER_OK;
+}
+
+static mercer_status check_model(mercer_fitting *self)
+{
+    const char *name = self->options.checkpoint ? self->options.checkpoint : "model";
+    int64_t features = mercer_model_centers(self->model).cols, outputs = mercer_model_weights(self->model).cols;
+    int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
+    if (features != self->info.features)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "%s: belongs to other data: %lld features, but the data have %lld", name, (long long)features,
+                        (long long)self->info.features);
+    if (outputs != self->info.outputs)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "%s: belongs to other data: %lld outputs, but the data have %lld", name, (long long)outputs,
+                        (long long)self->info.outputs);
+    MRC_TRY(check_names(self));
+    if (self->model_borrowed || self->options.given_centers || p == wanted) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                    "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
+                    (long long)wanted);
+}
+
+mercer_status mrc_fit_load_model(mercer_fitting *self)
+{
+    mercer_context *context = self->context;
+    const mercer_fit_options *options = &self->options;
+    self->model_borrowed = options->model != NULL;
+    self->model = options->model;
+    if (!self->model)
+        MRC_TRY(options->comm ? mercer_model_load_shared(&self->model, options->comm, options->checkpoint)
+                              : mercer_model_load(&self->model, context, options->checkpoint));
+    self->applied = mercer_model_preprocess(self->model);
+    self->kernel = *mercer_model_kernel(self->model);
+    const mercer_kernel *before = mercer_preprocess_kernel(self->applied);
+    self->report.folded = before != NULL;
+    if (!mrc_kernel_is_callback(&self->kernel))
+        MRC_TRY(mrc_kernel_print(context, before ? before : &self->kernel, self->report.kernel,
+                                 sizeof self->report.kernel, NULL));
+    self->report.points = mercer_preprocess_dtype(self->applied, self->info.dtype);
+    self->report.centers = mercer_model_size(self->model);
+    snprintf(self->report.center_method, sizeof self->report.center_method, "%s",
+             self->model_borrowed ? "given" : "checkpoint");
+    return check_model(self);
+}
+
+/* ---- A new model ----------------------------------------------------------------------------------------------- */
+
+/* The units of the targets. All ranks compute them of the same data. */
+mercer_status mrc_fit_set_targets(const mercer_fitting *self, mercer_model *model, const mercer_dataset *data)
+{
+    const char *how = self->options.target_transform;
+    if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
+    if (strcmp(how, "none") == 0) return MERCER_OK;
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, 2 * data->outputs, sizeof(double), "moments of the targets"));
+    double *mean = memory, *deviation = mean + data->outputs;
+    mercer_status status = mercer_dataset_target_moments(data, mean, deviation);
+    if (status == MERCER_OK)
+        status = mercer_model_set_targets(model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
+    mrc_free(self->context, memory);
+    return status;
+}
+
+mercer_status mrc_fit_create_model(mercer_fitting *self)
+{
+    const mercer_dataset_info *info = &self->info;
+    const mercer_fit_options *options = &self->options;
+    mercer_status status = options->comm
+                               ? mercer_model_create_shared(&self->model, options->comm, &self->kernel, &self->centers,
+                                                            self->report.centers, info->outputs, options->precision)
+                               : mercer_model_create(&self->model, self->context, &self->kernel, &self->centers,
+                                                     info->outputs, options->precision);
+    mrc_free(self->context, self->centers.data); /* the model has its copy */
+    self->centers = (mercer_matrix){0};
+    MRC_TRY(status);
+    MRC_TRY(mercer_model_set_preprocess(self->model, self->preprocess));
+    if (info->labels) MRC_TRY(mercer_model_set_labels(self->model, info->labels, info->outputs));
+    MRC_TRY(mrc_fit_set_targets(self, self->model, self->data));
+    if (info->feature_names) MRC_TRY(mercer_model_set_feature_names(self->model, info->feature_names, info->features));
+    if (info->target_names)
+        MRC_TRY(mercer_model_set_target_names(self->model, info->target_names, info->labels ? 1 : info->outputs));
+    return MERCER_OK;
+}
+
+/* ---- Samples for the trainer ----------------------------------------------------------------------------------- */
+
+/* The training data, preprocessed and augmented. */
+mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source)
+{
+    mercer_stream_options options = {.struct_size = sizeof options,
+                                     .seed = seed,
+                                     .preprocess = self->applied,
+                                     .augment = self->options.augment,
+                                     .height = self->options.height,
+                                     .width = self->options.width,
+                                     .channels = self->options.channels,
+                                     .samples = samples};
+    return mercer_source_from_dataset(source, self->data, &options);
+}
+
+/* Validation samples as the trainer wants them: preprocessed, in memory; all of them, or some spread evenly. */
+mercer_status mrc_fit_read_validation(mercer_fitting *self)
+{
+    mercer_context *context = self->context;
+    const mercer_dataset *held = self->validation;
+    if (!self->watched) return MERCER_OK;
+    mercer_dtype real = mrc_fit_target_type(self), dtype = mercer_preprocess_dtype(self->applied, held->dtype);
+    int64_t m = mrc_fit_validation_rows(self), d = held->features, c = held->outputs;
+    void *numbers, *x = NULL, *y = NULL, *weights = NULL;
+    MRC_TRY(mrc_alloc(context, &numbers, m, sizeof(int64_t), "row numbers"));
+    int64_t *rows = numbers;
+    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)held->rows / (double)m);
+    mercer_status status = mrc_alloc(context, &x, m, d * mrc_dtype_size(dtype), "validation samples");
+    if (status == MERCER_OK) status = mrc_alloc(context, &y, m, c * mrc_dtype_size(real), "validation targets");
+    if (status == MERCER_OK && held->weights)
+        status = mrc_alloc(context, &weights, m, sizeof(double), "validation weights");
+    self->validation_x = mrc_view(x, m, d, dtype);
+    self->validation_y = mrc_view(y, m, c, real);
+    self->validation_weights = weights;
+    if (status == MERCER_OK)
+        status = mercer_dataset_read(held, &self->validation_x, &self->validation_y, NULL, self->applied, rows, 0);
+    for (int64_t i = 0; i < m && weights; i++) ((double *)weights)[i] = held->weights[rows[i]];
+    mrc_free(context, numbers);
+    return status;
+}

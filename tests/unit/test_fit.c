@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fitting: at once and in steps, merged and weighted samples, rows held back, probabilities, memory, what is refused. */
+#include "support/datasets.h"
+
+#include "core/numbers/random.h"
+#include "data/dataset.h"
+#include "mercer/advanced.h"
+
+#include <math.h>
+
+enum { N = 240, D = 3 };
+
+static double X[N][D], Y[N];
+static int32_t labels[N];
+
+/* Two classes of which the first feature tells, but for one label in ten. */
+static void make_samples(void)
+{
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < D; j++) X[i][j] = mrc_random_normal((mrc_rng){11, 0}, (uint64_t)(i * D + j));
+        Y[i] = sin(X[i][0]) + X[i][1];
+        labels[i] = (X[i][0] > 0) != (i % 10 == 0);
+    }
+}
+
+static int open_tests(void **state)
+{
+    make_samples();
+    return open_datasets(state);
+}
+
+typedef struct arrays {
+    mercer_matrix x, y;
+    mercer_dataset_arrays of;
+} arrays;
+
+static mercer_dataset *dataset(arrays *self, void *x, double *y, int32_t *classes, const double *weights, int64_t n)
+{
+    mercer_dataset *out = NULL;
+    self->x = mercer_matrix_view(x, n, D, MERCER_F64), self->y = mercer_matrix_view(y, n, 1, MERCER_F64);
+    self->of = (mercer_dataset_arrays)MERCER_INIT(mercer_dataset_arrays);
+    self->of.X = &self->x, self->of.weights = weights;
+    if (classes)
+        self->of.labels = classes, self->of.classes = 2;
+    else
+        self->of.Y = &self->y;
+    assert_succeeds(context, mercer_dataset_from_arrays(&out, context, &self->of));
+    return out;
+}
+
+static mercer_fit_options options_for(mercer_train_options *train, const char *solver)
+{
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    train->solver = solver;
+    options.train = train;
+    options.memory = INT64_C(1) << 30;
+    return options;
+}
+
+static mercer_model *fit(mercer_dataset *data, const mercer_fit_options *options, mercer_fit_report *report)
+{
+    mercer_model *model = NULL;
+    assert_succeeds(context, mercer_fit(&model, context, data, options, report));
+    return model;
+}
+
+/* Both have the same centers and weights. */
+static void assert_same(const mercer_model *a, const mercer_model *b)
+{
+    mercer_matrix parts[2][2] = {{mercer_model_centers(a), mercer_model_weights(a)},
+                                 {mercer_model_centers(b), mercer_model_weights(b)}};
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(parts[0][k].rows, parts[1][k].rows);
+        for (int64_t i = 0; i < parts[0][k].rows; i++)
+            assert_memory_equal(mrc_row(&parts[0][k], i), mrc_row(&parts[1][k], i),
+                                (size_t)parts[0][k].cols * sizeof(double));
+    }
+}
+
+/* ---- At once and in steps -------------------------------------------------------------------------------------- */
+
+static void test_at_once_and_in_steps(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
+    mercer_fit_options options = options_for(&train, "ep4");
+    options.centers = 60, options.validation_fraction = 0.25, options.seed = 3;
+    mercer_report training = MERCER_INIT(mercer_report);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report), seen = MERCER_INIT(mercer_fit_report);
+    report.training = &training;
+    mercer_model *whole = fit(data, &options, &report), *steps = NULL;
+    assert_int_equal(report.rows, 180), assert_int_equal(report.validation_rows, 60);
+    assert_string_equal(report.preprocess, "standardise"), assert_string_equal(training.plan->solver, "ep4");
+    assert_true(report.bandwidth > 1 && report.bandwidth < 4 && isnan(report.temperature) && !report.train);
+    assert_true(training.validation_loss < 0.5 && strstr(mercer_model_note(whole), "\"seed\": 3"));
+    mercer_fitting *fitting = NULL;
+    mercer_plan plan = MERCER_INIT(mercer_plan);
+    assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+    assert_succeeds(context, mercer_fitting_query(fitting, &seen));
+    assert_true(seen.train && seen.validation && !seen.model);
+    assert_succeeds(context, mercer_fitting_prepare(fitting, &plan));
+    assert_string_equal(plan.solver, "ep4");
+    assert_fails(context, mercer_fitting_prepare(fitting, &plan), MERCER_ERROR_ARGUMENT, "prepared");
+    assert_succeeds(context, mercer_fitting_run(fitting, NULL));
+    assert_succeeds(context, mercer_fitting_take_model(fitting, &steps));
+    mercer_fitting_free(fitting);
+    assert_same(whole, steps);
+    mercer_model_free(whole), mercer_model_free(steps), mercer_dataset_free(data);
+}
+
+/* A model that is trained on goes on with its centers and weights. */
+static void test_trained_further(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
+    mercer_fit_options options = options_for(&train, "ep4");
+    mercer_report first = MERCER_INIT(mercer_report), second = MERCER_INIT(mercer_report);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    options.centers = 60, train.epochs = 1, train.average = MERCER_OFF;
+    report.training = &first;
+    mercer_model *model = fit(data, &options, &report);
+    options.model = model, report.training = &second;
+    mercer_model *again = fit(data, &options, &report);
+    assert_ptr_equal(model, again);
+    assert_true(second.train_loss < first.train_loss);
+    mercer_model_free(model), mercer_dataset_free(data);
+}
+
+/* ---- Samples --------------------------------------------------------------------------------------------------- */
+
+static void test_weights_are_repetitions(void **state)
+{
+    (void)state;
+    static double weights[N], repeated[3 * N][D], targets[3 * N];
+    static const struct {
+        const char *solver, *method;
+        int64_t centers;
+        double fraction;
+    } cases[] = {{"direct", NULL, 0, 0},  {"direct", NULL, -1, 0},         {"ep4", NULL, 40, 0},
+                 {"cg", "kmeans", 40, 0}, {"direct", "rpcholesky", 40, 0}, {"ep4", NULL, 40, 0.2}};
+    int64_t count = 0;
+    for (int i = 0; i < N; i++) weights[i] = i % 4;
+    for (int k = 3; k > 0; k--) /* another order */
+        for (int i = N - 1; i >= 0; i--)
+            if (i % 4 >= k) memcpy(repeated[count], X[i], sizeof X[i]), targets[count++] = Y[i];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        arrays weighted_of, repeated_of;
+        mercer_train_options train;
+        mercer_fit_options options = options_for(&train, cases[k].solver);
+        options.merge = MERCER_ON, options.centers = cases[k].centers, options.center_method = cases[k].method;
+        options.validation_fraction = cases[k].fraction;
+        mercer_dataset *few = dataset(&weighted_of, X, Y, NULL, weights, N);
+        mercer_dataset *many = dataset(&repeated_of, repeated, targets, NULL, NULL, count);
+        mercer_model *a = fit(few, &options, NULL), *b = fit(many, &options, NULL);
+        assert_same(a, b);
+        mercer_model_free(a), mercer_model_free(b), mercer_dataset_free(few), mercer_dataset_free(many);
+    }
+}
+
+/* Samples that differ and have no weights are left as they are. */
+static void test_merging_changes_nothing_else(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
+    mercer_fit_options options = options_for(&train, "ep4");
+    options.centers = 50, options.validation_fraction = 0.1;
+    mercer_model *plain = fit(data, &options, NULL);
+    options.merge = MERCER_ON;
+    mercer_model *merged = fit(data, &options, NULL);
+    assert_same(plain, merged);
+    mercer_model_free(plain), mercer_model_free(merged), mercer_dataset_free(data);
+}
+
+/* Two labels for the same features: two samples, one center. */
+static void test_centers_differ(void **state)
+{
+    (void)state;
+    static double twice[2 * N][D];
+    static int32_t both[2 * N];
+    arrays of;
+    mercer_train_options train;
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    for (int i = 0; i < 2 * N; i++) memcpy(twice[i], X[i / 2], sizeof X[0]), both[i] = i % 2;
+    mercer_dataset *data = dataset(&of, twice, NULL, both, NULL, 2 * N);
+    mercer_fit_options options = options_for(&train, "direct");
+    options.merge = MERCER_ON;
+    mercer_model *model = fit(data, &options, &report);
+    assert_int_equal(report.rows, 2 * N), assert_int_equal(mercer_model_centers(model).rows, N);
+    mercer_model_free(model), mercer_dataset_free(data);
+}
+
+static void test_heavy_rows_are_likelier_centers(void **state)
+{
+    (void)state;
+    static double weights[N];
+    arrays of;
+    mercer_train_options train;
+    for (int i = 0; i < N; i++) weights[i] = i < 40 ? 1000 : 1e-3;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, weights, N);
+    mercer_fit_options options = options_for(&train, "direct");
+    options.centers = 30, options.preprocess = "none";
+    mercer_model *model = fit(data, &options, NULL);
+    mercer_matrix centers = mercer_model_centers(model);
+    for (int64_t j = 0, found = 0; j < centers.rows; j++, found = 0) {
+        for (int i = 0; i < 40; i++) found += memcmp(mrc_row(&centers, j), X[i], sizeof X[i]) == 0;
+        assert_int_equal(found, 1);
+    }
+    mercer_model_free(model), mercer_dataset_free(data);
+}
+
+/* Every row is in one part or the other, and another seed holds back others. */
+static void test_parts(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
+    mercer_fit_options options = options_for(&train, NULL);
+    double first[2];
+    options.validation_fraction = 0.3;
+    for (int seed = 0; seed < 2; seed++) {
+        mercer_fitting *fitting = NULL;
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        int64_t found = 0;
+        options.seed = (uint64_t)seed;
+        assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+        assert_succeeds(context, mercer_fitting_query(fitting, &report));
+        mercer_matrix parts[] = {mercer_dataset_samples(report.train), mercer_dataset_samples(report.validation)};
+        assert_int_equal(parts[1].rows, 72), assert_int_equal(parts[0].rows, N - 72);
+        for (int i = 0; i < N; i++)
+            for (int k = 0; k < 2; k++)
+                for (int64_t j = 0; j < parts[k].rows; j++)
+                    found += memcmp(mrc_row(&parts[k], j), X[i], sizeof X[i]) == 0;
+        assert_int_equal(found, N);
+        first[seed] = *(double *)parts[1].data;
+        mercer_fitting_free(fitting);
+    }
+    assert_true(first[0] != first[1]);
+    mercer_dataset_free(data);
+}
+
+/* Of rows in the caller's memory that are too large to copy, those held back count nothing. */
+static void test_large_rows_stay_where_they_are(void **state)
+{
+    (void)state;
+    arrays of, given_of;
+    mercer_train_options train;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N), *given = dataset(&given_of, X, Y, NULL, NULL, 20);
+    mercer_fit_options options = options_for(&train, "direct");
+    mercer_fitting *fitting = NULL;
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    options.validation_fraction = 0.25, options.given_centers = given, options.memory = 4 * N * D;
+    assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+    assert_succeeds(context, mercer_fitting_query(fitting, &report));
+    assert_ptr_equal(mercer_dataset_samples(report.train).data, X);
+    assert_int_equal(report.rows, N), assert_int_equal(report.validation_rows, 60);
+    mercer_matrix held = mercer_dataset_samples(report.validation);
+    for (int64_t i = 0, next = 0; i < N; i++) {
+        bool aside = next < held.rows && memcmp(mrc_row(&held, next), X[i], sizeof X[i]) == 0;
+        assert_true(report.train->weights[i] == (aside ? 0 : 1));
+        next += aside;
+    }
+    mercer_fitting_free(fitting);
+    mercer_dataset_free(given), mercer_dataset_free(data);
+}
+
+static void test_last_rows_of_a_large_file(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_dataset *memory = dataset(&of, X, Y, NULL, NULL, N), *file = NULL;
+    mercer_dataset_options opening = MERCER_INIT(mercer_dataset_options);
+    mercer_fit_options options = options_for(&train, NULL);
+    mercer_fitting *fitting = NULL;
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    const char *x = in_folder("x.npy"), *y = in_folder("y.npy");
+    assert_succeeds(context, mercer_dataset_write_npy(memory, x, y));
+    opening.x = x, opening.y = y, opening.task = MERCER_TASK_REGRESSION;
+    assert_succeeds(context, mercer_dataset_open(&file, context, &opening));
+    options.validation_fraction = 0.25, options.memory = 4 * N * D;
+    assert_succeeds(context, mercer_fitting_open(&fitting, context, file, &options));
+    assert_succeeds(context, mercer_fitting_query(fitting, &report));
+    assert_true(report.held_at_end);
+    assert_memory_equal(mercer_dataset_samples(report.validation).data, X[180], sizeof X[0] * 60);
+    assert_memory_equal(mercer_dataset_samples(report.train).data, X, sizeof X[0] * 180);
+    mercer_fitting_free(fitting), mercer_dataset_free(file), mercer_dataset_free(memory);
+}
+
+/* ---- Probabilities --------------------------------------------------------------------------------------------- */
+
+static double log_loss(const double (*scores)[2], const int32_t *classes, int64_t n, double temperature)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += log1p(exp((scores[i][1 - classes[i]] - scores[i][classes[i]]) / temperature));
+    return sum / (double)n;
+}
+
+static void test_temperature_minimises_the_loss(void **state)
+{
+    (void)state;
+    double scores[N][2], found;
+    for (int i = 0; i < N; i++) scores[i][1] = 0.3 + 0.2 * X[i][0], scores[i][0] = 0.7 - 0.2 * X[i][0];
+    mercer_matrix of = mercer_matrix_view(scores, N, 2, MERCER_F64);
+    assert_succeeds(context, mercer_temperature(context, &found, &of, labels, NULL));
+    double least = log_loss((const double(*)[2])scores, labels, N, found);
+    for (int k = -10; k <= 10; k++) /* the search ends within 1e-4 of log T */
+        assert_true(log_loss((const double(*)[2])scores, labels, N, found * exp(k * 0.02)) >= least - 1e-9);
+    of.rows = 7;
+    assert_succeeds(context, mercer_temperature(context, &found, &of, labels, NULL));
+    assert_true(found == 0.25);
+    assert_fails(context, mercer_temperature(context, &found, &of, NULL, NULL), MERCER_ERROR_ARGUMENT, "labels");
+}
+
+/* An interpolating model is sure of everything: calibration, however it is done, makes it less so. */
+static void test_calibration(void **state)
+{
+    (void)state;
+    arrays of, held_of;
+    mercer_train_options train;
+    mercer_fit_options options = options_for(&train, "direct");
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_dataset *data = dataset(&of, X, NULL, labels, NULL, 160);
+    mercer_dataset *held = dataset(&held_of, X[160], NULL, labels + 160, NULL, 80);
+    options.calibrate = MERCER_ON;
+    mercer_model *crossed = fit(data, &options, &report);
+    double by_folds = report.temperature;
+    options.validation = held;
+    mercer_model *validated = fit(data, &options, &report);
+    double by_validation = report.temperature;
+    options.calibrate = MERCER_AUTO, options.validation = NULL;
+    mercer_model *plain = fit(data, &options, &report);
+    assert_same(plain, crossed), assert_same(plain, validated); /* the model is that without */
+    assert_true(isnan(report.temperature));
+    assert_true(by_folds > 0.25 && by_folds < 2.5 && by_folds != by_validation && by_validation > 0.25);
+    mercer_model_free(crossed), mercer_model_free(validated), mercer_model_free(plain);
+    mercer_dataset_free(data), mercer_dataset_free(held);
+}
+
+/* ---- Memory, and what is refused ------------------------------------------------------------------------------- */
+
+static void test_the_most_centers(void **state)
+{
+    (void)state;
+    mercer_train_options train;
+    mercer_fit_options options = options_for(&train, "ep4");
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_plan plan = MERCER_INIT(mercer_plan);
+    mercer_dataset_info sizes = MERCER_INIT(mercer_dataset_info);
+    sizes.rows = 1000000, sizes.features = 100, sizes.outputs = 10, sizes.dtype = MERCER_F32, sizes.mapped = 1;
+    sizes.format = "npy", sizes.task = MERCER_TASK_CLASSIFICATION;
+    options.centers = 900000;
+    assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
+                 "900,000 centers do not fit the memory of 1.1 GB: at most about");
+    int64_t most = report.largest_centers;
+    assert_true(most > 1000 && most < 900000);
+    options.centers = most;
+    assert_succeeds(context, mercer_fit_plan(context, &plan, &sizes, &options, &report));
+    options.centers = most + 1;
+    assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY, "fit");
+    options.memory = 1, options.centers = 10;
+    assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
+                 "too small for any number of centers");
+    assert_int_equal(report.largest_centers, -1);
+    options.centers = 2000000;
+    assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_SHAPE, "2000000");
+}
+
+/* Solvers whose centers are the samples get them without being told. */
+static void test_samples_as_centers(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N);
+    mercer_fit_options options = options_for(&train, "ep2");
+    train.epochs = 2;
+    mercer_model *model = fit(data, &options, &report);
+    assert_int_equal(report.centers, N), assert_string_equal(report.center_method, "all");
+    mercer_model_free(model), mercer_dataset_free(data);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    mercer_fit_options good = options_for(&train, NULL), bad;
+    mercer_dataset *data = dataset(&of, X, Y, NULL, NULL, N), *bare = NULL;
+    of.of.Y = NULL;
+    assert_succeeds(context, mercer_dataset_from_arrays(&bare, context, &of.of));
+#define REFUSED(status, part) \
+    assert_fails(context, mercer_fit(&model, context, data, &bad, NULL), status, part), assert_null(model)
+    bad = good, bad.kernel = "laplac", REFUSED(MERCER_ERROR_KERNEL, "laplace");
+    bad = good, bad.kernel = "laplace:bandwidth=2", bad.bandwidth = 1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
+    bad = good, bad.kernel = "linear", bad.bandwidth = 1, REFUSED(MERCER_ERROR_ARGUMENT, "has no bandwidth");
+    bad = good, bad.bandwidth = -1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
+    bad = good, bad.preprocess = "wash", REFUSED(MERCER_ERROR_ARGUMENT, "wash");
+    bad = good, bad.target_transform = "log", REFUSED(MERCER_ERROR_ARGUMENT, "target_transform");
+    bad = good, bad.centers = N + 1, REFUSED(MERCER_ERROR_SHAPE, "centers is 241");
+    bad = good, bad.centers = -2, REFUSED(MERCER_ERROR_ARGUMENT, "centers");
+    bad = good, bad.center_method = "guess", REFUSED(MERCER_ERROR_ARGUMENT, "guess");
+    bad = good, bad.center_method = "balanced", bad.centers = 9, REFUSED(MERCER_ERROR_ARGUMENT, "classes");
+    bad = good, bad.center_method = "augmented", REFUSED(MERCER_ERROR_ARGUMENT, "augment");
+    bad = good, bad.center_batch = 9, REFUSED(MERCER_ERROR_ARGUMENT, "center_batch is for center_method kmeans");
+    bad = good, bad.validation_fraction = 1, REFUSED(MERCER_ERROR_ARGUMENT, "validation_fraction");
+    bad = good, bad.validation_fraction = 1e-6, REFUSED(MERCER_ERROR_ARGUMENT, "leaves one part empty");
+    bad = good, bad.validation = bare, REFUSED(MERCER_ERROR_SHAPE, "validation data");
+    bad = good, bad.precision = MERCER_U8, REFUSED(MERCER_ERROR_DTYPE, "precision");
+    bad = good, bad.memory = -1, REFUSED(MERCER_ERROR_ARGUMENT, "memory");
+    bad = good, train.patience = 1, REFUSED(MERCER_ERROR_ARGUMENT, "patience needs validation");
+    train.patience = 0;
+    bad = good, train.validation_X = &of.x, REFUSED(MERCER_ERROR_ARGUMENT, "validation_X");
+    train.validation_X = NULL;
+    bad = good, bad.checkpoint = "/nowhere/at/all", REFUSED(MERCER_ERROR_MISSING, "/nowhere");
+    assert_fails(context, mercer_fit(&model, context, bare, &good, NULL), MERCER_ERROR_ARGUMENT, "targets");
+    assert_fails(context, mercer_fit(&model, context, NULL, &good, NULL), MERCER_ERROR_ARGUMENT, "data is NULL");
+    assert_fails(NULL, mercer_fit(&model, NULL, data, &good, NULL), MERCER_ERROR_ARGUMENT, "context is NULL");
+    assert_fails(context, mercer_fit(NULL, context, data, &good, NULL), MERCER_ERROR_ARGUMENT, "out is NULL");
+    mercer_dataset_free(data), mercer_dataset_free(bare);
+}
+
+static void test_bad_arrays(void **state)
+{
+    (void)state;
+    mercer_dataset *out = NULL;
+    double weights[N] = {-1};
+    mercer_matrix x = mercer_matrix_view(X, N, D, MERCER_F64), y = mercer_matrix_view(Y, N - 1, 1, MERCER_F64);
+    mercer_dataset_arrays good = MERCER_INIT(mercer_dataset_arrays), bad;
+    good.X = &x;
+#define BAD(status, part) assert_fails(context, mercer_dataset_from_arrays(&out, context, &bad), status, part)
+    bad = good, bad.Y = &y, BAD(MERCER_ERROR_SHAPE, "Y");
+    bad = good, bad.X = NULL, BAD(MERCER_ERROR_ARGUMENT, "X");
+    bad = good, bad.labels = labels, BAD(MERCER_ERROR_SHAPE, "classes");
+    bad = good, bad.labels = labels, bad.classes = 1, BAD(MERCER_ERROR_DATA, "labels");
+    bad = good, bad.classes = 2, BAD(MERCER_ERROR_ARGUMENT, "labels is NULL");
+    bad = good, bad.labels = labels, bad.classes = 2, bad.Y = &y, BAD(MERCER_ERROR_ARGUMENT, "both");
+    bad = good, bad.weights = weights, BAD(MERCER_ERROR_DATA, "weights");
+    assert_null(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_at_once_and_in_steps),
+                                       cmocka_unit_test(test_trained_further),
+                                       cmocka_unit_test(test_weights_are_repetitions),
+                                       cmocka_unit_test(test_merging_changes_nothing_else),
+                                       cmocka_unit_test(test_centers_differ),
+                                       cmocka_unit_test(test_heavy_rows_are_likelier_centers),
+                                       cmocka_unit_test(test_parts),
+                                       cmocka_unit_test(test_large_rows_stay_where_they_are),
+                                       cmocka_unit_test(test_last_rows_of_a_large_file),
+                                       cmocka_unit_test(test_temperature_minimises_the_loss),
+                                       cmocka_unit_test(test_calibration),
+                                       cmocka_unit_test(test_the_most_centers),
+                                       cmocka_unit_test(test_samples_as_centers),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_bad_arrays)};
+    return cmocka_run_group_tests(tests, open_tests, close_datasets);
+}
