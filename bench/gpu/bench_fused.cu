@@ -166,7 +166,7 @@ struct shape {
 
 static mercer_matrix view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
-    mercer_matrix a = {data, rows, cols, cols, dtype, MERCER_CUDA, {0, 0}};
+    mercer_matrix a = {data, rows, cols, cols, dtype, 1 /* device memory */, {0, 0}};
     return a;
 }
 

@@ -167,10 +167,6 @@ typedef enum mercer_dtype {
     MERCER_U8 = 4   /* unsigned bytes; distances and inner products of two u8 matrices are exact integers */
 } mercer_dtype;
 
-/* Where elements lie. Functions take host memory, unless they say otherwise; a batch of a source may lie in the memory
-   of the context's GPU. Errors: UNSUPPORTED. */
-typedef enum mercer_memory { MERCER_HOST = 0, MERCER_CUDA = 1 } mercer_memory;
-
 /*
  * A view of a row-major matrix that somebody else owns: element (i, j) is data[i * ld + j]. ld >= cols lets a view
  * be a part of a larger matrix. A row is a sample or a center. Frozen layout; keep reserved words 0.
@@ -181,7 +177,7 @@ typedef struct mercer_matrix {
     int64_t cols;
     int64_t ld;
     mercer_dtype dtype;
-    mercer_memory memory;
+    int32_t memory; /* keep 0: elements lie in host memory */
     int64_t reserved[2];
 } mercer_matrix;
 

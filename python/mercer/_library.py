@@ -14,7 +14,6 @@ status: OK=0 ERROR_ARGUMENT=1 ERROR_SHAPE=2 ERROR_DTYPE=3 ERROR_OVERLAP=4 ERROR_
 switch: AUTO=0 ON=1 OFF=2
 log_level: LOG_ERROR=1 LOG_WARNING=2 LOG_INFO=3 LOG_DEBUG=4
 dtype: F64=1 F32=2 F16=3 U8=4
-memory: HOST=0 CUDA=1
 task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
 stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
@@ -31,7 +30,7 @@ STRUCTS = """
 context_options: struct_size=z threads=i backend=s isa=s allocator=*allocator log=log_sink log_user=p log_level=i
   arithmetic=s
 context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
-matrix: data=p rows=q cols=q ld=q dtype=i memory=i reserved=q2
+matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
 dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s
   label_count=q first=q rows=q memory=q columns=*s column_count=q
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d

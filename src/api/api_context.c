@@ -84,7 +84,7 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
         mercer_context_free(context);
         return status;
     }
-    if (context->fast && context->backend->ops->capabilities(context->backend).memory == MERCER_HOST)
+    if (context->fast && context->backend->ops->capabilities(context->backend).memory == MRC_HOST)
         mrc_log(context, MERCER_LOG_WARNING, "arithmetic fast changes nothing on backend %s: it is for GPUs",
                 context->backend->ops->name);
     mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(),

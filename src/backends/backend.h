@@ -98,9 +98,9 @@ typedef struct mrc_stored {
 } mrc_stored;
 
 typedef struct mrc_capabilities {
-    const char *isa;      /* what it was tuned to, for people */
-    int point_dtypes;     /* set of MRC_ACCEPT_...: X and Z */
-    mercer_memory memory; /* where its matrices live */
+    const char *isa;   /* what it was tuned to, for people */
+    int point_dtypes;  /* set of MRC_ACCEPT_...: X and Z */
+    mrc_memory memory; /* where its matrices live */
     /* What it computes and moves in a second, roughly, for plans; 0: measured by the instruction set. */
     double rate, rate_double, bandwidth;
     int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */

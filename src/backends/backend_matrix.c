@@ -47,7 +47,7 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host)
 {
     *host = *matrix;
-    if (matrix->memory == MERCER_HOST) return MERCER_OK;
+    if (matrix->memory == MRC_HOST) return MERCER_OK;
     *host = mrc_view(NULL, matrix->rows, matrix->cols, matrix->dtype);
     int64_t elements = matrix->rows * matrix->cols; /* of a matrix that exists: no overflow */
     MRC_TRY(mrc_alloc(backend->context, &host->data, elements, mrc_dtype_size(matrix->dtype), "a copy for the host"));
@@ -61,7 +61,7 @@ mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, m
 mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,
                              mercer_status status)
 {
-    if (matrix->memory == MERCER_HOST || !host->data) return status;
+    if (matrix->memory == MRC_HOST || !host->data) return status;
     if (changed && status == MERCER_OK) status = backend->ops->copy(backend, matrix, host);
     mrc_free(backend->context, host->data);
     host->data = NULL;

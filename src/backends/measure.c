@@ -158,7 +158,7 @@ static mercer_status measure_copies(measuring *self, mercer_speed *out)
 {
     mrc_backend *backend = self->backend;
     double bytes = (double)(self->x.rows * self->x.cols * mrc_dtype_size(self->x.dtype)), in, back;
-    if (self->x.memory == MERCER_HOST) return MERCER_OK;
+    if (self->x.memory == MRC_HOST) return MERCER_OK;
     self->batch = mrc_view(NULL, self->x.rows, self->x.cols, self->x.dtype);
     MRC_TRY(mrc_alloc(backend->context, &self->batch.data, self->x.rows * self->x.cols, mrc_dtype_size(self->x.dtype),
                       "a batch"));

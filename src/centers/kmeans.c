@@ -80,7 +80,7 @@ mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search
             numbers[r] = pass == 0 ? (mrc_piece){nearest + first, rows * (int64_t)sizeof *nearest}
                                    : (mrc_piece){distances + first, rows * (int64_t)sizeof *distances};
         }
-        MRC_TRY(mrc_comm_gather(comm, MERCER_HOST, numbers));
+        MRC_TRY(mrc_comm_gather(comm, MRC_HOST, numbers));
     }
     return MERCER_OK;
 }

@@ -24,7 +24,7 @@
 
 enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
-static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_piece *send, const mrc_piece *receive)
+static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece *send, const mrc_piece *receive)
 {
     if (comm->ranks == 1) return MERCER_OK;
     if (comm->broken)
@@ -36,7 +36,7 @@ static mercer_status exchange(mrc_comm *comm, mercer_memory memory, const mrc_pi
     }
     comm->exchanges++;
     mercer_status status =
-        memory == MERCER_HOST ? mrc_comm_exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
+        memory == MRC_HOST ? mrc_comm_exchange(comm, send, receive) : mrc_link_exchange(comm, send, receive);
     if (status == MERCER_OK) return MERCER_OK;
     /* At once: messages that are still on their way point into memory that the caller is about to release. After
        leaving, no message is received any more. */
@@ -85,7 +85,7 @@ static mercer_status host_finish(void *self)
 
 static mrc_worker host_worker(mrc_comm *comm)
 {
-    return (mrc_worker){comm->context, MERCER_HOST, host_alloc, host_free, host_copy, host_add, host_finish};
+    return (mrc_worker){comm->context, MRC_HOST, host_alloc, host_free, host_copy, host_add, host_finish};
 }
 
 /* ---- The tree ------------------------------------------------------------------------------------------------- */
@@ -345,14 +345,14 @@ mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matri
     return sum_over_ranks(&job, parts->data);
 }
 
-mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory)
+mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory)
 {
-    return comm->link || comm->ranks == 1 ? memory : MERCER_HOST;
+    return comm->link || comm->ranks == 1 ? memory : MRC_HOST;
 }
 
 /* ---- Others --------------------------------------------------------------------------------------------------- */
 
-mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all)
+mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all)
 {
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces;
@@ -360,7 +360,7 @@ mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_pi
     return exchange(comm, memory, send, all);
 }
 
-mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, void *data, int64_t bytes)
+mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces, *receive = comm->pieces + comm->ranks;
@@ -373,7 +373,7 @@ mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, vo
 
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
 {
-    return mrc_comm_spread(comm, MERCER_HOST, 0, data, bytes);
+    return mrc_comm_spread(comm, MRC_HOST, 0, data, bytes);
 }
 
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)
@@ -385,7 +385,7 @@ mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, 
     memcpy(records + comm->rank * bytes, mine, (size_t)bytes);
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){records + r * bytes, bytes};
-    mercer_status status = comm->ranks > 1 ? mrc_comm_gather(comm, MERCER_HOST, pieces) : MERCER_OK;
+    mercer_status status = comm->ranks > 1 ? mrc_comm_gather(comm, MRC_HOST, pieces) : MERCER_OK;
     if (status == MERCER_OK)
         *out = records;
     else

@@ -119,7 +119,7 @@ typedef struct mrc_shards {
 /* What collectives need of a backend whose memory is not host memory. */
 typedef struct mrc_worker {
     void *self;
-    mercer_memory memory;
+    mrc_memory memory;
     mercer_status (*alloc)(void *self, void **out, int64_t bytes, const char *what);
     void (*free)(void *self, void *memory);
     mercer_status (*copy)(void *self, const mercer_matrix *to, const mercer_matrix *from); /* of any memory */
@@ -134,14 +134,14 @@ typedef struct mrc_worker {
  */
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
 /* The memory for messages about matrices in `memory`: the same if the ranks have a link, else host memory. */
-mercer_memory mrc_comm_memory(const mrc_comm *comm, mercer_memory memory);
+mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory);
 /* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host
    memory, or in device memory if mrc_comm_memory says so; no kernel may be working on it. */
-mercer_status mrc_comm_gather(mrc_comm *comm, mercer_memory memory, const mrc_piece *all);
+mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all);
 /* A small record of every rank, in rank order; released by the caller. */
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);
 /* One rank's bytes on every rank, in memory as for mrc_comm_gather; and rank 0's, in host memory. */
-mercer_status mrc_comm_spread(mrc_comm *comm, mercer_memory memory, int from, void *data, int64_t bytes);
+mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
 /* *value becomes the largest of all ranks'. */
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);

@@ -18,7 +18,7 @@ static mercer_status introduce(mrc_comm *comm)
     own->process = (int64_t)getpid();
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&places[r], sizeof(mrc_rank_place)};
-    mercer_status status = mrc_comm_gather(comm, MERCER_HOST, pieces);
+    mercer_status status = mrc_comm_gather(comm, MRC_HOST, pieces);
     if (status == MERCER_OK)
         comm->places = places;
     else

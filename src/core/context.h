@@ -17,6 +17,11 @@
 
 struct mrc_backend;
 
+/* Where the elements of a matrix lie: its field `memory`. Callers of the public functions have them in host memory; a
+   backend's own matrices may lie on its device. */
+typedef int32_t mrc_memory;
+enum { MRC_HOST = 0, MRC_CUDA = 1 };
+
 enum { MRC_ERROR_CHARS = 1024 };
 
 struct mercer_context {

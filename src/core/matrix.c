@@ -33,7 +33,7 @@ const char *mrc_dtype_name(mercer_dtype dtype)
 
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
-    return (mercer_matrix){.data = data, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype, .memory = MERCER_HOST};
+    return (mercer_matrix){.data = data, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype, .memory = MRC_HOST};
 }
 
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows)
@@ -156,7 +156,7 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
         return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: %lld x %lld has a negative size", name,
                         (long long)matrix->rows, (long long)matrix->cols);
     MRC_TRY(check_dtype(context, name, matrix->dtype, accept));
-    if (matrix->memory != MERCER_HOST)
+    if (matrix->memory != MRC_HOST)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: memory kind %d is not supported by this backend", name,
                         (int)matrix->memory);
     if (matrix->reserved[0] || matrix->reserved[1])

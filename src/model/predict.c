@@ -175,7 +175,7 @@ static mercer_status place(mercer_model *model, placed_model *out)
 {
     mrc_backend *backend = model->context->backend;
     *out = (placed_model){.z = model->centers, .w = model->weights};
-    if (backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
     mercer_status status = bring(model, out);
     if (status == MERCER_OK) out->z = out->own_z, out->w = out->own_w;
     if (status == MERCER_OK) return MERCER_OK;

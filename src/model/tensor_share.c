@@ -118,7 +118,7 @@ static mercer_status share_sums(shared_file *self)
     status = mrc_comm_together(comm, status, "writing");
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){digits + r * bytes, bytes};
-    if (status == MERCER_OK) status = mrc_comm_gather(comm, MERCER_HOST, pieces);
+    if (status == MERCER_OK) status = mrc_comm_gather(comm, MRC_HOST, pieces);
     for (int64_t i = 0; i < self->writer.count && status == MERCER_OK; i++)
         memcpy(self->writer.items[i].digits, digits + i % comm->ranks * bytes + i * (MRC_TENSOR_DIGITS + 1),
                MRC_TENSOR_DIGITS + 1);

@@ -39,7 +39,7 @@ static void rate_machine(mrc_planner *self)
     int threads = self->request->threads;
     mrc_backend *backend = self->request->context->backend;
     mrc_capabilities machine = backend ? backend->ops->capabilities(backend) : (mrc_capabilities){0};
-    self->device = machine.memory != MERCER_HOST && backend;
+    self->device = machine.memory != MRC_HOST && backend;
     self->rate = machine.rate > 0 ? machine.rate : per_thread[self->request->context->isa] * threads;
     self->rate_double = machine.rate_double > 0 ? machine.rate_double : self->rate / 2;
     self->bandwidth = machine.bandwidth > 0 ? machine.bandwidth : 6e9 * (threads < 4 ? threads : 4);

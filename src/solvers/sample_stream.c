@@ -113,7 +113,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
     MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
     MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
     if (!stream->trusted) MRC_TRY(check_points(stream, &batch->X));
-    if (batch->Y.memory == MERCER_HOST) MRC_TRY(mrc_check_finite(stream->context, "source: Y", &batch->Y, NULL));
+    if (batch->Y.memory == MRC_HOST) MRC_TRY(mrc_check_finite(stream->context, "source: Y", &batch->Y, NULL));
     stream->in_pass += batch->X.rows;
     if (stream->in_pass > source->rows)
         return mrc_fail(stream->context, MERCER_ERROR_DATA,

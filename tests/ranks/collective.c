@@ -77,8 +77,7 @@ static mercer_status pretend_copy(void *self, const mercer_matrix *to, const mer
 static mercer_status pretend_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
 {
     (void)self;
-    check(to->memory == MERCER_CUDA && from->memory == MERCER_CUDA, "a GPU adds in its own memory", to->memory,
-          from->memory);
+    check(to->memory == MRC_CUDA && from->memory == MRC_CUDA, "a GPU adds in its own memory", to->memory, from->memory);
     for (int64_t i = 0; i < from->cols; i++) mrc_store(to, 0, i, mrc_load(to, 0, i) + mrc_load(from, 0, i));
     return MERCER_OK;
 }
@@ -100,7 +99,7 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
                   *all = make_parts(0, shards, elements, dtype);
     mrc_shards mine = {shards, (int)first, (int)local}, whole = {shards, 0, shards};
     int64_t before = comm->bytes_sent;
-    for (int64_t i = 0; i < local && pretender; i++) parts[i].memory = MERCER_CUDA;
+    for (int64_t i = 0; i < local && pretender; i++) parts[i].memory = MRC_CUDA;
     check(mrc_comm_sum(comm, mine, parts, pretender) == MERCER_OK, "sum", shards, (int)elements);
     check(mrc_comm_create_virtual(&alone, context, shards) == MERCER_OK, "virtual", shards, 0);
     check(mrc_comm_sum(alone, whole, all, NULL) == MERCER_OK, "sum alone", shards, (int)elements);
@@ -129,8 +128,8 @@ static void test_others(void)
         double value = comm->rank == who ? 100.5 + who : -1e300;
         int number = 7 * comm->rank;
         check(mrc_comm_largest(comm, &value) == MERCER_OK && value == 100.5 + who, "largest", who, (int)value);
-        check(mrc_comm_spread(comm, MERCER_HOST, who, &number, sizeof number) == MERCER_OK && number == 7 * who,
-              "spread", who, number);
+        check(mrc_comm_spread(comm, MRC_HOST, who, &number, sizeof number) == MERCER_OK && number == 7 * who, "spread",
+              who, number);
     }
     for (int who = 0; who <= comm->ranks; who++) {
         check(mrc_comm_any(comm, comm->rank == who, &any) == MERCER_OK, "any", who, 0);
@@ -139,7 +138,7 @@ static void test_others(void)
     numbers[comm->rank] = 100 + comm->rank;
     mrc_piece *pieces = calloc((size_t)comm->ranks, sizeof *pieces);
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&numbers[r], sizeof *numbers};
-    check(mrc_comm_gather(comm, MERCER_HOST, pieces) == MERCER_OK, "gather", 0, 0);
+    check(mrc_comm_gather(comm, MRC_HOST, pieces) == MERCER_OK, "gather", 0, 0);
     for (int r = 0; r < comm->ranks; r++) check(numbers[r] == 100 + r, "gathered", r, (int)numbers[r]);
     check(mrc_comm_agree(comm, "other words", "same", 4) == MERCER_OK, "agree", 0, 0);
     if (comm->ranks > 1) {
@@ -250,7 +249,7 @@ int main(int count, char **arguments)
         fprintf(stderr, "%s\n", mercer_last_error(context));
         return 1;
     }
-    mrc_worker gpu = {context, MERCER_CUDA, pretend_alloc, pretend_free, pretend_copy, pretend_add, pretend_finish};
+    mrc_worker gpu = {context, MRC_CUDA, pretend_alloc, pretend_free, pretend_copy, pretend_add, pretend_finish};
     if (count > 3) _Exit(test_leaving(arguments[3]));
     if (count > 2) {
         pretender = &gpu;

@@ -149,7 +149,7 @@ static void test_dtypes(void **state)
     reset(f, spec), f->K.dtype = MERCER_U8, refuse(f, EVAL, MERCER_ERROR_DTYPE, "K: dtype u8");
     reset(f, spec), f->Y.dtype = MERCER_F16, refuse(f, MATMUL, MERCER_ERROR_DTYPE, "f32 or f64");
     reset(f, spec), f->diagonal.dtype = MERCER_U8, refuse(f, DIAGONAL, MERCER_ERROR_DTYPE, "D: dtype u8");
-    reset(f, spec), f->X.memory = (mercer_memory)1, refuse(f, ALL, MERCER_ERROR_UNSUPPORTED, "X: memory kind");
+    reset(f, spec), f->X.memory = 1, refuse(f, ALL, MERCER_ERROR_UNSUPPORTED, "X: memory kind");
     reset(f, spec), f->X.reserved[1] = 5, refuse(f, ALL, MERCER_ERROR_ARGUMENT, "X: reserved");
 }
 

@@ -58,7 +58,7 @@ static void *join(const stage *self, int ranks)
 static mercer_matrix on_device(const stage *self, int64_t bytes)
 {
     mercer_matrix out = mrc_view(NULL, 1, bytes, MERCER_U8);
-    out.memory = MERCER_CUDA;
+    out.memory = MRC_CUDA;
     assert_succeeds(self->context, self->backend->ops->alloc(self->backend, &out.data, bytes, "a test"));
     return out;
 }

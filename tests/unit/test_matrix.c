@@ -62,7 +62,7 @@ static void test_store_rounds(void **state)
     assert_true(wide[0] == 0.1 && wide[1] == 7);
     assert_true(narrow[0] == 0.1f && narrow[1] == 7);
     assert_int_equal(f64.ld, 2);
-    assert_int_equal(f64.memory, MERCER_HOST);
+    assert_int_equal(f64.memory, MRC_HOST);
     assert_int_equal(f64.reserved[0] | f64.reserved[1], 0);
 }
 
@@ -108,7 +108,7 @@ static void test_bad_matrices(void **state)
     m = good, m.dtype = MERCER_F16, expect(&m, MRC_ACCEPT_REAL, MERCER_ERROR_DTYPE, "f32 or f64");
     m = good, m.dtype = MERCER_U8, expect(&m, MRC_ACCEPT_REAL, MERCER_ERROR_DTYPE, "u8");
     m = good, expect(&m, MRC_ACCEPT_F64, MERCER_ERROR_DTYPE, "use f64");
-    m = good, m.memory = (mercer_memory)3, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_UNSUPPORTED, "memory kind 3");
+    m = good, m.memory = 3, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_UNSUPPORTED, "memory kind 3");
     m = good, m.reserved[0] = 1, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_ARGUMENT, "reserved");
     m = good, m.reserved[1] = -1, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_ARGUMENT, "reserved");
     m = good, m.rows = INT64_C(1) << 62, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "overflows");

@@ -373,7 +373,7 @@ static mrc_capabilities fake_capabilities(const mrc_backend *backend)
 {
     (void)backend;
     return (mrc_capabilities){
-        .isa = "fake", .memory = MERCER_CUDA, .rate = 500e12, .rate_double = 40e12, .bandwidth = 3e12};
+        .isa = "fake", .memory = MRC_CUDA, .rate = 500e12, .rate_double = 40e12, .bandwidth = 3e12};
 }
 
 static int64_t fake_work(mrc_backend *backend, const mrc_extent *work)

@@ -247,7 +247,7 @@ static void memory_on(mrc_backend *backend)
     assert_int_equal(backend->context->bytes_now, before);
     mrc_capabilities can = backend->ops->capabilities(backend);
     assert_non_null(can.isa);
-    assert_true(can.memory == MERCER_HOST || can.memory == MERCER_CUDA);
+    assert_true(can.memory == MRC_HOST || can.memory == MRC_CUDA);
     assert_true(backend->ops->free_memory(backend) > 0);
     assert_int_equal(can.point_dtypes & MRC_ACCEPT_REAL, MRC_ACCEPT_REAL);
 }

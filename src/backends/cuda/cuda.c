@@ -116,7 +116,7 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
 {
     return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,
                               .point_dtypes = MRC_ACCEPT_ANY,
-                              .memory = MERCER_CUDA,
+                              .memory = MRC_CUDA,
                               .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
                               .bandwidth = 3e12,

@@ -131,7 +131,7 @@ mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table
 /* ---- operands.c ---------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */
-mercer_memory mrc_cuda_memory_of(const void *memory);
+mrc_memory mrc_cuda_memory_of(const void *memory);
 /* A contiguous piece of scratch as a view. */
 mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype);

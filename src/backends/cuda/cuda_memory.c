@@ -120,7 +120,7 @@ mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix)
 {
     size_t width = (size_t)(matrix->cols * mrc_dtype_size(matrix->dtype));
     if (matrix->rows == 0 || width == 0) return MERCER_OK;
-    if (matrix->memory == MERCER_HOST) {
+    if (matrix->memory == MRC_HOST) {
         for (int64_t i = 0; i < matrix->rows; i++) memset(mrc_row(matrix, i), 0, width);
         return MERCER_OK;
     }

@@ -76,7 +76,7 @@ static mercer_status clear_packed(job *self, const packed *out, int64_t rows)
 {
     if (self->arithmetic != MRC_CUDA_BYTES) return MERCER_OK;
     mercer_matrix view = mrc_view(out->rows, rows, self->width, MERCER_U8);
-    view.memory = MERCER_CUDA;
+    view.memory = MRC_CUDA;
     return mrc_cuda_clear(self->backend, &view);
 }
 
@@ -117,7 +117,7 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
     self->width = mrc_round_up(mrc_max(pair->x->cols, 1), LANES);
     self->block = mrc_kernel_is_callback(pair->kernel) ? CALLBACK_BLOCK : BLOCK;
     self->x = *pair->x;
-    if (self->x.memory == MERCER_HOST)
+    if (self->x.memory == MRC_HOST)
         MRC_TRY(
             mrc_cuda_scratch(backend, &self->staged, mrc_min(self->x.rows, self->block), self->x.cols, self->x.dtype));
     MRC_TRY(mrc_cuda_read(backend, pair->z, &self->z));
@@ -156,7 +156,7 @@ static void release(job *self)
 static mercer_status pack(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
 {
     out->points = mrc_rows(points, first, rows);
-    if (points->memory == MERCER_HOST) {
+    if (points->memory == MRC_HOST) {
         mercer_matrix to = mrc_rows(&self->staged, 0, rows);
         MRC_TRY(mrc_cuda_copy(self->backend, &to, &out->points));
         out->points = to;
@@ -225,7 +225,7 @@ static mercer_status evaluate(job *self, mercer_matrix *values)
     *values = mrc_view(self->dots, self->px.points.rows, self->pz.points.rows, self->real);
     if (self->space.data) values->data = self->space.data, values->dtype = self->space.dtype;
     values->ld = profile.dots_ld;
-    values->memory = MERCER_CUDA;
+    values->memory = MRC_CUDA;
     profile.values = *values;
     MRC_CUDA_TRY(self->backend, mrc_launch_profile(mrc_cuda_of(self->backend)->stream, &profile));
     return mrc_kernel_is_callback(self->pair->kernel) ? call_back(self, values) : MERCER_OK;
@@ -364,7 +364,7 @@ static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weight
                                int64_t columns)
 {
     mercer_matrix view = mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
-    view.memory = columns > 0 ? mrc_cuda_memory_of(kept->memory) : MERCER_CUDA;
+    view.memory = columns > 0 ? mrc_cuda_memory_of(kept->memory) : MRC_CUDA;
     return view;
 }
 

@@ -7,20 +7,20 @@
 
 #include <string.h>
 
-mercer_memory mrc_cuda_memory_of(const void *memory)
+mrc_memory mrc_cuda_memory_of(const void *memory)
 {
     struct cudaPointerAttributes attributes;
     if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
         cudaGetLastError();
-        return MERCER_HOST;
+        return MRC_HOST;
     }
-    return attributes.type == cudaMemoryTypeDevice ? MERCER_CUDA : MERCER_HOST;
+    return attributes.type == cudaMemoryTypeDevice ? MRC_CUDA : MRC_HOST;
 }
 
 mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype)
 {
     *out = mrc_view(NULL, rows, cols, dtype);
-    out->memory = MERCER_CUDA;
+    out->memory = MRC_CUDA;
     return mrc_cuda_push(backend, &out->data, rows * cols * mrc_dtype_size(dtype));
 }
 
@@ -30,9 +30,9 @@ static mercer_status queue_copy(mrc_backend *backend, const mercer_matrix *to, c
     size_t size = (size_t)mrc_dtype_size(to->dtype), width = (size_t)to->cols * size;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
     bool dense = (to->ld == to->cols && from->ld == from->cols) || to->rows == 1;
-    enum cudaMemcpyKind kind = to->memory == MERCER_HOST     ? cudaMemcpyDeviceToHost
-                               : from->memory == MERCER_HOST ? cudaMemcpyHostToDevice
-                                                             : cudaMemcpyDeviceToDevice;
+    enum cudaMemcpyKind kind = to->memory == MRC_HOST     ? cudaMemcpyDeviceToHost
+                               : from->memory == MRC_HOST ? cudaMemcpyHostToDevice
+                                                          : cudaMemcpyDeviceToDevice;
     if (dense)
         MRC_CUDA_TRY(backend, cudaMemcpyAsync(to->data, from->data, width * (size_t)to->rows, kind, stream));
     else
@@ -51,7 +51,7 @@ static void copy_rows(const mercer_matrix *to, const mercer_matrix *from)
 static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     int64_t bytes = to->rows * to->cols * mrc_dtype_size(to->dtype);
-    bool up = from->memory == MERCER_HOST, down = to->memory == MERCER_HOST;
+    bool up = from->memory == MRC_HOST, down = to->memory == MRC_HOST;
     if (bytes == 0) return MERCER_OK;
     if (up == down) return queue_copy(backend, to, from);
     if (bytes > MRC_CUDA_RING_PART) {
@@ -71,7 +71,7 @@ static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const m
 mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out)
 {
     *out = *operand;
-    if (operand->memory == MERCER_CUDA) return MERCER_OK;
+    if (operand->memory == MRC_CUDA) return MERCER_OK;
     MRC_TRY(mrc_cuda_scratch(backend, out, operand->rows, operand->cols, operand->dtype));
     return move(backend, out, operand);
 }
@@ -80,27 +80,27 @@ mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand,
 {
     if (content) return mrc_cuda_read(backend, operand, out);
     *out = *operand;
-    if (operand->memory == MERCER_CUDA) return MERCER_OK;
+    if (operand->memory == MRC_CUDA) return MERCER_OK;
     return mrc_cuda_scratch(backend, out, operand->rows, operand->cols, operand->dtype);
 }
 
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device)
 {
-    return operand->memory == MERCER_CUDA ? MERCER_OK : move(backend, operand, device);
+    return operand->memory == MRC_CUDA ? MERCER_OK : move(backend, operand, device);
 }
 
 mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes)
 {
     MRC_TRY(mrc_cuda_push(backend, out, bytes));
     mercer_matrix from = mrc_view((void *)host, 1, bytes, MERCER_U8), to = mrc_view(*out, 1, bytes, MERCER_U8);
-    to.memory = MERCER_CUDA;
+    to.memory = MRC_CUDA;
     return move(backend, &to, &from);
 }
 
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes)
 {
     mercer_matrix to = mrc_view(host, 1, bytes, MERCER_U8), from = mrc_view((void *)device, 1, bytes, MERCER_U8);
-    from.memory = MERCER_CUDA;
+    from.memory = MRC_CUDA;
     return bytes > 0 ? move(backend, &to, &from) : mrc_cuda_sync(backend);
 }
 
@@ -115,7 +115,7 @@ static mercer_status convert(mrc_backend *backend, const mercer_matrix *to, cons
 
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
-    if (to->memory == MERCER_HOST && from->memory == MERCER_HOST) return mrc_host_copy(backend, to, from);
+    if (to->memory == MRC_HOST && from->memory == MRC_HOST) return mrc_host_copy(backend, to, from);
     if (to->rows == 0 || to->cols == 0) return MERCER_OK;
     mrc_cuda_select(backend);
     if (to->dtype == from->dtype && to->ld >= to->cols && from->ld >= from->cols) return move(backend, to, from);

@@ -159,8 +159,8 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     *out = *matrix;
-    if (matrix->memory != MERCER_HOST) return MERCER_OK;
-    out->memory = MERCER_CUDA;
+    if (matrix->memory != MRC_HOST) return MERCER_OK;
+    out->memory = MRC_CUDA;
     out->ld = matrix->cols;
     if (matrix->rows == 0 || matrix->cols == 0) return MERCER_OK;
     mrc_cuda_slot *slot = &cuda->slots[cuda->turn], *other = &cuda->slots[1 - cuda->turn];

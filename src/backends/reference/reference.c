@@ -25,7 +25,7 @@ static void destroy(mrc_backend *backend)
 static mrc_capabilities capabilities(const mrc_backend *backend)
 {
     (void)backend;
-    return (mrc_capabilities){.isa = "scalar", .point_dtypes = MRC_ACCEPT_ANY, .memory = MERCER_HOST};
+    return (mrc_capabilities){.isa = "scalar", .point_dtypes = MRC_ACCEPT_ANY, .memory = MRC_HOST};
 }
 
 /* sums (rows, c) of one row of K at a time; y is written at the end, so that a failing callback leaves it alone. */

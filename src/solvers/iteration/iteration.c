@@ -168,7 +168,7 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
 {
     mrc_backend *backend = self->centers->backend;
     mercer_matrix staged;
-    if (backend->ops->capabilities(backend).memory == MERCER_HOST) return MERCER_OK;
+    if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
     if (!self->x.data)
         MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
     mercer_matrix to = mrc_rows(&self->x, 0, batch->X.rows);

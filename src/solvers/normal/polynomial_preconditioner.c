@@ -402,7 +402,7 @@ static mercer_status allocate(mrc_preconditioner *self, int64_t c, mercer_dtype 
     mrc_backend *backend = centers->backend;
     mercer_dtype real = centers->real;
     int64_t p = centers->p, q = self->q;
-    bool host = backend->ops->capabilities(backend).memory == MERCER_HOST;
+    bool host = backend->ops->capabilities(backend).memory == MRC_HOST;
     void *scale;
     MRC_TRY(mrc_alloc_zero(centers->context, &scale, 2 * q + (2 * MRC_LANCZOS + 1) * c, sizeof(double),
                            "eigenvalues of K(Z,Z)"));

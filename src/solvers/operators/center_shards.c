@@ -26,7 +26,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real)
 {
     int64_t begin, shards, first, rows;
-    mercer_memory home = backend->ops->capabilities(backend).memory;
+    mrc_memory home = backend->ops->capabilities(backend).memory;
     *out = (mrc_centers){.context = backend->context,
                          .backend = backend,
                          .comm = comm,
@@ -43,7 +43,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                         comm->ranks, out->all_shards);
     out->first_shard = (int)begin;
     out->shards = (int)shards;
-    MRC_TRY(mrc_comm_link(comm, home == MERCER_CUDA ? backend->device : -1));
+    MRC_TRY(mrc_comm_link(comm, home == MRC_CUDA ? backend->device : -1));
     void *memory;
     MRC_TRY(mrc_alloc(backend->context, &memory, shards, sizeof(mrc_shard), "the shards of the centers"));
     out->shard = memory;
@@ -201,7 +201,7 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
     mercer_matrix memory = mrc_view(NULL, centers->shards * out->rows, out->cols, out->dtype);
     memory.memory = out->memory;
     int64_t bytes = memory.rows * memory.cols * mrc_dtype_size(memory.dtype);
-    bool host = out->memory == MERCER_HOST;
+    bool host = out->memory == MRC_HOST;
     MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the shards' parts"));
     mercer_matrix *parts = views;
     mercer_status status = host ? mrc_alloc(centers->context, &memory.data, bytes, 1, "the shards' parts")

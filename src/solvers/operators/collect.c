@@ -50,9 +50,8 @@ static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *
     out->starts = out->ends + ranks;
     out->local = out->starts + ranks + 1;
     out->place = out->local + count;
-    MRC_TRY(out->packed.memory == MERCER_HOST
-                ? mrc_alloc(centers->context, &out->packed.data, bytes, 1, "collected rows")
-                : backend->ops->alloc(backend, &out->packed.data, bytes, "collected rows"));
+    MRC_TRY(out->packed.memory == MRC_HOST ? mrc_alloc(centers->context, &out->packed.data, bytes, 1, "collected rows")
+                                           : backend->ops->alloc(backend, &out->packed.data, bytes, "collected rows"));
     for (int r = 0; r < ranks; r++) {
         int64_t first, rows;
         mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
@@ -70,7 +69,7 @@ static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *
 
 static void close_collection(mrc_centers *centers, collection *list)
 {
-    if (list->packed.memory == MERCER_HOST)
+    if (list->packed.memory == MRC_HOST)
         mrc_free(centers->context, list->packed.data);
     else
         centers->backend->ops->free(centers->backend, list->packed.data);

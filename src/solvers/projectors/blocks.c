@@ -197,7 +197,7 @@ static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mer
         return mrc_comm_spread(comm, x->memory, keeper, x->data, bytes);
     }
     MRC_TRY(mrc_host_open(backend, x, &host));
-    mercer_status status = mrc_comm_spread(comm, MERCER_HOST, keeper, host.data, bytes);
+    mercer_status status = mrc_comm_spread(comm, MRC_HOST, keeper, host.data, bytes);
     return mrc_host_close(backend, x, &host, keeper != comm->rank, status);
 }
 

@@ -55,8 +55,7 @@ static mercer_status make_side(mrc_half_precision *self, mrc_half_side *out, con
         out->all_norms = (char *)packed->norms + first * 4;
         return MERCER_OK;
     }
-    if (points->memory == MERCER_HOST)
-        MRC_TRY(mrc_cuda_scratch(backend, &out->staged, rows, points->cols, points->dtype));
+    if (points->memory == MRC_HOST) MRC_TRY(mrc_cuda_scratch(backend, &out->staged, rows, points->cols, points->dtype));
     MRC_TRY(mrc_cuda_push(backend, &memory, rows * row_bytes(self)));
     out->all_rows = memory;
     MRC_TRY(mrc_cuda_push(backend, &memory, mrc_fused_padded(rows) * 4));
@@ -75,7 +74,7 @@ mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *ou
         out->rows = out->all_rows + first * row_bytes(self), out->norms = out->all_norms + first * 4;
         return MERCER_OK;
     }
-    if (from.memory == MERCER_HOST) {
+    if (from.memory == MRC_HOST) {
         mercer_matrix staged = mrc_rows(&out->staged, 0, count);
         MRC_TRY(mrc_cuda_copy(backend, &staged, &from));
         from = staged;

@@ -32,7 +32,7 @@ mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const
                                 "copying the origin");
     /* Norms behind the last row are read, though what they lead to is thrown away. */
     mercer_matrix norms = mrc_view(packed->norms, 1, mrc_fused_padded(packed->rows + MRC_FUSED_CENTERS), MERCER_F32);
-    norms.memory = MERCER_CUDA;
+    norms.memory = MRC_CUDA;
     if (status == MERCER_OK) status = mrc_cuda_clear(backend, &norms);
     if (status == MERCER_OK) status = mrc_cuda_sync(backend); /* the origin is the caller's */
     if (status != MERCER_OK) mrc_cuda_pack_free(backend, packed);
