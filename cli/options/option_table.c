@@ -24,15 +24,13 @@ enum {
     ALL = (1 << 15) - 1
 };
 
-#define FORMATS "auto|npy|idx|csv|tsv|libsvm|raw"
-
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
 
 /* clang-format off */
 static const cli_option written[] = {
 /*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
     {"x", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, READS, 0, "Data",
-     "samples: npy, idx, csv, tsv, libsvm or raw; .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
+     "samples, in one of the formats of --format, .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
      "match, in the order of the numbers in their names, as one"},
     {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
      "targets: classes or values, one row for each sample, and an output for each column; csv and libsvm files have "
@@ -55,9 +53,10 @@ static const cli_option written[] = {
     {"rows", NULL, 'n', CLI_INTEGER, "N", NULL, "10000", NULL, CLI_SYNTH, 0, "Data", "how many samples to make"},
     {"first", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, READS | CLI_SYNTH, 0, "Data",
      "begin at this row, counted from 0"},
-    {"format", NULL, 0, CLI_CHOICE, "FORMAT", FORMATS, "auto", NULL, READS, 0, "Data",
+    {"format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|@formats", "auto", NULL, READS, 0, "Data",
      "format of --x; auto: by name and content"},
-    {"y-format", NULL, 0, CLI_CHOICE, "FORMAT", FORMATS, "auto", NULL, LABELLED, 0, "Data", "format of --y"},
+    {"y-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|@target-formats", "auto", NULL, LABELLED, 0, "Data",
+     "format of --y"},
     {"raw", NULL, 0, CLI_TEXT, "SHAPE", NULL, NULL, NULL, READS, 0, "Data",
      "shape of a raw file: f32:1000x784, or u8:784 (as many rows as there are); @128 behind it skips bytes"},
     {"target", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, READS, 0, "Data",
@@ -223,22 +222,36 @@ static char *with_dashes(const char *name)
     return text;
 }
 
+static const char *sample_format(int index)
+{
+    return mercer_format_holds(index, 0) ? mercer_format_name(index) : NULL;
+}
+
+static const char *target_format(int index)
+{
+    return mercer_format_holds(index, 1) ? mercer_format_name(index) : NULL;
+}
+
 /* Words with a list of the library's, as "auto|@formats", in full; others as they are. */
 static const char *words_in_full(const char *words)
 {
     static const struct {
         const char *mark;
         int (*count)(void);
-        const char *(*name)(int index);
+        const char *(*name)(int index); /* NULL: left out */
     } lists[] = {{"@kernels", mercer_kernel_count, mercer_kernel_name},
                  {"@solvers", mercer_solver_count, mercer_solver_name},
-                 {"@projectors", mercer_projector_count, mercer_projector_name}};
+                 {"@projectors", mercer_projector_count, mercer_projector_name},
+                 {"@formats", mercer_format_count, sample_format},
+                 {"@target-formats", mercer_format_count, target_format}};
     const char *mark = words != NULL ? strchr(words, '@') : NULL;
     if (mark == NULL) return words;
-    char *text = cli_format("%.*s", (int)(mark - words), words);
+    char *text = cli_format("%.*s", mark > words ? (int)(mark - words - 1) : 0, words);
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         for (int k = 0; strcmp(lists[i].mark, mark) == 0 && k < lists[i].count(); k++) {
-            char *longer = cli_format("%s%s%s", text, k > 0 ? "|" : "", lists[i].name(k));
+            const char *name = lists[i].name(k);
+            if (name == NULL) continue;
+            char *longer = cli_format("%s%s%s", text, *text ? "|" : "", name);
             free(text);
             text = longer;
         }

@@ -219,6 +219,7 @@ typedef enum mercer_task {
  *   csv, tsv       text, .gz too: numbers, and target columns, numbers or (one column) names
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
+ *   text           targets alone, one a line
  *
  * npy, idx and raw files are mapped: they may be larger than memory, and must not be changed in place meanwhile; gz
  * files and text are read. Names and the labels of idx files are classes; whole numbers are if at most 20 differ, in
@@ -227,12 +228,18 @@ typedef enum mercer_task {
  * alone) as one: their rows stand one after the other, numbers in names compared as numbers, and every result is that
  * of a single file. They must agree in format, columns and type; csv files name their columns in the first, or in each.
  */
+/* The formats that are read, 0 .. count - 1: the name, and whether files of it may hold samples (targets 0) or targets
+   alone (targets 1). NULL and 0 for numbers outside. Static storage; any thread. */
+MERCER_API int mercer_format_count(void);
+MERCER_API const char *mercer_format_name(int index);
+MERCER_API int mercer_format_holds(int index, int targets);
+
 typedef struct mercer_dataset_options {
     size_t struct_size;
     const char *x;        /* file of samples (with its targets, for csv and libsvm), or a pattern of several */
     const char *y;        /* file of targets, or a pattern of several, or NULL */
-    const char *format;   /* of x: npy, idx, csv, tsv, libsvm, raw; NULL or "auto": by name and content */
-    const char *y_format; /* of y: npy, idx, csv, tsv, text (one target a line) */
+    const char *format;   /* of x, as mercer_format_name lists them; NULL or "auto": by name and content */
+    const char *y_format; /* of y */
     const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
     /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last; or several with
        commas between them: values, that many outputs. NULL: the one that is named target, label, class or y; of y,

@@ -5,12 +5,30 @@
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/files/readers.h"
 #include "data/prepare/moments.h"
 #include "data/prepare/preprocess.h"
 #include "data/synth/synth.h"
 #include "data/targets.h"
 
 #include <string.h>
+
+int mercer_format_count(void)
+{
+    int count = 0;
+    while (mrc_formats[count]) count++;
+    return count;
+}
+
+const char *mercer_format_name(int index)
+{
+    return index >= 0 && index < mercer_format_count() ? mrc_formats[index]->name : NULL;
+}
+
+int mercer_format_holds(int index, int targets)
+{
+    return index >= 0 && index < mercer_format_count() && mrc_format_holds(mrc_formats[index], targets != 0);
+}
 
 static mercer_status check_labels(mercer_context *context, const mercer_dataset_options *options)
 {

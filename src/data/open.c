@@ -32,8 +32,7 @@ static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     mrc_reading reading = mrc_opening_reading(self, files);
     reading.want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELLED;
-    mercer_status status = files->format == MRC_FORMAT_LIBSVM ? mrc_libsvm_samples(&reading, self->dataset)
-                                                              : mrc_csv_samples(&reading, self->dataset);
+    mercer_status status = files->format->read_samples(&reading, self->dataset);
     self->slice = reading.slice;
     mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
     if (status == MERCER_OK && reading.have_targets)
@@ -46,9 +45,8 @@ static mercer_status open_samples(mrc_opening *self)
 {
     mrc_files files;
     MRC_TRY(mrc_files_open(&files, self, self->options->x, self->options->format, false));
-    bool text = files.format == MRC_FORMAT_CSV || files.format == MRC_FORMAT_TSV || files.format == MRC_FORMAT_LIBSVM;
-    self->dataset->format = mrc_format_name(files.format);
-    mercer_status status = text ? open_text(self, &files) : open_arrays(self, &files);
+    self->dataset->format = files.format->name;
+    mercer_status status = files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
     mrc_files_close(&files);
     return status;
 }

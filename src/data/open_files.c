@@ -44,8 +44,7 @@ mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *n
     *out = (mrc_files){.context = opening->context, .name = name};
     MRC_TRY(mrc_names_find(&out->names, opening->context, name));
     mercer_status status = open_inputs(out, opening);
-    if (status == MERCER_OK)
-        status = mrc_find_common_format(&out->format, out->inputs, out->names.count, format, targets);
+    if (status == MERCER_OK) status = mrc_format_of_files(&out->format, out->inputs, out->names.count, format, targets);
     if (status == MERCER_OK && out->names.count > 1)
         mrc_log(opening->context, MERCER_LOG_INFO, "%s: %lld files, from %s to %s", name, (long long)out->names.count,
                 out->names.list[0], out->names.list[out->names.count - 1]);
@@ -64,12 +63,6 @@ void mrc_files_close(mrc_files *self)
 
 /* ---- Arrays -------------------------------------------------------------------------------------------------- */
 
-static mercer_status parse(mrc_array *array, const mrc_input *input, mrc_format format, const char *raw)
-{
-    if (format == MRC_FORMAT_NPY) return mrc_npy_parse(array, input);
-    return format == MRC_FORMAT_IDX ? mrc_idx_parse(array, input) : mrc_raw_parse(array, input, raw);
-}
-
 mercer_status mrc_files_parse(mrc_files *self, const char *raw, int64_t *total)
 {
     void *memory;
@@ -77,7 +70,7 @@ mercer_status mrc_files_parse(mrc_files *self, const char *raw, int64_t *total)
     self->arrays = memory;
     *total = 0;
     for (int64_t i = 0; i < self->names.count; i++) {
-        MRC_TRY(parse(&self->arrays[i], &self->inputs[i], self->format, raw));
+        MRC_TRY(self->format->parse(&self->arrays[i], &self->inputs[i], raw));
         MRC_TRY(mrc_array_check_like(&self->arrays[i], &self->inputs[i], self->arrays, self->inputs));
         if (!mrc_add(*total, self->arrays[i].shape[0], total))
             return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: more rows than can be counted", self->name);

@@ -40,7 +40,7 @@ static mercer_status collect_files(mrc_targets *targets, const mrc_files *files,
 static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
 {
     mrc_element element = files->arrays[0].element;
-    bool labels = files->format == MRC_FORMAT_IDX || mrc_element_is_text(element);
+    bool labels = files->format->labels || mrc_element_is_text(element);
     mrc_target_origin origin = labels                            ? MRC_TARGETS_LABELS
                                : mrc_element_is_integer(element) ? MRC_TARGETS_INTEGER
                                                                  : MRC_TARGETS_REAL;
@@ -100,7 +100,7 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     mrc_reading reading = mrc_opening_reading(self, files);
-    mercer_status status = mrc_csv_targets(&reading, self->dataset, self->slice.total);
+    mercer_status status = files->format->read_targets(&reading, self->dataset, self->slice.total);
     if (status == MERCER_OK) status = check_rows(self, reading.slice.total);
     mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
     if (status == MERCER_OK && reading.have_targets)
@@ -113,8 +113,7 @@ mercer_status mrc_open_targets(mrc_opening *self)
 {
     mrc_files files;
     MRC_TRY(mrc_files_open(&files, self, self->options->y, self->options->y_format, true));
-    bool array = files.format == MRC_FORMAT_NPY || files.format == MRC_FORMAT_IDX;
-    mercer_status status = array ? open_arrays(self, &files) : open_text(self, &files);
+    mercer_status status = files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
     mrc_files_close(&files);
     return status;
 }

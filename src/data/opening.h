@@ -22,7 +22,7 @@ typedef struct mrc_files {
     mrc_names names;
     mrc_input *inputs; /* (names.count) */
     mrc_array *arrays; /* (names.count) once mrc_files_parse was called, else NULL */
-    mrc_format format;
+    const mrc_format *format;
 } mrc_files;
 
 /* Opens all of them and finds their format. On failure nothing is left to be closed. */

@@ -5,14 +5,14 @@
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     mrc_target_wish wish = {.task = reading->options->task};
-    MRC_TRY(mrc_csv_samples(reading, dataset));
+    MRC_TRY(reading->format->read_samples(reading, dataset));
     return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
 }
 
 static mercer_status read_targets(mrc_reading *reading, mercer_dataset *dataset)
 {
     mrc_target_wish wish = {.task = reading->options->task};
-    MRC_TRY(mrc_csv_targets(reading, dataset, 3));
+    MRC_TRY(reading->format->read_targets(reading, dataset, 3));
     return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
 }
 
@@ -35,9 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                            .count = 1,
                            .name = input.path,
                            .options = &options,
-                           .format = choice & 0x20 ? MRC_FORMAT_CSV
-                                     : alone       ? MRC_FORMAT_TEXT
-                                                   : MRC_FORMAT_TSV,
+                           .format = mrc_format_find(choice & 0x20 ? "csv"
+                                                     : alone       ? "text"
+                                                                   : "tsv"),
                            .slice = {.first = choice & 0x40 ? 1 : 0, .rows = alone ? 2 : 0},
                            .want_targets = options.task != MERCER_TASK_UNLABELLED};
     mercer_dataset *dataset = fuzz_dataset();

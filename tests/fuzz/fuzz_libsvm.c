@@ -5,7 +5,7 @@
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     mrc_target_wish wish = {.task = reading->options->task};
-    MRC_TRY(mrc_libsvm_samples(reading, dataset));
+    MRC_TRY(reading->format->read_samples(reading, dataset));
     return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
 }
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                            .count = 1,
                            .name = input.path,
                            .options = &options,
-                           .format = MRC_FORMAT_LIBSVM,
+                           .format = mrc_format_find("libsvm"),
                            .slice = {.first = choice & 8 ? 1 : 0, .rows = choice & 16 ? 1 : 0},
                            .want_targets = options.task != MERCER_TASK_UNLABELLED};
     mercer_dataset *dataset = fuzz_dataset();

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mrc_array array;
     mrc_input input = fuzz_input(data, size, &budget);
     if (size == 0) return 0; /* refused before a reader sees it */
-    mercer_status status = mrc_npy_parse(&array, &input);
+    mercer_status status = mrc_format_find("npy")->parse(&array, &input, NULL);
     if (status == MERCER_OK)
         fuzz_array(&array, &input);
     else

@@ -34,12 +34,6 @@ typedef struct mrc_array {
     const uint8_t *data;
 } mrc_array;
 
-/* Readers: what the file says, checked against its size. Nothing is copied. */
-mercer_status mrc_npy_parse(mrc_array *out, const mrc_input *input);
-mercer_status mrc_idx_parse(mrc_array *out, const mrc_input *input);
-/* spec: "f32:1000x784", "u8:784" or "f32:1000x784@128". */
-mercer_status mrc_raw_parse(mrc_array *out, const mrc_input *input, const char *spec);
-
 int64_t mrc_element_size(mrc_element element); /* 0 for texts */
 bool mrc_element_is_integer(mrc_element element);
 bool mrc_element_is_text(mrc_element element);

@@ -3,7 +3,7 @@
  * IDX files: two zero bytes, element type, number of dimensions, the sizes as big-endian 32-bit numbers, the elements
  * (big-endian too).
  */
-#include "data/files/array.h"
+#include "data/files/readers.h"
 
 static bool element_of(uint8_t code, mrc_element *element)
 {
@@ -18,8 +18,9 @@ static bool element_of(uint8_t code, mrc_element *element)
     }
 }
 
-mercer_status mrc_idx_parse(mrc_array *out, const mrc_input *input)
+static mercer_status parse(mrc_array *out, const mrc_input *input, const char *shape)
 {
+    (void)shape;
     const uint8_t *data = input->data;
     const uint16_t one = 1;
     *out = (mrc_array){.swapped = *(const uint8_t *)&one == 1};
@@ -41,3 +42,17 @@ mercer_status mrc_idx_parse(mrc_array *out, const mrc_input *input)
     }
     return mrc_array_place(out, input, offset);
 }
+
+static bool is_marked(const mrc_input *input)
+{
+    const uint8_t *data = input->data;
+    return input->bytes >= 8 && data[0] == 0 && data[1] == 0 && data[2] >= 8 && data[2] <= 14 && data[3] >= 1 &&
+           data[3] <= 8;
+}
+
+const mrc_format mrc_format_idx = {.name = "idx",
+                                   .endings = {"-ubyte", ".idx"},
+                                   .has_header = true,
+                                   .labels = true,
+                                   .is_marked = is_marked,
+                                   .parse = parse};

@@ -3,8 +3,9 @@
  * data/files: files of samples and targets.
  *
  * pattern.c finds the files that a name means. This header has the bytes of one of them, mapped or unpacked from gzip,
- * and the limit on memory. The readers of arrays (npy.c, idx.c, raw.c) fill an mrc_array (array.h); the reader of
- * sparse text is libsvm.c, those of tables are in data/table (readers.h). text_write.c writes text.
+ * and the limit on memory. A format is a row (readers.h) of the list in formats.c, which also recognises them: readers
+ * of arrays (npy.c, idx.c, raw.c) fill an mrc_array (array.h), those of text (libsvm.c, data/table/csv.c) a dataset.
+ * text_write.c writes text.
  *
  * A reader trusts no number in a file and allocates nothing before the size of the file and the limit are checked. An
  * error is one line: the file, the line or offset, what is wrong, what to do.
@@ -42,26 +43,8 @@ void mrc_input_close(mrc_input *input);
 /* Replaces gzip'ed data by what they hold. */
 mercer_status mrc_gzip_unpack(mrc_input *input);
 
-typedef enum mrc_format {
-    MRC_FORMAT_UNKNOWN,
-    MRC_FORMAT_NPY,
-    MRC_FORMAT_IDX,
-    MRC_FORMAT_CSV,
-    MRC_FORMAT_TSV,
-    MRC_FORMAT_TEXT, /* one label a line */
-    MRC_FORMAT_LIBSVM,
-    MRC_FORMAT_RAW
-} mrc_format;
-
-const char *mrc_format_name(mrc_format format);
-/* The format of `name`, or if that is NULL or "auto" the one that content and file name show. `targets`: the file holds
-   nothing but targets. */
-mercer_status mrc_find_format(mrc_format *out, const mrc_input *input, const char *name, bool targets);
-
-/* The format of several files of one dataset, which must be the same; `name` and `targets` as above. Files without a
-   byte have any that needs no header. */
-mercer_status mrc_find_common_format(mrc_format *out, const mrc_input *inputs, int64_t count, const char *name,
-                                     bool targets);
+/* The file begins with these bytes. */
+bool mrc_input_begins(const mrc_input *input, const char *mark, int64_t bytes);
 
 /* Text of a file as it may stand in a message: cut, unprintable bytes replaced. Returns out. */
 enum { MRC_EXCERPT_CHARS = 48 };

@@ -155,7 +155,7 @@ static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t co
     return MERCER_OK;
 }
 
-mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset)
+static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     const mrc_input *input = reading->input;
     sparse self = {.reading = reading, .least = INT64_MAX, .largest = -1};
@@ -174,3 +174,22 @@ mercer_status mrc_libsvm_samples(mrc_reading *reading, mercer_dataset *dataset)
     MRC_TRY(make_room(&self, dataset, features > 0 ? features : found));
     return walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL);
 }
+
+/* The second word has a colon after digits. */
+static bool looks_like(const mrc_input *input, bool targets)
+{
+    int64_t i = 0, end = mrc_min(input->bytes, 4096);
+    const char *text = (const char *)input->data;
+    if (targets) return false;
+    while (i < end && text[i] != ' ' && text[i] != '\t' && text[i] != '\n') i++;
+    while (i < end && (text[i] == ' ' || text[i] == '\t')) i++;
+    int64_t digits = i;
+    while (i < end && text[i] >= '0' && text[i] <= '9') i++;
+    return i > digits && i < end && text[i] == ':';
+}
+
+const mrc_format mrc_format_libsvm = {.name = "libsvm",
+                                      .endings = {".libsvm", ".svm", ".svmlight"},
+                                      .sparse = true,
+                                      .looks_like = looks_like,
+                                      .read_samples = read_samples};

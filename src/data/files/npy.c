@@ -4,7 +4,7 @@
  *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
  * then the elements. The header is a Python literal; only what numpy writes is understood, nothing is evaluated.
  */
-#include "data/files/array.h"
+#include "data/files/readers.h"
 
 #include "core/memory.h"
 
@@ -178,11 +178,17 @@ static mercer_status parse_header(header *self, mrc_array *array)
     return MERCER_OK;
 }
 
-mercer_status mrc_npy_parse(mrc_array *out, const mrc_input *input)
+static bool is_marked(const mrc_input *input)
 {
+    return mrc_input_begins(input, "\x93NUMPY", 6);
+}
+
+static mercer_status parse(mrc_array *out, const mrc_input *input, const char *shape)
+{
+    (void)shape;
     const uint8_t *data = input->data;
     *out = (mrc_array){0};
-    if (input->bytes < 10 || memcmp(data, "\x93NUMPY", 6) != 0)
+    if (input->bytes < 10 || !is_marked(input))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
                         "%s: is not an NPY file: it does not begin with the mark "
                         "of one",
@@ -200,3 +206,6 @@ mercer_status mrc_npy_parse(mrc_array *out, const mrc_input *input)
     MRC_TRY(parse_header(&self, out));
     return mrc_array_place(out, input, begin + length);
 }
+
+const mrc_format mrc_format_npy = {
+    .name = "npy", .endings = {".npy"}, .has_header = true, .is_marked = is_marked, .parse = parse};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Binary files without a header, of which the caller tells type and shape: "f32:1000x784@128". */
-#include "data/files/array.h"
+#include "data/files/readers.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -42,7 +42,7 @@ static bool take_type(const char **at, mrc_element *element)
     return false;
 }
 
-mercer_status mrc_raw_parse(mrc_array *out, const mrc_input *input, const char *spec)
+static mercer_status parse(mrc_array *out, const mrc_input *input, const char *spec)
 {
     const char *at = spec;
     int64_t sizes[2] = {0, 0}, offset = 0;
@@ -66,3 +66,5 @@ mercer_status mrc_raw_parse(mrc_array *out, const mrc_input *input, const char *
     out->shape[1] = cols;
     return mrc_array_place(out, input, offset);
 }
+
+const mrc_format mrc_format_raw = {.name = "raw", .endings = {".raw", ".bin"}, .no_targets = true, .parse = parse};

@@ -15,7 +15,7 @@
 #include "core/memory.h"
 #include "core/spec.h"
 #include "core/threads/parallel.h"
-#include "data/dataset.h"
+#include "data/files/readers.h"
 #include "data/prepare/preprocess.h"
 
 #include <float.h>
@@ -176,7 +176,8 @@ static const entry entries[] = {
 const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype)
 {
     if (dtype == MERCER_U8) return "scale";
-    if (format && strcmp(format, "libsvm") == 0) return "minmax"; /* keeps the zeros of sparse samples */
+    const mrc_format *of = format ? mrc_format_find(format) : NULL;
+    if (of && of->sparse) return "minmax"; /* which keeps zeros */
     if (format && strcmp(format, "synthetic") == 0) return "none";
     return dtype == MERCER_F16 ? "none" : "standardise"; /* which would not leave halves what they are */
 }

@@ -30,7 +30,7 @@ static mercer_status open_tables(tables *self, mrc_reading *reading)
     self->list = self->lead = memory;
     mercer_status status = MERCER_OK;
     for (int64_t i = 0; i < reading->count && status == MERCER_OK; i++) {
-        status = mrc_table_open(&self->list[i], &reading->input[i], reading->format);
+        status = mrc_table_open(&self->list[i], &reading->input[i], reading->format->separator);
         if (i > 0 && self->lead->records == 0) self->lead = &self->list[i];
         self->records += self->list[i].records;
     }
@@ -241,7 +241,7 @@ static mercer_status read_samples(tables *self, mercer_dataset *dataset)
     return read_records(self, &to);
 }
 
-mercer_status mrc_csv_samples(mrc_reading *reading, mercer_dataset *dataset)
+static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     tables self;
     MRC_TRY(open_tables(&self, reading));
@@ -283,7 +283,7 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     return read_records(self, &to);
 }
 
-mercer_status mrc_csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)
+static mercer_status csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)
 {
     tables self;
     MRC_TRY(open_tables(&self, reading));
@@ -291,3 +291,34 @@ mercer_status mrc_csv_targets(mrc_reading *reading, mercer_dataset *dataset, int
     close_tables(&self);
     return status;
 }
+
+/* ---- The formats ------------------------------------------------------------------------------------------------- */
+
+static bool looks_like_samples(const mrc_input *input, bool targets)
+{
+    (void)input;
+    return !targets;
+}
+
+static bool looks_like_targets(const mrc_input *input, bool targets)
+{
+    (void)input;
+    return targets;
+}
+
+const mrc_format mrc_format_csv = {.name = "csv",
+                                   .endings = {".csv"},
+                                   .looks_like = looks_like_samples,
+                                   .read_samples = csv_samples,
+                                   .read_targets = csv_targets};
+const mrc_format mrc_format_tsv = {.name = "tsv",
+                                   .endings = {".tsv", ".tab"},
+                                   .separator = '\t',
+                                   .read_samples = csv_samples,
+                                   .read_targets = csv_targets};
+/* One label a line. */
+const mrc_format mrc_format_text = {.name = "text",
+                                    .endings = {".labels"},
+                                    .separator = '\n',
+                                    .looks_like = looks_like_targets,
+                                    .read_targets = csv_targets};

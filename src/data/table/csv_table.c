@@ -20,7 +20,7 @@ static mercer_status fail_line(const mrc_table *self, int64_t line, const char *
 
 /* ---- First walk ---------------------------------------------------------------------------------------------- */
 
-static mercer_status begin(mrc_table *self, const mrc_input *input, mrc_format format)
+static mercer_status begin(mrc_table *self, const mrc_input *input, char separator)
 {
     if (input->bytes == 0) return MERCER_OK;
     const char *at = (const char *)input->data, *end = at + input->bytes;
@@ -31,7 +31,7 @@ static mercer_status begin(mrc_table *self, const mrc_input *input, mrc_format f
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: a zero byte at offset %lld; it is not text",
                         input->path, (long long)(zero - at));
     if (input->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* the mark of UTF-8 */
-    char separator = format == MRC_FORMAT_TSV ? '\t' : format == MRC_FORMAT_TEXT ? 0 : mrc_csv_find_separator(at, end);
+    separator = separator == 0 ? mrc_csv_find_separator(at, end) : separator == '\n' ? 0 : separator;
     self->start = (mrc_csv){.at = at, .end = end, .line = 1, .separator = separator};
     return MERCER_OK;
 }
@@ -60,10 +60,10 @@ static mercer_status count_records(mrc_table *self)
     return MERCER_OK;
 }
 
-mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, mrc_format format)
+mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator)
 {
     *out = (mrc_table){.input = input};
-    MRC_TRY(begin(out, input, format));
+    MRC_TRY(begin(out, input, separator));
     MRC_TRY(count_records(out));
     out->data = out->start;
     return MERCER_OK;

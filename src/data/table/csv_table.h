@@ -37,7 +37,7 @@ typedef struct mrc_table {
 } mrc_table;
 
 /* Counts all records of a file, and columns of the first one. A part of several files may have none. */
-mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, mrc_format format);
+mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator);
 /* The first line names the columns: a text stands over a number, or one of the names is that of a target (one of
    `target`, or a customary one if that is NULL). There is at least one record. */
 bool mrc_table_shows_header(const mrc_table *self, const char *target);

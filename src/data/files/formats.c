@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The list of formats, and which of them a file has: by the mark it begins with, else by the end of its name, else by
+ * what its text looks like. A new format is a line of the list, and the row at the end of its reader.
+ */
+#define _XOPEN_SOURCE 700 /* strncasecmp */
+
+#include "data/files/readers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* In the order of messages. */
+#define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(libsvm) X(raw) X(text)
+#define DECLARE(name) extern const mrc_format mrc_format_##name;
+#define POINT(name)   &mrc_format_##name,
+FORMATS(DECLARE)
+const mrc_format *const mrc_formats[] = {FORMATS(POINT) NULL};
+
+enum { COUNT = sizeof mrc_formats / sizeof *mrc_formats - 1, NAMES_CHARS = 256 };
+
+const mrc_format *mrc_format_find(const char *name)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (strcmp(mrc_formats[i]->name, name) == 0) return mrc_formats[i];
+    return NULL;
+}
+
+bool mrc_format_holds(const mrc_format *format, bool targets)
+{
+    if (format->parse) return !(targets && format->no_targets);
+    return targets ? format->read_targets != NULL : format->read_samples != NULL;
+}
+
+/* "npy, idx, csv or raw", of those that may hold samples or targets. Returns text. */
+static const char *list_names(char text[NAMES_CHARS], bool targets, const char *last)
+{
+    int count = 0, done = 0;
+    size_t used = 0;
+    for (int i = 0; i < COUNT; i++) count += mrc_format_holds(mrc_formats[i], targets);
+    for (int i = 0; i < COUNT && used < NAMES_CHARS; i++) {
+        if (!mrc_format_holds(mrc_formats[i], targets)) continue;
+        const char *between = done == 0 ? "" : done == count - 1 ? last : ", ";
+        used += (size_t)snprintf(text + used, NAMES_CHARS - used, "%s%s", between, mrc_formats[i]->name);
+        done++;
+    }
+    return text;
+}
+
+static bool ends_in(const char *path, size_t length, const char *ending)
+{
+    size_t size = strlen(ending);
+    return length >= size && strncasecmp(path + length - size, ending, size) == 0;
+}
+
+static const mrc_format *by_ending(const char *path)
+{
+    size_t length = strlen(path), most = sizeof mrc_formats[0]->endings / sizeof *mrc_formats[0]->endings;
+    if (ends_in(path, length, ".gz")) length -= 3;
+    for (int i = 0; i < COUNT; i++)
+        for (size_t k = 0; k < most && mrc_formats[i]->endings[k]; k++)
+            if (ends_in(path, length, mrc_formats[i]->endings[k])) return mrc_formats[i];
+    return NULL;
+}
+
+static const mrc_format *by_mark(const mrc_input *input)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (mrc_formats[i]->is_marked && mrc_formats[i]->is_marked(input)) return mrc_formats[i];
+    return NULL;
+}
+
+static const mrc_format *by_text(const mrc_input *input, bool targets)
+{
+    size_t seen = input->bytes < 4096 ? (size_t)input->bytes : 4096;
+    if (memchr(input->data, 0, seen)) return NULL;
+    for (int i = COUNT - 1; i >= 0; i--)
+        if (mrc_formats[i]->looks_like && mrc_formats[i]->looks_like(input, targets)) return mrc_formats[i];
+    return NULL;
+}
+
+/* The files people try that are none of ours: say what to do with them. */
+static const char *foreign_name(const mrc_input *input)
+{
+    static const struct {
+        const char *mark;
+        int bytes;
+        const char *name;
+    } marks[] = {{"PK\3\4", 4, "a zip archive (npz?)"}, {"\x89HDF", 4, "an HDF5 file"},
+                 {"PAR1", 4, "a Parquet file"},         {"BZh", 3, "packed with bzip2"},
+                 {"\xfd\x37zXZ", 5, "packed with xz"},  {"\x28\xb5\x2f\xfd", 4, "packed with zstd"}};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (mrc_input_begins(input, marks[i].mark, marks[i].bytes)) return marks[i].name;
+    return NULL;
+}
+
+static mercer_status find(const mrc_format **out, const mrc_input *input, const char *name, bool targets)
+{
+    char names[NAMES_CHARS];
+    if (name && strcmp(name, "auto") != 0) {
+        *out = mrc_format_find(name);
+        if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
+        return mrc_fail(input->context, MERCER_ERROR_ARGUMENT, "%s: '%s' is not a format of %s; use auto, %s",
+                        input->path, name, targets ? "targets" : "samples", list_names(names, targets, " or "));
+    }
+    const char *foreign = foreign_name(input);
+    if (foreign)
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is %s; Mercer reads %s, and gzip'ed ones",
+                        input->path, foreign, list_names(names, false, " and "));
+    *out = by_mark(input);
+    if (!*out) *out = by_ending(input->path);
+    if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL; /* the name of a file of labels alone */
+    if (!*out) *out = by_text(input, targets);
+    if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
+    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognised; give it: %s", input->path,
+                    list_names(names, targets, " or "));
+}
+
+static mercer_status fail_empty(const mrc_input *input)
+{
+    return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the file is empty", input->path);
+}
+
+mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *inputs, int64_t count, const char *name,
+                                  bool targets)
+{
+    const mrc_input *lead = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const mrc_format *format;
+        if (inputs[i].bytes == 0) continue;
+        MRC_TRY(find(&format, &inputs[i], name, targets));
+        if (lead && format != *out)
+            return mrc_fail(inputs[i].context, MERCER_ERROR_MISMATCH,
+                            "%s: is %s, but %s is %s: files of one dataset must have one format", inputs[i].path,
+                            format->name, lead->path, (*out)->name);
+        if (!lead) *out = format;
+        if (!lead) lead = &inputs[i];
+    }
+    if (!lead) return fail_empty(&inputs[0]);
+    for (int64_t i = 0; i < count && (*out)->has_header; i++)
+        if (inputs[i].bytes == 0) return fail_empty(&inputs[i]);
+    return MERCER_OK;
+}
