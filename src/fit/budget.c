@@ -24,7 +24,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     mrc_backend *backend = self->context->backend;
     mercer_comm *comm = self->options.comm;
     mercer_comm_info info = {.struct_size = sizeof info};
-    self->on_device = backend->ops->capabilities(backend).memory != MERCER_HOST;
+    self->on_device = backend->ops->capabilities(backend).memory != MRC_HOST;
     self->memory = self->options.memory > 0 ? self->options.memory : mrc_free_memory() / 2;
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
