@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends: all that algorithms know of a machine, the ops table. A backend is one struct of functions; every result
- * it gives is judged against the scalar double reference by tests/conformance, which covers a backend because it is
- * listed in registry.c.
+ * backends: all that algorithms know of a machine, the ops table. A backend is one struct of functions. Its results
+ * are compared with the scalar double reference by tests/conformance, which walks the list in registry.c.
  *
  * Contract of every operation:
- *   - Arguments have been checked by the caller (src/api, src/algo): shapes fit, outputs do not overlap inputs, data
+ *   - Arguments have been checked by the caller (src/api, src/solvers): shapes fit, outputs do not overlap inputs, data
  *     finite. A backend fails only for lack of memory, for lack of support, on numerical breakdown or when a user
  *     callback fails; it then records a message and leaves outputs that it promises to keep as they were.
  *   - Any size may be 0. Any leading dimension is allowed.
@@ -42,9 +41,9 @@ typedef struct mrc_pair {
     const mercer_kernel *kernel;
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
-    const double
-        *origin; /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from
-                               both sides before products are formed: distances stay, cancellation shrinks. */
+    /* (d) host memory, or NULL for one amid the rows of Z. Functions of the distance subtract it from both sides before
+       products are formed: distances stay, cancellation shrinks. */
+    const double *origin;
     const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
     int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
 } mrc_pair;
@@ -98,7 +97,7 @@ typedef struct mrc_stored {
 } mrc_stored;
 
 typedef struct mrc_capabilities {
-    const char *isa;   /* what it was tuned to, for people */
+    const char *isa;   /* the instruction set it was tuned to, for messages */
     int point_dtypes;  /* set of MRC_ACCEPT_...: X and Z */
     mrc_memory memory; /* where its matrices live */
     /* What it computes and moves in a second, roughly, for plans; 0: measured by the instruction set. */
@@ -239,7 +238,7 @@ mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const
 mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_host_sync(mrc_backend *backend);
 
-/* Any matrix of the backend, cleared; or, reserved, with whatever lies there. */
+/* A matrix in the backend's memory: reserve leaves it as it is, create clears it. */
 mercer_status mrc_matrix_reserve(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                  mercer_dtype dtype, const char *what);
 mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
@@ -252,8 +251,8 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
                                       double *largest);
 
 /*
- * A matrix as the host sees it: itself where it lies in host memory, else a copy. close brings changes back if there
- * are some and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
+ * A matrix as the host sees it: itself where it lies in host memory, else a copy. close copies changes back if there
+ * are any and status is MERCER_OK, releases the copy and passes status on; it may be called when open has failed.
  */
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,

@@ -93,7 +93,7 @@ static mercer_status read_tensors(const model_reader *self)
     return MERCER_OK;
 }
 
-/* A reader of version 1 would pass over them and predict in other units: there they are a lie. */
+/* A reader of version 1 would ignore them and predict in other units: in such a file they are an error. */
 static mercer_status read_units(const model_reader *self)
 {
     mercer_model *model = self->model;

@@ -332,7 +332,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
         compute<KERNEL, COLUMNS, KEEP, Rows>(job, stages, weights, base + (norms - stages), marks, row_block, unit,
                                              first_tile, end_tile);
     }
-    cluster_sync(); /* nobody leaves while another may still signal its barriers */
+    cluster_sync(); /* no block leaves while another may still signal its barriers */
 }
 
 #endif

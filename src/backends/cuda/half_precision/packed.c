@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packed rows that outlive a product: those of the fused kernel, made once for centers that many products meet. */
+/* Packed rows that outlive a product: those of the fused kernel, made once for centers that many products use. */
 #include "backends/cuda/half_precision/half_precision.h"
 
 #include "backends/cuda/half_precision/fused.h"
