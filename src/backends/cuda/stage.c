@@ -3,8 +3,8 @@
  * Between host and device without waiting.
  *
  * The ring: small things (row numbers, factors, targets of a batch) are copied into page-locked memory and from there
- * by the stream itself, so the caller's memory is free at once and no thread waits. A part of the ring is used again when
- * the copies out of it are done, which an event tells.
+ * by the stream itself, so the caller's memory is free at once and no thread waits. A part of the ring is used again
+ * when the copies out of it are done, which an event tells.
  *
  * Slots: the points of a batch go into one of two slots, each a page-locked and a device buffer, by a stream of their
  * own:
