@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: plans and trainers. */
-#include "plan/option_list.h"
 #include "plan/plan_ranks.h"
 #include "training/checkpoint.h"
 #include "training/device_source.h"

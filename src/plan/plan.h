@@ -4,8 +4,7 @@
  * each choose its sizes, adds up what the parts say they cost, and picks once.
  *
  *   plan.c          machine and budget, the choice of a solver, what a refinement or a replacement changes
- *   plan_options.c  which options a solver has a use for, and names that are in no table
- *   option_list.c   the options of training, one row each
+ *   plan_options.c  the list of options: values, and which solvers have a use for them
  *   plan_ranks.c    the cost of a plan on several ranks
  */
 #ifndef MRC_PLAN_PLAN_H
@@ -28,12 +27,14 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request);
 /* A plan for another solver in place of one that failed; the text gains a line that begins with "replaced:". */
 mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why);
 
+/* Row `index` of the list of options; NULL behind the last. */
+const mercer_option *mrc_train_option(int index);
 /* MERCER_ERROR_ARGUMENT for values out of range, names that are in no table, and options that the solver has no use
    for. */
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *options);
 /* The name of an option that was given and says how to train where this solver does nothing of the kind; NULL if there
    is none. And of a size that has nothing to be the size of. */
-const char *mrc_plan_unsuited(const mrc_solver *row, const mercer_train_options *options);
-const char *mrc_plan_useless_size(const mrc_solver *row, const mercer_train_options *options);
+const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options);
+const char *mrc_plan_useless_size(const mrc_solver *solver, const mercer_train_options *options);
 
 #endif

@@ -1,70 +1,146 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What options may be, and which of them a solver has a use for: the traits of its row.
+ * The list of options of training: what they are called, which values they take, and which solvers have a use for them.
  *
- *   option                                                        direct  cg    projecting   ep2, ep1, ...  gd
- *   projector, projector_*, carry                                 -       -     yes          -              -
- *   period                                                        -       -     ep4          -              -
- *   step_factor, average, decay, polish                           -       -     yes          yes            yes
- *   epochs                                                        (-)     yes   yes          yes            yes
- *   batch, nystrom                                                (-)     (-)   yes          yes            yes
- *   eigenpairs                                                    (-)     (-)   not nytro    not q = 0      (-)
+ * A row describes a field of mercer_train_options that a person may set. Fields that belong to the caller's program
+ * (callbacks, validation matrices, files) are not in it. To add an option: a field at the end of mercer_train_options, a
+ * row here, and the code that uses it. Checks, the program's option with its help, man pages, completions, docs/cli.md
+ * and Python's keyword follow.
  *
- *   -    says how to train: refused, and a reason for auto to take another solver
- *   (-)  a size, with nothing here to be the size of: the plan and a warning say so
- *
- * A switch that is off, or a period that is the solver's own, asks for what happens anyway.
+ * An option that a solver has no use for is refused if it says how to train, and is a reason for auto to take another
+ * solver. If it is a size with nothing to be the size of, the plan and a warning mention it. A switch that is off, or a
+ * period that is the solver's own, asks for what happens anyway.
  */
 #include "plan/plan.h"
 
-#include "plan/option_list.h"
-
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+typedef struct option_row {
+    mercer_option option;
+    unsigned trait;                        /* of solvers that have a use for it; 0: all have */
+    enum { REFUSED, MENTIONED } otherwise; /* what happens with other solvers */
+} option_row;
+
+#define ROW(field, alias, type, words, limit, trait, otherwise, help) \
+    {                                                                 \
+        {sizeof(mercer_option),                                       \
+         #field,                                                      \
+         alias,                                                       \
+         MERCER_OPTION_##type,                                        \
+         offsetof(mercer_train_options, field),                       \
+         words,                                                       \
+         limit,                                                       \
+         help},                                                       \
+            trait, otherwise                                          \
+    }
+
+/* clang-format off */
+static const option_row rows[] = {
+/*      field, alias, type, words, limit, used by, otherwise, help */
+    ROW(solver, NULL, NAME, NULL, 0, 0, REFUSED, "how the weights are found"),
+    ROW(projector, NULL, NAME, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "how the solver projects onto the centers"),
+    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, most steps"),
+    ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples in a step"),
+    ROW(lambda, "ridge", NUMBER, NULL, 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
+    ROW(patience, NULL, INTEGER, NULL, 0, 0, REFUSED,
+        "stop after so many epochs without a better validation result, and keep the best; 0: never"),
+    ROW(average, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "return the average of the later iterates"),
+    ROW(decay, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "let the step fall in the later epochs"),
+    ROW(polish, NULL, INTEGER, NULL, 0, MRC_USES_STEPS, REFUSED, "so many CG steps on the true objective at the end"),
+    ROW(step_factor, NULL, NUMBER, "auto", 1, MRC_USES_STEPS, REFUSED, "gamma of the step rule, between 0 and 1"),
+    ROW(nystrom, NULL, INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples of the preconditioner"),
+    ROW(eigenpairs, NULL, INTEGER, "auto|none", 0, MRC_USES_EIGENPAIRS, MENTIONED, "eigenpairs of the preconditioner"),
+    ROW(period, NULL, INTEGER, "auto", 0, MRC_USES_PERIOD, REFUSED, "batches between projections"),
+    ROW(projector_nystrom, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED,
+        "samples of the projector's own preconditioner"),
+    ROW(projector_eigenpairs, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED, "its eigenpairs"),
+    ROW(projector_passes, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED,
+        "at most so many passes over K(Z,Z) in a projection"),
+    ROW(projector_tolerance, NULL, NUMBER, "auto", 0, MRC_USES_PROJECTOR, REFUSED,
+        "stop a projection at this relative residual"),
+    ROW(projector_block, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED, "centers in a block of bgs"),
+    ROW(carry, NULL, SWITCH, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "add what a projection leaves over to the next"),
+    ROW(cache, NULL, SWITCH, NULL, 0, 0, REFUSED, "keep K(X,Z) if it fits"),
+};
+/* clang-format on */
+
+static const option_row *row_at(int index)
+{
+    return index >= 0 && (size_t)index < sizeof rows / sizeof *rows ? &rows[index] : NULL;
+}
+
+const mercer_option *mrc_train_option(int index)
+{
+    const option_row *row = row_at(index);
+    return row ? &row->option : NULL;
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------------- */
+
+/* The value of an option as a number; of a name, 1 if one is given. */
+static double value_of(const mercer_option *option, const mercer_train_options *options)
+{
+    const void *field = (const char *)options + option->offset;
+    switch (option->type) {
+        case MERCER_OPTION_INTEGER: return (double)*(const int64_t *)field;
+        case MERCER_OPTION_NUMBER: return *(const double *)field;
+        case MERCER_OPTION_SWITCH: return *(const mercer_switch *)field;
+        case MERCER_OPTION_NAME: break;
+    }
+    return !mrc_name_is_auto(*(const char *const *)field);
+}
+
+static bool is_given(const mercer_option *option, const mercer_train_options *options)
+{
+    double value = value_of(option, options);
+    return option->type == MERCER_OPTION_SWITCH ? value == MERCER_ON : value > 0;
+}
+
+static mercer_status check_value(mercer_context *context, const mercer_option *option, double value)
+{
+    double least = option->words && strchr(option->words, '|') ? -1 : 0; /* -1 where that has a name */
+    if (option->type == MERCER_OPTION_SWITCH && !(value >= MERCER_AUTO && value <= MERCER_OFF))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
+                        option->name, value);
+    if (!(value >= least) || isinf(value))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be >= %g", option->name, value,
+                        least);
+    if (option->limit > 0 && value >= option->limit)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %g, it must be below %g", option->name, value,
+                        option->limit);
+    return MERCER_OK;
+}
+
 /* ---- Use ----------------------------------------------------------------------------------------------------- */
 
-/* An option that was given, and whether the solver has a use for it. */
-typedef struct given_option {
-    const char *name;
-    bool given, used;
-} given_option;
-
-/* The first that was given without use; NULL if there is none. */
-static const char *first_without_use(const given_option *all, size_t count)
+static bool has_use(const mrc_solver *solver, const option_row *row, const mercer_train_options *options)
 {
-    for (size_t i = 0; i < count; i++)
-        if (all[i].given && !all[i].used) return all[i].name;
+    bool own_period = row->trait == MRC_USES_PERIOD && solver->traits & MRC_USES_PROJECTOR &&
+                      options->period == solver->preset.period;
+    return row->trait == 0 || solver->traits & row->trait || own_period;
+}
+
+/* The first option that was given without use, of those that are refused or mentioned; NULL if there is none. */
+static const char *without_use(const mrc_solver *solver, const mercer_train_options *options, int otherwise)
+{
+    const option_row *row;
+    for (int i = 0; (row = row_at(i)) != NULL; i++)
+        if ((int)row->otherwise == otherwise && is_given(&row->option, options) && !has_use(solver, row, options))
+            return row->option.name;
     return NULL;
 }
 
-const char *mrc_plan_unsuited(const mrc_solver *row, const mercer_train_options *o)
+const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options)
 {
-    bool iterates = (row->traits & MRC_USES_STEPS) != 0, projects = (row->traits & MRC_USES_PROJECTOR) != 0;
-    bool period = row->traits & MRC_USES_PERIOD || (projects && o->period == row->preset.period);
-    const given_option all[] = {{"projector", !mrc_name_is_auto(o->projector), projects},
-                                {"projector_nystrom", o->projector_nystrom > 0, projects},
-                                {"projector_eigenpairs", o->projector_eigenpairs > 0, projects},
-                                {"projector_passes", o->projector_passes > 0, projects},
-                                {"projector_tolerance", o->projector_tolerance > 0, projects},
-                                {"projector_block", o->projector_block > 0, projects},
-                                {"carry", o->carry == MERCER_ON, projects},
-                                {"period", o->period > 0, period},
-                                {"step_factor", o->step_factor > 0, iterates},
-                                {"average", o->average == MERCER_ON, iterates},
-                                {"decay", o->decay == MERCER_ON, iterates},
-                                {"polish", o->polish > 0, iterates}};
-    return first_without_use(all, sizeof all / sizeof *all);
+    return without_use(solver, options, REFUSED);
 }
 
-const char *mrc_plan_useless_size(const mrc_solver *row, const mercer_train_options *o)
+const char *mrc_plan_useless_size(const mrc_solver *solver, const mercer_train_options *options)
 {
-    bool sizes = (row->traits & MRC_USES_SIZES) != 0;
-    const given_option all[] = {{"epochs", o->epochs > 0, (row->traits & MRC_USES_EPOCHS) != 0},
-                                {"batch", o->batch > 0, sizes},
-                                {"nystrom", o->nystrom > 0, sizes},
-                                {"eigenpairs", o->eigenpairs > 0, (row->traits & MRC_USES_EIGENPAIRS) != 0}};
-    return first_without_use(all, sizeof all / sizeof *all);
+    return without_use(solver, options, MENTIONED);
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */
@@ -93,7 +169,7 @@ static const char *projector_name(int i)
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *o)
 {
     const mrc_solver *row = mrc_solver_find(o->solver);
-    MRC_TRY(mrc_check_option_ranges(context, o));
+    for (int i = 0; row_at(i); i++) MRC_TRY(check_value(context, &row_at(i)->option, value_of(&row_at(i)->option, o)));
     if (o->memory < 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
                         (long long)o->memory);

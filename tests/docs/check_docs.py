@@ -102,8 +102,8 @@ class Calls:
 
     def lead(self, start, goal):
         """Whether at most DEEPEST calls lead from `start`, a function or a member of a table, to the function."""
-        layer, seen = self.mentioned({re.split(r"->|\\.", start)[-1]}), set()
-        if not layer or re.search(r"->|\\.", start):  # a table whose rows do not name their members
+        layer, seen = self.mentioned({re.split(r"->|\.", start)[-1]}), set()
+        if not layer or re.search(r"->|\.", start):  # a table whose rows do not name their members
             layer |= self.listed & self.bodies.keys()
         for _ in range(DEEPEST):
             if goal in layer:

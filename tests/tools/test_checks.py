@@ -183,6 +183,45 @@ class Names(Copy):
         self.assert_ok("check-names")
 
 
+class Folders(Copy):
+    OPENING = "/* SPDX-License-Identifier: BSD-3-Clause */\n/*\n * probe: one line,\n * two lines,\n * three.\n */\n"
+
+    def test_tree_is_clean(self):
+        self.assert_ok("check-folders", ROOT)
+
+    def test_folder_without_purpose(self):
+        self.write("src/probe/probe.h", "/* SPDX-License-Identifier: BSD-3-Clause */\n/* Something. */\n")
+        self.assert_wrong("check-folders", "src/probe: no file says what it is for")
+        self.write("src/probe/probe.h", self.OPENING)
+        self.assert_ok("check-folders")
+
+    def test_length_and_place(self):
+        self.write("src/probe/probe.h", "/* probe: short. */\n")
+        self.assert_wrong("check-folders", "src/probe/probe.h: 1 lines")
+        self.write("src/probe/probe.h", self.OPENING.replace("three", "\n * ".join("x" * 13)))
+        self.assert_wrong("check-folders", "src/probe/probe.h: 15 lines")
+        self.write("src/probe/probe.h", "/* Something. */\n")
+        self.write("src/probe/purpose.c", self.OPENING)
+        self.assert_wrong("check-folders", "src/probe/purpose.c: says what the folder is for: a header should")
+
+    def test_one_opening(self):
+        self.write("src/probe/probe.h", self.OPENING)
+        self.write("src/probe/other_probe.h", self.OPENING)
+        self.assert_wrong("check-folders", "one is enough")
+
+    def test_many_files(self):
+        self.write("src/probe/probe.h", self.OPENING)
+        for i in range(15):
+            self.write(f"src/probe/probe_{i}.c", "\n")
+        self.assert_ok("check-folders")
+        self.write("src/probe/probe_15.c", "\n")
+        self.assert_wrong("check-folders", "src/probe: 17 files")
+
+    def test_equal_names(self):
+        self.write("src/core/dataset.c", "\n")
+        self.assert_wrong("check-folders", "src/data/dataset.c: src/core/dataset.c has the same name")
+
+
 class Symbols(Copy):
     HEADER = "#define MERCER_API\n/* MERCER_API int mercer_old(void); */\nMERCER_API int mercer_one(void);\n"
     SOURCE = "int mercer_one(void)\n{\n    return 1;\n}\n"

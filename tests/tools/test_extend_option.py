@@ -12,11 +12,11 @@ import unittest
 
 import extend
 
-HEADER, LIST, USE = "include/mercer/advanced.h", "src/plan/option_list.c", "src/plan/plan.c"
+HEADER, LIST, USE = "include/mercer/advanced.h", "src/plan/plan_options.c", "src/plan/plan.c"
 
 FIELD = "    int64_t most_epochs; /* the plan has no more epochs; 0: any number */\n"
-ROW = """    {FIELD(most_epochs), NULL, MERCER_OPTION_INTEGER, AT(most_epochs), NULL, 0,
-     "plan no more epochs than this; 0: any number"},
+ROW = """    ROW(most_epochs, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, MENTIONED,
+        "plan no more epochs than this; 0: any number"),
 """
 CODE = """    int64_t limit = request->options->most_epochs;
     if (status == MERCER_OK && limit > 0 && out->public_plan.epochs > limit) out->public_plan.epochs = limit;
@@ -65,8 +65,8 @@ def find_python():
 class Option(extend.Extended):
     def test_three_files(self):
         self.insert(HEADER, "const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */\n", FIELD)
-        self.insert(LIST, '"keep K(X,Z) if it fits"},\n', ROW)
-        self.insert(USE, "    mercer_status status = make_plan(out, request);\n", CODE)
+        self.insert(LIST, '"keep K(X,Z) if it fits"),\n', ROW)
+        self.insert(USE, "    mercer_status status = make_plan(out, request, NULL);\n", CODE)
         self.assertLessEqual(len(self.touched), 3)
         self.build("all", CLI="ON", TESTS="OFF")
         self.run_command(sys.executable, "tools/make-python-library")
