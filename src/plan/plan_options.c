@@ -3,9 +3,9 @@
  * The list of options of training: what they are called, which values they take, and which solvers have a use for them.
  *
  * A row describes a field of mercer_train_options that a person may set. Fields that belong to the caller's program
- * (callbacks, validation matrices, files) are not in it. To add an option: a field at the end of mercer_train_options, a
- * row here, and the code that uses it. Checks, the program's option with its help, man pages, completions, docs/cli.md
- * and Python's keyword follow.
+ * (callbacks, validation matrices, files) are not in it. To add an option: a field at the end of mercer_train_options,
+ * a row here, and the code that uses it. Checks, the program's option with its help, man pages, completions,
+ * docs/cli.md and Python's keyword follow.
  *
  * An option that a solver has no use for is refused if it says how to train, and is a reason for auto to take another
  * solver. If it is a size with nothing to be the size of, the plan and a warning mention it. A switch that is off, or a
