@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
+extern const mrc_solver_ops mrc_direct_ops, mrc_cg_ops, mrc_iteration_ops;
+
 enum {
     STEPS = MRC_USES_EPOCHS | MRC_USES_SIZES | MRC_USES_STEPS,
     PAIRS = MRC_USES_EIGENPAIRS,

@@ -163,8 +163,6 @@ typedef struct mrc_solver {
     mrc_preset preset; /* of the iteration */
 } mrc_solver;
 
-extern const mrc_solver_ops mrc_direct_ops, mrc_cg_ops, mrc_iteration_ops;
-
 /* NULL if the name is none. */
 const mrc_solver *mrc_solver_find(const char *name);
 /* Row i of the table; NULL behind the last. */

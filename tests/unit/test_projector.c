@@ -159,7 +159,7 @@ static void test_room(void **state)
                 room[i].memory = calloc((size_t)room[i].bytes + 1, 1);
             }
             assert_succeeds(&self.context,
-                            mrc_projector_create(&projector, &mrc_projector_bgs, &self.centers, &options));
+                            mrc_projector_create(&projector, mrc_projector_find("bgs"), &self.centers, &options));
             projector->room = room;
             project(&self, BGS, projector, "room");
             if (part == 0) mrc_backend_registry[0]->copy(self.backend, &plain, &self.theta);

@@ -44,13 +44,14 @@ static void test_arguments(void **state)
     mrc_projector_options bad[] = {options_of(0), options_of(1), options_of(1), options_of(1), options_of(1)};
     bad[1].block = 0, bad[2].gamma = 1, bad[3].tolerance = NAN, bad[4].eigenpairs = -1;
     for (int i = 0; i < 5; i++) {
-        assert_fails(&self.context, mrc_projector_create(&projector, &mrc_projector_bgs, &self.centers, &bad[i]),
+        assert_fails(&self.context, mrc_projector_create(&projector, mrc_projector_find("bgs"), &self.centers, &bad[i]),
                      MERCER_ERROR_ARGUMENT, "projector");
         assert_null(projector);
     }
     mrc_projector_options options = options_of(1);
     mrc_projection report;
-    assert_succeeds(&self.context, mrc_projector_create(&projector, &mrc_projector_bgs, &self.centers, &options));
+    assert_succeeds(&self.context,
+                    mrc_projector_create(&projector, mrc_projector_find("bgs"), &self.centers, &options));
     mrc_store(&self.h, 3, 1, INFINITY);
     assert_fails(&self.context, mrc_project(projector, &self.h, &self.theta, &report), MERCER_ERROR_NUMERIC,
                  "right-hand side");

@@ -15,6 +15,8 @@
 #include <math.h>
 #include <string.h>
 
+extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;
+
 /* The planner takes the first that suits. */
 static const mrc_projector_ops *const kinds[] = {
     &mrc_projector_exact,

@@ -74,8 +74,6 @@ struct mrc_projector {
     void *state;    /* of the kind; NULL until create has made it */
 };
 
-extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;
-
 /* NULL if the name is none. */
 const mrc_projector_ops *mrc_projector_find(const char *name);
 /* Row i of the table; NULL behind the last. */
