@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * comm: communicators. Ranks (processes, or threads of one process) divide the centers among them and combine their
- * results by collective operations.
+ * comm: ranks and their collective operations. Ranks (processes, or threads of one process) divide the centers among
+ * them and combine their results by collective operations.
  *
  * The centers are divided into S shards, consecutive and as even as possible, and the shards among R <= S ranks in the
  * same way. S does not depend on R: sums over centers are formed within shards first and then over shards in one fixed

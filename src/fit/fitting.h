@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fit: the recipe, what happens between a dataset and a trained model, in which order, and with which defaults.
+ * fit: the recipe, from a dataset to a trained model: which steps, in which order, with which defaults.
  *
  *   samples.c      equal samples merged, rows held back
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model

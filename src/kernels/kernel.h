@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels: what a kernel function is, and nothing of how a machine computes many of them.
+ * kernels: each kernel function once. How a machine computes many values of them is the backends' part.
  *
  * formulas.h has every function once, in lists that the backends and the tests walk; table.h is the same list as a
  * table of names, parameters and ranges. Here: text to kernel and back, checks, questions about one, and the value in
- * scalar double that all other code is measured by.
+ * scalar double that all other code is tested against.
  */
 #ifndef MRC_KERNELS_KERNEL_H
 #define MRC_KERNELS_KERNEL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * solvers: one table. A row is a name, a line for people, and the functions that choose its sizes, say what it costs
- * and train with it. direct and cg have functions of their own; all others are corners of the one iteration and differ
- * in the parts of it that they fix (mrc_preset).
+ * solvers: one table of solvers, and their parts. A row is a name, a line for people, and the functions that choose its
+ * sizes, say what it costs and train with it. direct and cg have functions of their own; all others are corners of the
+ * one iteration and differ in the parts of it that they fix (mrc_preset).
  *
  * Folders: iteration/ (presets of EigenPro), normal/ (direct, cg), projectors/, operators/ (products that all use).
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * training: the trainer makes one plan, runs the solver that it names, and has what every training has around it.
+ * training: one training. The trainer makes a plan, runs the solver that it names, and does what all solvers need:
+ * validation, checkpoints, progress.
  *
  *   trainer.c           the plan, fit, streaming, the report
  *   trainer_state.c     checkpoints: saving and going on

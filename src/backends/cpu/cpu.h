@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu: products and dense algebra on the processor, on micro-kernels for each instruction set.
+ * backends/cpu: products and dense algebra on the processor. Micro-kernels are chosen by instruction set.
  *
  * product.c is the fused driver of everything with kernel values, on tiles (tile.h); gemm.c, factor.c and rows.c are
  * dense algebra on the same micro-kernels; BLAS is used for eigenvectors and small factors alone. Here: the backend's

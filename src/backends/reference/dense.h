@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/reference: the operations as plain loops in double, slow and right. Other backends are measured by it, and
- * leave to it what they do not do themselves. Here: its dense linear algebra, textbook methods, which is the default of
+ * backends/reference: the operations as plain loops in double, slow and right. Other backends are tested against it and
+ * use it for what they do not do themselves. Here: its dense linear algebra, textbook methods, which is the default of
  * every backend.
  */
 #ifndef MRC_BACKENDS_REFERENCE_DENSE_H
