@@ -152,7 +152,7 @@ static bool count_classes(const mercer_dataset *data, const int64_t *first, int6
     return least >= FOLDS;
 }
 
-/* One class after the other, each in random order, dealt out in turn. *possible: there are enough of each. */
+/* One class after the other, each in random order, to the folds in turn. *possible: there are enough of each. */
 static mercer_status deal_out(const mercer_fitting *self, int *of_row, bool *possible)
 {
     const mercer_dataset *data = self->data;

@@ -22,7 +22,7 @@
 struct mercer_fitting {
     mercer_context *context;
     mercer_fit_options options; /* as given */
-    mercer_train_options train; /* what the trainer is told, but for memory and validation set */
+    mercer_train_options train; /* the trainer's, but for memory and validation set */
     bool on_device;             /* training is done in the memory of a device */
     int64_t memory;             /* bytes in host memory for everything */
     int64_t device_each;        /* for training on each of several ranks' devices; 0: they are not, or it is one */

@@ -58,7 +58,7 @@ int64_t mrc_fit_center_count(const mercer_fitting *self)
     if (self->options.given_centers) return self->options.given_centers->rows;
     if (takes_all(self)) return self->info.rows;
     if (self->options.centers == 0) return mrc_min(self->info.rows, MOST_CENTERS);
-    /* Of merged samples nobody can know how many there are. */
+    /* How many merged samples there are is not known. */
     return self->options.merge == MERCER_ON ? mrc_min(self->options.centers, self->info.rows) : self->options.centers;
 }
 

@@ -3,7 +3,7 @@
  * What a plan costs on several ranks: the costs that solver, projector and caches say of themselves for one process,
  * with the messages of R ranks in them (cost.h), summed over an epoch.
  *
- *   bytes     what is shared out falls with R, what every rank holds does not; the backend's scratch is not counted
+ *   bytes     what is divided falls with R, what every rank holds does not; the backend's scratch is not counted
  *   compute   what all ranks compute alike (products with the preconditioner's sample, factors) does not get faster
  *             with R; everything that has a row for each center does. At the plan's mean rate.
  *   wire      bytes / bandwidth + rounds x latency

@@ -19,7 +19,7 @@ typedef struct mrc_problem {
     double nodes;                  /* what is left of a rank's shards in the tree of a sum, mean over ranks */
 } mrc_problem;
 
-/* Bytes of all ranks together that are shared out among them, and bytes that every rank holds. */
+/* Bytes that are divided among the ranks, of all together, and bytes that every rank holds. */
 typedef struct mrc_bytes {
     double shared, whole;
 } mrc_bytes;
@@ -32,7 +32,7 @@ typedef struct mrc_cost {
     double doubles;      /* flops in double */
     double serial;       /* flops in double of one thread: LAPACK's */
     double waiting;      /* flops that wait for memory, which `read` counts: they take no time of their own */
-    double alike;        /* of all flops, those that every rank does; the others are shared out */
+    double alike;        /* of all flops, those that every rank does; the others are divided */
     double read;         /* bytes, where reading takes the time */
     double sent, rounds; /* bytes that a rank sends, mean over ranks, in so many rounds of messages */
     double state;        /* bytes of it in a checkpoint */

@@ -41,7 +41,7 @@ mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows);
 /* The next batch, at most `most` rows, shapes and values checked (finite, weights >= 0), targets in the stream's
    units. 0 rows at the end of the pass. */
 mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
-/* The same for whoever does not look at targets: they stay as they are. */
+/* The same for callers that do not use targets: these are not converted. */
 mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
 /* Targets (m, c) of whatever origin in the stream's units: *y becomes a view of the stream's own room, until the next
    call. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * solvers: one table of solvers, and their parts. A row is a name, a line for people, and the functions that choose its
- * sizes, say what it costs and train with it. direct and cg have functions of their own; all others are corners of the
- * one iteration and differ in the parts of it that they fix (mrc_preset).
+ * solvers: one table of solvers, and their parts. A row is a name, a line for messages, and the functions that choose
+ * its sizes, say what it costs and train with it. direct and cg have functions of their own; all others are presets of
+ * the one iteration (mrc_preset).
  *
  * Folders: iteration/ (presets of EigenPro), normal/ (direct, cg), projectors/, operators/ (products that all use).
  *
@@ -74,7 +74,7 @@ struct mrc_job {
     mrc_plan plan;
     bool ready;          /* the parts below exist */
     bool resuming;       /* begins with the state that was saved */
-    bool announces;      /* what set-up does is told to the progress callback */
+    bool announces;      /* set-up reports to the progress callback */
     mrc_centers centers; /* which tell what set-up does: mrc_centers_tell */
     mrc_sample_stream stream;
     mrc_kernel_blocks kernel_blocks;
@@ -125,7 +125,7 @@ typedef struct mrc_solver_cost {
 typedef struct mrc_solver_ops {
     /* Fills in the sizes that the options leave open, and says why. */
     mercer_status (*choose)(mrc_planner *planner);
-    /* The last choices, once memory has been shared out, and what the plan's text should say of it. */
+    /* The last choices, once memory has been assigned, and what the plan's text should say of it. */
     void (*settle)(mrc_planner *planner);
     /* For a plan with these sizes; *out is cleared before. Kernel blocks and caches are not in it. */
     void (*cost)(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out);
@@ -156,7 +156,7 @@ typedef struct mrc_preset {
 } mrc_preset;
 
 typedef struct mrc_solver {
-    const char *name, *says; /* at most 15 characters; one line for people */
+    const char *name, *says; /* at most 15 characters; one line for messages */
     const mrc_solver_ops *ops;
     unsigned traits;   /* MRC_USES_..., MRC_NEEDS_... */
     double cheap;      /* seconds of an estimate up to which auto takes it even if others are faster */

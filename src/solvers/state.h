@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must be kept of a training to go on with it: a list of its matrices and numbers. One function lists them; saving
+ * What must be saved of a training to resume it: a list of its matrices and numbers. One function lists them; saving
  * and restoring both walk that list, so they cannot disagree.
  */
 #ifndef MRC_SOLVERS_STATE_H
@@ -33,8 +33,8 @@ typedef struct mrc_state {
     mrc_state_matrix matrices[MRC_STATE_MATRICES];
     mrc_state_number numbers[MRC_STATE_NUMBERS];
     int matrix_count, number_count;
-    bool overflow;             /* more was listed than there is room for: nobody may save or restore it */
-    char plan[MRC_STATE_PLAN]; /* sizes and choices that must be the same when training goes on, in words */
+    bool overflow;             /* more was listed than there is room for: it must not be saved or restored */
+    char plan[MRC_STATE_PLAN]; /* sizes and choices that must be the same when training is resumed, as text */
 } mrc_state;
 
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value);

@@ -18,7 +18,7 @@ struct mrc_checkpoint {
     mercer_model *model;
     char *path; /* to write to; NULL: nowhere */
     char *note;
-    mrc_tensor_file *file; /* that training goes on from */
+    mrc_tensor_file *file; /* that training is resumed from */
 };
 
 static mercer_status copy_text(mercer_context *context, char **out, const char *text, const char *what)
@@ -31,7 +31,7 @@ static mercer_status copy_text(mercer_context *context, char **out, const char *
     return MERCER_OK;
 }
 
-/* The first row that this rank has of a matrix that is shared out. */
+/* The first row that this rank has of a matrix that is divided among ranks. */
 static int64_t first_row(const mrc_checkpoint *self, const mrc_state_matrix *entry)
 {
     return entry->temporary ? entry->first : self->model->first;

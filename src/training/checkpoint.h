@@ -13,7 +13,7 @@ mercer_status mrc_checkpoint_create(mrc_checkpoint **out, mercer_model *model, c
 void mrc_checkpoint_free(mrc_checkpoint *checkpoint);
 /* Makes it the keeper of the trainer's state. */
 void mrc_checkpoint_attach(mrc_checkpoint *checkpoint, mrc_trainer *trainer);
-/* The trainer's next fit goes on from the file. */
+/* The trainer's next fit resumes from the file. */
 mercer_status mrc_checkpoint_resume(mrc_checkpoint *checkpoint, mrc_trainer *trainer, const char *path);
 
 #endif

@@ -121,7 +121,7 @@ static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
     return self->job.comm->rank == 0 && (since >= most || (moment == MRC_KEEP_EPOCH && since >= pause));
 }
 
-/* Training goes on without checkpoints: whoever relies on them hears of it, but not at every attempt. */
+/* Training continues without checkpoints; a warning says so, but not at every attempt. */
 static void tell_failure(mrc_trainer *self, bool failed)
 {
     if (failed && !self->keep_failed)

@@ -7,7 +7,7 @@
  *   average    running mean of alpha over the projections of the later half of the steps
  *   decay      the step falls linearly from 1 to DECAY_END over the later half
  *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the
- *              last good weights, halves the step and says so; after MOST_HALVINGS training gives up with
+ *              last good weights, halves the step and says so; after MOST_HALVINGS training fails with
  *              MERCER_ERROR_NUMERIC
  *
  * The sample is read from a pass of its own (number -1): X_s must be drawn from what the batches are drawn from. Rows
@@ -30,7 +30,7 @@
 enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000, FRESH_ROWS = 2000 };
 
 #define DECAY_END      0.25
-#define UNEVEN_WEIGHTS 100 /* heaviest over mean weight, beyond which the user is told */
+#define UNEVEN_WEIGHTS 100 /* heaviest over mean weight, beyond which there is a warning */
 
 typedef struct solver_state {
     mrc_eigensystem system;
@@ -354,7 +354,7 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     if (job->stream.heaviest > 0) iteration->heaviest = job->stream.heaviest;
     MRC_TRY(mrc_iteration_residual(iteration, batch, &result));
     if (alarmed(&job->watchdog, &result, batch->X.rows)) return roll_back(job);
-    /* The loss just seen vouches for the weights of the last projection. */
+    /* The loss shows that the weights of the last projection are good. */
     if (iteration->pending == 0)
         MRC_TRY(job->backend->ops->copy(job->backend, &self->rollback_weights, &iteration->alpha));
     mercer_status status = mrc_iteration_step(iteration, batch);

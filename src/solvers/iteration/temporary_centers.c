@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Temporary centers, shared out over the shards.
+ * Temporary centers, divided among the shards.
  *
  *   F_s += K(X, X_s) w_s        for each shard s here, X (m, d), X_s (t_s, d), w_s (t_s, c), t_s about t / S
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Temporary centers: points and weights of the batches since the last projection, shared out over the shards as the
+ * Temporary centers: points and weights of the batches since the last projection, divided among the shards as the
  * centers are, K(., X_tmp) w_tmp = sum_s K(., X_s) w_s.
  *
  * Of t temporary centers shard number s has part s of mrc_share(t, S): a function of t alone, so that it is the same
- * for any number of ranks and known when training goes on from a checkpoint. A batch that takes t to t + m gives every
+ * for any number of ranks and known when training is resumed. A batch that takes t to t + m gives every
  * shard what it then lacks, rows of the batch that lie together.
  */
 #ifndef MRC_SOLVERS_ITERATION_TEMPORARY_CENTERS_H

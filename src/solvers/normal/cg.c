@@ -185,7 +185,7 @@ static mercer_status start(cg_state *self)
     return backend->ops->copy(backend, &self->d, &self->z);
 }
 
-/* r and the loss are true again: has the recurrence drifted away from them, and does it still pay to go on? */
+/* r and the loss are exact again: has the recurrence drifted away from them, and do further steps still pay? */
 static mercer_status check_truth(cg_state *self, bool *drifted, bool *stop)
 {
     mrc_exact_solver *exact = self->exact;
@@ -392,7 +392,7 @@ static mercer_status settle(cg_state *self)
     if (!(total(self, self->loss) <= self->best_loss)) {
         double best = self->best_loss, now = total(self, self->loss);
         MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
-        for (int64_t j = 0; j < exact->c; j++) /* shared out among the columns as it is now */
+        for (int64_t j = 0; j < exact->c; j++) /* divided among the columns as it is now */
             self->loss[j] = isfinite(now) ? self->loss[j] / now * best : best / (double)exact->c;
     }
     MRC_TRY(find_fit(self, &fit));

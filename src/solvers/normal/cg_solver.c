@@ -4,7 +4,7 @@
  * and polishing, which is a few steps from where the iteration ended.
  *
  *   with a factor    1 or 2 p^2 doubles;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops
- *   polynomial       p^2 halves or floats and 2 p q, all of it shared out among ranks;
+ *   polynomial       p^2 halves or floats and 2 p q, all of it divided among ranks;
  *                    2 n p d + 2 p (p + s) (d + q) + steps (4 n p c + 4 k p^2 c) flops
  */
 #include "solvers/normal/exact_job.h"

@@ -40,7 +40,7 @@ typedef struct mrc_exact_solver {
     mrc_exact_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
-    /* cg: saves its state, if it is time or `now`; and goes on with what was saved. NULL: neither. */
+    /* cg: saves its state, if it is time or `now`; and restores what was saved. NULL: neither. */
     mercer_status (*keep)(void *user, bool now);
     mercer_status (*recall)(void *user);
     void *keep_user;

@@ -19,7 +19,7 @@
  * n p c where passes has K(X,Z) cached) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (16 p^2); four
  * matrices p x 2c, wide enough for alpha itself to ride along now and then; 4 b c of a batch.
  *
- * Vectors and sums are shared out among ranks as the centers are; nothing but the factors' own products needs them
+ * Vectors and sums are divided among ranks as the centers are; nothing but the factors' own products needs them
  * whole.
  *
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are

@@ -2,7 +2,7 @@
 /*
  * The preconditioner of the normal equations, M in normal.c: by Cholesky factors of K_d and K_d + (tau + t) I, or
  * without one of size p (polynomial_preconditioner.c), as its options say. And products with K(Z,Z), from what the
- * preconditioner has of it. The factors are the same on every rank, for p that fit one; of the other everybody has a
+ * preconditioner has of it. The factors are the same on every rank, for p that fit one; of the other every rank has a
  * share.
  *
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 8 p^2 bytes; in double

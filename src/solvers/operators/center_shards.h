@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * solvers/operators: the centers Z (p, d), cut into shards that are dealt to the ranks of a communicator, and the
- * products with K(., Z) that algorithms use.
+ * solvers/operators: the centers Z (p, d), divided into shards and these among ranks, and the products with K(., Z)
+ * that algorithms use.
  *
  * A "field" is a matrix with one row for each center that this rank holds, (rows, k), in the order of the centers. A
  * shard's part of it is a range of its rows. What treats elements alone (axpby, copy, ...) is done on the whole field
@@ -26,7 +26,7 @@ typedef struct mrc_shard {
     int64_t rows;
 } mrc_shard;
 
-/* Points that many products meet, and the form the backend has made of them. */
+/* Points that many products use, and their packed form. */
 typedef struct mrc_packed_points {
     mercer_matrix points; /* the whole matrix; no data: this place is free */
     mrc_packed *packed;
@@ -55,11 +55,11 @@ typedef struct mrc_centers {
     mrc_shard *shard;     /* (shards) */
     double flops;         /* counted by the products below: 2 per multiply-add, kernel values not counted */
     mrc_packed_points packed[MRC_MOST_PACKED]; /* points of which the backend has a packed form */
-    mrc_notice notice;                         /* NULL: nobody listens */
+    mrc_notice notice;                         /* or NULL */
     void *notice_user;
 } mrc_centers;
 
-/* For what may take seconds before a first step, by whoever does it: it has the centers at hand. */
+/* Reports what takes seconds before the first step. */
 static inline void mrc_centers_tell(const mrc_centers *centers, const char *what, double share)
 {
     if (centers->notice) centers->notice(centers->notice_user, what, share);
@@ -123,8 +123,8 @@ mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix 
 
 /*
  * Points of which products are formed again and again can be packed once: every product here finds by their address
- * that they are. Rows first .. first + count - 1 of `whole` are packed as they now are; whoever changes them must do so
- * again, and forget them before they go. Where the backend has no packed form nothing happens.
+ * that they are. Rows first .. first + count - 1 of `whole` are packed as they now are; a caller that changes them
+ * must pack them again, and forget them before they are released. Where the backend has no packed form nothing happens.
  */
 mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count);
 void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pairs of points for the fused products, and the packed forms of points that many products meet.
+ * Pairs of points for the fused products, and the packed forms of points that many products use.
  *
  * A packed form is found by address: a view whose rows lie inside a packed matrix uses it. That keeps it out of every
  * signature between here and the loop that knows which points come again; the price is that this loop must say when

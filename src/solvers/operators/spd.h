@@ -28,7 +28,7 @@ mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const 
 mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
 
 /*
- * The penalty that stands for rounding the weights, and the kernel values they meet, to float:
+ * The penalty that stands for rounding the weights, and the kernel values they are multiplied with, to float:
  *
  *   rho |alpha|^2,   rho = w (4 u k)^2,   u = 2^-24, k = mean K(z,z), w = sum of the sample weights
  *                    rho = w (2^-12 k)^2  where kernel values are kept in half precision, off by about 2^-12 of

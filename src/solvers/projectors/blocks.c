@@ -8,8 +8,8 @@
  *                             in type real: 7/3 b^3 once, then 2 b^2 c a solve, which a GPU does in one product
  *
  * Memory: a sorted copy of the centers, p d; 8 b^2 (twice while inverses are made); inverses p b. On R ranks each has
- * its part of the sorted copy and every R-th inverse, and whoever has that of a block sends X (b, c) to the others. All
- * of them make all inverses: the shift that one block needs is the least of the next.
+ * its part of the sorted copy and every R-th inverse, and the rank that has the inverse of a block sends X (b, c) to
+ * the others. All of them make all inverses: the shift that one block needs is the least of the next.
  *
  * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
  * 10 u b on the diagonal prevents it (projector_parts.c). A factor is measured by each x. A kept inverse, which is

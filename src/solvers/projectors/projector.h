@@ -45,7 +45,7 @@ typedef enum mrc_projector_keeps {
 } mrc_projector_keeps;
 
 typedef struct mrc_projector_ops {
-    const char *name, *says; /* says: one line for people */
+    const char *name, *says; /* says: one line for messages */
     mrc_projector_keeps keeps;
     int64_t passes;   /* unless the options say otherwise: at most so many, */
     double tolerance; /* to this residual, */
