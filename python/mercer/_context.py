@@ -180,8 +180,8 @@ def _forget(number: int, _gone: Any) -> None:
 
 
 _ending: int | None = None  # the thread that ends the process, when it does
-_CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_choose_centers"), 10.0  # functions; seconds
-_CHANGES = ("mercer_trainer_", "mercer_model_set_")  # beginnings of functions that change what they work on
+_CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_fitting_", "mercer_choose_centers"), 10.0  # functions; seconds
+_CHANGES = ("mercer_trainer_", "mercer_fitting_", "mercer_model_set_")  # what they work on
 
 
 def _living() -> list[Context]:

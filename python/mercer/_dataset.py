@@ -48,6 +48,8 @@ class Dataset:
     ((5, 784), dtype('uint8'), 100)
     """
 
+    _kept: Any = None  # arrays that it shows
+
     def __init__(
         self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, format: str | None = None,
         y_format: str | None = None, raw: str | None = None, target: str | int | None = None,
@@ -65,12 +67,12 @@ class Dataset:
         options.memory = byte_count(memory)
         if columns:
             options.columns, options.column_count = _texts(columns, "columns"), len(columns)
-        self._make("mercer_dataset_open", n_jobs, options)
+        self._make("mercer_dataset_open", Context(n_jobs), options)
 
-    def _make(self, name: str, n_jobs: int | None, *arguments: Any) -> None:
-        self.context, self.handle = Context(n_jobs), C.c_void_p()
-        self.context.call(name, self.handle, self.context.handle, *arguments)
-        release_with(self, release, "mercer_dataset_free", self.handle, self.context)
+    def _make(self, name: str, context: Context, *arguments: Any) -> None:
+        self.context, self.handle = context, C.c_void_p()
+        context.call(name, self.handle, context.handle, *arguments)
+        release_with(self, release, "mercer_dataset_free", self.handle, context)
 
     def __len__(self) -> int:
         return int(self.info()["rows"])
@@ -81,7 +83,28 @@ class Dataset:
     ) -> Dataset:
         """Samples that are computed when they are read: "digits", "spirals" or "teacher", with parameters."""
         self = cls.__new__(cls)
-        self._make("mercer_dataset_synthesize", n_jobs, L.text(spec, "spec"), first, rows, seed_from(random_state))
+        self._make("mercer_dataset_synthesize", Context(n_jobs), L.text(spec, "spec"), first, rows, seed_from(random_state))
+        return self
+
+    @classmethod
+    def _of_arrays(
+        cls, context: Context, X: Array, *, Y: Array | None = None, labels: Any = None, classes: int = 0,
+        names: Sequence[str] | None = None, columns: Sequence[str] | None = None, sample_weight: Any = None,
+    ) -> Dataset:
+        """Samples in memory, with values Y or numbers of classes, of which ``names`` are the texts.
+
+        >>> Dataset._of_arrays(Context(), np.eye(3), labels=[0, 1, 1], classes=2)
+        <mercer.Dataset array: 3 rows, 3 features, classification>
+        """
+        weights = A.weights(sample_weight, X.shape[0])
+        numbers = None if labels is None else A.class_numbers(labels, X.shape[0])
+        struct = L.mercer_dataset_arrays(X=C.pointer(A.view(X)), weights=A.doubles(weights), classes=classes)
+        struct.labels, struct.Y = A.integers(numbers), None if Y is None else C.pointer(A.view(Y))
+        struct.label_names = None if names is None else _texts(names, "classes")
+        struct.feature_names = None if columns is None else _texts(columns, "columns")
+        self = cls.__new__(cls)
+        self._kept = X, Y, weights, numbers
+        self._make("mercer_dataset_from_arrays", context, struct)
         return self
 
     def info(self) -> dict[str, Any]:

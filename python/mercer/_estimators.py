@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes as C
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,16 +11,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from . import _calibration
+from . import _arrays as A
 from ._arrays import Array
 from ._base import KernelEstimator, Task
 from ._parameters import params_doc
-from ._samples import Samples, folds
 from ._training import Callback
 
-CROSS_VALIDATED = 5000  # samples up to which probabilities are calibrated by cross-validation
-FOLDS = 3
-HELD_BACK, HELD_BACK_SHARE = 2000, 20  # above: so many samples, at most one in so many
 STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
 
 
@@ -127,9 +124,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         if len(unknown):
             raise ValueError(f"y has the class {unknown[0]!r}, which is not among classes")
         numbers = np.searchsorted(known, y).astype(np.int32)
-        if first:
-            self._stream: list[tuple[Array, Array]] = []
-        else:
+        if not first:
             self._score_stream(X, numbers)
         self._partial_fit(Task(len(known), known), X, numbers, sample_weight)
         return self
@@ -157,34 +152,16 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         With ``validation_fraction=0`` nothing is held back or trained twice, and T is a constant, 1/4: the order of
         the probabilities is then right, their size is not.
         """
-        return _calibration.softmax(self._scores(X), self.temperature_)
+        shifted = self._scores(X).astype(np.float64) / self.temperature_
+        powers = np.exp(shifted - shifted.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities."""
         return np.log(self.predict_proba(X))
 
-    # ---- Calibration ----
-
-    def _holds_back(self, samples: Samples) -> int:
-        calibrates = self.validation_fraction and not self.early_stopping
-        return min(HELD_BACK, len(samples) // HELD_BACK_SHARE) if calibrates and len(samples) > CROSS_VALIDATED else 0
-
-    def _after_fit(self, samples: Samples, aside: Samples | None, seed: int) -> None:
-        self._stream = []
-        if len(self.classes_) < 2 or not self.validation_fraction:
-            return
-        if aside is not None:
-            scores = self.model_.predict(aside.X)
-            self.temperature_ = _calibration.fit_temperature(scores, aside.y, aside.weights)
-        elif len(samples) <= CROSS_VALIDATED and np.bincount(samples.y).min() >= FOLDS:
-            number = folds(samples, FOLDS, np.random.RandomState(seed % 2**32))
-            scores = np.empty((len(samples), len(self.classes_)))
-            for k in range(FOLDS):
-                part = samples.take(np.flatnonzero(number != k))
-                scores[number == k] = self._refit(part).predict(samples.X[number == k])
-            self.temperature_ = _calibration.fit_temperature(scores, samples.y, samples.weights)
-
     def _score_stream(self, X: Array, numbers: Array) -> None:
+        """The temperature of a stream is that of its latest samples, scored before they were trained on."""
         if not self.validation_fraction or len(self.classes_) < 2:
             return
         rows = slice(0, STREAM_ROWS)
@@ -192,4 +169,6 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         while sum(len(labels) for _, labels in self._stream[1:]) >= STREAM_SCORES:
             self._stream.pop(0)
         scores, labels = (np.concatenate(parts) for parts in zip(*self._stream, strict=True))
-        self.temperature_ = _calibration.fit_temperature(scores, labels)
+        context, found = self.model_.context, C.c_double()
+        context.call("mercer_temperature", context.handle, found, A.view(scores), A.integers(labels), None)
+        self.temperature_ = found.value

@@ -14,7 +14,6 @@ import numpy as np
 
 from . import _arrays as A
 from . import _library as L
-from . import _preprocess as preprocess
 from ._arrays import Array
 from ._context import Context, release_with, shared_context
 from ._kernels import Kernel, as_kernel
@@ -140,14 +139,14 @@ class Model:
         own = L.lib.mercer_model_preprocess(self.handle)
         return L.lib.mercer_preprocess_spec(own).decode() if own else None
 
-    def _set_preprocess(self, handle: Any) -> None:
-        """Takes a copy of a preprocessing; the centers are preprocessed already."""
-        self.context.call("mercer_model_set_preprocess", self.handle, handle)
-
     def preprocessed(self, X: Any) -> Array:
         """X as the kernel sees it, and as a :class:`Trainer` wants it; ``predict`` does this by itself."""
         own, x = L.lib.mercer_model_preprocess(self.handle), A.points(X, "X")
-        return preprocess.apply(self.context, own, x, A.NUMPY[L.lib.mercer_model_weights(self.handle).dtype])
+        out = np.empty(x.shape, A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
+        if not own:
+            return x
+        self.context.call("mercer_preprocess_apply", own, A.view(out), A.view(x))
+        return out
 
     def __repr__(self) -> str:
         z, w = L.lib.mercer_model_centers(self.handle), L.lib.mercer_model_weights(self.handle)
@@ -164,8 +163,9 @@ class Model:
         if x.ndim != 2:
             A.points(x, "X")
         dtype = A.real_type(x, "X")
-        double = A.NUMPY[L.lib.mercer_model_weights(self.handle).dtype] == np.float64
-        if dtype == np.float64 and not double and preprocess.is_identity(L.lib.mercer_model_preprocess(self.handle)):
+        own, parts = L.lib.mercer_model_preprocess(self.handle), (L.lib.mercer_model_weights, L.lib.mercer_model_centers)
+        as_is = L.lib.mercer_preprocess_spec(own) == b"none" or L.lib.mercer_preprocess_kernel(own)
+        if dtype == np.float64 and as_is and all(part(self.handle).dtype != L.F64 for part in parts):
             dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
         if x.dtype == dtype and x.dtype.isnative:
             yield slice(0, x.shape[0]), A.rows_contiguous(x)

@@ -39,16 +39,17 @@ PARAMETERS = """Parameters
     early_stopping : bool, default=False
         Stop when validation has not got better for 5 epochs, and return the best weights.
     memory : int, str or None
-        Bytes that training may hold beside the data: 8000000000, "8G", "16GiB"; None: half of what is free.
+        Bytes for everything but X and y themselves: 8000000000, "8G", "16GiB"; None: half of what is free.
     device : {"cpu", "cuda", "cuda:N", "auto", "reference"}, default="cpu"
         Where to compute; "auto": a GPU if there is one, else the CPU.
     arithmetic : {"accurate", "fast"}
         Of kernel products in float; "fast": a GPU may round points and kernel values to half precision.
     precision : {"auto", "float32", "float64"}
-        Type of the arithmetic. "auto": double if X is float64 and has at most 10,000 rows, else float.
+        Type of the weights and of training. "auto": double if X is float64, else float.
     n_jobs : int or None
         Threads; -1: one for each processor; None: OMP_NUM_THREADS, or one for each. Results do not depend on it.
     random_state : int, RandomState or None
+        An integer is the ``--seed`` of ``mercer train``: the model is the same, to the byte. None: a fresh one.
     verbose : int, default=0
         1: a line of progress on stderr; 2: the plan as well.
     warm_start : bool, default=False

@@ -2,6 +2,7 @@
 """The estimators beyond scikit-learn's own checks: what their parameters do, and what people do with them."""
 
 import io
+import json
 import math
 import multiprocessing
 import os
@@ -24,7 +25,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
-from mercer import Kernel, KernelClassifier, KernelRegressor, Model, Trainer, _base, _estimators  # noqa: E402
+from mercer import Kernel, KernelClassifier, KernelRegressor, Model  # noqa: E402
 from mercer._progress import Bar  # noqa: E402
 
 
@@ -81,13 +82,11 @@ def test_weights_matter(waves):
     assert heavy.predict(X).mean() > even.predict(X).mean() + 0.5
 
 
-def test_large_sets_draw_heavy_centers(monkeypatch, rng):
-    monkeypatch.setattr(_base, "SMALL", 100)
-    monkeypatch.setattr("mercer._samples.GROUPED", 100)
-    X = np.arange(1000.0).reshape(-1, 1)
-    weights = np.where(X[:, 0] < 100, 100.0, 0.001)
-    model = KernelRegressor(n_centers=50, random_state=0, solver="cg", epochs=2).fit(X, X[:, 0], weights)
-    assert (model.model_.centers < 100).mean() > 0.9
+def test_large_sets_draw_heavy_centers():
+    X = np.arange(12_000.0).reshape(-1, 1)  # more than are merged
+    weights = np.where(X[:, 0] < 1000, 100.0, 0.001)
+    model = KernelRegressor(n_centers=50, random_state=0, solver="cg", epochs=2, preprocess="none")
+    assert (model.fit(X, X[:, 0], weights).model_.centers < 1000).mean() > 0.9
 
 
 # ---- Probabilities ----
@@ -110,31 +109,15 @@ def test_probabilities_are_calibrated(rng):
     assert abs(sure.mean() - hit.mean()) < 0.06
 
 
-def test_held_back_for_calibration(monkeypatch, blobs):
-    monkeypatch.setattr(_estimators, "CROSS_VALIDATED", 500)
-    X, y = blobs
-    model = KernelClassifier(random_state=0, ridge=1.0).fit(X, y)
-    assert model.model_.centers.shape[0] == 1140  # one in twenty is held back
-    assert 0.02 < model.temperature_ < 1 and model.temperature_ != 0.25
-    assert KernelClassifier(random_state=0, validation_fraction=0).fit(X, y).model_.centers.shape[0] == 1200
-
-
-def test_large_samples_are_not_copied_for_calibration(monkeypatch, blobs):
-    monkeypatch.setattr(_estimators, "CROSS_VALIDATED", 500)
-    monkeypatch.setattr(_base, "SMALL", 1000)
-    X, y = blobs[0].astype("f"), blobs[1]
-    taken = []
-    take = _base.Samples.take
-    monkeypatch.setattr(_base.Samples, "take", lambda self, rows: taken.append(len(rows)) or take(self, rows))
-    model = KernelClassifier(centers=X[:100], ridge=1.0, random_state=0, solver="direct", preprocess="none").fit(X, y)
-    assert taken == [60] and model.temperature_ != 0.25
-    # They count nothing: the model is that of the other rows.
-    rows, others = _base.split(_base.Samples(X, y, None), 60, np.random.RandomState(0), True)
-    plain = Model(model.model_.kernel, X[:100], outputs=3)
-    plain.targets = np.bincount(y[rows]) / len(rows), 1
-    Trainer(plain, ridge=1.0, solver="direct").fit(X[rows], labels=y[rows])
-    assert len(others) == 60
-    np.testing.assert_allclose(plain.predict(X), model.decision_function(X), atol=1e-3)
+def test_held_back_for_calibration(rng):
+    X = rng.normal(size=(6000, 2)).astype("f")
+    y = (X[:, 0] + 0.5 * rng.normal(size=6000) > 0).astype(int)
+    trained, parameters = [], {"n_centers": 50, "ridge": 1.0, "random_state": 0}
+    for share in (0.1, 0):
+        model = KernelClassifier(validation_fraction=share, **parameters).fit(X, y)
+        trained.append(json.loads(model.model_.note)["rows"])
+        assert (model.temperature_ == 0.25) == (share == 0) and 0.02 < model.temperature_ < 1
+    assert trained == [5700, 6000]  # one in twenty is held back
 
 
 def test_few_samples():
@@ -159,13 +142,12 @@ def test_centers(waves):
     assert KernelClassifier(n_centers=20, center_method="balanced").fit(X, labels).score(X, labels) > 0.8
 
 
-def test_default_number_of_centers_has_a_limit(monkeypatch, waves):
-    monkeypatch.setattr(_base, "SMALL", 100)
-    assert KernelRegressor().fit(*waves).model_.centers.shape[0] == 100
-    assert KernelRegressor(n_centers="all").fit(*waves).model_.centers.shape[0] == 500
+def test_all_centers(waves):
+    model = KernelRegressor(n_centers="all", preprocess="none").fit(*waves)
+    np.testing.assert_array_equal(model.model_.centers, waves[0])  # in their order
 
 
-def test_precision_and_types(waves, monkeypatch):
+def test_precision_and_types(waves):
     X, y = waves
     assert KernelRegressor().fit(X, y).predict(X).dtype == np.float64
     for single in (KernelRegressor(precision="float32").fit(X, y), KernelRegressor().fit(X.astype("f"), y)):
@@ -175,8 +157,8 @@ def test_precision_and_types(waves, monkeypatch):
     assert KernelRegressor().fit(X.astype(np.float16), y).model_.centers.dtype == np.float16
     bytes_ = KernelRegressor().fit((X * 30 + 100).astype(np.uint8), y)
     assert bytes_.model_.centers.dtype == np.uint8
-    monkeypatch.setattr(_base, "SMALL", 100)
-    assert KernelRegressor(n_centers=50).fit(X, y).model_.weights.dtype == np.float32
+    large = np.repeat(X, 25, axis=0)
+    assert KernelRegressor(n_centers=20).fit(large, np.repeat(y, 25)).model_.weights.dtype == np.float64
 
 
 @pytest.mark.parametrize("solver", ["direct", "cg", "ep4", "ep3", "ep2", "ep1", "gd", "nytro", "pegasos", "richardson"])

@@ -357,7 +357,10 @@ static void test_the_most_centers(void **state)
     mercer_dataset_info sizes = MERCER_INIT(mercer_dataset_info);
     sizes.rows = 1000000, sizes.features = 100, sizes.outputs = 10, sizes.dtype = MERCER_F32, sizes.mapped = 1;
     sizes.format = "npy", sizes.task = MERCER_TASK_CLASSIFICATION;
-    options.centers = 900000;
+    options.memory = 0;
+    assert_succeeds(context, mercer_fit_plan(context, &plan, &sizes, &options, &report));
+    assert_int_equal(report.centers, 10000); /* unless told otherwise */
+    options.memory = INT64_C(1) << 30, options.centers = 900000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
                  "900,000 centers do not fit the memory of 1.1 GB: at most about");
     int64_t most = report.largest_centers;

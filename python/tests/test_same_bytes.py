@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The same data, seed and options give the same model file from C, from the program and from the estimators."""
+
+import ctypes as C
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+import mercer  # noqa: E402
+from mercer import Context, Dataset, KernelClassifier, KernelRegressor  # noqa: E402
+from mercer import _library as L  # noqa: E402
+
+SEED, MEMORY = 5, 10**9
+
+
+def samples(dtype, classes):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(700, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 40
+    X = (X * [10, 20, 5, 30] + 128).clip(0, 255) if dtype == "u1" else X * [1, 100, 1e-3, 7] + [0, 3, 0, 1e4]
+    return X.astype(dtype), np.digitize(y, [39.5, 40.5]) if classes else y
+
+
+# Parameters of the estimator, options of the program, fields of the C structs.
+PLAIN = ({}, [], {}, {})
+GIVEN = (
+    {"kernel": "gaussian:bandwidth=1.5", "n_centers": 60, "solver": "ep4", "epochs": 3, "ridge": 0.01},
+    ["--kernel", "gaussian:bandwidth=1.5", "--centers", 60, "--solver", "ep4", "--epochs", 3, "--lambda", 0.01],
+    {"kernel": b"gaussian:bandwidth=1.5", "centers": 60},
+    {"solver": b"ep4", "epochs": 3, "lambda": 0.01},
+)
+HELD = (
+    {"n_centers": 80, "solver": "ep4", "epochs": 20, "early_stopping": True, "validation_fraction": 0.2},
+    ["--centers", 80, "--solver", "ep4", "--epochs", 20, "--validation-fraction", 0.2, "--patience", 5],
+    {"centers": 80, "validation_fraction": 0.2},
+    {"solver": b"ep4", "epochs": 20, "patience": 5},
+)
+CHOSEN = (
+    {"n_centers": 50, "center_method": "kmeans", "preprocess": "minmax", "precision": "float32", "batch_size": 70},
+    ["--centers", 50, "--center-method", "kmeans", "--preprocess", "minmax", "--precision", "f32", "--batch", 70],
+    {"centers": 50, "center_method": b"kmeans", "preprocess": b"minmax", "precision": L.F32},
+    {"batch": 70},
+)
+CASES = [
+    pytest.param(dtype, classes, how, id=f"{name}-{dtype}-{'classes' if classes else 'values'}")
+    for name, how in {"plain": PLAIN, "given": GIVEN, "held": HELD, "chosen": CHOSEN}.items()
+    for dtype, classes in (("f4", False), ("f8", True), ("u1", True), ("f8", False))
+]
+
+
+def of_estimator(folder, X, y, classes, parameters, sample_weight=None):
+    kind = KernelClassifier if classes else KernelRegressor
+    model = kind(random_state=SEED, memory=MEMORY, **parameters).fit(X, y, sample_weight)
+    model.model_.save(folder / "python")
+    return (folder / "python").read_bytes()
+
+
+def of_program(folder, classes, options):
+    task = "classification" if classes else "regression"
+    given = ["--x", "x.npy", "--y", "y.npy", "--task", task, "--seed", SEED, "--memory", MEMORY, "-o", "program", "-q"]
+    paths = os.pathsep.join([str(Path(mercer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "mercer", "train", *map(str, [*given, *options])]
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return (folder / "program").read_bytes()
+
+
+def of_library(folder, data, fields, train, **more):
+    """mercer_fit and mercer_model_save, as a C program calls them."""
+    context, model, inner = data.context, C.c_void_p(), L.mercer_train_options(**train)
+    options = L.mercer_fit_options(seed=SEED, memory=MEMORY, train=C.pointer(inner), **fields, **more)
+    context.call("mercer_fit", model, context.handle, data.handle, options, None)
+    context.call("mercer_model_save", model, str(folder / "c").encode(), None)
+    L.lib.mercer_model_free(model)
+    return (folder / "c").read_bytes()
+
+
+@pytest.mark.parametrize("dtype, classes, how", CASES)
+def test_same_bytes(dtype, classes, how, tmp_path):
+    X, y = samples(dtype, classes)
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    parameters, options, fields, train = how
+    program = of_program(tmp_path, classes, options)
+    task = "classification" if classes else "regression"
+    data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task=task)
+    assert of_library(tmp_path, data, fields, train) == program
+    assert of_estimator(tmp_path, X, y, classes, parameters) == program
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_sample_weights(classes, tmp_path):
+    """The program has none; a file of repeated rows has them in another form."""
+    X, y = samples("f8", classes)
+    weights = np.random.default_rng(0).integers(0, 4, len(X)).astype(float)
+    targets = {"labels": y, "classes": 3, "names": ["0", "1", "2"]} if classes else {"Y": y.reshape(-1, 1)}
+    ours = of_estimator(tmp_path, X, y, classes, HELD[0], weights)
+    data = Dataset._of_arrays(Context(), X, sample_weight=weights, **targets)
+    assert of_library(tmp_path, data, HELD[2], HELD[3], merge=L.ON) == ours
+    rows = np.repeat(np.arange(len(X)), weights.astype(int))
+    assert of_estimator(tmp_path, X[rows], y[rows], classes, HELD[0]) == ours
+
+
+def test_another_seed_gives_other_bytes(tmp_path):
+    X, y = samples("f4", False)
+    data = Dataset._of_arrays(Context(), X, Y=y.reshape(-1, 1))
+    first = of_library(tmp_path, data, HELD[2], HELD[3])
+    context, model, inner = data.context, C.c_void_p(), L.mercer_train_options(**HELD[3])
+    options = L.mercer_fit_options(seed=SEED + 1, memory=MEMORY, train=C.pointer(inner), **HELD[2])
+    context.call("mercer_fit", model, context.handle, data.handle, options, None)
+    context.call("mercer_model_save", model, str(tmp_path / "other").encode(), None)
+    L.lib.mercer_model_free(model)
+    assert (tmp_path / "other").read_bytes() != first
