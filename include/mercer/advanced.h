@@ -24,7 +24,26 @@ struct mercer_allocator {
     void *user;
 };
 
+typedef struct mercer_context_info {
+    size_t struct_size;
+    const char *backend; /* static */
+    const char *isa;     /* static */
+    int threads;
+    int64_t bytes_now;  /* held through the allocator at this moment */
+    int64_t bytes_peak; /* the most that was ever held */
+} mercer_context_info;
+
+/* What the context decided and what it uses. */
+MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
+
 /* ---- 1. Kernel functions -------------------------------------------------------------------------------------- */
+
+/* The kernel functions, 0 .. count - 1: the name, a text that is read as one, the names of its parameters, 0, 1, ...
+   until NULL. NULL for numbers outside. Static storage; any thread. The other lists are alike. */
+MERCER_API int mercer_kernel_count(void);
+MERCER_API const char *mercer_kernel_name(int index);
+MERCER_API const char *mercer_kernel_example(int index);
+MERCER_API const char *mercer_kernel_parameter(int index, int parameter);
 
 typedef enum mercer_kernel_id {
     MERCER_KERNEL_CALLBACK_DISTANCE = 100, /* user function of |x - z| */
@@ -231,6 +250,12 @@ MERCER_API const mercer_preprocess *mercer_model_preprocess(const mercer_model *
 
 /* ---- 5. Datasets ---------------------------------------------------------------------------------------------- */
 
+/* The formats that are read, 0 .. count - 1: the name, and whether files of it may hold samples (targets 0) or targets
+   alone (targets 1). NULL and 0 for numbers outside. Static storage; any thread. */
+MERCER_API int mercer_format_count(void);
+MERCER_API const char *mercer_format_name(int index);
+MERCER_API int mercer_format_holds(int index, int targets);
+
 /*
  * Samples that are computed when they are read, never stored: sample i is a function of (spec, seed, i). Samples
  * first .. first + rows - 1 of an endless sequence:
@@ -409,6 +434,31 @@ MERCER_API const char *mercer_solver_says(int index);
 MERCER_API int mercer_projector_count(void);
 MERCER_API const char *mercer_projector_name(int index);
 MERCER_API const char *mercer_projector_says(int index);
+
+/* How training goes: handed to the progress callback at the end of every epoch (or CG step), and on request. */
+typedef struct mercer_progress {
+    size_t struct_size;
+    int64_t epoch;              /* passes done */
+    int64_t epochs;             /* passes planned */
+    int64_t samples;            /* samples seen */
+    double seconds;             /* since the start of fit */
+    double train_loss;          /* mean squared error over the pass, of the iterates as they were */
+    double train_accuracy;      /* share of right labels among them; only if classification */
+    double validation_loss;     /* NaN without a validation set */
+    double validation_accuracy; /* NaN without, or if not classification */
+    double projection_residual; /* relative residual the last projection left; 0 if none is needed */
+    double step;                /* eta / m, the factor of the last step */
+    int64_t pass_samples;       /* samples of the pass under way; 0 at the end of an epoch */
+    int64_t pass_total;         /* samples in a pass */
+    int64_t steps, projections; /* so far */
+    const char *phase;          /* what set-up does now, "eigensystem" or such; NULL while samples are used. Only with
+                                   progress_seconds > 0; losses are NaN then */
+    double phase_share;         /* of that phase, done; negative: not known. The last one of set-up is "ready", 1 */
+} mercer_progress;
+
+/* Non-zero stops cleanly: the model keeps the best weights so far, a checkpoint is written if one is asked for, and fit
+   returns MERCER_OK. */
+typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
 
 /* What is left open is chosen: mercer_plan tells how. */
 struct mercer_train_options {

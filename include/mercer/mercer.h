@@ -142,18 +142,6 @@ MERCER_API void mercer_context_free(mercer_context *context);
 /* What went wrong in the last failed call on this context ("" if nothing did). Valid until the next call. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
 
-typedef struct mercer_context_info {
-    size_t struct_size;
-    const char *backend; /* static */
-    const char *isa;     /* static */
-    int threads;
-    int64_t bytes_now;  /* held through the allocator at this moment */
-    int64_t bytes_peak; /* the most that was ever held */
-} mercer_context_info;
-
-/* What the context decided and what it uses. */
-MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
-
 /* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in
    this build, or there is none. Any thread. */
 MERCER_API int mercer_device_count(const char *backend);
@@ -189,14 +177,8 @@ MERCER_API mercer_matrix mercer_matrix_view(void *data, int64_t rows, int64_t co
 /*
  * Kernel functions are named by a text, name:parameter=value,...: "laplace:bandwidth=10" is exp(-r/10), r the L2
  * distance |x - z|, and "polynomial:degree=2" is (x.z + 1)^2. What each is: docs/math.md, section 3.
- *
- * The list of them, 0 .. count - 1: the name, a text that is read as one, and the names of its parameters, 0, 1, ...
- * until NULL. NULL for numbers outside. Static storage; any thread.
+ * mercer_kernel_name (advanced.h) lists them.
  */
-MERCER_API int mercer_kernel_count(void);
-MERCER_API const char *mercer_kernel_name(int index);
-MERCER_API const char *mercer_kernel_example(int index);
-MERCER_API const char *mercer_kernel_parameter(int index, int parameter);
 
 /* ---- 6. Datasets ---------------------------------------------------------------------------------------------- */
 
@@ -228,17 +210,11 @@ typedef enum mercer_task {
  * alone) as one: their rows stand one after the other, numbers in names compared as numbers, and every result is that
  * of a single file. They must agree in format, columns and type; csv files name their columns in the first, or in each.
  */
-/* The formats that are read, 0 .. count - 1: the name, and whether files of it may hold samples (targets 0) or targets
-   alone (targets 1). NULL and 0 for numbers outside. Static storage; any thread. */
-MERCER_API int mercer_format_count(void);
-MERCER_API const char *mercer_format_name(int index);
-MERCER_API int mercer_format_holds(int index, int targets);
-
 typedef struct mercer_dataset_options {
     size_t struct_size;
     const char *x;        /* file of samples (with its targets, for csv and libsvm), or a pattern of several */
     const char *y;        /* file of targets, or a pattern of several, or NULL */
-    const char *format;   /* of x, as mercer_format_name lists them; NULL or "auto": by name and content */
+    const char *format;   /* of x, as above; NULL or "auto": by name and content */
     const char *y_format; /* of y */
     const char *raw;      /* raw: "f32:1000x784" or "u8:784" (as many rows as there are), "@128" behind: skip bytes */
     /* csv: the target column (of y, if given): a name of the header, or an index from 0, -1: the last; or several with
@@ -263,6 +239,7 @@ typedef struct mercer_dataset_options {
    DTYPE, SHAPE, MISMATCH (a column is missing). */
 MERCER_API mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context,
                                              const mercer_dataset_options *options);
+
 /* Samples in the caller's memory, which must outlive the dataset and stay as it is; names are copied. */
 typedef struct mercer_dataset_arrays {
     size_t struct_size;
@@ -274,10 +251,13 @@ typedef struct mercer_dataset_arrays {
     const char *const *feature_names; /* (d), or NULL */
     const double *weights;            /* (n) >= 0: a weight of 2 is a row that comes twice; NULL: all 1 */
 } mercer_dataset_arrays;
-/* Errors: SHAPE, DTYPE, DATA. */
+
+/* A dataset of arrays. Errors: SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
                                                     const mercer_dataset_arrays *arrays);
-MERCER_API void mercer_dataset_free(mercer_dataset *dataset); /* releases a dataset */
+
+/* Releases a dataset. */
+MERCER_API void mercer_dataset_free(mercer_dataset *dataset);
 
 typedef struct mercer_dataset_info {
     size_t struct_size;
@@ -303,32 +283,10 @@ MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
 /* Class numbers (n), borrowed; NULL unless classification with stored labels. */
 MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
 
-/* ---- 7. Training: progress, plan, report ---------------------------------------------------------------------- */
+/* ---- 7. Fitting ----------------------------------------------------------------------------------------------- */
 
-/* How training goes: handed to the progress callback at the end of every epoch (or CG step), and on request. */
-typedef struct mercer_progress {
-    size_t struct_size;
-    int64_t epoch;              /* passes done */
-    int64_t epochs;             /* passes planned */
-    int64_t samples;            /* samples seen */
-    double seconds;             /* since the start of fit */
-    double train_loss;          /* mean squared error over the pass, of the iterates as they were */
-    double train_accuracy;      /* share of right labels among them; only if classification */
-    double validation_loss;     /* NaN without a validation set */
-    double validation_accuracy; /* NaN without, or if not classification */
-    double projection_residual; /* relative residual the last projection left; 0 if none is needed */
-    double step;                /* eta / m, the factor of the last step */
-    int64_t pass_samples;       /* samples of the pass under way; 0 at the end of an epoch */
-    int64_t pass_total;         /* samples in a pass */
-    int64_t steps, projections; /* so far */
-    const char *phase;          /* what set-up does now, "eigensystem" or such; NULL while samples are used. Only with
-                                   progress_seconds > 0; losses are NaN then */
-    double phase_share;         /* of that phase, done; negative: not known. The last one of set-up is "ready", 1 */
-} mercer_progress;
-
-/* Non-zero stops cleanly: the model keeps the best weights so far, a checkpoint is written if one is asked for, and fit
-   returns MERCER_OK. */
-typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
+/* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
+typedef struct mercer_model mercer_model;
 
 enum { MERCER_PLAN_TEXT = 4096 };
 
@@ -373,49 +331,6 @@ typedef struct mercer_report {
     int64_t peak_bytes; /* most memory held through the context, beyond what was held before */
 } mercer_report;
 
-/* ---- 8. Models ------------------------------------------------------------------------------------------------ */
-
-/* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
-typedef struct mercer_model mercer_model;
-
-MERCER_API void mercer_model_free(mercer_model *model); /* releases a model */
-
-/* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
-   preprocessing, X is given as it was before it; if it has units of its targets, F is in the units of the targets as
-   they were given. A prediction is finite. Errors: SHAPE, DTYPE, OVERLAP, DATA, NUMERIC (kernel values or predictions
-   overflow), CALLBACK, UNSUPPORTED, COMM. */
-MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
-
-/* labels[i] = the output with the largest value at row i of X (the first of equals). Errors: as predict. */
-MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
-
-/* The names of the classes, in the order of the outputs. NULL and *count = 0 if there are none; count may be NULL. */
-MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);
-
-/*
- * A model file has the safetensors layout: a JSON header, then the tensors "centers" (p, d) f64, f32, f16 or u8,
- * "weights" (p, c) f64 or f32, "origin" (d) f64 and those of the preprocessing. Strings in the header's metadata hold
- * the rest; each tensor has its XXH3 checksum there. Other programs can read it with any safetensors package.
- */
-typedef struct mercer_save_options {
-    size_t struct_size;
-    mercer_dtype
-        centers; /* type in the file: f64, f32, f16, or u8 if all values are whole numbers 0 .. 255; 0: theirs */
-    mercer_dtype weights; /* f64 or f32; 0: theirs */
-} mercer_save_options;
-
-/* Writes a model file, to a temporary one beside `path` which takes its name only when all bytes are on disk: there is
-   the old file or the new one, never a part. Errors: IO, MISSING (the folder), DTYPE, DATA (values that the type does
-   not hold), UNSUPPORTED (a callback kernel), COMM. */
-MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path, const mercer_save_options *options);
-
-/* Reads a model file or checkpoint; every size, offset, type and checksum is checked. The file is mapped: it must not
-   be changed in place while the model exists; replacing it (as mercer_model_save does) is fine. Errors: MISSING, IO,
-   FORMAT, DATA, KERNEL. */
-MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
-
-/* ---- 9. Fitting ------------------------------------------------------------------------------------------------ */
-
 /* Tells how far the phase "centers" or "calibration" is. Non-zero stops: the fit ends with what there is, or with
    MERCER_ERROR_CALLBACK if that is nothing. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
@@ -429,9 +344,8 @@ typedef struct mercer_fit_options {
     size_t struct_size;
     const char *kernel;                   /* a text as in section 5; NULL: laplace */
     const mercer_kernel *kernel_function; /* instead of the text */
-    double bandwidth; /* of a text that has none; 0: the median distance between preprocessed samples */
-    const char
-        *preprocess; /* none, scale, standardise, minmax, unit: see advanced.h; NULL or auto: by format and type */
+    double bandwidth;       /* of a text that has none; 0: the median distance between preprocessed samples */
+    const char *preprocess; /* none, scale, standardise, minmax, unit (advanced.h); NULL or auto: by format and type */
     /* What is taken away from targets and put back by predictions: none; center, the mean; standardise, the same, and
        they are divided by their deviation. NULL or auto: center for classes, standardise for values. */
     const char *target_transform;
@@ -489,8 +403,7 @@ typedef struct mercer_fit_report {
     char center_method[16]; /* as asked for, or all, given, checkpoint */
     int64_t center_iterations;
     double center_error, center_seconds; /* see mercer_center_report */
-    double
-        temperature; /* T of softmax(f(x) / T); NaN unless calibrate is ON, 0.25 if there was nothing to find it on */
+    double temperature; /* T of softmax(f(x) / T); NaN unless calibrate is ON, 0.25: nothing to find it on */
     /* Of a mercer_fitting (advanced.h), borrowed; NULL before there are any, and from mercer_fit. */
     mercer_dataset *train, *validation;
     mercer_model *model;
@@ -501,6 +414,41 @@ typedef struct mercer_fit_report {
    would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
+
+/* ---- 8. Models ------------------------------------------------------------------------------------------------ */
+
+/* Releases a model. */
+MERCER_API void mercer_model_free(mercer_model *model);
+
+/* F = f(X): X is (m, d), F is (m, c) f32 or f64. A row's result does not depend on the other rows. If the model has a
+   preprocessing, X is given as it was before it; if it has units of its targets, F is in the units of the targets as
+   they were given. A prediction is finite. Errors: SHAPE, DTYPE, OVERLAP, DATA, NUMERIC (kernel values or predictions
+   overflow), CALLBACK, UNSUPPORTED, COMM. */
+MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
+
+/* labels[i] = the output with the largest value at row i of X (the first of equals). Errors: as predict. */
+MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
+
+/* The names of the classes, in the order of the outputs. NULL and *count = 0 if there are none; count may be NULL. */
+MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);
+
+/* A model file has the safetensors layout, with checksums: docs/model-file.md. */
+typedef struct mercer_save_options {
+    size_t struct_size;
+    mercer_dtype
+        centers; /* type in the file: f64, f32, f16, or u8 if all values are whole numbers 0 .. 255; 0: theirs */
+    mercer_dtype weights; /* f64 or f32; 0: theirs */
+} mercer_save_options;
+
+/* Writes a model file, to a temporary one beside `path` which takes its name only when all bytes are on disk: there is
+   the old file or the new one, never a part. Errors: IO, MISSING (the folder), DTYPE, DATA (values that the type does
+   not hold), UNSUPPORTED (a callback kernel), COMM. */
+MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path, const mercer_save_options *options);
+
+/* Reads a model file or checkpoint; every size, offset, type and checksum is checked. The file is mapped: it must not
+   be changed in place while the model exists; replacing it (as mercer_model_save does) is fine. Errors: MISSING, IO,
+   FORMAT, DATA, KERNEL. */
+MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
 
 #ifdef __cplusplus
 }
