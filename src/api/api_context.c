@@ -77,14 +77,14 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     context->log_level = chosen.log_level ? chosen.log_level : MERCER_LOG_WARNING;
     context->threads = chosen.threads ? chosen.threads : mrc_processors();
     context->isa = isa;
-    context->fast = chosen.arithmetic && strcmp(chosen.arithmetic, "fast") == 0;
+    context->half_precision = chosen.arithmetic && strcmp(chosen.arithmetic, "fast") == 0;
     mercer_status status = mrc_backend_create(&context->backend, context, chosen.backend);
     if (status != MERCER_OK) {
         mrc_fail(NULL, status, "%s", context->error); /* the context goes, its message stays */
         mercer_context_free(context);
         return status;
     }
-    if (context->fast && context->backend->ops->capabilities(context->backend).memory == MRC_HOST)
+    if (context->half_precision && context->backend->ops->capabilities(context->backend).memory == MRC_HOST)
         mrc_log(context, MERCER_LOG_WARNING, "arithmetic fast changes nothing on backend %s: it is for GPUs",
                 context->backend->ops->name);
     mrc_log(context, MERCER_LOG_INFO, "mercer %s: backend %s, isa %s, %d threads", mercer_version(),

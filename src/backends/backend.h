@@ -46,6 +46,7 @@ typedef struct mrc_pair {
     const double *origin;
     const mrc_packed *packed_x, *packed_z; /* NULL, or where the same rows are in packed form, */
     int64_t first_x, first_z;              /* from this row on; packed with this kernel and origin */
+    bool accurate;                         /* not in half precision, whatever the context allows */
 } mrc_pair;
 
 /*
@@ -135,7 +136,7 @@ struct mrc_backend_ops {
 
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backends/defaults.c, dense.c) -------- */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* zeros */
-    int (*devices)(void);                         /* how many of it are here; NULL stays: one */
+    int (*devices)(void);                         /* how many of it are here; NULL stays: it is the processor's */
     bool (*knows_kernel)(int32_t id);             /* has the function's formula; NULL stays: all of the table's */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
     /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,

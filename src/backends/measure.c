@@ -126,7 +126,7 @@ static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
     const mercer_shape *shape = &self->shape;
     bool own = backend->ops->gemm_baseline != NULL;
     mercer_dtype dtype = shape->points;
-    if (own && dtype == MERCER_F32 && backend->context->fast) dtype = MERCER_F16;
+    if (own && dtype == MERCER_F32 && backend->context->half_precision) dtype = MERCER_F16;
     if (!own && dtype != MERCER_F64) dtype = MERCER_F32;
     if (dtype != shape->points) {
         MRC_TRY(mrc_matrix_create(backend, &self->a, shape->samples, shape->features, dtype, "X"));

@@ -10,23 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEVICES = 1024, HOST_BACKENDS = 2 };
-
-extern const mrc_backend_ops mrc_cpu_backend;
-extern const mrc_backend_ops mrc_reference_backend;
+enum { MOST_DEVICES = 1024 };
 
 #ifdef MERCER_HAVE_CUDA
-extern const mrc_backend_ops mrc_cuda_backend;
+#define CUDA(X) X(cuda)
+#else
+#define CUDA(X)
 #endif
-
-const mrc_backend_ops *const mrc_backend_registry[] = {
-    &mrc_cpu_backend,
-    &mrc_reference_backend,
-#ifdef MERCER_HAVE_CUDA
-    &mrc_cuda_backend,
-#endif
-    NULL,
-};
+#define BACKENDS(X)   X(cpu) X(reference) CUDA(X)
+#define DECLARE(name) extern const mrc_backend_ops mrc_##name##_backend;
+#define POINT(name)   &mrc_##name##_backend,
+BACKENDS(DECLARE)
+const mrc_backend_ops *const mrc_backend_registry[] = {BACKENDS(POINT) NULL};
 
 /* A backend with a complete copy of its table: two objects in one allocation. */
 typedef struct made_backend {
@@ -87,10 +82,10 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
     int device;
     *out = NULL;
     if (name && strcmp(name, "auto") == 0) {
-        /* Devices stand at the end of the list. That there is none is no failure: there is always a processor. */
+        /* That there is no device is no failure: there is always a processor. */
         for (int i = 0; mrc_backend_registry[i]; i++) {
             const mrc_backend_ops *ops = mrc_backend_registry[i];
-            if (i >= HOST_BACKENDS && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
+            if (ops->devices && make(out, context, ops, 0) == MERCER_OK) return MERCER_OK;
         }
         context->error[0] = 0;
         name = NULL;

@@ -31,7 +31,7 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
-    bool fast;                   /* float products may be rounded to half precision where a machine gains by it */
+    bool half_precision;         /* float products may be rounded to it where a machine gains by that */
     struct mrc_backend *backend; /* made and released by src/api */
     int64_t bytes_now;           /* counted by core/memory.c */
     int64_t bytes_peak;

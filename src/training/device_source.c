@@ -88,18 +88,6 @@ static mercer_status take_stored(device_source *self, const mercer_matrix *x, co
     return self->backend->ops->gather_rows(self->backend, x, &self->points, self->rows);
 }
 
-/* Targets are the same function whatever arithmetic the training is allowed. */
-static mercer_status teach(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
-{
-    mrc_backend *backend = self->backend;
-    mrc_pair pair = {.kernel = &self->teacher.kernel, .x = x, .z = &self->points};
-    bool fast = backend->context->fast;
-    backend->context->fast = false;
-    mercer_status status = backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false);
-    backend->context->fast = fast;
-    return status;
-}
-
 static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
 {
     mrc_backend *backend = self->backend;
@@ -107,7 +95,9 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     mercer_matrix noise = mrc_rows(&self->noise, 0, x->rows);
     for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->data->synth_first + self->rows[i];
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
-    MRC_TRY(teach(self, x, y));
+    /* Targets are the same function whatever arithmetic the training is allowed. */
+    mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points, .accurate = true};
+    MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false));
     if (teacher->noise == 0) return MERCER_OK;
     uint64_t first = (uint64_t)mrc_round_up(x->cols, 4);
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, first, &noise));

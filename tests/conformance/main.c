@@ -13,6 +13,7 @@
 #include "cases.h"
 
 #include "core/matrix.h"
+#include "support/levels.h"
 #include "support/sanitized.h"
 
 #include <signal.h>
@@ -57,26 +58,33 @@ static void on_guard_page(int signal_number)
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
+/* The backend at that level; false if there is no more to test of it. */
+static bool open_target(target *t, const mrc_backend_ops *ops, int isa, const settings *chosen)
+{
+    /* One and two threads in turn: the comparison of bits then covers both ways to cut the work. */
+    *t = (target){.backend_name = ops->name, .context = {.threads = 1 + isa % 2, .isa = (mrc_isa)isa}};
+    snprintf(t->name, sizeof t->name, "%s/%s", ops->name, mrc_isa_name((mrc_isa)isa));
+    mercer_status status = mrc_backend_create(&t->backend, &t->context, ops->name);
+    if (status != MERCER_OK) {
+        fprintf(stderr, "%s: %s\n", ops->name, t->context.error);
+        if (chosen->backend || !is_left_out(ops, status)) exit(2);
+        return false;
+    }
+    if (follows_level(t->backend)) return true;
+    mrc_backend_free(t->backend);
+    return false;
+}
+
 static int open_targets(target *targets, const settings *chosen)
 {
     int count = 0;
     for (int b = 0; mrc_backend_registry[b]; b++) {
-        const char *name = mrc_backend_registry[b]->name;
-        if (chosen->backend && strcmp(chosen->backend, name) != 0) continue;
-        /* The CPU's is built once for each level up to the machine's; the others are one code. */
-        int levels = strcmp(name, "cpu") == 0 ? (int)mrc_isa_best() + 1 : 1;
-        for (int isa = 0; isa < levels && count < MAX_TARGETS; isa++, count++) {
-            target *t = &targets[count];
-            /* One and two threads in turn: the comparison of bits then covers both ways to cut the work. */
-            *t = (target){.backend_name = name, .context = {.threads = 1 + isa % 2, .isa = (mrc_isa)isa}};
-            snprintf(t->name, sizeof t->name, "%s%s%s", name, levels > 1 ? "/" : "",
-                     levels > 1 ? mrc_isa_name((mrc_isa)isa) : "");
-            mercer_status status = mrc_backend_create(&t->backend, &t->context, name);
-            if (status == MERCER_OK) continue;
-            fprintf(stderr, "%s: %s\n", t->name, t->context.error);
-            if (status != MERCER_ERROR_UNSUPPORTED || chosen->backend || strcmp(name, "cuda") != 0) exit(2);
-            count--; /* the loop counts it */
-        }
+        const mrc_backend_ops *ops = mrc_backend_registry[b];
+        int first = count, isa = 0;
+        if (chosen->backend && strcmp(chosen->backend, ops->name) != 0) continue;
+        while (isa <= (int)mrc_isa_best() && count < MAX_TARGETS && open_target(&targets[count], ops, isa++, chosen))
+            count++;
+        if (count == first + 1) snprintf(targets[first].name, sizeof targets[first].name, "%s", ops->name);
     }
     return count;
 }

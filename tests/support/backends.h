@@ -5,31 +5,31 @@
 
 #include "support/check.h"
 
-#include "backends/backend.h"
 #include "core/matrix.h"
+#include "support/levels.h"
 
 typedef void (*backend_test)(mrc_backend *backend);
 
-/* The CPU backend is run once for each level up to the best; others have one form. One whose device is not there is
-   left out. */
+/* On every level up to the best where that is other code. A backend whose device is not there is left out. */
 static inline void for_each_backend(backend_test test)
 {
     for (int b = 0; mrc_backend_registry[b]; b++) {
         const char *name = mrc_backend_registry[b]->name;
-        int levels = strcmp(name, "cpu") == 0 ? (int)mrc_isa_best() + 1 : 1;
-        for (int isa = 0; isa < levels; isa++) {
+        for (int isa = 0; isa <= (int)mrc_isa_best(); isa++) {
             mercer_context context = {.threads = 2, .isa = (mrc_isa)isa};
             mrc_backend *backend = NULL;
             mercer_status status = mrc_backend_create(&backend, &context, name);
-            if (status == MERCER_ERROR_UNSUPPORTED && strcmp(name, "cuda") == 0) {
+            if (is_left_out(mrc_backend_registry[b], status)) {
                 print_message("    %s left out: %s\n", name, context.error);
-                continue;
+                break;
             }
-            print_message("    %s %s\n", name, mrc_isa_name(context.isa));
             assert_succeeds(&context, status);
-            test(backend);
+            bool other = follows_level(backend);
+            if (other) print_message("    %s %s\n", name, mrc_isa_name(context.isa));
+            if (other) test(backend);
             mrc_backend_free(backend);
             assert_that(context.bytes_now == 0, "%s leaks %lld bytes", name, (long long)context.bytes_now);
+            if (!other) break;
         }
     }
 }

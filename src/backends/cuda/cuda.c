@@ -117,10 +117,10 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
     return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,
                               .point_dtypes = MRC_ACCEPT_ANY,
                               .memory = MRC_CUDA,
-                              .rate = backend->context->fast && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
+                              .rate = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
                               .bandwidth = 3e12,
-                              .kept_size = backend->context->fast && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .kept_size = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 2 : 4,
                               .place = mrc_cuda_of(backend)->place};
 }
 

@@ -79,7 +79,7 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
 
 #define MRC_CUDA_TRY(backend, call) MRC_TRY(mrc_cuda_check(backend, call, #call))
 
-/* ---- memory.c ------------------------------------------------------------------------------------------------ */
+/* ---- cuda_memory.c ---------------------------------------------------------------------------------------------- */
 
 /* A block of its own, counted, and its end. */
 mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what);
@@ -107,7 +107,7 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes);
 /* Passes status on. */
 mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_status status);
 
-/* ---- stage.c ------------------------------------------------------------------------------------------------- */
+/* ---- stage.c ---------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_open_staging(mrc_backend *backend);
 void mrc_cuda_close_staging(mrc_backend *backend);
@@ -115,20 +115,20 @@ void mrc_cuda_close_staging(mrc_backend *backend);
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
 mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
 
-/* ---- footprint.c --------------------------------------------------------------------------------------------- */
+/* ---- footprint.c ------------------------------------------------------------------------------------------------ */
 
 int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
 
-/* ---- plain.c ------------------------------------------------------------------------------------------------- */
+/* ---- half_precision/gemm_baseline.c ----------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_gemm_baseline(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
 
-/* ---- normals.c ----------------------------------------------------------------------------------------------- */
+/* ---- device_normals.c ------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
                                     const int64_t *streams, uint64_t first, const mercer_matrix *x);
 
-/* ---- operands.c ---------------------------------------------------------------------------------------------- */
+/* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
 /* Where memory that is not described by a view lies. */
 mrc_memory mrc_cuda_memory_of(const void *memory);
@@ -145,7 +145,7 @@ mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 
-/* ---- vectors.c ----------------------------------------------------------------------------------------------- */
+/* ---- cuda_vectors.c --------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                    const int64_t *rows);
@@ -161,7 +161,7 @@ mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x,
 /* The column means (d) of a matrix on the device, in scratch. */
 mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
 
-/* ---- dense.c ------------------------------------------------------------------------------------------------- */
+/* ---- cuda_dense.c ----------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job);
 mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
@@ -173,7 +173,7 @@ mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matri
 mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
                             int64_t width, const void *a, const void *b, void *dots, int64_t ld);
 
-/* ---- fast.c -------------------------------------------------------------------------------------------------- */
+/* ---- half_precision/half_precision.c ---------------------------------------------------------------------------- */
 
 /* Whether Y = K(X, Z) W may and can be done by the fused product in half precision or bytes. */
 bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
@@ -187,14 +187,14 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                       const mercer_matrix *h, const mrc_kept *kept);
 
-/* ---- packed.c ------------------------------------------------------------------------------------------------ */
+/* ---- half_precision/packed.c ------------------------------------------------------------------------------------ */
 
 mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                    const double *origin, const mercer_matrix *like);
 mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
 void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed);
 
-/* ---- product.c ----------------------------------------------------------------------------------------------- */
+/* ---- cuda_product.c --------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                      const mercer_matrix *y, bool add);

@@ -6,8 +6,7 @@
  *                      for each block of up to 8192 centers           packed alike
  *                        D = X_b Z_b'                                 one matrix product (cuBLAS)      2 m p d flops
  *                        K = profile(D)                               in place, profile.cu             memory-bound
- *                        sums += K W_b                                multiply_weights.cu, in double              2 m
- * p c
+ *                        sums += K W_b                                multiply_weights.cu, in double   2 m p c flops
  *                      Y_b = sums
  *
  * kernel_eval stores K instead; kernel_forward does both, as far as there is room. A user's function is called on the
@@ -405,6 +404,7 @@ mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pa
                         .packed_x = pair->packed_z,
                         .packed_z = pair->packed_x,
                         .first_x = pair->first_z + columns,
-                        .first_z = pair->first_x};
+                        .first_z = pair->first_x,
+                        .accurate = pair->accurate};
     return mrc_cuda_kernel_matmul(backend, &swapped, g, &bottom, false);
 }

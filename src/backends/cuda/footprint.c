@@ -2,9 +2,10 @@
 /*
  * What operations hold on the device beyond their operands, for plans: an upper bound, in bytes.
  *
- *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        product.c
- *   fast products       both sides as halves or bytes, weights, partial sums; or tiles for wide W  fast.c, half_tiles.c
- *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             dense.c
+ *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        cuda_product.c
+ *   half precision      both sides as halves or bytes, weights, partial sums                           half_precision.c
+ *                       or, for wide W, tiles                                                          half_tiles.c
+ *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
  *   batches             two slots, each on the device and page-locked on the host, and a batch         stage.c
  *
@@ -17,8 +18,8 @@
 #include "core/memory.h"
 
 enum {
-    BLOCK = 8192,       /* of product.c */
-    FAST_BLOCK = 65536, /* of fast.c */
+    BLOCK = 8192,       /* of cuda_product.c */
+    FAST_BLOCK = 65536, /* of half_precision.c */
     TILE_ROWS = 8192,   /* of half_tiles.c */
     TILE_CENTERS = 16384,
     LANES = 16,
@@ -57,7 +58,7 @@ int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
     int64_t scratch = accurate_bytes(work), n = work->eigen;
     int64_t solver = 28 * n * n + 512 * n;
     int64_t packed = 0;
-    if (backend->context->fast) {
+    if (backend->context->half_precision) {
         scratch = mrc_max(scratch, half_bytes(work));
         /* centers and temporary centers; samples of two preconditioners, a batch, a block of centers */
         packed = (2 * work->centers + 4 * work->rows) * (mrc_round_up(work->features, LANES) * 2 + 4);

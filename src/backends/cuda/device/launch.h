@@ -93,8 +93,7 @@ cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, 
 cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel, int on_distance, mercer_matrix x,
                                 mercer_matrix values);
 
-/* ---- multiply_weights.cu: values times weights
-   -------------------------------------------------------------------------- */
+/* ---- multiply_weights.cu: values times weights ----------------------------------------------------------------- */
 
 /* Groups of centers whose sums are kept apart; parts (groups, rows, c) f64 is scratch. */
 int64_t mrc_multiply_weights_groups(int64_t cols);

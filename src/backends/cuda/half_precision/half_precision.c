@@ -19,7 +19,7 @@ enum { BLOCK = 65536, MOST_PASSES = 4, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16
 bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                         const mercer_matrix *y)
 {
-    if (!backend->context->fast || !(mrc_fused_scale(pair->kernel) > 0)) return false;
+    if (!backend->context->half_precision || pair->accurate || !(mrc_fused_scale(pair->kernel) > 0)) return false;
     if (mrc_value_dtype(pair->x, pair->z, w, y) != MERCER_F32) return false;
     /* The copy engine counts in 32 bits; and a few centers are not worth it. */
     return pair->x->cols > 0 && pair->z->rows >= FEWEST_CENTERS && pair->z->rows < INT32_MAX - BLOCK;

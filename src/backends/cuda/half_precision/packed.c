@@ -11,7 +11,8 @@ mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const
 {
     void *memory;
     *out = NULL;
-    bool serves = backend->context->fast && like->dtype != MERCER_F64 && like->cols > 0 && mrc_fused_scale(kernel) > 0;
+    bool serves =
+        backend->context->half_precision && like->dtype != MERCER_F64 && like->cols > 0 && mrc_fused_scale(kernel) > 0;
     if (!serves) return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_packed), "packed rows"));
     mrc_packed *packed = memory;
