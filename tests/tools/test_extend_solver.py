@@ -151,8 +151,6 @@ PROJECTOR = r"""/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Steepest descent on K theta = h: a = r'r / r'Kr, theta += a r, r -= a K r; p^2 (d + c) a pass, bytes: a field (p, c).
  */
-#include "solvers/projectors/projector_parts.h"
-
 #include "solvers/projectors/projector.h"
 
 #include "core/matrix.h"

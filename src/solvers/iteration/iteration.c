@@ -27,7 +27,6 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
 #include <string.h>

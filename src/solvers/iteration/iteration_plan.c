@@ -18,7 +18,6 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "solvers/normal/exact_job.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -21,7 +21,6 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/iteration/step_bounds.h"
 #include "solvers/normal/exact_job.h"
 
 #include <math.h>

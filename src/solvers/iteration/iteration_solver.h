@@ -10,4 +10,12 @@ mercer_status mrc_iteration_choose(mrc_planner *planner);
 void mrc_iteration_settle(mrc_planner *planner);
 void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out);
 
+/* step_bounds.c */
+/* For gradient descent on the weights: plain_top and plain_beta of mrc_iteration_options. sampled: batches are draws of
+   the data. */
+mercer_status mrc_plain_bounds(mrc_centers *centers, const mercer_matrix *sample, double ridge, bool sampled,
+                               double *top, double *beta);
+/* Raises beta, estimated on the rows `fresh`, to what all samples of the stream need. */
+mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, const mercer_matrix *fresh, double *beta);
+
 #endif

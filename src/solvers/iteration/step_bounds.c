@@ -6,16 +6,15 @@
  *           sample, and max over its rows x of |K(Z,x)|^2;   POWER_STEPS 4 s p (d + 1) flops
  *   beta    where K(x,x) differs from sample to sample: its largest value over all of them, one pass of n d
  */
-#include "solvers/iteration/step_bounds.h"
+#include "solvers/iteration/iteration_solver.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <float.h>
 #include <math.h>
 
-enum { POWER_STEPS = 30, BETA_ROWS = 64, READ_ROWS = 2048 };
+enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* on the largest eigenvalue that gradient descent estimates from a sample */
 
@@ -115,13 +114,14 @@ mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, co
     if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
     mercer_matrix diagonal;
     double seen = 0, all = 0;
-    MRC_TRY(mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
+    MRC_TRY(
+        mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, MRC_READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
     mercer_status status = backend->ops->kernel_diagonal(backend, kernel, fresh, &diagonal);
     if (status == MERCER_OK) status = raise_to(backend, &diagonal, fresh->rows, &seen);
     if (status == MERCER_OK) status = mrc_sample_stream_restart(stream, -1);
     for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
         mrc_centers_tell(centers, "step size", (double)stream->in_pass / (double)mrc_max(stream->source->rows, 1));
-        status = mrc_sample_stream_next(stream, READ_ROWS, &batch);
+        status = mrc_sample_stream_next(stream, MRC_READ_ROWS, &batch);
         if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, kernel, &batch.X, &diagonal);
         if (status == MERCER_OK) status = raise_to(backend, &diagonal, batch.X.rows, &all);
     }

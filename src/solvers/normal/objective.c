@@ -74,12 +74,12 @@ static mercer_status sum_samples(mrc_exact_solver *exact, const mercer_matrix *a
 
 /* One block of centers, collected: K(Z_b, Z) alpha, times their own weights. points (rows, d). */
 static mercer_status add_centers(mrc_centers *centers, const mercer_matrix *alpha, pair_of_blocks *blocks,
-                                 const mercer_matrix *points, const int64_t *ids, int64_t count, double *ridge)
+                                 const mercer_matrix *points, int64_t first, int64_t count, double *ridge)
 {
     mercer_matrix z = mrc_rows(points, 0, count), f = mrc_rows(&blocks->a, 0, count),
                   own = mrc_rows(&blocks->b, 0, count);
-    MRC_TRY(mrc_centers_collect(centers, NULL, ids, count, &z));
-    MRC_TRY(mrc_centers_collect(centers, alpha, ids, count, &own));
+    MRC_TRY(mrc_centers_range(centers, NULL, first, count, &z));
+    MRC_TRY(mrc_centers_range(centers, alpha, first, count, &own));
     MRC_TRY(mrc_centers_predict(centers, &z, alpha, &f, NULL));
     return add_dots(centers, blocks, &f, &own, NULL, ridge);
 }
@@ -89,17 +89,10 @@ static mercer_status sum_centers(mrc_centers *centers, const mercer_matrix *alph
 {
     int64_t most = mrc_min(centers->p, CENTERS_AT_A_TIME);
     mercer_matrix points;
-    void *list = NULL;
     mercer_status status =
         mrc_matrix_create(centers->backend, &points, most, centers->z.cols, centers->z.dtype, "a block of centers");
-    if (status == MERCER_OK) status = mrc_alloc(centers->context, &list, most, sizeof(int64_t), "indices of centers");
-    int64_t *ids = list;
-    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += most) {
-        int64_t count = mrc_min(most, centers->p - first);
-        for (int64_t i = 0; i < count; i++) ids[i] = first + i;
-        status = add_centers(centers, alpha, blocks, &points, ids, count, ridge);
-    }
-    mrc_free(centers->context, list);
+    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += most)
+        status = add_centers(centers, alpha, blocks, &points, first, mrc_min(most, centers->p - first), ridge);
     mrc_matrix_destroy(centers->backend, &points);
     return status;
 }

@@ -28,7 +28,6 @@
 #include "core/numbers/random.h"
 #include "solvers/operators/spd.h"
 #include "solvers/projectors/projector.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/projectors/projector_parts.h"
+#include "solvers/projectors/projector.h"
 
 #include <math.h>
 #include <string.h>

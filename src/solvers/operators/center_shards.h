@@ -112,6 +112,15 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
    (collect.c). */
 mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
                                 const mercer_matrix *out);
+/* How many of p centers in so many shards are collected at a time: as many as a shard has, so that it falls with the
+   shards. */
+enum { MRC_COLLECT_BLOCK = 4096 }; /* at most */
+int64_t mrc_collect_rows(int64_t p, int shards);
+/* Out field = K(Z,Z) V for a field V, from K(Z here, Z) (rows, p) of type real if kept is not NULL, else evaluated. */
+mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
+                                const mercer_matrix *out);
+/* Makes that K(Z here, Z). */
+mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out);
 /*
  * All p centers in one matrix. With one rank: a view, *memory stays empty; else a copy in *memory, which the caller
  * destroys (also after a failure).

@@ -5,11 +5,16 @@
  *
  * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements a rank.
  * They go from where they lie to where they are wanted without the host where the ranks' GPUs exchange directly.
+ *
+ * And products Y = K(Z,Z) V, p^2 (d + k) multiply-adds, or p^2 k on a kept K(Z,Z). With several shards Z and V are
+ * collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that memory stays O(4096 (d + k)).
  */
 #include "solvers/operators/center_shards.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
+
+enum { LEAST_COLLECTED = 256 }; /* every block is a round of messages */
 
 /* ---- By number ----------------------------------------------------------------------------------------------- */
 
@@ -194,4 +199,80 @@ mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory
     MRC_TRY(mrc_matrix_create(centers->backend, memory, centers->p, centers->z.cols, centers->z.dtype, "all centers"));
     *all = *memory;
     return mrc_centers_range(centers, NULL, 0, centers->p, memory);
+}
+
+/* ---- Products with K(Z,Z) ------------------------------------------------------------------------------------ */
+
+int64_t mrc_collect_rows(int64_t p, int shards)
+{
+    int64_t shard = (p + shards - 1) / shards;
+    return mrc_min(p, mrc_min(MRC_COLLECT_BLOCK, mrc_max(LEAST_COLLECTED, shard)));
+}
+
+/* One shard: nothing needs to be collected. (With more, blocks of centers are added in the same order on any number of
+   ranks.) */
+static bool is_alone(const mrc_centers *centers)
+{
+    return centers->all_shards == 1;
+}
+
+/* Out = K(Z, Z_b) V_b, or += it, for a block of consecutive centers. points, rows: room for them and for their rows. */
+static mercer_status add_block(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
+                               const mercer_matrix *points, const mercer_matrix *rows, int64_t first,
+                               const mercer_matrix *out)
+{
+    int64_t count = mrc_min(rows->rows, centers->p - first);
+    mercer_matrix part = mrc_rows(rows, 0, count), z = mrc_rows(points, 0, count);
+    MRC_TRY(mrc_centers_range(centers, v, first, count, &part));
+    if (kept) {
+        mercer_matrix k = mrc_columns(kept, first, count);
+        return mrc_centers_multiply(centers, 1, &k, &part, first > 0, out);
+    }
+    MRC_TRY(mrc_centers_range(centers, NULL, first, count, &z));
+    return mrc_centers_apply(centers, &z, &part, out, first > 0);
+}
+
+mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
+                                const mercer_matrix *out)
+{
+    if (is_alone(centers) && kept) return mrc_counted_gemm(centers, false, false, 1, kept, v, 0, out);
+    if (is_alone(centers)) return mrc_points_matmul(centers, &centers->z, &centers->z, v, out, false);
+    int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
+    mercer_matrix points = {0}, rows = {0};
+    mercer_status status =
+        mrc_matrix_create(centers->backend, &rows, size, v->cols, centers->real, "rows of a block of centers");
+    if (status == MERCER_OK && !kept)
+        status =
+            mrc_matrix_create(centers->backend, &points, size, centers->z.cols, centers->z.dtype, "a block of centers");
+    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += size)
+        status = add_block(centers, kept, v, &points, &rows, first, out);
+    mrc_matrix_destroy(centers->backend, &points);
+    mrc_matrix_destroy(centers->backend, &rows);
+    return status;
+}
+
+/* K(Z here, Z) block by block. */
+static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
+{
+    int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
+    mercer_matrix points;
+    MRC_TRY(
+        mrc_matrix_create(centers->backend, &points, size, centers->z.cols, centers->z.dtype, "a block of centers"));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += size) {
+        mercer_matrix k = mrc_columns(out, first, mrc_min(size, centers->p - first)), z = mrc_rows(&points, 0, k.cols);
+        status = mrc_centers_range(centers, NULL, first, k.cols, &z);
+        if (status == MERCER_OK) status = mrc_centers_eval(centers, &z, &k);
+    }
+    mrc_matrix_destroy(centers->backend, &points);
+    return status;
+}
+
+mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out)
+{
+    MRC_TRY(mrc_field_create(centers, out, centers->p, centers->real, "K(Z,Z)"));
+    mercer_status status =
+        is_alone(centers) ? mrc_points_eval(centers, &centers->z, &centers->z, out) : keep_blocks(centers, out);
+    if (status != MERCER_OK) mrc_matrix_destroy(centers->backend, out);
+    return status;
 }

@@ -11,6 +11,12 @@
  * out negative, or as a positive pivot that is nothing but rounding: a factor with a squared pivot below 4 eps p is
  * taken for a failed one too (a squared pivot is never smaller than the least eigenvalue). Coinciding centers make
  * K(Z,Z) singular and need it; the jitter then shares their weight out among them.
+ *
+ * When is a solution fit to be stored? x = (K + mu I)^-1 b is found in double and rounded to type real (unit roundoff
+ * u), which changes K x by at most u |x| |K|_2 <= u |x| trace K. Where K is nearly singular |x| is huge and the rounded
+ * x useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the damage below |b|/10 whatever K is: relative
+ * to the mean of the diagonal that is 10 u b. It is applied only where |x| shows that it is needed, since it makes the
+ * solve inexact by mu x.
  */
 #include "solvers/operators/spd.h"
 
@@ -20,7 +26,7 @@
 #include <float.h>
 #include <math.h>
 
-static const double LARGEST_JITTER = 1e-4;
+static const double LARGEST_JITTER = 1e-4, ROUNDING_HARM = 0.1;
 
 /* True if all pivots of the factor are well above rounding. pivots (p). */
 static mercer_status is_sound(mrc_centers *centers, const mercer_matrix *l, double mean, double *pivots, bool *sound)
@@ -141,4 +147,60 @@ mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j)
     column.data = (char *)matrix->data + j * mrc_dtype_size(matrix->dtype);
     column.cols = 1;
     return column;
+}
+
+/* ---- Solutions that are rounded ------------------------------------------------------------------------------ */
+
+double mrc_unit_roundoff(mercer_dtype real)
+{
+    return real == MERCER_F32 ? 0x1p-24 : 0x1p-53;
+}
+
+mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, double *out)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(backend->context, &memory, a->cols, sizeof(double), "column norms"));
+    const double *squares = memory;
+    mercer_status status = backend->ops->column_dots(backend, a, a, memory);
+    double sum = 0;
+    for (int64_t j = 0; j < a->cols && status == MERCER_OK; j++) sum += squares[j];
+    mrc_free(backend->context, memory);
+    *out = sqrt(sum);
+    return status;
+}
+
+double mrc_factor_safe_shift(mercer_dtype real, int64_t b)
+{
+    return mrc_unit_roundoff(real) / ROUNDING_HARM * (double)b;
+}
+
+bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_norm, double b_norm)
+{
+    /* Negated, so that a solution that is not finite counts as too rough. */
+    return !(mrc_unit_roundoff(real) * x_norm * factor->trace <= ROUNDING_HARM * b_norm);
+}
+
+mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_matrix diagonal;
+    *trace = 0;
+    MRC_TRY(mrc_matrix_create(backend, &diagonal, points->rows, 1, MERCER_F64, "the diagonal of a block"));
+    mercer_status status = backend->ops->kernel_diagonal(backend, centers->kernel, points, &diagonal);
+    mercer_matrix host = {0};
+    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &host);
+    for (int64_t i = 0; i < points->rows && status == MERCER_OK; i++) *trace += mrc_load(&host, i, 0);
+    status = mrc_host_close(backend, &diagonal, &host, false, status);
+    mrc_matrix_destroy(backend, &diagonal);
+    return status;
+}
+
+mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor)
+{
+    MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
+    /* K(B,B) = 0 (a linear kernel, points at 0) has no scale to shift by; any will do, since nothing fits. */
+    mrc_spd job = {.points = points, .shift = factor->trace > 0 ? 0 : 1, .what = "projection: K(Z,Z)"};
+    MRC_TRY(mrc_spd_factor(centers, &job, &factor->l, &factor->relative, NULL));
+    factor->shift = job.shift + factor->relative * factor->trace / (double)points->rows;
+    return MERCER_OK;
 }

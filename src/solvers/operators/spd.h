@@ -21,6 +21,26 @@ typedef struct mrc_spd {
 mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *relative,
                              double *mean);
 
+/* Half a unit in the last place of 1. */
+double mrc_unit_roundoff(mercer_dtype real);
+/* |A|_F of a matrix that every rank has. */
+mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, double *out);
+/* The trace of K(B,B) of points (b, d). */
+mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace);
+
+/* L L' = K(B,B) + shift I, the shift no larger than it must be. */
+typedef struct mrc_factor {
+    mercer_matrix l; /* (b, b) f64, of the caller */
+    double relative; /* in: least shift, relative to the mean of the diagonal; out: what was used */
+    double shift;    /* the same, absolute */
+    double trace;    /* of K(B,B): an upper bound of its norm */
+} mrc_factor;
+mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor);
+/* The relative shift from which on a solution can be rounded to `real` without harm. */
+double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
+/* True if rounding the solution x of (L L') x = b to `real` may change K x by more than a tenth of |b|. */
+bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_norm, double b_norm);
+
 /* B (p, c) f64 becomes (L L')^-1 B. */
 mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b);
 

@@ -12,7 +12,7 @@
  * the others. All of them make all inverses: the shift that one block needs is the least of the next.
  *
  * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
- * 10 u b on the diagonal prevents it (projector_parts.c). A factor is measured by each x. A kept inverse, which is
+ * 10 u b on the diagonal prevents it (spd.c). A factor is measured by each x. A kept inverse, which is
  * rounded itself, is measured by its norm: u |K^-1| trace K <= 1/10, the norm estimated by power iteration (from below,
  * by a few per cent: the rule has more room than that).
  */

@@ -4,8 +4,8 @@
 #ifndef MRC_SOLVERS_PROJECTORS_BLOCKS_H
 #define MRC_SOLVERS_PROJECTORS_BLOCKS_H
 
-#include "solvers/cost.h"
-#include "solvers/projectors/projector_parts.h"
+#include "solvers/operators/spd.h"
+#include "solvers/projectors/projector.h"
 
 typedef struct mrc_blocks {
     mrc_centers *centers; /* as they were given */

@@ -19,10 +19,41 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/projectors/projector_parts.h"
+#include "core/numbers/random.h"
 
 #include <math.h>
 #include <string.h>
+
+/* ---- Samples of the centers ---------------------------------------------------------------------------------- */
+
+void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first, int64_t count, int64_t *ids)
+{
+    for (int64_t i = 0; i < count; i++) ids[i] = mrc_random_permutation((mrc_rng){seed, sequence}, p, first + i);
+}
+
+mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
+                                int64_t *ids)
+{
+    mercer_matrix sample;
+    *out = (mrc_eigensystem){0};
+    mrc_draw_centers(seed, MRC_RANDOM_SAMPLE, centers->p, 0, s, ids);
+    MRC_TRY(
+        mrc_matrix_create(centers->backend, &sample, s, centers->z.cols, centers->z.dtype, "a sample of the centers"));
+    mercer_status status = mrc_centers_collect(centers, NULL, ids, s, &sample);
+    if (status == MERCER_OK) status = mrc_eigensystem_create(out, centers, &sample, q, seed);
+    mrc_matrix_destroy(centers->backend, &sample);
+    return status;
+}
+
+void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total)
+{
+    int64_t points = s * problem->d * problem->point_size;
+    q = mrc_max(0, mrc_min(q, s - 1));
+    *held = points + s * q * problem->real_size + 16 * q;
+    *total = *held + points + mrc_eigensystem_scratch_bytes(s, q);
+}
+
+/* ---- The basis ----------------------------------------------------------------------------------------------- */
 
 /* Small matrices that live while the basis is made. */
 typedef struct basis {

@@ -92,6 +92,20 @@ void mrc_projector_free(mrc_projector *projector);
 mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
                           mrc_projection *report);
 
+/* Random sequences of a projector's seed. */
+#define MRC_RANDOM_SAMPLE    UINT64_C(0x5a73) /* the centers an eigensystem is made of: the first s of a permutation */
+#define MRC_RANDOM_PARTITION UINT64_C(0x5a62) /* the order in which blocks take the centers */
+/* The order of the centers in a pass of the projection under way. */
+#define MRC_RANDOM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
+
+/* ids[i] = element first + i of a random permutation of 0 .. p - 1. */
+void mrc_draw_centers(uint64_t seed, uint64_t sequence, int64_t p, int64_t first, int64_t count, int64_t *ids);
+/* The eigensystem of s random centers (ids: room for s, gets which), without directions below the noise level; the
+   bytes that it leaves, and in all at its peak. */
+mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed,
+                                int64_t *ids);
+void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total);
+
 /* The Nystrom approximation of the top eigenvectors of K(Z,Z) that pcg and bgs use:
    Y = K(Z,Z_s) E (s Lambda)^-1/2, Y'Y = V W V', U = Y V W^-1/2. U field (rows, q) real, orthonormal to rounding; w (q)
    descending approximate eigenvalues of K(Z,Z). Directions that rounding has made meaningless are left out, so q may be

@@ -20,7 +20,6 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
  *
  * mu = options.jitter, 0 unless asked for. It grows by itself where it must: if the factor fails (K(Z,Z) singular in
  * double), and if theta is so large that rounding it to type real spoils K theta; then mu becomes 10 u p of the mean
- * diagonal, where rounding can do little harm (projector_parts.c). With mu > 0 the solution is refined, theta += (L
+ * diagonal, where rounding can do little harm (spd.c). With mu > 0 the solution is refined, theta += (L
  * L')^-1 r, as long as that halves r: the bias mu theta vanishes in all directions but those that rounding hides
  * anyway.
  *
@@ -20,7 +20,6 @@
 #include "core/memory.h"
 #include "solvers/operators/spd.h"
 #include "solvers/planner.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
 

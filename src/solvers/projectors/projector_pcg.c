@@ -20,8 +20,8 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "solvers/operators/spd.h"
 #include "solvers/planner.h"
-#include "solvers/projectors/projector_parts.h"
 
 #include <math.h>
 #include <string.h>
