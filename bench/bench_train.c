@@ -6,7 +6,7 @@
  *             default plan, and cg with the fewest steps that reach 97.3 % of the test images
  *   tabular   1,000,000 computed samples, d = 16, p = 5,000: one epoch of ep4, and the whole default plan
  *
- * Each case first trains a small part of its data, which warms up and must already predict well. Then it is timed, its result judged on
+ * Each case first trains a small part of its data, which warms up and must already predict well. Then it is timed, its result measured on
  * test data outside the clock; bytes are those that the plan expects, those that the library held at most, and those of the process. The
  * steps that 97.3 % needs are counted in a run of its own that looks at the test images after every step.
  */

@@ -52,8 +52,8 @@ def run_mercer(options, measure, train, test, quick):
         done = subprocess.run([program, "train", "--x", train, "--target", "target", "--task", task, "--json", "-q", "-o", model, *more],
                               check=True, capture_output=True)
         seconds = time.perf_counter() - start
-        judged = subprocess.run([program, "eval", "-m", model, "--x", test, "--target", "target", "--json"], check=True, capture_output=True)
-    return json.loads(judged.stdout)[measure], seconds, json.loads(done.stdout)["plan"]
+        evaluated = subprocess.run([program, "eval", "-m", model, "--x", test, "--target", "target", "--json"], check=True, capture_output=True)
+    return json.loads(evaluated.stdout)[measure], seconds, json.loads(done.stdout)["plan"]
 
 
 def compare(options, name, measure):

@@ -30,7 +30,7 @@ class Page(html.parser.HTMLParser):
         if tag not in ALLOWED:
             self.problems.append(f"<{tag}> has no place in a report")
         for name, value in attrs:
-            self.judge(tag, name, value or "")
+            self.check(tag, name, value or "")
         if tag not in VOID:
             self.open.append(tag)
 
@@ -39,7 +39,7 @@ class Page(html.parser.HTMLParser):
         if tag not in VOID:
             self.open.pop()
 
-    def judge(self, tag, name, value):
+    def check(self, tag, name, value):
         if name.startswith("on") or "javascript:" in value.lower():
             self.problems.append(f"<{tag} {name}={value!r}> can run")
         if name in ("src", "xlink:href", "action", "srcset") and not value.startswith("data:image/png;base64,"):

@@ -70,7 +70,7 @@ def pixels(path):
     return rows
 
 
-def judge_screenshot(path, dark):
+def check_screenshot(path, dark):
     rows = pixels(path)
     colours = {}
     for row in rows:
@@ -89,7 +89,7 @@ def judge_screenshot(path, dark):
         assert len(part) > 10, f"nothing between lines {band} and {band + HEIGHT // 5}"
 
 
-def judge_dom(dom):
+def check_dom(dom):
     assert "owned" not in dom[dom.find("<title"):dom.find("</title")], "a script of the log has run"
     for name in ["curves", "plan", "spectrum", "residuals", "phases", "confusion", "options"]:
         assert f'<section id="{name}"' in dom, f"section {name} is missing"
@@ -116,11 +116,11 @@ def main():
         if dumped.returncode != 0 or b"<html" not in dumped.stdout:
             print(f"skipped: {browser} does not run here: {dumped.stderr.decode(errors='replace')[-300:]}")
             return 77
-        judge_dom(dumped.stdout.decode("utf-8"))
+        check_dom(dumped.stdout.decode("utf-8"))
         for dark in (False, True):
             shot = os.path.join(folder, f"shot-{dark}.png")
             browse(browser, folder, *(DARK if dark else []), f"--screenshot={shot}", "file://" + html)
-            judge_screenshot(shot, dark)
+            check_screenshot(shot, dark)
     return 0
 
 

@@ -66,7 +66,7 @@ TABLE = [
     # raw
     ({"x.bin": b"12345", "y.npy": GOOD_Y}, "x.bin", ["--format", "raw", "--raw", "f32:2", "--y", "y.npy"], 65, r"x\.bin: "),
     ({"x.bin": b"1234", "y.npy": GOOD_Y}, "x.bin", ["--format", "raw", "--raw", "f99:2", "--y", "y.npy"], 2, r"f99"),
-    # options that the library judges
+    # options that the library checks
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "gpu"], 2, r"'gpu' is none of cpu, cuda"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--device", "cuda:x"], 2, r"'cuda:x' is none of"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--augment", "melt"], 2, r"melt"),

@@ -3,7 +3,7 @@
  * Training on real images (MNIST, Fashion-MNIST) from the folder that MERCER_DATA names; skipped without it. Few centers, so that it
  * takes seconds: the whole table is bench/paper/table.c.
  *
- * With the same centers the direct solution is the optimum, so the iterative solvers are judged against it: the standard deviation of an
+ * With the same centers the direct solution is the optimum, so the iterative solvers are compared with it: the standard deviation of an
  * accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and two models this close disagree on far fewer images.
  */
 #include "../../bench/paper/idx.h"

@@ -107,7 +107,7 @@ static void close_chain(chain *self)
 }
 
 /* A failed stage: what it says, what it left. */
-static void judge_failure(chain *self, int at, mercer_status status, int n)
+static void check_failure(chain *self, int at, mercer_status status, int n)
 {
     const char *message = mercer_last_error(self->context);
     bool by_source = status == MERCER_ERROR_CALLBACK && strncmp(message, "source: next failed: out of memory", 34) == 0;
@@ -146,7 +146,7 @@ static bool run_chain(chain *self, int n, const double *expected)
         if (status == MERCER_OK) continue;
         assert_true(before < self->counter.fail_at);
         clean = false;
-        judge_failure(self, at, status, n);
+        check_failure(self, at, status, n);
         assert_succeeds(self->context, stages[at].run(self));
     }
     mercer_matrix weights = mercer_model_weights(self->model);

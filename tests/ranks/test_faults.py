@@ -59,7 +59,7 @@ class Faults(Ranks):
             return False  # it was through already
         self.assertLess(took, (DEADLINE + 8) * SLOW, text)
         if process.returncode > 0:
-            self.judge(with_signal, victim, process.returncode, text, "--enable-recovery" in flags)
+            self.check(with_signal, victim, process.returncode, text, "--enable-recovery" in flags)
         return True
 
     def wait_for_folder(self, process):
@@ -67,7 +67,7 @@ class Faults(Ranks):
         while not os.path.exists(self.path("run", "config.json")) and process.poll() is None and time.monotonic() < limit:
             time.sleep(0.01)
 
-    def judge(self, with_signal, victim, code, text, recovers):
+    def check(self, with_signal, victim, code, text, recovers):
         if with_signal == signal.SIGSTOP or recovers:
             # Our own ranks have noticed. (mpirun --enable-recovery reports the code of some rank, the killed one's too.)
             if not recovers:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For tests of the exact solvers: a small problem, an exact solver at work on it, and its solution in long double. */
-#ifndef MRC_TESTS_JUDGES_H
-#define MRC_TESTS_JUDGES_H
+#ifndef MRC_TESTS_EXACT_SOLVERS_H
+#define MRC_TESTS_EXACT_SOLVERS_H
 
 #include "support/check.h"
 
@@ -22,7 +22,7 @@ typedef struct problem {
     mercer_kernel kernel;
 } problem;
 
-typedef mercer_status (*judge_call)(mrc_exact_solver *exact, const mercer_matrix *alpha);
+typedef mercer_status (*solver_call)(mrc_exact_solver *exact, const mercer_matrix *alpha);
 
 typedef struct sequence {
     const problem *data;
@@ -80,7 +80,7 @@ static inline void add_weights(problem *data)
     for (int64_t i = 0; i < data->x.rows; i++) data->weights[i] = (double)(i % 4);
 }
 
-/* ---- A judge at work ----------------------------------------------------------------------------------------- */
+/* ---- An exact solver at work ----------------------------------------------------------------------------------------- */
 
 typedef struct bench {
     test_allocator counter;
@@ -143,8 +143,8 @@ static inline void close_bench(bench *self)
     assert_that(self->counter.live == 0, "%lld blocks leak", (long long)self->counter.live);
 }
 
-/* alpha by one judge: a new matrix. */
-static inline mercer_matrix exact_times(const problem *data, judge_call call, int ranks)
+/* alpha by one of them: a new matrix. */
+static inline mercer_matrix exact_times(const problem *data, solver_call call, int ranks)
 {
     bench self;
     open_bench(&self, data, ranks, MERCER_F64, ranks == 2);
@@ -277,9 +277,9 @@ static inline double bound(const reference *ref, double tolerance)
 
 static const struct {
     const char *name;
-    judge_call call;
+    solver_call call;
     double tolerance;
 } exact_solvers[] = {{"direct", mrc_exact_direct, 0}, {"cg", mrc_exact_cg, 1e-13}};
-enum { JUDGES = 2 };
+enum { EXACT_SOLVERS = 2 };
 
 #endif

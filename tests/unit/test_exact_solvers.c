@@ -18,7 +18,7 @@ enum { MOST_ALLOCATIONS = 400 };
 static void check_against_reference(const problem *data, int ranks)
 {
     reference ref = solve_reference(data);
-    for (int k = 0; k < JUDGES; k++) {
+    for (int k = 0; k < EXACT_SOLVERS; k++) {
         mercer_matrix alpha = exact_times(data, exact_solvers[k].call, ranks);
         double error = difference(&alpha, &ref.alpha), limit = bound(&ref, exact_solvers[k].tolerance);
         assert_that(error <= limit, "%s, %d ranks: %g, bound %g (condition %g)", exact_solvers[k].name, ranks, error,
@@ -57,7 +57,7 @@ static void test_weights_repeat_rows(void **state)
         }
     }
     reference ref = solve_reference(&repeated);
-    for (int k = 0; k < JUDGES; k++) {
+    for (int k = 0; k < EXACT_SOLVERS; k++) {
         mercer_matrix one = exact_times(&weighted, exact_solvers[k].call, 1),
                       other = exact_times(&repeated, exact_solvers[k].call, 1);
         assert_that(difference(&one, &other) <= 2 * bound(&ref, exact_solvers[k].tolerance), "%s: %g",
@@ -73,7 +73,7 @@ static void test_zero_labels(void **state)
     (void)state;
     problem data = make_problem(N, P, C, MERCER_F64);
     memset(data.y.data, 0, (size_t)(N * C) * sizeof(double));
-    for (int k = 0; k < JUDGES; k++) {
+    for (int k = 0; k < EXACT_SOLVERS; k++) {
         bench self;
         open_bench(&self, &data, 1, MERCER_F64, false);
         data_fill_normal(&self.alpha, (mrc_rng){6, 1}, 0, 1); /* cg must come back from anywhere */
@@ -91,7 +91,7 @@ static void test_constant_output(void **state)
     problem few = make_problem(N, P, C, MERCER_F64), many = make_problem(N, P, C + 2, MERCER_F64);
     for (int64_t i = 0; i < N; i++) mrc_store(&many.y, i, C, 1), mrc_store(&many.y, i, C + 1, 0);
     reference ref = solve_reference(&few);
-    for (int k = 0; k < JUDGES; k++) {
+    for (int k = 0; k < EXACT_SOLVERS; k++) {
         mercer_matrix one = exact_times(&few, exact_solvers[k].call, 1),
                       other = exact_times(&many, exact_solvers[k].call, 1);
         assert_that(difference(&other, &one) <= 2 * bound(&ref, exact_solvers[k].tolerance), "%s: %g",
@@ -125,7 +125,7 @@ static void test_float_agrees(void **state)
         data.lambda = ridge ? 0.3 : 0;
         reference ref = solve_reference(&data);
         mercer_matrix exact = predictions(&ref.k, &ref.alpha);
-        for (int k = 0; k < JUDGES; k++) {
+        for (int k = 0; k < EXACT_SOLVERS; k++) {
             bench self;
             open_bench(&self, &data, 1, MERCER_F32, false);
             self.exact.tolerance = 0; /* until rounding stops it */
@@ -173,7 +173,7 @@ static void test_noiseless(void **state)
     mercer_matrix f = predictions(&ref.k, &ref.alpha);
     free(data.y.data);
     data.y = f;
-    for (int k = 0; k < JUDGES; k++) {
+    for (int k = 0; k < EXACT_SOLVERS; k++) {
         bench self;
         double fit, ridge;
         open_bench(&self, &data, 2, MERCER_F64, false);
@@ -328,7 +328,7 @@ static void test_singular(void **state)
         assert_succeeds(&self.context, mrc_exact_direct(&self.exact, &self.alpha));
         assert_succeeds(&self.context, mrc_objective(&self.exact, &self.alpha, &best, &unused));
         close_bench(&self);
-        for (int k = 0; k < JUDGES; k++) {
+        for (int k = 0; k < EXACT_SOLVERS; k++) {
             double fit, scale = variant ? 1 : best;
             open_bench(&self, &data, 1, MERCER_F64, false);
             assert_succeeds(&self.context, exact_solvers[k].call(&self.exact, &self.alpha));
@@ -353,7 +353,7 @@ static void test_bytes(void **state)
     problem data = make_problem(N, 96, C, MERCER_F64);
     for (int variant = 0; variant < 4; variant++) {
         bench self;
-        judge_call call = exact_solvers[variant / 2].call;
+        solver_call call = exact_solvers[variant / 2].call;
         data.lambda = variant % 2 ? 0.3 : 0;
         open_bench(&self, &data, 1, MERCER_F64, false);
         assert_succeeds(&self.context, call(&self.exact, &self.alpha));
@@ -377,7 +377,7 @@ static mercer_status call_objective(mrc_exact_solver *exact, const mercer_matrix
     return mrc_objective(exact, alpha, &fit, &ridge);
 }
 
-static bool fails_cleanly(const problem *data, judge_call call, int ranks, int nth)
+static bool fails_cleanly(const problem *data, solver_call call, int ranks, int nth)
 {
     bench self;
     open_bench(&self, data, ranks, MERCER_F64, false);
@@ -397,7 +397,7 @@ static void test_allocation_failures(void **state)
     (void)state;
     problem data = make_problem(N, P, C, MERCER_F64);
     data.lambda = 0.3;
-    const judge_call calls[] = {mrc_exact_direct, mrc_exact_cg, call_objective};
+    const solver_call calls[] = {mrc_exact_direct, mrc_exact_cg, call_objective};
     for (int k = 0; k < 3; k++) {
         for (int ranks = 1; ranks <= 2; ranks++) {
             int nth = 1;

@@ -65,7 +65,7 @@ static void test_csv(void **state)
     mercer_dataset_free(data);
 }
 
-/* What the targets are is judged from all of them. */
+/* What the targets are is decided from all of them. */
 static void test_targets(void **state)
 {
     (void)state;
