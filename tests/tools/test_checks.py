@@ -222,6 +222,43 @@ class Folders(Copy):
         self.assert_wrong("check-folders", "src/data/dataset.c: src/core/dataset.c has the same name")
 
 
+class Documents(unittest.TestCase):
+    """tests/docs/check_docs.py on a copy of the files under version control."""
+
+    CHANGES = (
+        ("CONTRIBUTING.md", "# Contributing", "# Contributing `src/nowhere.c`", "CONTRIBUTING.md:1: no such file"),
+        ("CONTRIBUTING.md", "# Contributing", "# Contributing [x](docs/nowhere.md)", "no file docs/nowhere.md"),
+        ("README.md", "# ", "# [x](docs/math.md#nowhere) ", "docs/math.md has no heading #nowhere"),
+        ("docs/architecture.md", "`take_step` (", "`take_steps` (", "hop 12, take_steps: not a function of"),
+        ("docs/architecture.md", "calls `take_step`", "calls `take_steps`", "run_epoch: does not mention take_steps"),
+        ("docs/architecture.md", "| `src/core`", "| `src/corn`", "no such file: src/corn"),
+        ("docs/architecture.svg", ">core<", ">corn<", "docs/architecture.svg is not what the includes say"),
+        ("src/core/clock.c", '#include "core/', '#include "model/model.h"\n#include "core/', "make-graph"),
+    )
+
+    def test_changes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = os.path.join(folder, "mercer")
+            names = ["build*", ".git", "__pycache__", "corpus"]
+            shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(*names))
+            for name, old, new, problem in ((None, "", "", ""), *self.CHANGES):
+                with self.subTest(name=name, new=new):
+                    text = None
+                    if name:
+                        with open(os.path.join(root, name), encoding="utf-8") as file:
+                            text = file.read()
+                        self.assertIn(old, text)
+                        with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                            file.write(text.replace(old, new, 1))
+                    command = [sys.executable, os.path.join(root, "tests", "docs", "check_docs.py")]
+                    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+                    self.assertIn(problem, result.stderr)
+                    self.assertEqual(result.returncode, 1 if name else 0, result.stderr)
+                    if name:
+                        with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                            file.write(text)
+
+
 class Symbols(Copy):
     HEADER = "#define MERCER_API\n/* MERCER_API int mercer_old(void); */\nMERCER_API int mercer_one(void);\n"
     SOURCE = "int mercer_one(void)\n{\n    return 1;\n}\n"
