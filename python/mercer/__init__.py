@@ -23,34 +23,22 @@ if TYPE_CHECKING:
 __version__: str = _library.lib.mercer_version().decode()
 
 __all__ = [
-    "Context",
-    "Dataset",
-    "Kernel",
-    "KernelClassifier",
-    "KernelRegressor",
-    "Model",
-    "Trainer",
-    "centers",
-    "file_header",
-    "kernel_matmul",
-    "kernel_matrix",
-    "median_distance",
-    "plan",
-    "target_moments",
+    "Context", "Dataset", "Kernel", "KernelClassifier", "KernelRegressor", "Model", "Trainer", "centers", "file_header",
+    "kernel_matmul", "kernel_matrix", "median_distance", "plan", "target_moments",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # The estimators import scikit-learn, which the rest does not need.
-    if name in ("KernelClassifier", "KernelRegressor"):
-        try:
-            from . import _estimators
-        except ModuleNotFoundError as error:
-            if error.name is not None and error.name.partition(".")[0] == "sklearn":
-                raise ImportError(f"mercer.{name} needs scikit-learn: pip install 'mercer[sklearn]'") from error
-            raise
-        return getattr(_estimators, name)
-    raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    if name not in ("KernelClassifier", "KernelRegressor"):
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    try:
+        from . import _estimators
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "sklearn":
+            raise ImportError(f"mercer.{name} needs scikit-learn: pip install 'mercer[sklearn]'") from error
+        raise
+    return getattr(_estimators, name)
 
 
 def __dir__() -> list[str]:

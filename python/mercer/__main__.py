@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``python -m mercer ...`` is ``mercer ...``: this process becomes the program."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import NoReturn
@@ -12,8 +10,7 @@ from ._program import program
 
 def main() -> NoReturn:
     """Replaces this process by the program, with its arguments."""
-    path = program()
-    os.execv(path, [path, *sys.argv[1:]])
+    os.execv(program(), [program(), *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -20,10 +20,7 @@ DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 
 def take(values: Any, name: str) -> Array:
-    """Anything that is an array: NumPy, memory-maps, DLPack or ``__array_interface__`` producers on the CPU, lists.
-
-    Nothing is copied that NumPy can view.
-    """
+    """Anything that is an array: NumPy, memory-maps, DLPack producers on the CPU, lists; a view where NumPy can."""
     if isinstance(values, np.ndarray):
         return values
     if type(values).__module__.partition(".")[0] == "scipy" and hasattr(values, "toarray"):
@@ -81,11 +78,13 @@ def rows_contiguous(array: Array) -> Array:
 
 
 def columns(values: Any, name: str, dtype: Type) -> Array:
-    """Targets or weights of centers: 1-d becomes one column; f32 or f64."""
+    """Targets or weights of centers: 1-d becomes one column; f32 or f64.
+
+    >>> columns([1, 2, 3], "y", F64).shape
+    (3, 1)
+    """
     array = take(values, name)
-    if array.ndim == 1:
-        array = array[:, np.newaxis]
-    return points(array, name, dtype)
+    return points(array[:, np.newaxis] if array.ndim == 1 else array, name, dtype)
 
 
 def view(array: Array) -> L.mercer_matrix:
@@ -113,7 +112,10 @@ def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None
         return None
     array = take(values, name)
     real_type(array, name)
-    array = np.ascontiguousarray(array, dtype=np.float64)
+    return np.ascontiguousarray(_one_each(array, rows, name), dtype=np.float64)
+
+
+def _one_each(array: Array, rows: int, name: str) -> Array:
     if array.shape != (rows,):
         raise ValueError(f"{name} has the shape {array.shape}, ({rows},) is needed")
     return array
@@ -124,9 +126,7 @@ def class_numbers(values: Any, rows: int, name: str = "labels") -> Array:
     array = take(values, name)
     if array.dtype.kind not in "iub":
         raise TypeError(f"{name} has the type {array.dtype}; whole numbers are needed")
-    if array.shape != (rows,):
-        raise ValueError(f"{name} has the shape {array.shape}, ({rows},) is needed")
-    if array.size and not (0 <= array.min() and array.max() < 2**31 - 1):
+    if _one_each(array, rows, name).size and not (0 <= array.min() and array.max() < 2**31 - 1):
         raise ValueError(f"{name} has numbers from {array.min()} to {array.max()}; classes are counted from 0")
     return np.ascontiguousarray(array, dtype=np.int32)
 
@@ -142,7 +142,11 @@ def integers(array: Array | None) -> Any:
 
 
 def weight_type(precision: str | None, dtype: Type) -> Type:
-    """The arithmetic for points of a type: "float32", "float64", or "auto": double for doubles only."""
+    """The arithmetic for points of a type: "float32", "float64", or "auto": double for doubles only.
+
+    >>> weight_type("auto", np.dtype(np.uint8)), weight_type("auto", F64), weight_type("float32", F64)
+    (dtype('float32'), dtype('float64'), dtype('float32'))
+    """
     if precision is None or precision == "auto":
         return F64 if dtype == F64 else F32
     if precision not in ("float32", "float64"):

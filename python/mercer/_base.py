@@ -18,12 +18,10 @@ from . import _library as L
 from ._arrays import Array
 from ._context import Context, seed_from
 from ._dataset import Dataset
-from ._fit import Fitting, array_data
 from ._kernels import Kernel
 from ._model import Model
-from ._progress import Bar
-from ._show import ShowMixin
-from ._training import Callback, Trainer
+from ._show import Bar, ShowMixin
+from ._training import Callback, Fitting, Trainer
 
 PATIENCE = 5  # epochs without a better result before training stops early
 WITHOUT_DATA = 0.25  # temperature of probabilities that nothing was held back for
@@ -127,7 +125,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             usable = all(name and name.isprintable() for name in names)  # a file can hold them
             targets = {"labels": y, "classes": task.outputs, "names": names if usable else None}
         data = Dataset._of_arrays(context, A.points(X, "X"), columns=columns, sample_weight=weights, **targets)
-        given = None if self.centers is None else array_data(context, self.centers)
+        given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         options = {
             "bandwidth": self.bandwidth,
             "preprocess": "none" if self.preprocess is None else self.preprocess,

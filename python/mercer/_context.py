@@ -234,6 +234,9 @@ def shared_context(n_jobs: int | None = None, device: str | None = None) -> Cont
 def thread_count(n_jobs: Any) -> int:
     """The threads that n_jobs stands for; 0: one for each processor.
 
+    >>> thread_count(3), thread_count(-1)
+    (3, 0)
+
     OMP_NUM_THREADS is how joblib and others tell the processes they start what each may use, so that all of them
     together do not start more threads than there are processors.
     """
@@ -283,3 +286,44 @@ def seed_from(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**63 - 1))
     raise TypeError(f"random_state must be None, an integer, a RandomState or a Generator, not {random_state!r}")
+
+
+_SWITCHES = {None: L.AUTO, "auto": L.AUTO, True: L.ON, False: L.OFF}
+_FIELDS = {"batch_size": "batch", "ridge": "lambda", "random_state": "seed"}
+
+
+def fill(struct: Any, options: dict[str, Any]) -> Any:
+    """Sets fields of a struct of options by their types; None is 0, which means: choose.
+
+    >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1k"})
+    >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
+    (3, 0.5, True, 1000)
+    """
+    kinds = {entry[0]: entry[1] for entry in struct._fields_[1:]}
+    for name, value in options.items():
+        field = _FIELDS.get(name, name)
+        kind = kinds.get(field)
+        if kind is C.c_int:  # a mercer_switch
+            if not (value is None or isinstance(value, (bool, np.bool_)) or value == "auto"):
+                raise ValueError(f"{name} is {value!r}; valid: True, False, None")
+            value = _SWITCHES[value if value is None or isinstance(value, str) else bool(value)]
+        elif value is None:
+            continue
+        elif field == "memory":
+            value = byte_count(value)
+        elif field == "seed":
+            value = seed_from(value)
+        elif kind is C.c_int64:
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name} must be an integer or None, not {value!r}")
+            if not -(2**63) <= value < 2**63:
+                raise ValueError(f"{name} is {value}: out of range")
+        elif kind is C.c_double:
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+                raise TypeError(f"{name} must be a number or None, not {value!r}")
+        elif kind is C.c_char_p:
+            value = L.text(value, name)
+        else:
+            raise TypeError(f"unknown option {name!r}")
+        setattr(struct, field, value)
+    return struct

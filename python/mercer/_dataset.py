@@ -13,8 +13,8 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, byte_count, release_with, seed_from
-from ._model import _texts, release
+from ._context import Context, fill, release_with, seed_from
+from ._model import _texts, release, texts_of
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
 
@@ -24,23 +24,17 @@ class Dataset:
 
     Parameters
     ----------
-    x : path
-        Samples (with their targets, for csv and libsvm). A pattern such as ``"part-*.npy"`` means all files that match,
-        one after the other, numbers in their names compared as numbers, as if they were one.
-    y : path, optional
-        Targets; a pattern too.
+    x, y : path
+        Samples (with their targets, for csv and libsvm); targets. A pattern such as ``"part-*.npy"`` means all files
+        that match, one after the other, numbers in their names compared as numbers, as if they were one.
     format, y_format, raw, target : str, optional
         As the options of ``mercer train``; several targets with commas between them.
     columns : sequence of str, optional
-        CSV: the columns that are wanted, in this order, such as ``model.feature_names``; others are not read, a missing one
-        is an error. Data without names go by position.
-    header : bool, optional
-        CSV: the first line names the columns.
+        CSV: the columns that are wanted, in this order, such as ``model.feature_names``; others are not read, a missing
+        one is an error. Data without names go by position.
     task : {"auto", "classification", "regression", "unlabelled"}
-    first, rows : int
-        Only so many rows from ``first`` on.
-    memory : int or str, optional
-        Refuse to hold more bytes than this.
+    header, first, rows, memory
+        CSV: the first line names the columns; only so many rows from ``first`` on; refuse to hold more bytes.
 
     >>> digits = Dataset.synthesize("digits", 100)
     >>> X, y = digits.read(0, 5)
@@ -56,15 +50,12 @@ class Dataset:
         columns: Sequence[str] | None = None, header: bool | None = None, task: str = "auto", features: int = 0,
         first: int = 0, rows: int = 0, memory: int | str | None = None, n_jobs: int | None = None,
     ) -> None:
-        options = L.mercer_dataset_options(x=L.text(x, "x"))
-        for name, value in (("y", y), ("format", format), ("y_format", y_format), ("raw", raw), ("target", target)):
-            if value is not None:
-                setattr(options, name, L.text(str(value) if isinstance(value, int) else value, name))
         if task not in _TASKS:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
-        options.header = L.AUTO if header is None else L.ON if header else L.OFF
-        options.task, options.features, options.first, options.rows = _TASKS[task], features, first, rows
-        options.memory = byte_count(memory)
+        texts = {"x": x, "y": y, "format": format, "y_format": y_format, "raw": raw}
+        texts["target"] = str(target) if isinstance(target, int) else target
+        sizes = {"header": header, "features": features, "first": first, "rows": rows, "memory": memory}
+        options = fill(L.mercer_dataset_options(task=_TASKS[task]), {**texts, **sizes})
         if columns:
             options.columns, options.column_count = _texts(columns, "columns"), len(columns)
         self._make("mercer_dataset_open", Context(n_jobs), options)
@@ -83,7 +74,8 @@ class Dataset:
     ) -> Dataset:
         """Samples that are computed when they are read: "digits", "spirals" or "teacher", with parameters."""
         self = cls.__new__(cls)
-        self._make("mercer_dataset_synthesize", Context(n_jobs), L.text(spec, "spec"), first, rows, seed_from(random_state))
+        what = L.text(spec, "spec"), first, rows, seed_from(random_state)
+        self._make("mercer_dataset_synthesize", Context(n_jobs), *what)
         return self
 
     @classmethod
@@ -114,15 +106,10 @@ class Dataset:
         result = {name: value for name, value in L.as_dict(info).items() if not name.endswith("_names")}
         result["dtype"], result["mapped"] = A.NUMPY[info.dtype], bool(info.mapped)
         result["task"] = {number: name for name, number in _TASKS.items()}[info.task]
-        targets = 1 if result["task"] == "classification" else info.outputs
-        for name, names, count in (
-            ("labels", info.labels, info.outputs),
-            ("features_named", info.feature_names, info.features),
-            ("targets_named", info.target_names, targets),
-            ("unused_named", info.unused_names, info.unused),
-        ):
-            result[name] = [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
-        return result
+        lists = {"labels": (info.labels, info.outputs), "features_named": (info.feature_names, info.features)}
+        lists["targets_named"] = info.target_names, 1 if result["task"] == "classification" else info.outputs
+        lists["unused_named"] = info.unused_names, info.unused
+        return result | {name: texts_of(*given) for name, given in lists.items()}
 
     def __repr__(self) -> str:
         info = self.info()
@@ -147,17 +134,9 @@ class Dataset:
         self.context.call("mercer_dataset_read", self.handle, *views, None, numbers, first)
         return x, labels if labels is not None else y
 
-    def _source(self, *, random_state: Any = 0, augment: str | None = None, **sizes: Any) -> L.mercer_source:
+    def _source(self, *, random_state: Any = 0, **stream: Any) -> L.mercer_source:
         """A stream of batches for the library; the caller releases it."""
-        options = L.mercer_stream_options(seed=seed_from(random_state))
-        if augment is not None:
-            options.augment = L.text(augment, "augment")
-        prefetch = sizes.pop("prefetch", None)
-        options.prefetch = L.AUTO if prefetch is None else L.ON if prefetch else L.OFF
-        for name, value in sizes.items():
-            if name not in ("height", "width", "channels", "samples", "block"):
-                raise TypeError(f"unknown option {name!r}")
-            setattr(options, name, value)
+        options = fill(L.mercer_stream_options(), {"random_state": random_state, **stream})
         source = L.mercer_source()
         self.context.call("mercer_source_from_dataset", source, self.handle, options)
         return source

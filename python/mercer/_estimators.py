@@ -14,10 +14,59 @@ from sklearn.utils.multiclass import check_classification_targets
 from . import _arrays as A
 from ._arrays import Array
 from ._base import KernelEstimator, Task
-from ._parameters import params_doc
 from ._training import Callback
 
 STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
+
+
+PARAMETERS = """Parameters
+    ----------
+    kernel : str or Kernel
+        "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7".
+    bandwidth : float or None
+        In units of preprocessed samples; None: their median distance.
+    preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit"}
+        What happens to samples before the kernel sees them. "auto": scale (x / 255) for uint8, none for float16,
+        standardise for float32 and float64.
+    n_centers, centers, center_method
+        How many centers ("all"; None: all samples, but at most 10,000); or centers of one's own, (p, d) in the units of
+        X; "random", "kmeans", "rpcholesky", or "balanced", as many of each class.
+    solver, epochs, batch_size, average
+        "auto", "direct", "cg", "ep4", ... (docs/python.md); passes over the samples, or most steps of "cg"; samples in
+        a step; whether to return the average of the later iterates.
+    ridge : float
+        lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2.
+    target_transform : {"auto", "none", "center", "standardise"}
+        What is taken away from targets before they are learned, and put back by predictions: the mean, and they are
+        divided by their deviation. "auto": standardise for values, center for classes, which begin at their shares.
+    tol, early_stopping, validation_fraction
+        Stop when the loss has not fallen by the share ``tol``, or validation has not got better, for 5 epochs; the
+        share of samples held back for that. 0: nothing is held back, for calibration neither.
+    memory : int, str or None
+        Bytes that training may hold beside the data: 8000000000, "8G", "16GiB"; None: half of what is free.
+    device, arithmetic, n_jobs
+        See :class:`Context`.
+    precision : {"auto", "float32", "float64"}
+        "auto": double if X is float64.
+    random_state : int, RandomState or None
+    verbose : int
+        1: a line of progress on stderr; 2: the plan as well.
+    warm_start : bool
+        The next fit keeps centers and kernel and begins with the weights of the last.
+
+    Attributes
+    ----------
+    model_ : Model
+    history_, plan_, n_iter_
+        By epoch: train_loss, validation_loss, seconds, ...; what training did and why; epochs done.
+    n_features_in_, feature_names_in_
+        Columns of X, and their names if it was a frame."""
+
+
+def params_doc(cls: type) -> type:
+    """Puts the parameters that estimators share into a docstring."""
+    cls.__doc__ = (cls.__doc__ or "").replace("%PARAMETERS%", PARAMETERS)
+    return cls
 
 
 def _task_of(y: Array) -> Task:
@@ -32,10 +81,6 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     %PARAMETERS%
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import KernelRegressor
     >>> X = np.linspace(0, 6, 200).reshape(-1, 1)
     >>> model = KernelRegressor("gaussian", bandwidth=0.5, ridge=1e-3, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> model.predict([[np.pi / 2]]).round(2)
@@ -80,10 +125,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     temperature_ : float
         T of :meth:`predict_proba`.
 
-    Examples
-    --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> KernelClassifier(ridge=1e-2, random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
     True
@@ -142,15 +184,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, of shape (m, c): softmax(f(x) / T).
 
-        T, the attribute ``temperature_``, minimises the log loss on samples that the model was not trained on:
-
-        - with ``early_stopping``, the samples that are held back for it;
-        - up to 5,000 samples, all of them, by 3-fold cross-validation (three smaller trainings more);
-        - above, one sample in twenty but at most 2,000, which are held back for that and not trained on;
-        - in :meth:`partial_fit`, the latest samples, scored before they were trained on.
-
-        With ``validation_fraction=0`` nothing is held back or trained twice, and T is a constant, 1/4: the order of
-        the probabilities is then right, their size is not.
+        T, the attribute ``temperature_``, minimises the log loss on samples that the model was not trained on: those
+        that ``early_stopping`` holds back; up to 5,000 samples all of them, by 3-fold cross-validation; above, one in
+        twenty but at most 2,000, which are held back for that; in :meth:`partial_fit` the latest, scored before they
+        were trained on. With ``validation_fraction=0`` T is a constant, 1/4: the order of the probabilities is then
+        right, their size is not.
         """
         shifted = self._scores(X).astype(np.float64) / self.temperature_
         powers = np.exp(shifted - shifted.max(axis=1, keepdims=True))

@@ -16,15 +16,7 @@ from ._context import Context, Failure, seed_from, shared_context
 
 
 class Kernel:
-    """A kernel function K(x, z).
-
-    Parameters
-    ----------
-    spec : str
-        Name and parameters: ``"laplace:bandwidth=10"``. The functions and their parameters are listed in
-        docs/python.md.
-    **parameters : float
-        Parameters that the text does not have.
+    """A kernel function K(x, z), by its name and parameters, in the text or beside it; docs/python.md lists them.
 
     >>> Kernel("gaussian", bandwidth=2.0)
     Kernel('gaussian:bandwidth=2')
@@ -52,15 +44,11 @@ class Kernel:
 
     @classmethod
     def from_function(cls, function: Callable[..., Array], on: str = "distance") -> Kernel:
-        """A kernel given by a Python function.
+        """A kernel given by a Python function, much slower than a built-in one.
 
-        Parameters
-        ----------
-        function : callable
-            ``function(r)`` of a block of distances, or ``function(xz, xx, zz)`` of a block of inner products and
-            the squared norms of its rows and columns; returns a block of kernel values. It must be symmetric in
-            x and z. Such a kernel is much slower than a built-in one.
-        on : {"distance", "inner"}
+        ``function(r)`` of a block of distances (on="distance"), or ``function(xz, xx, zz)`` of a block of inner
+        products and the squared norms of its rows and columns (on="inner"), returns a block of kernel values. It must
+        be symmetric in x and z.
 
         >>> Kernel.from_function(lambda r: np.exp(-r))([[0.0]], [[1.0]]).round(4)
         array([[0.3679]])
@@ -136,7 +124,8 @@ def _operands(precision: str | None, **named: Any) -> tuple[dict[str, Array], np
 
 
 def _run(
-    kernel: Kernel | str, context: Context, name: str, out: Array | None, real: A.Type, cols: int, arrays: dict[str, Array]
+    kernel: Kernel | str, context: Context, name: str, out: Array | None, real: A.Type, cols: int,
+    arrays: dict[str, Array],
 ) -> Array:
     chosen, shape = as_kernel(kernel), (arrays["X"].shape[0], cols)
     if out is None:
@@ -157,21 +146,10 @@ def kernel_matrix(
     X: Any, Z: Any, kernel: Kernel | str, *, out: Array | None = None, precision: str | None = None,
     n_jobs: int | None = None, device: str | None = None,
 ) -> Array:
-    """K(X, Z) of shape (m, p), every pair of rows.
+    """K(X, Z) of shape (m, p), every pair of rows of X (m, d) and Z (p, d), written to ``out`` if it is given.
 
-    Parameters
-    ----------
-    X : array of shape (m, d)
-        float64, float32, float16 and uint8 are used as they are, without a copy if rows are contiguous; other
-        types are converted.
-    Z : array of shape (p, d)
-    kernel : Kernel or str
-    out : array of shape (m, p), optional
-        Where to write the result.
-    precision : {"auto", "float32", "float64"}
-        "auto": double if X or Z is float64.
-    n_jobs, device
-        See :class:`Context`.
+    float64, float32, float16 and uint8 are used as they are, without a copy if rows are contiguous; other types are
+    converted. ``precision`` is "float32", "float64" or "auto": double if X or Z is. See :class:`Context` for the rest.
 
     >>> kernel_matrix([[0.0], [1.0]], [[0.0]], "laplace:bandwidth=1").round(4)
     array([[1.    ],

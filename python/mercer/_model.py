@@ -26,6 +26,11 @@ def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
     getattr(L.lib, function)(handle)
 
 
+def texts_of(names: Any, count: int) -> list[str] | None:
+    """A list of texts of the library's; None if there is none."""
+    return [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
+
+
 def _is_dataset(X: Any) -> bool:
     """A :class:`Dataset`, whose module knows this one."""
     return hasattr(X, "read") and hasattr(X, "info")
@@ -37,7 +42,7 @@ def _names(what: str, says: str) -> Any:
     def get(self: Model) -> list[str] | None:
         count = C.c_int64()
         names = getattr(L.lib, "mercer_model_" + what)(self.handle, count)
-        return [names[i].decode("utf-8", "replace") for i in range(count.value)] if names else None
+        return texts_of(names, count.value)
 
     def put(self: Model, names: Sequence[str] | None) -> None:
         self.context.call("mercer_model_set_" + what, self.handle, _texts(names or [], what), len(names or []))
@@ -48,16 +53,8 @@ def _names(what: str, says: str) -> Any:
 class Model:
     """A kernel function, p centers and their weights (p, c).
 
-    Parameters
-    ----------
-    kernel : Kernel or str
-    centers : array of shape (p, d)
-        Copied; float64, float32, float16 and uint8 keep their type.
-    outputs : int
-    precision : {"auto", "float32", "float64"}
-        Type of the weights and of training; "auto": double for float64 centers.
-    n_jobs, device, arithmetic
-        See :class:`Context`.
+    The centers (p, d) are copied; float64, float32, float16 and uint8 keep their type. ``precision`` is the type of
+    the weights and of training; "auto": double for float64 centers. See :class:`Context` for the rest.
 
     >>> model = Model("gaussian:bandwidth=1", np.eye(3), outputs=2)
     >>> model.weights[...] = 1.0
@@ -97,10 +94,7 @@ class Model:
 
     @property
     def targets(self) -> tuple[Array, Array] | None:
-        """Offset and scale of the targets, (c,) each: f(x) = offset + scale K(x, Z) weights. None: 0 and 1.
-
-        Training fits the product to (y - offset) / scale. They are set before it; :func:`target_moments` finds them.
-        """
+        """Offset and scale (c,) of the targets, for training to fit (y - offset) / scale. None: 0 and 1."""
         offset, scale = L.lib.mercer_model_target_offset(self.handle), L.lib.mercer_model_target_scale(self.handle)
         if not offset:
             return None
@@ -118,7 +112,7 @@ class Model:
     target_names = _names("target_names", "The names of the columns that targets had, or None.")
 
     def match(self, names: Sequence[str]) -> Array:
-        """For each feature of the model, which of the columns with these names it is; one that is missing is an error."""
+        """For each feature of the model, which of the columns with these names it is; a missing one is an error."""
         places = np.empty(L.lib.mercer_model_centers(self.handle).cols, np.int64)
         pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
         self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
@@ -163,7 +157,8 @@ class Model:
         if x.ndim != 2:
             A.points(x, "X")
         dtype = A.real_type(x, "X")
-        own, parts = L.lib.mercer_model_preprocess(self.handle), (L.lib.mercer_model_weights, L.lib.mercer_model_centers)
+        own = L.lib.mercer_model_preprocess(self.handle)
+        parts = L.lib.mercer_model_weights, L.lib.mercer_model_centers
         as_is = L.lib.mercer_preprocess_spec(own) == b"none" or L.lib.mercer_preprocess_kernel(own)
         if dtype == np.float64 and as_is and all(part(self.handle).dtype != L.F64 for part in parts):
             dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
@@ -212,34 +207,22 @@ class Model:
     # ---- Files ----
 
     def save(self, path: str | os.PathLike[str], *, centers: str | None = None, weights: str | None = None) -> None:
-        """Writes a model file (safetensors layout), atomically.
-
-        Parameters
-        ----------
-        path : path
-        centers : {"float64", "float32", "float16", "uint8"}, optional
-            Type of the centers in the file; as they are if not given.
-        weights : {"float64", "float32"}, optional
-        """
+        """Writes a model file (safetensors layout), atomically; ``centers`` and ``weights`` are types in the file."""
         options = L.mercer_save_options()
         for field, name in (("centers", centers), ("weights", weights)):
-            if name is not None:
-                try:
-                    setattr(options, field, A.DTYPES[np.dtype(name)])
-                except (KeyError, TypeError):
-                    raise ValueError(f"{field} is {name!r}; valid: float64, float32, float16, uint8") from None
+            try:
+                setattr(options, field, 0 if name is None else A.DTYPES[np.dtype(name)])
+            except (KeyError, TypeError):
+                raise ValueError(f"{field} is {name!r}; valid: float64, float32, float16, uint8") from None
         self.context.call("mercer_model_save", self.handle, L.text(path, "path"), options)
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str | None = None,
-        arithmetic: str | None = None,
-    ) -> Model:
-        """Reads a model file or checkpoint; every size, offset and checksum is verified.
+    def load(cls, path: str | os.PathLike[str], **context_options: Any) -> Model:
+        """Reads a model file or checkpoint; every size, offset and checksum is verified. Options: see :class:`Context`.
 
         The file is mapped: it must not be changed in place while the model exists. Replacing it is fine.
         """
-        context, handle = Context(n_jobs, device, arithmetic), C.c_void_p()
+        context, handle = Context(**context_options), C.c_void_p()
         context.call("mercer_model_load", handle, context.handle, L.text(path, "path"))
         self = cls.__new__(cls)
         self._adopt(context, handle, None)
@@ -254,16 +237,14 @@ class Model:
                 return file.read()
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, *, n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None,
-    ) -> Model:
+    def from_bytes(cls, data: bytes, **context_options: Any) -> Model:
         """A model from the bytes of a model file, checked like a file."""
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             path = os.path.join(folder, "model")
             with open(path, "wb") as file:
                 file.write(data)
             # It stays mapped when the name is gone.
-            return cls.load(path, n_jobs=n_jobs, device=device, arithmetic=arithmetic)
+            return cls.load(path, **context_options)
 
     def __reduce__(self) -> Any:
         if self.kernel._function is not None:

@@ -13,18 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_SCALARS: dict[str, Any] = {
-    "v": None,
-    "i": C.c_int,
-    "l": C.c_int32,
-    "q": C.c_int64,
-    "Q": C.c_uint64,
-    "z": C.c_size_t,
-    "d": C.c_double,
-    "c": C.c_char,
-    "s": C.c_char_p,
-    "p": C.c_void_p,
-}
+_KINDS = [None, C.c_int, C.c_int32, C.c_int64, C.c_uint64, C.c_size_t, C.c_double, C.c_char, C.c_char_p, C.c_void_p]
+_SCALARS: dict[str, Any] = dict(zip("vilqQzdcsp", _KINDS, strict=True))
 _module: dict[str, Any] = {}  # the names of _library.py
 
 
@@ -54,11 +44,11 @@ def _call(code: str) -> tuple[Any, list[Any]]:
     return _type(result), [_type(part) for part in arguments.split(",") if part]
 
 
-def _entries(text: str) -> list[tuple[str, str]]:
-    return [(name, code) for name, _, code in (entry.partition("=") for entry in text.split())]
+def _entries(text: str) -> list[list[str]]:
+    return [entry.split("=", 1) for entry in text.split()]
 
 
-def _lines(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+def _lines(text: str) -> list[tuple[str, list[list[str]]]]:
     parts = re.split(r"(?m)^(\w+): ", text)[1:]
     return [(name, _entries(body)) for name, body in zip(parts[::2], parts[1::2], strict=True)]
 
@@ -70,15 +60,14 @@ def bind(module: dict[str, Any]) -> None:
     for _name, values in _lines(module["ENUMS"]):
         module.update((key, int(value)) for key, value in values)
     structs = _lines(module["STRUCTS"])
-    for name, _fields in structs:
-        module["mercer_" + name] = type("mercer_" + name, (_Struct,), {})
+    module.update(("mercer_" + name, type("mercer_" + name, (_Struct,), {})) for name, _fields in structs)
     module.update(("mercer_" + name, _type(code)) for name, code in _entries(module["CALLBACKS"]))
     for name, entries in structs:
         module["mercer_" + name]._fields_ = [(field, _type(code)) for field, code in entries]
     module["lib"] = _load(_entries(module["FUNCTIONS"]))
 
 
-def _load(functions: list[tuple[str, str]]) -> C.CDLL:
+def _load(functions: list[list[str]]) -> C.CDLL:
     """The library inside the package, or the one that MERCER_LIBRARY names (for working on Mercer itself)."""
     name = "libmercer.dylib" if sys.platform == "darwin" else "libmercer.so"
     path = os.environ.get("MERCER_LIBRARY") or str(Path(__file__).parent / "lib" / name)
@@ -96,25 +85,17 @@ def _load(functions: list[tuple[str, str]]) -> C.CDLL:
 
 
 _EXCEPTIONS: dict[str, type[Exception]] = {
-    "ERROR_DTYPE": TypeError,
-    "ERROR_MEMORY": MemoryError,
-    "ERROR_UNSUPPORTED": NotImplementedError,
-    "ERROR_NUMERIC": FloatingPointError,
-    "ERROR_CALLBACK": RuntimeError,
-    "ERROR_INTERNAL": RuntimeError,
-    "ERROR_IO": OSError,
-    "ERROR_MISSING": FileNotFoundError,
+    "DTYPE": TypeError, "MEMORY": MemoryError, "UNSUPPORTED": NotImplementedError, "NUMERIC": FloatingPointError,
+    "CALLBACK": RuntimeError, "INTERNAL": RuntimeError, "IO": OSError, "MISSING": FileNotFoundError,
 }
 
 
 def check(status: int, context: Any) -> None:
     """Raises what a status stands for, with the library's message; ValueError unless the table says otherwise."""
-    if status == 0:
-        return
-    lib = _module["lib"]
-    message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
-    kinds = {_module[name]: kind for name, kind in _EXCEPTIONS.items()}
-    raise kinds.get(status, ValueError)(message.decode("utf-8", "replace"))
+    if status != 0:
+        lib, kinds = _module["lib"], {_module["ERROR_" + name]: kind for name, kind in _EXCEPTIONS.items()}
+        message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
+        raise kinds.get(status, ValueError)(message.decode("utf-8", "replace"))
 
 
 def fields(struct: Any) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training: options, plans, trainers."""
+"""Training: plans, trainers, and the library's own fit, which decides everything between samples and a model."""
 
 from __future__ import annotations
 
@@ -14,52 +14,12 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, Failure, byte_count, release_with, seed_from, shared_context
+from ._context import Context, Failure, fill, release_with, shared_context
 from ._dataset import Dataset
+from ._kernels import Kernel
 from ._model import Model, release
 
 Callback = Callable[[dict[str, Any]], Any]
-
-_SWITCHES = {None: L.AUTO, "auto": L.AUTO, True: L.ON, False: L.OFF}
-_FIELDS = {"batch_size": "batch", "ridge": "lambda", "random_state": "seed"}
-
-
-def fill(struct: Any, options: dict[str, Any]) -> Any:
-    """Sets fields of a struct of options by their types; None is 0, which means: choose.
-
-    >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1k"})
-    >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
-    (3, 0.5, True, 1000)
-    """
-    kinds = {entry[0]: entry[1] for entry in struct._fields_[1:]}
-    for name, value in options.items():
-        field = _FIELDS.get(name, name)
-        kind = kinds.get(field)
-        if kind is C.c_int:  # a mercer_switch
-            if not (value is None or isinstance(value, (bool, np.bool_)) or value == "auto"):
-                raise ValueError(f"{name} is {value!r}; valid: True, False, None")
-            value = _SWITCHES[value if value is None or isinstance(value, str) else bool(value)]
-        elif value is None:
-            continue
-        elif field == "memory":
-            value = byte_count(value)
-        elif field == "seed":
-            value = seed_from(value)
-        elif kind is C.c_int64:
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"{name} must be an integer or None, not {value!r}")
-            if not -(2**63) <= value < 2**63:
-                raise ValueError(f"{name} is {value}: out of range")
-        elif kind is C.c_double:
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-                raise TypeError(f"{name} must be a number or None, not {value!r}")
-        elif kind is C.c_char_p:
-            value = L.text(value, name)
-        else:
-            raise TypeError(f"unknown option {name!r}")
-        setattr(struct, field, value)
-    return struct
-
 
 def _plan_dict(plan: L.mercer_plan) -> dict[str, Any]:
     result = L.as_dict(plan)
@@ -82,20 +42,9 @@ def plan(
     samples: int, centers: int, features: int, outputs: int = 1, *, dtype: Any = np.float32,
     precision: str | None = None, n_jobs: int | None = None, device: str | None = None, **options: Any,
 ) -> dict[str, Any]:
-    """What training of a given size will do, and why, without any data.
+    """What training of a given size will do, and why, without any data; ``options`` are those of :class:`Trainer`.
 
-    Parameters
-    ----------
-    samples, centers, features, outputs : int
-    dtype : type of samples and centers
-    precision : {"auto", "float32", "float64"}
-    **options
-        Options of :class:`Trainer`.
-
-    Returns
-    -------
-    plan : dict
-        Solver, sizes, estimated ``bytes``, ``flops`` and ``seconds``; ``plan["text"]`` has the reasons in words.
+    Solver, sizes, estimated ``bytes``, ``flops`` and ``seconds``; ``plan["text"]`` has the reasons in words.
 
     >>> plan(1_000_000, 20_000, 784, 10, memory="8G")["bytes"] < 8_000_000_000
     True
@@ -163,19 +112,11 @@ class Trainer:
     validation : tuple of arrays (X, Y) or (X, Y, sample_weight), optional
         Watched at the end of every epoch.
     callbacks : callables, optional
-        Each gets a dict of the progress at the end of every epoch, and every ``progress_seconds`` in between;
-        something true stops cleanly. ``pass_samples`` is 0 at the end of an epoch. With ``progress_seconds`` it is
-        called during set-up, too: ``phase`` then says what is done, and is None otherwise.
+        Each gets a dict of the progress at the end of every epoch, and every ``progress_seconds`` in between, during
+        set-up too: ``phase`` then says what is done. Something true stops cleanly.
     **options
-        ``solver, projector, epochs, batch_size, nystrom, eigenpairs, period, ridge, average, decay, polish,
-        patience, step_factor, memory, cache, classification, random_state, progress_seconds, checkpoint,
-        checkpoint_seconds, checkpoint_note, carry`` and ``projector_*``: see ``mercer_train_options`` in the C
-        header. None means: choose.
-
-    Attributes
-    ----------
-    history : list of dict
-        The progress at the end of every epoch.
+        ``solver, epochs, batch_size, ridge, memory, random_state, checkpoint``, ...: the fields of
+        ``mercer_train_options`` in the C header. None means: choose.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2)); Y = np.sin(X[:, :1])
@@ -227,35 +168,18 @@ class Trainer:
         self, X: Any, Y: Any = None, sample_weight: Any = None, *, labels: Any = None, classes: int | None = None,
         random_state: Any = 0, **stream: Any,
     ) -> dict[str, Any]:
-        """Trains on all samples.
+        """Trains on all samples, X (n, d) with Y (n, c) or a Dataset; returns the report.
 
-        Parameters
-        ----------
-        X : array of shape (n, d), or Dataset
-        Y : array of shape (n, c)
-            Targets; not with a dataset, which has its own.
-        sample_weight : array of shape (n,), optional
-            A weight of 2 is a row that comes twice.
-        labels, classes
-            Instead of Y: class numbers 0 .. classes - 1.
-        random_state
-            Of the order of the samples.
-        **stream
-            With a dataset: ``augment, samples, height, width, channels, block, prefetch``.
-
-        Returns
-        -------
-        report : dict
-
-        Notes
-        -----
-        KeyboardInterrupt, and what a callback raises, is raised when training has stopped cleanly: the model then
-        has the best weights so far.
+        ``labels`` are class numbers 0 .. ``classes`` - 1, instead of Y; a ``sample_weight`` of 2 is a row that comes
+        twice; ``random_state`` is that of the order of the samples. With a dataset ``augment, samples, height, width,
+        channels, block, prefetch``. KeyboardInterrupt, and what a callback raises, is raised when training has stopped
+        cleanly: the model then has the best weights so far.
         """
         if isinstance(X, Dataset):
             self._take_names(X)
         elif stream or (Y is None) == (labels is None):
-            raise TypeError(f"{sorted(stream)[0]!r} is for a Dataset" if stream else "fit needs Y or labels, and not both")
+            wrong = f"{sorted(stream)[0]!r} is for a Dataset" if stream else "fit needs Y or labels, and not both"
+            raise TypeError(wrong)
         else:
             outputs = self.model.weights.shape[1] if classes is None else classes
             x, y = self._pair(X, np.zeros((1, 1)) if Y is None else Y)
@@ -277,7 +201,7 @@ class Trainer:
             self.model.feature_names = found
         elif known is not None and found is not None and known != found:
             self.model.match(found)  # says which is missing
-            raise ValueError("columns stand in another order than the model's; open it with columns=model.feature_names")
+            raise ValueError("columns are in another order than the model's; open it with columns=model.feature_names")
 
     def resume(self, path: Any) -> None:
         """The next fit goes on where the checkpoint was written; load the model from the checkpoint, too."""
@@ -305,3 +229,60 @@ class Trainer:
     def spectrum(self) -> Array:
         """The top eigenvalues of the kernel matrix of the preconditioner's sample, divided by its size."""
         return spectrum(self.model.context, self.handle)
+
+
+class Fitting:
+    """One fit, with fields of ``mercer_fit_options`` and ``mercer_train_options``; a given model is trained further."""
+
+    def __init__(
+        self, data: Dataset, kernel: Kernel | str, options: dict[str, Any], train: dict[str, Any],
+        callbacks: Iterable[Callback] = (), *, precision: int = 0, centers: Dataset | None = None,
+        model: Model | None = None,
+    ) -> None:
+        context = data.context
+        self.context, self._model, self._kernel = context, model, kernel if isinstance(kernel, Kernel) else None
+        self.watch = Watch(context, callbacks)
+        inner = fill(L.mercer_train_options(progress=self.watch.callback), train)
+        named = options if self._kernel else {"kernel": kernel, **options}
+        struct = fill(L.mercer_fit_options(precision=precision), named)
+        struct.train = C.pointer(inner)
+        struct.given_centers = None if centers is None else centers.handle
+        struct.model = None if model is None else model.handle
+        if self._kernel:
+            struct.kernel_function = C.pointer(self._kernel.struct)
+        # Nobody is told how far that is: but Control-C is noticed.
+        struct.progress = L.mercer_fit_callback(self.watch.failure.guard(lambda *_: context.interrupted))
+        self.handle = C.c_void_p()
+        context.call("mercer_fitting_open", self.handle, context.handle, data.handle, struct)
+        release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner))
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        with self.watch.failure, (self._kernel or Kernel("linear")).failure:
+            self.context.call(name, self.handle, *arguments)
+
+    def prepare(self) -> None:
+        """Everything up to the plan."""
+        self._call("mercer_fitting_prepare", None)
+
+    def run(self) -> None:
+        """Trains, and calibrates."""
+        self._call("mercer_fitting_run", None)
+
+    def result(self) -> tuple[Model, dict[str, Any], Array, float]:
+        """The model, which is then the caller's; what training did; the spectrum; the temperature of probabilities."""
+        training = L.mercer_report()
+        report = L.mercer_fit_report(training=C.pointer(training))
+        self._call("mercer_fitting_query", report)
+        told = report_dict(training) if training.plan else {}
+        values = spectrum(self.context, report.trainer)
+        return self.model(), told, values, report.temperature
+
+    def model(self) -> Model:
+        """The model, trained or not."""
+        handle = C.c_void_p()
+        self._call("mercer_fitting_take_model", handle)
+        if self._model is not None:
+            return self._model
+        own = Model.__new__(Model)
+        own._adopt(self.context, handle, self._kernel if self._kernel and self._kernel._function else None)
+        return own

@@ -15,7 +15,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, Failure, byte_count, seed_from, shared_context
+from ._context import Context, Failure, fill, seed_from, shared_context
 from ._kernels import Kernel, as_kernel
 
 __all__ = ["balanced", "choose", "kmeans", "nearest", "random", "rpcholesky"]
@@ -26,22 +26,11 @@ def choose(
     iterations: int = 0, batch: int = 0, memory: int | str | None = None, random_state: Any = None,
     n_jobs: int | None = None, callback: Callable[[int, int, float], Any] | None = None, context: Context | None = None,
 ) -> Array:
-    """Chooses centers by a method's name; the functions below are shorter.
+    """Chooses centers from X (n, d) by a method's name; the functions below are shorter.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    n_centers : int
-        At most n.
-    method : {"random", "kmeans", "rpcholesky", "balanced"}
-    kernel : Kernel or str
-        For "rpcholesky".
-    labels : array of shape (n,)
-        Class numbers from 0 on, for "balanced".
-    iterations, batch : int
-        For "kmeans": most rounds, and rows of a mini-batch (-1: all of them, Lloyd's algorithm); 0: chosen.
-    callback : callable
-        ``callback(done, total, error)`` now and then; something true stops "kmeans" with what there is.
+    "rpcholesky" needs the ``kernel``, "balanced" the ``labels`` (n), class numbers from 0 on. "kmeans" does at most so
+    many ``iterations`` with a ``batch`` of so many rows (-1: all of them, Lloyd's algorithm); 0: chosen.
+    ``callback(done, total, error)`` is called now and then; something true stops "kmeans" with what there is.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> choose(X, 10, "kmeans", random_state=0).shape
@@ -52,8 +41,8 @@ def choose(
         raise TypeError(f"n_centers must be an integer, not {type(n_centers).__name__}")
     if not 1 <= n_centers <= x.shape[0]:
         raise ValueError(f"n_centers is {n_centers}; it must be between 1 and the {x.shape[0]} rows of X")
-    options = L.mercer_center_options(method=L.text(method, "method"), seed=seed_from(random_state))
-    options.iterations, options.batch, options.memory = iterations, batch, byte_count(memory)
+    numbers = {"iterations": iterations, "batch": batch, "memory": memory, "seed": seed_from(random_state)}
+    options = fill(L.mercer_center_options(), {"method": method, **numbers})
     if kernel is not None:
         options.kernel = C.pointer(as_kernel(kernel).struct)
     if labels is not None:

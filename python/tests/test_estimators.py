@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from mercer import Kernel, KernelClassifier, KernelRegressor, Model  # noqa: E402
-from mercer._progress import Bar  # noqa: E402
+from mercer._show import Bar  # noqa: E402
 
 
 @pytest.fixture
