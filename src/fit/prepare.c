@@ -5,7 +5,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
-#include "kernels/kernel.h"
+#include "kernels/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +21,8 @@ static const char *kernel_text(const mercer_fit_options *options)
 /* Whether the kernel that the text names takes a bandwidth. */
 static bool takes_bandwidth(const char *spec)
 {
-    size_t length = strcspn(spec, ":");
-    for (int i = 0; i < mercer_kernel_count(); i++) {
-        const char *name = mercer_kernel_name(i), *parameter;
-        if (strlen(name) != length || strncmp(name, spec, length) != 0) continue;
-        for (int k = 0; (parameter = mercer_kernel_parameter(i, k)) != NULL; k++)
-            if (strcmp(parameter, "bandwidth") == 0) return true;
-    }
-    return false;
+    const mrc_kernel_entry *entry = mrc_kernel_named(spec);
+    return entry && mrc_spec_parameter(&entry->form, "bandwidth");
 }
 
 /* The kernel of the options; where its text has no bandwidth and takes one, with that one. *open tells whether. */

@@ -245,7 +245,7 @@ MRC_HD double mrc_formula_of_distance(const mercer_kernel *kernel, double s)
 #define MRC_CASE_INNER(number, definition) \
     case number:                           \
         return definition(kernel, t, xx, zz);
-#define MRC_CASE_ANGLE MRC_CASE_INNER
+#define MRC_CASE_ANGLE(number, definition) MRC_CASE_INNER(number, definition)
 MRC_HD double mrc_formula_of_inner(const mercer_kernel *kernel, double t, double xx, double zz)
 {
     switch (kernel->id) {

@@ -22,6 +22,16 @@ const mrc_kernel_entry *mrc_kernel_find(int32_t id)
     return id > 0 && id < MRC_KERNEL_END ? &mrc_kernel_table[id - 1] : NULL;
 }
 
+const mrc_kernel_entry *mrc_kernel_named(const char *spec)
+{
+    size_t length = strcspn(spec, ":");
+    for (int i = 0; i < mrc_kernel_table_size; i++) {
+        const char *name = mrc_kernel_table[i].form.name;
+        if (strlen(name) == length && strncmp(name, spec, length) == 0) return &mrc_kernel_table[i];
+    }
+    return NULL;
+}
+
 mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel)
 {
     if (!kernel) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel is NULL");

@@ -16,7 +16,8 @@ typedef struct mrc_kernel_entry {
 extern const mrc_kernel_entry mrc_kernel_table[];
 extern const int mrc_kernel_table_size;
 
-/* NULL if the id is not in the table (callbacks are not). */
+/* NULL if the id is not in the table (callbacks are not), or no kernel has the name that a text begins with. */
 const mrc_kernel_entry *mrc_kernel_find(int32_t id);
+const mrc_kernel_entry *mrc_kernel_named(const char *spec);
 
 #endif

@@ -96,11 +96,10 @@ static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
 {
     mrc_synth_parameters *given = &self->parameters;
     const char *name = given->kernel[0] ? given->kernel : "laplace";
-    const mrc_kernel_entry *entry = NULL;
-    for (int i = 0; i < mrc_kernel_table_size && !entry; i++)
-        if (strcmp(mrc_kernel_table[i].form.name, name) == 0) entry = &mrc_kernel_table[i];
-    if (!entry) return mrc_kernel_parse(context, &self->kernel, name); /* which says what the names are */
-    if (entry->argument != MRC_ON_DISTANCE && given->bandwidth > 0)
+    const mrc_kernel_entry *entry = mrc_kernel_named(name);
+    if (!entry || strchr(name, ':'))
+        return mrc_kernel_parse(context, &self->kernel, name); /* which says what the names are */
+    if (!mrc_spec_parameter(&entry->form, "bandwidth") && given->bandwidth > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "synthetic data teacher: kernel %s has no bandwidth", name);
     if (given->bandwidth == 0) given->bandwidth = sqrt((double)given->d);
     self->kernel = (mercer_kernel){.id = entry->id};

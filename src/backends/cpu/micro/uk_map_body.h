@@ -43,7 +43,7 @@ enum {
 
 #define REAL        float
 #define TYPED(name) name##_f32
-#define FORM_DOUBLE FORM_ANGLE
+#define FORM_DOUBLE(ID, value)
 static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restrict values)
 {
     const float a = (float)map->a, b = (float)map->b;
@@ -56,9 +56,9 @@ static void UK_PANEL_FN(map_f32)(const mrc_map *map, int64_t count, float *restr
 #undef TYPED
 #undef FORM_DOUBLE
 
-#define REAL        double
-#define TYPED(name) name##_f64
-#define FORM_DOUBLE FORM_FLOAT
+#define REAL                   double
+#define TYPED(name)            name##_f64
+#define FORM_DOUBLE(ID, value) FORM_FLOAT(ID, value)
 static void UK_PANEL_FN(map_f64)(const mrc_map *map, int64_t count, double *restrict values)
 {
     const double a = map->a, b = map->b;
