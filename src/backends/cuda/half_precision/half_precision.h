@@ -40,12 +40,12 @@ typedef struct mrc_half_precision {
 } mrc_half_precision;
 
 /* Packs Z, and makes room for `rows` rows of X. */
-mercer_status mrc_half_precision_make(mrc_half_precision *fast, int64_t rows);
+mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows);
 /* Rows first .. first + count - 1 of a side become those in use. */
-mercer_status mrc_half_precision_use(mrc_half_precision *fast, mrc_half_side *side, int64_t first, int64_t count);
+mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *side, int64_t first, int64_t count);
 
 /* Y = or += K(X, Z) W, weights and Y on the device (half_tiles.c). */
-mercer_status mrc_half_precision_tiles(mrc_half_precision *fast, const mercer_matrix *w, const mercer_matrix *y,
+mercer_status mrc_half_precision_tiles(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
                                        bool add);
 
 #endif
