@@ -97,16 +97,15 @@ static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t 
 }
 
 /* What a rank holds of a plan, which counts bytes as for one process: all but the other ranks' shares of what is shared
-   out. direct, and polishing, are taken to hold everything everywhere. */
+   out. Polishing is taken to hold everything everywhere. */
 static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer_plan *plan, int count)
 {
     mercer_rank_plan ranks = {.struct_size = sizeof ranks};
     mercer_network network = {.struct_size = sizeof network, .ranks = count, .bytes_per_second = 1e9};
     mercer_shape shape = shape_of(self, p);
-    bool alike = strcmp(plan->solver, "direct") == 0 || self->train.polish > 0;
     network.shards = shape.shards;
     if (!shape.weights) shape.weights = plan->precision;
-    if (alike || mercer_plan_ranks(self->context, &ranks, plan, &shape, &network) != MERCER_OK)
+    if (self->train.polish > 0 || mercer_plan_ranks(self->context, &ranks, plan, &shape, &network) != MERCER_OK)
         return (double)plan->bytes;
     return (double)plan->bytes - (count - 1) * ranks.shared_bytes;
 }

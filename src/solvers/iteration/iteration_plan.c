@@ -94,7 +94,7 @@ static void choose_batch(mrc_planner *self)
 /* ---- Projector ----------------------------------------------------------------------------------------------- */
 
 /* The first that suits, if neither options nor preset name one. */
-static void choose_projector(mrc_planner *self)
+static mercer_status choose_projector(mrc_planner *self)
 {
     const char *name = self->options->projector, *why = "given";
     if (mrc_name_is_auto(name)) name = self->plan->solver->preset.projector;
@@ -103,9 +103,11 @@ static void choose_projector(mrc_planner *self)
         why = row->suits ? row->suits(self) : NULL;
         if (why) projector = row;
     }
+    if (!projector) return mrc_fail(self->request->context, MERCER_ERROR_UNSUPPORTED, "no projector suits these sizes");
     self->plan->projector = projector;
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "%s", projector->name);
     mrc_plan_say(self->public_plan, "projector %s: %s\n", projector->name, why);
+    return MERCER_OK;
 }
 
 static void choose_projector_sizes(mrc_planner *self)
@@ -162,7 +164,7 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
     choose_sample(self);
     choose_batch(self);
     if (preset->update == MRC_UPDATE_PROJECT) {
-        choose_projector(self);
+        MRC_TRY(choose_projector(self));
         choose_projector_sizes(self);
     }
     plan->step_factor = options->step_factor > 0 ? options->step_factor : preset->gamma;

@@ -84,7 +84,7 @@ static void choose_preconditioner(mrc_planner *planner)
     bool slow = rough && request->p > 2 * s && factor_seconds > PREFER_EXACT * polynomial_seconds;
     bool shared = rough && request->p > SHARED_SAMPLES * s && request->shards > 1;
     /* Half the budget: what is read again and again, K(X,Z), wants to be kept as well. */
-    bool large = exact > (double)(planner->plan->budget / 2) && other < exact;
+    bool large = exact > (double)planner->plan->budget / 2 && other < exact;
     if (slow || shared || large) planner->plan->preconditioner_sizes = polynomial;
 }
 
