@@ -126,7 +126,7 @@ mercer_status mrc_cuda_gemm_baseline(mrc_backend *backend, const mercer_matrix *
 /* ---- device_normals.c ------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
-                                    const int64_t *streams, uint64_t first, const mercer_matrix *x);
+                                    const int64_t *sequences, uint64_t first, const mercer_matrix *x);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 

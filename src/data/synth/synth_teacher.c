@@ -20,7 +20,7 @@
 
 enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 
-/* Streams besides the samples' own, whose numbers are >= 0. */
+/* Sequences besides those of the samples, whose numbers are >= 0. */
 #define RANDOM_CENTERS UINT64_MAX
 #define RANDOM_WEIGHTS (UINT64_MAX - 1)
 #define RANDOM_PROBES  (UINT64_MAX - 2)
