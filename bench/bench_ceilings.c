@@ -10,9 +10,9 @@
 #include "bench.h"
 
 #include "backends/cpu/micro/ukernels.h"
-#include "kernels/formulas.h"
 #include "core/cpuinfo.h"
 #include "core/threads/parallel.h"
+#include "kernels/formulas.h"
 
 enum {
     DEPTH = 128,

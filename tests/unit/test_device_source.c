@@ -7,8 +7,8 @@
 #include "support/data.h"
 #include "support/folder.h"
 
-#include "training/device_source.h"
 #include "core/numbers/random.h"
+#include "training/device_source.h"
 
 #include <math.h>
 

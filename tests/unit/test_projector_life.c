@@ -5,7 +5,6 @@
  */
 #include "support/projection.h"
 
-
 /* The same seed gives the same bits; the next projection of ep2 takes its batches in another order. */
 static void test_order(void **state)
 {
