@@ -32,9 +32,10 @@ static double log_loss(const mercer_matrix *scores, const int32_t *labels, const
 {
     double sum = 0, total = 0;
     for (int64_t i = 0; i < scores->rows; i++) {
-        double top = mrc_load(scores, i, 0), powers = 0, w = weights ? weights[i] : 1;
+        double first = mrc_load(scores, i, 0), top = first, w = weights ? weights[i] : 1;
         for (int64_t j = 1; j < scores->cols; j++) top = fmax(top, mrc_load(scores, i, j));
-        for (int64_t j = 0; j < scores->cols; j++) powers += exp((mrc_load(scores, i, j) - top) / temperature);
+        double powers = exp((first - top) / temperature); /* one of them is 1 */
+        for (int64_t j = 1; j < scores->cols; j++) powers += exp((mrc_load(scores, i, j) - top) / temperature);
         sum += w * (log(powers) - (mrc_load(scores, i, labels[i]) - top) / temperature);
         total += w;
     }
@@ -69,62 +70,37 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
 
-/* What the model says of some rows of a dataset, into rows of `scores`, and their classes. */
-static mercer_status score_rows(mercer_context *context, mercer_model *model, const mercer_dataset *data,
-                                const int64_t *rows, int64_t count, const mercer_matrix *scores, int32_t *labels)
+/* The temperature for what stands in `scores`: those of a dataset in memory. */
+static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *scores)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(context, &memory, count, mrc_max(1, data->features) * mrc_dtype_size(data->dtype),
-                      "samples to calibrate on"));
-    mercer_matrix X = mrc_view(memory, count, data->features, data->dtype);
-    mercer_status status = mercer_dataset_read(data, &X, NULL, labels, NULL, rows, 0);
-    if (status == MERCER_OK) status = mercer_model_predict(model, scores, &X);
-    mrc_free(context, memory);
-    return status;
+    return mrc_temperature(self->context, &self->report.temperature, scores, of->labels, of->weights);
 }
 
-/* Room for what calibration is done on. */
-typedef struct scored {
-    mercer_matrix scores; /* (n, c) */
-    int64_t *rows;        /* (n) numbers of the samples */
-    int32_t *labels;      /* (n) */
-    double *weights;      /* (n), or NULL */
-} scored;
-
-static void release_scored(mercer_context *context, scored *self)
+static mercer_status make_scores(const mercer_fitting *self, int64_t rows, mercer_matrix *out)
 {
-    mrc_free(context, self->scores.data);
-    mrc_free(context, self->rows);
-    mrc_free(context, self->labels);
-    mrc_free(context, self->weights);
-}
-
-static mercer_status make_scored(mercer_context *context, scored *self, int64_t n, int64_t c, mercer_dtype dtype,
-                                 bool weighted)
-{
-    void *scores = NULL, *rows = NULL, *labels = NULL, *weights = NULL;
-    mercer_status status = mrc_alloc(context, &scores, n, c * mrc_dtype_size(dtype), "scores");
-    if (status == MERCER_OK) status = mrc_alloc(context, &rows, n, sizeof(int64_t), "row numbers");
-    if (status == MERCER_OK) status = mrc_alloc(context, &labels, n, sizeof(int32_t), "labels");
-    if (status == MERCER_OK && weighted) status = mrc_alloc(context, &weights, n, sizeof(double), "weights");
-    *self = (scored){mrc_view(scores, n, c, dtype), rows, labels, weights};
-    if (status != MERCER_OK) release_scored(context, self);
-    return status;
+    mercer_matrix weights = mercer_model_weights(self->model);
+    *out = mrc_view(NULL, rows, weights.cols, weights.dtype);
+    return mrc_alloc(self->context, &out->data, rows, weights.cols * mrc_dtype_size(weights.dtype), "scores");
 }
 
 static mercer_status calibrate_on_validation(mercer_fitting *self)
 {
     const mercer_dataset *held = self->validation;
-    mercer_matrix weights = mercer_model_weights(self->model);
+    mercer_context *context = self->context;
     int64_t m = mrc_min(held->rows, MOST_SCORES);
-    scored found;
-    MRC_TRY(make_scored(self->context, &found, m, weights.cols, weights.dtype, held->weights != NULL));
-    for (int64_t i = 0; i < m; i++) found.rows[i] = (int64_t)((double)i * (double)held->rows / (double)m);
-    for (int64_t i = 0; i < m && found.weights; i++) found.weights[i] = held->weights[found.rows[i]];
-    mercer_status status = score_rows(self->context, self->model, held, found.rows, m, &found.scores, found.labels);
-    if (status == MERCER_OK)
-        status = mrc_temperature(self->context, &self->report.temperature, &found.scores, found.labels, found.weights);
-    release_scored(self->context, &found);
+    mercer_dataset *some = NULL;
+    mercer_matrix scores;
+    void *rows = NULL;
+    MRC_TRY(make_scores(self, m, &scores));
+    mercer_status status = mrc_alloc(context, &rows, m, sizeof(int64_t), "row numbers");
+    for (int64_t i = 0; i < m && status == MERCER_OK; i++)
+        ((int64_t *)rows)[i] = (int64_t)((double)i * (double)held->rows / (double)m);
+    if (status == MERCER_OK) status = mrc_dataset_take(&some, held, rows, m);
+    if (status == MERCER_OK) status = mercer_model_predict(self->model, &scores, &some->x);
+    if (status == MERCER_OK) status = find_temperature(self, some, &scores);
+    mrc_dataset_free(some);
+    mrc_free(context, rows);
+    mrc_free(context, scores.data);
     return status;
 }
 
@@ -132,50 +108,11 @@ static mercer_status calibrate_on_validation(mercer_fitting *self)
 
 typedef struct folds {
     mercer_fitting *fitting;
-    int *of_row; /* (n) 0 .. FOLDS - 1 */
-    int number;
-    bool stopped;
+    int64_t *order;           /* (n) rows, one fold after the other */
+    int64_t start[FOLDS + 1]; /* where each begins */
+    int number;               /* the one under work */
+    bool stopped;             /* by the caller */
 } folds;
-
-/* Every class has a sample for each fold; with the counts of the groups of equal features of each class. */
-static bool count_classes(const mercer_dataset *data, const int64_t *first, int64_t groups, int64_t *starts)
-{
-    int64_t least = INT64_MAX;
-    for (int64_t c = 0; c < data->outputs; c++) {
-        int64_t count = 0;
-        for (int64_t i = 0; i < data->rows; i++) count += data->labels[i] == c;
-        least = mrc_min(least, count);
-    }
-    memset(starts, 0, (size_t)(data->outputs + 1) * sizeof *starts);
-    for (int64_t g = 0; g < groups; g++) starts[data->labels[first[g]] + 1]++;
-    for (int64_t c = 0; c < data->outputs; c++) starts[c + 1] += starts[c];
-    return least >= FOLDS;
-}
-
-/* One class after the other, each in random order, to the folds in turn. *possible: there are enough of each. */
-static mercer_status deal_out(const mercer_fitting *self, int *of_row, bool *possible)
-{
-    const mercer_dataset *data = self->data;
-    mercer_context *context = self->context;
-    int64_t *first, groups;
-    void *group = NULL, *starts = NULL;
-    MRC_TRY(mrc_alloc(context, &group, data->rows, 2 * sizeof(int64_t), "folds"));
-    mercer_status status = mrc_alloc(context, &starts, data->outputs + 1, sizeof(int64_t), "folds");
-    if (status == MERCER_OK) status = mrc_fit_distinct_rows(data, &first, &groups, group);
-    if (status == MERCER_OK) {
-        int64_t *place = starts, *of_group = (int64_t *)group + data->rows;
-        *possible = count_classes(data, first, groups, place);
-        for (int64_t k = 0; k < groups; k++) {
-            int64_t g = mrc_random_permutation((mrc_rng){self->options.seed, RANDOM_FOLDS}, groups, k);
-            of_group[g] = place[data->labels[first[g]]]++ % FOLDS;
-        }
-        for (int64_t i = 0; i < data->rows; i++) of_row[i] = (int)of_group[((int64_t *)group)[i]];
-        mrc_free(context, first);
-    }
-    mrc_free(context, starts);
-    mrc_free(context, group);
-    return status;
-}
 
 static int watch_fold(void *user, const mercer_progress *progress)
 {
@@ -187,117 +124,75 @@ static int watch_fold(void *user, const mercer_progress *progress)
     return self->stopped;
 }
 
-/* The centers of a fold's model: those of the whole model, unless they are all samples; then the fold's. */
-static mercer_status choose_fold_centers(const mercer_fitting *self, const mercer_dataset *part, mercer_matrix *out,
-                                         void **memory)
+/* Groups of rows with the same features, one class after the other, each in random order, dealt out in turn. counts:
+   room for the classes; *possible: every class has a row for each fold. */
+static mercer_status deal_out(folds *self, int64_t *group, int64_t *counts, bool *possible)
 {
-    mercer_context *context = self->context;
-    mercer_matrix whole = mercer_model_centers(self->model);
-    bool samples = mrc_fit_samples_are_centers(self);
-    int64_t *rows, count;
-    *out = whole;
-    if (self->options.given_centers || self->model_borrowed) return MERCER_OK;
-    MRC_TRY(mrc_fit_distinct_rows(part, &rows, &count, NULL));
-    if (samples) count = part->rows;
-    mercer_status status = MERCER_OK;
-    if (whole.rows >= count) {
-        status = mrc_alloc(context, memory, count, mrc_max(1, whole.cols) * mrc_dtype_size(whole.dtype), "centers");
-        *out = mrc_view(*memory, count, whole.cols, whole.dtype);
-        if (status == MERCER_OK)
-            status = mercer_dataset_read(part, out, NULL, NULL, self->applied, samples ? NULL : rows, 0);
+    const mercer_dataset *data = self->fitting->data;
+    int64_t *first, groups, n = data->rows, classes = data->outputs, at = 0;
+    MRC_TRY(mrc_fit_distinct_rows(data, &first, &groups, group));
+    memset(counts, 0, (size_t)(2 * classes) * sizeof *counts);
+    for (int64_t i = 0; i < n; i++) counts[data->labels[i]]++;
+    for (int64_t g = 0; g < groups; g++) counts[classes + data->labels[first[g]]]++;
+    for (int64_t c = 0, begin = 0; c < classes; c++) {
+        int64_t size = counts[classes + c];
+        *possible = *possible && counts[c] >= FOLDS;
+        counts[classes + c] = begin, begin += size;
     }
-    mrc_free(context, rows);
-    return status;
+    for (int64_t k = 0; k < groups; k++) { /* first[g] becomes the fold of group g */
+        int64_t g = mrc_random_permutation((mrc_rng){self->fitting->options.seed, RANDOM_FOLDS}, groups, k);
+        first[g] = counts[classes + data->labels[first[g]]]++ % FOLDS;
+    }
+    for (int fold = 0; fold < FOLDS; fold++, self->start[fold] = at)
+        for (int64_t i = 0; i < n; i++)
+            if (first[group[i]] == fold) self->order[at++] = i;
+    mrc_free(data->context, first);
+    return MERCER_OK;
 }
 
-static mercer_status train_fold(folds *self, mercer_dataset *part, mercer_model *model)
-{
-    const mercer_fitting *fitting = self->fitting;
-    mercer_trainer *trainer = NULL;
-    mercer_source source = {0};
-    mercer_stream_options stream = {
-        .struct_size = sizeof stream, .seed = fitting->options.seed, .preprocess = fitting->applied};
-    mercer_train_options options = fitting->train;
-    options.patience = 0;
-    options.checkpoint = NULL;
-    options.progress = watch_fold;
-    options.progress_user = self;
-    options.memory = mrc_fit_memory_left(fitting, mercer_model_size(model));
-    mercer_status status = mercer_source_from_dataset(&source, part, &stream);
-    if (status == MERCER_OK) status = mercer_trainer_create(&trainer, model, NULL, &options);
-    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, &source, NULL);
-    mercer_trainer_free(trainer);
-    mercer_source_free(&source);
-    return status;
-}
-
-/* A model of all samples but those of the fold. */
-static mercer_status fit_fold(folds *self, mercer_dataset *part, mercer_model **out)
+/* Scores of the fold's samples by a fit to all others. rows: room for their numbers. */
+static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64_t *rows, const mercer_matrix *scores)
 {
     mercer_fitting *fitting = self->fitting;
-    mercer_matrix centers;
-    void *memory = NULL;
-    mercer_status status = choose_fold_centers(fitting, part, &centers, &memory);
-    if (status == MERCER_OK)
-        status = mercer_model_create(out, fitting->context, &fitting->kernel, &centers, part->outputs,
-                                     mercer_model_weights(fitting->model).dtype);
-    mrc_free(fitting->context, memory);
-    if (status == MERCER_OK) status = mrc_fit_set_targets(fitting, *out, part);
-    if (status == MERCER_OK) status = train_fold(self, part, *out);
-    if (status == MERCER_OK) status = mercer_model_set_preprocess(*out, fitting->applied);
-    return status;
-}
-
-/* The rows of the fold, or the others. */
-static int64_t list_rows(const folds *self, bool in_fold, int64_t *rows)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < self->fitting->data->rows; i++)
-        if ((self->of_row[i] == self->number) == in_fold) rows[count++] = i;
-    return count;
-}
-
-/* Scores of the fold's samples, by the model of the others, into rows `at` and following; *count tells how many. */
-static mercer_status score_fold(folds *self, scored *found, int64_t at, int64_t *count)
-{
-    mercer_fitting *fitting = self->fitting;
-    mercer_dataset *part = NULL;
+    int64_t begin = self->start[self->number], end = self->start[self->number + 1], n = sorted->rows;
+    mercer_dataset *others = NULL;
     mercer_model *model = NULL;
-    int64_t *rows = found->rows + at;
-    mercer_status status = mrc_dataset_take(&part, fitting->data, found->rows, list_rows(self, false, found->rows));
-    if (status == MERCER_OK) status = fit_fold(self, part, &model);
-    *count = list_rows(self, true, rows);
-    mercer_matrix scores = mrc_rows(&found->scores, at, *count);
-    if (status == MERCER_OK && *count > 0)
-        status = score_rows(fitting->context, model, fitting->data, rows, *count, &scores, found->labels + at);
-    for (int64_t i = 0; i < *count && found->weights; i++) found->weights[at + i] = fitting->data->weights[rows[i]];
+    mercer_train_options train = fitting->train;
+    mercer_fit_options options = fitting->options;
+    train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
+    options.train = &train, options.calibrate = MERCER_OFF, options.model = NULL, options.checkpoint = NULL;
+    if (fitting->report.bandwidth > 0) options.bandwidth = fitting->report.bandwidth;
+    memcpy(rows, self->order, (size_t)begin * sizeof *rows);
+    memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);
+    mercer_matrix x = mrc_rows(&sorted->x, begin, end - begin), f = mrc_rows(scores, begin, end - begin);
+    mercer_status status = mrc_dataset_take(&others, fitting->data, rows, n - (end - begin));
+    if (status == MERCER_OK) status = mercer_fit(&model, fitting->context, others, &options, NULL);
+    if (status == MERCER_OK && end > begin) status = mercer_model_predict(model, &f, &x);
     mercer_model_free(model);
-    mrc_dataset_free(part);
+    mrc_dataset_free(others);
     return status;
 }
 
 static mercer_status cross_validate(mercer_fitting *self)
 {
     mercer_context *context = self->context;
-    mercer_matrix weights = mercer_model_weights(self->model);
+    int64_t n = self->data->rows;
+    mercer_dataset *sorted = NULL;
+    mercer_matrix scores;
     folds all = {.fitting = self};
-    bool possible = false;
-    scored found;
-    void *numbers;
-    int64_t at = 0, count = 0;
-    MRC_TRY(mrc_alloc(context, &numbers, self->data->rows, sizeof(int), "folds"));
-    all.of_row = numbers;
-    mercer_status status = deal_out(self, numbers, &possible);
-    if (status == MERCER_OK && possible) {
-        status = make_scored(context, &found, self->data->rows, weights.cols, weights.dtype, self->data->weights);
-        possible = status == MERCER_OK;
-    }
-    for (; possible && status == MERCER_OK && all.number < FOLDS && !all.stopped; all.number++, at += count)
-        status = score_fold(&all, &found, at, &count);
-    if (possible && status == MERCER_OK && !all.stopped)
-        status = mrc_temperature(context, &self->report.temperature, &found.scores, found.labels, found.weights);
-    if (possible) release_scored(context, &found);
-    mrc_free(context, numbers);
+    bool possible = true;
+    void *rows = NULL;
+    MRC_TRY(make_scores(self, n, &scores));
+    mercer_status status = mrc_alloc(context, &rows, 2 * (n + self->data->outputs), sizeof(int64_t), "folds");
+    all.order = rows;
+    if (status == MERCER_OK) status = deal_out(&all, all.order + n, all.order + 2 * n, &possible);
+    if (status == MERCER_OK) status = mrc_dataset_take(&sorted, self->data, all.order, n);
+    for (; possible && status == MERCER_OK && all.number < FOLDS && !all.stopped; all.number++)
+        status = score_fold(&all, sorted, all.order + n, &scores);
+    if (possible && status == MERCER_OK && !all.stopped) status = find_temperature(self, sorted, &scores);
+    mrc_dataset_free(sorted);
+    mrc_free(context, rows);
+    mrc_free(context, scores.data);
     return status;
 }
 

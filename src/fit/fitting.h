@@ -64,7 +64,6 @@ mercer_status mrc_fit_choose_kernel(mercer_fitting *self); /* and preprocessing 
 mercer_status mrc_fit_load_model(mercer_fitting *self);    /* instead: those of the checkpoint, or of the model given */
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source);
 mercer_status mrc_fit_create_model(mercer_fitting *self);
-mercer_status mrc_fit_set_targets(const mercer_fitting *self, mercer_model *model, const mercer_dataset *data);
 mercer_status mrc_fit_read_validation(mercer_fitting *self);
 /* The type of samples after the preprocessing that would be chosen, without a pass over them. */
 mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info);

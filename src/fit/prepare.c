@@ -4,7 +4,6 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/spec.h"
 #include "kernels/table.h"
 
 #include <stdio.h>
@@ -29,19 +28,17 @@ static bool takes_bandwidth(const char *spec)
 static mercer_status parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                   mercer_kernel *out, bool *open)
 {
-    char longer[MERCER_KERNEL_TEXT], digits[64];
+    char longer[MERCER_KERNEL_TEXT];
     const char *spec = kernel_text(options);
     *open = !options->kernel_function && !strstr(spec, "bandwidth=") && takes_bandwidth(spec);
-    if (options->kernel_function) {
-        *out = *options->kernel_function;
-        return mrc_kernel_check(context, out);
+    if (options->kernel_function) *out = *options->kernel_function;
+    if (*open) {
+        snprintf(longer, sizeof longer, "%s%cbandwidth=1", spec, strchr(spec, ':') ? ',' : ':');
+        spec = longer;
     }
-    if (!*open) return mrc_kernel_parse(context, out, spec);
-    mrc_print_number(bandwidth, digits, sizeof digits);
-    if (snprintf(longer, sizeof longer, "%s%cbandwidth=%s", spec, strchr(spec, ':') ? ',' : ':', digits) >=
-        (int)sizeof longer)
-        return mrc_fail(context, MERCER_ERROR_KERNEL, "the kernel's text is longer than %d bytes", MERCER_KERNEL_TEXT);
-    return mrc_kernel_parse(context, out, longer);
+    if (!options->kernel_function) MRC_TRY(mrc_kernel_parse(context, out, spec));
+    if (*open) out->bandwidth = bandwidth;
+    return mrc_kernel_check(context, out);
 }
 
 mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context)
@@ -183,8 +180,9 @@ mercer_status mrc_fit_load_model(mercer_fitting *self)
 /* ---- A new model ----------------------------------------------------------------------------------------------- */
 
 /* The units of the targets. All ranks compute them of the same data. */
-mercer_status mrc_fit_set_targets(const mercer_fitting *self, mercer_model *model, const mercer_dataset *data)
+static mercer_status set_targets(mercer_fitting *self)
 {
+    const mercer_dataset *data = self->data;
     const char *how = self->options.target_transform;
     if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
     if (strcmp(how, "none") == 0) return MERCER_OK;
@@ -193,7 +191,7 @@ mercer_status mrc_fit_set_targets(const mercer_fitting *self, mercer_model *mode
     double *mean = memory, *deviation = mean + data->outputs;
     mercer_status status = mercer_dataset_target_moments(data, mean, deviation);
     if (status == MERCER_OK)
-        status = mercer_model_set_targets(model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
+        status = mercer_model_set_targets(self->model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
     mrc_free(self->context, memory);
     return status;
 }
@@ -212,7 +210,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
     MRC_TRY(status);
     MRC_TRY(mercer_model_set_preprocess(self->model, self->preprocess));
     if (info->labels) MRC_TRY(mercer_model_set_labels(self->model, info->labels, info->outputs));
-    MRC_TRY(mrc_fit_set_targets(self, self->model, self->data));
+    MRC_TRY(set_targets(self));
     if (info->feature_names) MRC_TRY(mercer_model_set_feature_names(self->model, info->feature_names, info->features));
     if (info->target_names)
         MRC_TRY(mercer_model_set_target_names(self->model, info->target_names, info->labels ? 1 : info->outputs));
