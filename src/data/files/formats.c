@@ -54,13 +54,19 @@ static bool ends_in(const char *path, size_t length, const char *ending)
     return length >= size && strncasecmp(path + length - size, ending, size) == 0;
 }
 
+static bool has_ending(const mrc_format *format, const char *path, size_t length)
+{
+    for (int i = 0; i < MRC_FORMAT_ENDINGS && format->endings[i]; i++)
+        if (ends_in(path, length, format->endings[i])) return true;
+    return false;
+}
+
 static const mrc_format *by_ending(const char *path)
 {
-    size_t length = strlen(path), most = sizeof mrc_formats[0]->endings / sizeof *mrc_formats[0]->endings;
+    size_t length = strlen(path);
     if (ends_in(path, length, ".gz")) length -= 3;
-    for (int i = 0; i < COUNT; i++)
-        for (size_t k = 0; k < most && mrc_formats[i]->endings[k]; k++)
-            if (ends_in(path, length, mrc_formats[i]->endings[k])) return mrc_formats[i];
+    for (const mrc_format *const *row = mrc_formats; *row; row++)
+        if (has_ending(*row, path, length)) return *row;
     return NULL;
 }
 

@@ -6,6 +6,8 @@
 #include "data/files/array.h"
 #include "data/targets.h"
 
+enum { MRC_FORMAT_ENDINGS = 4 };
+
 typedef struct mrc_format mrc_format;
 
 /* Which rows are wanted. */
@@ -33,12 +35,12 @@ typedef struct mrc_reading {
 /* One row of the list in formats.c, at the end of the file that reads it. Every function may be NULL. */
 struct mrc_format {
     const char *name;
-    const char *endings[4]; /* of file names, up to the first NULL */
-    bool has_header;        /* no file of it is empty */
-    bool sparse;            /* zeros mean something: a preprocessing should keep them */
-    bool labels;            /* whole numbers in a file of targets are classes */
-    bool no_targets;        /* a file of it is never one of targets alone */
-    char separator;         /* of the columns of a table; newline: there is one column; 0: the text shows it */
+    const char *endings[MRC_FORMAT_ENDINGS]; /* of file names, up to the first NULL */
+    bool has_header;                         /* no file of it is empty */
+    bool sparse;                             /* zeros mean something: a preprocessing should keep them */
+    bool labels;                             /* whole numbers in a file of targets are classes */
+    bool no_targets;                         /* a file of it is never one of targets alone */
+    char separator; /* of the columns of a table; newline: there is one column; 0: the text shows it */
     /* The first bytes are its mark. And: it is text that looks like it, where neither a mark nor the name tells; asked
        from the last row to the first, `targets` if the file should hold nothing but targets. */
     bool (*is_marked)(const mrc_input *input);
