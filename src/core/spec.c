@@ -13,7 +13,8 @@ enum { TEXT_CHARS = 512, WORD_CHARS = MRC_SPEC_WORD };
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------- */
 
-bool mrc_parse_number(const char *word, double *value)
+/* A number in C notation whatever the locale's decimal point is; false unless the whole word is one, and finite. */
+static bool parse_number(const char *word, double *value)
 {
     size_t length = strlen(word);
     if (length == 0 || length >= WORD_CHARS || strspn(word, "0123456789+-.eE") != length) return false;
@@ -110,7 +111,7 @@ static bool has_parameter(const mrc_spec_form *form, int i)
 
 /* ---- Messages ------------------------------------------------------------------------------------------------ */
 
-const mrc_spec_form *mrc_spec_form_at(const mrc_spec_grammar *grammar, int index)
+static const mrc_spec_form *form_at(const mrc_spec_grammar *grammar, int index)
 {
     return (const mrc_spec_form *)((const char *)grammar->forms + (size_t)index * grammar->stride);
 }
@@ -160,7 +161,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     const char *best = NULL;
     int fewest = WORD_CHARS;
     for (int i = 0; i < grammar->count; i++) {
-        const char *known = mrc_spec_form_at(grammar, i)->name;
+        const char *known = form_at(grammar, i)->name;
         if (i > 0) append(names, sizeof names, ", ");
         append(names, sizeof names, known);
         mrc_consider_name(name, known, &best, &fewest);
@@ -168,7 +169,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     suggest(best, hint, sizeof hint);
     if (!name[0])
         return mrc_fail(context, grammar->status, "%s specification has no name; valid names: %s (for example %s)",
-                        grammar->what, names, mrc_spec_form_at(grammar, 0)->example);
+                        grammar->what, names, form_at(grammar, 0)->example);
     return mrc_fail(context, grammar->status, "unknown %s '%s'%s; valid names: %s", grammar->what, name, hint, names);
 }
 
@@ -230,7 +231,7 @@ static mercer_status set_value(mercer_context *context, const mrc_spec_grammar *
         return MERCER_OK;
     }
     double value;
-    if (!mrc_parse_number(word, &value)) return fail_parameter(context, grammar, form, "not a number:", word);
+    if (!parse_number(word, &value)) return fail_parameter(context, grammar, form, "not a number:", word);
     if (!mrc_parameter_valid(parameter, value)) {
         char range[96];
         mrc_parameter_range(parameter, range, sizeof range);
@@ -285,7 +286,7 @@ mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *gra
     char name[WORD_CHARS];
     const char *rest = take_word(text, ":", name);
     for (int i = 0; i < grammar->count; i++) {
-        const mrc_spec_form *form = mrc_spec_form_at(grammar, i);
+        const mrc_spec_form *form = form_at(grammar, i);
         if (strcmp(form->name, name) != 0) continue;
         *index = i;
         return parse_parameters(context, grammar, form, *rest == ':' ? rest + 1 : rest, object);

@@ -47,7 +47,6 @@ typedef struct mrc_spec_grammar {
  */
 mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
                             int *index);
-const mrc_spec_form *mrc_spec_form_at(const mrc_spec_grammar *grammar, int index);
 /* NULL if the form has no parameter of that name. */
 const mrc_parameter *mrc_spec_parameter(const mrc_spec_form *form, const char *name);
 
@@ -62,8 +61,6 @@ void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size
    far off to be meant. */
 void mrc_consider_name(const char *word, const char *name, const char **best, int *fewest);
 
-/* A number in C notation whatever the locale's decimal point is; false unless the whole word is one, and finite. */
-bool mrc_parse_number(const char *word, double *value);
 /* The shortest decimal that reads back to the same double, with a point whatever the locale; 10, not 1e+01. */
 void mrc_print_number(double value, char *text, size_t size);
 void mrc_print_single(float value, char *text, size_t size); /* the same for a float */

@@ -183,9 +183,9 @@ enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
  * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
  * (or of the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
  * LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose exp(-u) is 0, so that infinity is none.
- *   FLOAT   in float and in double                  POWER  (a s + b)^degree; no value is given
- *   DOUBLE  in double, then rounded where it is     ANGLE  the layers, a = v^2, b = 1 for T and 0 for S; no value is
- *           float                                          given
+ *   FLOAT   in float and in double; DOUBLE  in double, then rounded where it is float
+ * or, without a value:
+ *   SAME    s itself;   POWER  (a s + b)^degree;   ANGLE  the layers, a = v^2, b = 1 for T and 0 for S
  */
 #define MRC_VECTOR_FORMS(X)                                                                                            \
     X(LAPLACE, FLOAT, -1 / k->bandwidth, 0, EXP(a * SQRT(s)))                                                          \
@@ -198,7 +198,7 @@ enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
     X(CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, 1 / FMA(s, a, 1))                                             \
     X(RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha, EXP(b * LOG1P(a * s)))  \
     X(POLYNOMIAL, POWER, k->scale, k->offset, )                                                                        \
-    X(LINEAR, FLOAT, 1, 0, s)                                                                                          \
+    X(LINEAR, SAME, 1, 0, )                                                                                            \
     X(NTK, ANGLE, k->bias * k->bias, 1, )                                                                              \
     X(NNGP, ANGLE, k->bias * k->bias, 0, )
 

@@ -94,11 +94,12 @@ static void TYPED(few_products)(const mrc_product *product, mrc_space *space, co
 static void TYPED(redo_near_pairs)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const REAL *x_norms = place->x_norms, *z_norms = space->z_norms;
-    REAL *values = space->values;
+    const int64_t x_count = place->x_count, x_step = place->x_step;
     for (int64_t j = 0; j < place->z_count; j++) {
-        for (int64_t i = 0; i < place->x_count; i++) {
-            REAL *value = &values[i * place->x_step + j * place->z_step];
-            if (*value > NEAR * (x_norms[i] + z_norms[j])) continue;
+        const REAL z_norm = z_norms[j];
+        REAL *value = (REAL *)space->values + j * place->z_step;
+        for (int64_t i = 0; i < x_count; i++, value += x_step) {
+            if (*value > NEAR * (x_norms[i] + z_norm)) continue;
             *value = (REAL)mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
         }
     }

@@ -145,36 +145,3 @@ static inline double acos_f64(double x)
     double left = 2.0 * (half_pi - (asin - half_pi_rest));
     return size < 0.5 ? inner : x > 0 ? 2.0 * asin : left;
 }
-
-/* ---- Under the names that the forms of kernel functions use for both types --------------------------------------- */
-
-static inline float sqrt_f32(float x)
-{
-    return sqrtf(x);
-}
-
-static inline double sqrt_f64(double x)
-{
-    return sqrt(x);
-}
-
-static inline float fma_f32(float x, float y, float z)
-{
-    return fmaf(x, y, z);
-}
-
-static inline double fma_f64(double x, double y, double z)
-{
-    return fma(x, y, z);
-}
-
-/* Where exp(-u) is 0 already: infinity * 0 would be NaN. */
-static inline float cap_f32(float u)
-{
-    return u < 128.0f ? u : 128.0f;
-}
-
-static inline double cap_f64(double u)
-{
-    return u < 800.0 ? u : 800.0;
-}

@@ -49,7 +49,7 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 
 /* ---- Kernel functions -------------------------------------------------------------------------------------------- */
 
-typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_POWER, FORM_ANGLE } form;
+typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_SAME, FORM_POWER, FORM_ANGLE } form;
 
 /* A constant that is 0, infinite or subnormal would change the kernel: another arithmetic takes over. */
 mrc_map mrc_map_for(const mercer_kernel *k)
@@ -63,7 +63,7 @@ mrc_map mrc_map_for(const mercer_kernel *k)
         default: break;
     }
     map.degree = types == FORM_ANGLE ? k->depth : k->degree;
-    map.in_float = (types == FORM_FLOAT || types == FORM_POWER) && isnormal((float)map.a) && isfinite((float)map.b);
+    map.in_float = types != FORM_DOUBLE && types != FORM_ANGLE && isnormal((float)map.a) && isfinite((float)map.b);
     if (types == NO_FORM || (types != FORM_ANGLE && !isnormal(map.a))) map.id = 0;
     return map;
 }

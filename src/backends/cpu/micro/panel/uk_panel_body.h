@@ -2,14 +2,12 @@
 /*
  * backends/cpu/micro/panel: body of the elementwise work, included once per instruction set after UK_PANEL_NAME and
  * UK_PANEL_FN(name). Plain C that the compiler vectorises; every rounding is written out (fma where fused), so all
- * instruction sets give the same bits.
- *
- *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
- *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
- *   kernel functions of r^2 or x.z                  uk_map_body.h
+ * instruction sets give the same bits. What is the same in float and in double (norms, distances, kernel values) is in
+ * uk_panel_typed_body.h; here are bytes, halves, transposes, and what is computed in double alone.
  */
-#include "backends/cpu/micro/uk_map_body.h"
+#include "backends/cpu/micro/uk_math_body.h"
 #include "core/numbers/half.h"
+#include "kernels/formulas.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +16,29 @@
 #include <immintrin.h>
 #endif
 
-enum { MOST_WIDTH = 32 }; /* of a packed panel */
+enum {
+    MOST_WIDTH = 32,  /* of a packed panel */
+    POWER_STRIP = 64, /* values raised to a power at a time: their bases stay in registers or cache */
+    WIDE_STRIP = 64   /* values that are evaluated in double at a time */
+};
+
+#define REAL        float
+#define TYPED(name) UK_PANEL_FN(name##_f32)
+#define MATH(name)  name##_f32
+#define SQRT        sqrtf
+#define FMA         fmaf
+#define NOTHING     128.0f
+#define IS_F32      1
+#include "backends/cpu/micro/panel/uk_panel_typed_body.h"
+
+#define REAL        double
+#define TYPED(name) UK_PANEL_FN(name##_f64)
+#define MATH(name)  name##_f64
+#define SQRT        sqrt
+#define FMA         fma
+#define NOTHING     800.0
+#define IS_F32      0
+#include "backends/cpu/micro/panel/uk_panel_typed_body.h"
 
 /* Squares of 4 rows by 4 features through registers, a few rows from end to end, so that each line of memory is read
    once; what is left over one by one. */
@@ -90,75 +110,6 @@ static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const doub
         for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
 }
 
-/* Written out for the widths there are, so that the sums stay in registers. */
-#define SQNORMS(name, real, fused)                                                                                  \
-    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_of)(int64_t depth, int64_t width,          \
-                                                                             const real *panel, real *norms)        \
-    {                                                                                                               \
-        real sum[MOST_WIDTH];                                                                                       \
-        for (int64_t r = 0; r < width; r++) sum[r] = 0;                                                             \
-        for (int64_t k = 0; k < depth; k++)                                                                         \
-            for (int64_t r = 0; r < width; r++) sum[r] = fused(panel[k * width + r], panel[k * width + r], sum[r]); \
-        for (int64_t r = 0; r < width; r++) norms[r] = sum[r];                                                      \
-    }                                                                                                               \
-    static void UK_PANEL_FN(name)(int64_t depth, int64_t width, const real *panel, real *norms)                     \
-    {                                                                                                               \
-        switch (width) {                                                                                            \
-            case 4: UK_PANEL_FN(name##_of)(depth, 4, panel, norms); break;                                          \
-            case 6: UK_PANEL_FN(name##_of)(depth, 6, panel, norms); break;                                          \
-            case 8: UK_PANEL_FN(name##_of)(depth, 8, panel, norms); break;                                          \
-            case 12: UK_PANEL_FN(name##_of)(depth, 12, panel, norms); break;                                        \
-            case 16: UK_PANEL_FN(name##_of)(depth, 16, panel, norms); break;                                        \
-            case 32: UK_PANEL_FN(name##_of)(depth, 32, panel, norms); break;                                        \
-            default: UK_PANEL_FN(name##_of)(depth, width, panel, norms); break; /* few rows of X */                 \
-        }                                                                                                           \
-    }
-SQNORMS(sqnorms_f32, float, fmaf)
-SQNORMS(sqnorms_f64, double, fma)
-#undef SQNORMS
-
-static void UK_PANEL_FN(center_f32)(int64_t d, const float *restrict origin, float *restrict row)
-{
-    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
-}
-
-static void UK_PANEL_FN(center_f64)(int64_t d, const double *restrict origin, double *restrict row)
-{
-    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
-}
-
-static bool UK_PANEL_FN(sqdist_f32)(int64_t rows, int64_t width, float *restrict tile, const float *restrict x_norms,
-                                    const float *restrict z_norms, float near)
-{
-    int suspicious = 0;
-    for (int64_t j = 0; j < rows; j++) {
-        float *row = tile + j * width;
-        for (int64_t i = 0; i < width; i++) {
-            float sum = x_norms[i] + z_norms[j];
-            float square = fmaf(-2.0f, row[i], sum);
-            suspicious |= !(square > near * sum);
-            row[i] = square > 0 ? square : 0;
-        }
-    }
-    return suspicious != 0;
-}
-
-static bool UK_PANEL_FN(sqdist_f64)(int64_t rows, int64_t width, double *restrict tile, const double *restrict x_norms,
-                                    const double *restrict z_norms, double near)
-{
-    int suspicious = 0;
-    for (int64_t j = 0; j < rows; j++) {
-        double *row = tile + j * width;
-        for (int64_t i = 0; i < width; i++) {
-            double sum = x_norms[i] + z_norms[j];
-            double square = fma(-2.0, row[i], sum);
-            suspicious |= !(square > near * sum);
-            row[i] = square > 0 ? square : 0;
-        }
-    }
-    return suspicious != 0;
-}
-
 static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip,
                                  const uint8_t *restrict row, void *restrict panel, int32_t *sum, int32_t *squares)
 {
@@ -214,24 +165,6 @@ static int32_t UK_PANEL_FN(inner_u8)(int64_t d, const uint8_t *restrict x, const
     return sum;
 }
 
-static void UK_PANEL_FN(few_sums_f32)(int64_t count, const float *restrict weights, const float *restrict values,
-                                      float *restrict sums)
-{
-    float sum[16] = {0};
-    for (int64_t j = 0; j < count; j++)
-        for (int k = 0; k < 16; k++) sum[k] = fmaf(weights[j * 16 + k], values[j], sum[k]);
-    memcpy(sums, sum, sizeof sum);
-}
-
-static void UK_PANEL_FN(few_sums_f64)(int64_t count, const double *restrict weights, const double *restrict values,
-                                      double *restrict sums)
-{
-    double sum[16] = {0};
-    for (int64_t j = 0; j < count; j++)
-        for (int k = 0; k < 16; k++) sum[k] = fma(weights[j * 16 + k], values[j], sum[k]);
-    memcpy(sums, sum, sizeof sum);
-}
-
 static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
 {
     int64_t i = 0;
@@ -259,32 +192,6 @@ static void UK_PANEL_FN(to_half)(int64_t count, const float *restrict from, uint
     for (; i < count; i++) to[i] = mrc_half_from_float(from[i]);
 }
 
-static void UK_PANEL_FN(add_f32)(int64_t d, const float *restrict row, double *restrict sum)
-{
-    for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
-}
-
-static void UK_PANEL_FN(add_f64)(int64_t d, const double *restrict row, double *restrict sum)
-{
-    for (int64_t k = 0; k < d; k++) sum[k] += row[k];
-}
-
-#define NEAREST(name, real)                                                                                    \
-    static void UK_PANEL_FN(name)(int64_t rows, int64_t width, const real *restrict tile, real *restrict best, \
-                                  int32_t *restrict at)                                                        \
-    {                                                                                                          \
-        for (int64_t i = 0; i < width; i++) best[i] = tile[i], at[i] = 0;                                      \
-        for (int64_t j = 1; j < rows; j++)                                                                     \
-            for (int64_t i = 0; i < width; i++) {                                                              \
-                bool less = tile[j * width + i] < best[i];                                                     \
-                best[i] = less ? tile[j * width + i] : best[i];                                                \
-                at[i] = less ? (int32_t)j : at[i];                                                             \
-            }                                                                                                  \
-    }
-NEAREST(nearest_f32, float)
-NEAREST(nearest_f64, double)
-#undef NEAREST
-
 static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
                                     const int32_t *restrict x_norms, const int32_t *restrict z_norms,
                                     int32_t *restrict best, int32_t *restrict at)
@@ -299,42 +206,6 @@ static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *
             at[i] = less ? (int32_t)j : at[i];
         }
 }
-
-/* Whole tiles are written out for the widths there are. */
-#define BLEND(name, real, fused)                                                                                       \
-    static inline __attribute__((always_inline)) void UK_PANEL_FN(name##_rows)(                                        \
-        int64_t rows, int64_t columns, int64_t width, const real *restrict tile, real alpha, real beta,                \
-        real *restrict c, int64_t down)                                                                                \
-    {                                                                                                                  \
-        for (int64_t i = 0; i < rows; i++, c += down, tile += width) {                                                 \
-            if (beta == 0)                                                                                             \
-                for (int64_t j = 0; j < columns; j++) c[j] = alpha * tile[j];                                          \
-            else                                                                                                       \
-                for (int64_t j = 0; j < columns; j++) c[j] = fused(alpha, tile[j], beta * c[j]);                       \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void UK_PANEL_FN(name)(int64_t rows, int64_t columns, int64_t width, const real *restrict tile, real alpha, \
-                                  real beta, real *restrict c, int64_t down, int64_t across)                           \
-    {                                                                                                                  \
-        if (across != 1) { /* by columns, which are contiguous if anything is */                                       \
-            for (int64_t j = 0; j < columns; j++)                                                                      \
-                for (int64_t i = 0; i < rows; i++) {                                                                   \
-                    real *to = &c[i * down + j * across];                                                              \
-                    *to = beta == 0 ? alpha * tile[i * width + j] : fused(alpha, tile[i * width + j], beta * *to);     \
-                }                                                                                                      \
-        } else if (columns == 8 && width == 8) {                                                                       \
-            UK_PANEL_FN(name##_rows)(rows, 8, 8, tile, alpha, beta, c, down);                                          \
-        } else if (columns == 16 && width == 16) {                                                                     \
-            UK_PANEL_FN(name##_rows)(rows, 16, 16, tile, alpha, beta, c, down);                                        \
-        } else if (columns == 32 && width == 32) {                                                                     \
-            UK_PANEL_FN(name##_rows)(rows, 32, 32, tile, alpha, beta, c, down);                                        \
-        } else {                                                                                                       \
-            UK_PANEL_FN(name##_rows)(rows, columns, width, tile, alpha, beta, c, down);                                \
-        }                                                                                                              \
-    }
-BLEND(blend_f32, float, fmaf)
-BLEND(blend_f64, double, fma)
-#undef BLEND
 
 /* Written out for the widths there are, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void UK_PANEL_FN(solve_of)(int64_t n, int64_t width,
@@ -358,6 +229,45 @@ static void UK_PANEL_FN(solve)(int64_t n, int64_t width, const double *restrict 
         UK_PANEL_FN(solve_of)(n, MOST_WIDTH, l, down, across, x);
     else
         UK_PANEL_FN(solve_of)(n, width, l, down, across, x);
+}
+
+/* The float values of kernels that would lose accuracy in float (powers, angles). */
+static void UK_PANEL_FN(map_wide_f32)(const mrc_map *map, int64_t count, float *restrict values)
+{
+    for (int64_t first = 0; first < count; first += WIDE_STRIP) {
+        int64_t some = first + WIDE_STRIP < count ? WIDE_STRIP : count - first;
+        double strip[WIDE_STRIP] = {0};
+        for (int64_t i = 0; i < some; i++) strip[i] = (double)values[first + i];
+        UK_PANEL_FN(map_f64)(map, WIDE_STRIP, strip);
+        for (int64_t i = 0; i < some; i++) values[first + i] = (float)strip[i];
+    }
+}
+
+/* The layers of kernels/formulas.h: S and T of a strip, one layer after the other. */
+static void UK_PANEL_FN(angular)(const mrc_map *map, int64_t count, const double *restrict dots,
+                                 const double *restrict across, double down, double *restrict out)
+{
+    const double variance = map->a, inverse_pi = 0x1.45f306dc9c883p-2;
+    for (int64_t first = 0; first < count; first += WIDE_STRIP) {
+        int64_t some = first + WIDE_STRIP < count ? WIDE_STRIP : count - first;
+        double s[WIDE_STRIP], t[WIDE_STRIP];
+        for (int64_t i = 0; i < some; i++) s[i] = t[i] = dots[first + i] + variance;
+        for (int layer = 1; layer <= map->degree; layer++) {
+            const double z_norm = fma(layer, variance, down), z_root = sqrt(z_norm);
+            for (int64_t i = 0; i < some; i++) {
+                double dot = dots[first + i], xx = across[first + i], x_norm = fma(layer, variance, xx);
+                bool same = dot == xx && dot == down;
+                double norms = same ? x_norm : sqrt(x_norm) * z_root;
+                double c = same || norms == 0 ? 1.0 : s[i] / norms;
+                c = c > 1.0 ? 1.0 : c < -1.0 ? -1.0 : c;
+                double k0 = fma(-inverse_pi, acos_f64(c), 1.0);
+                double k1 = fma(c, k0, sqrt(fma(-c, c, 1.0)) * inverse_pi);
+                s[i] = fma(norms, k1, variance);
+                t[i] = fma(t[i], k0, s[i]);
+            }
+        }
+        for (int64_t i = 0; i < some; i++) out[first + i] = map->b > 0 ? t[i] : s[i];
+    }
 }
 
 const mrc_panel_ops UK_PANEL_NAME = {

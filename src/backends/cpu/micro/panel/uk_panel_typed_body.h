@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The part of uk_panel_body.h that is the same in float and in double, included by it once for each after REAL,
+ * TYPED(name), the name of a function, MATH(name), that of one of uk_math_body.h, SQRT, FMA, NOTHING (exp of minus it
+ * is 0) and IS_F32, which are undefined at the end.
+ *
+ *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
+ *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
+ *   kernel values of r^2 or x.z                     the forms of kernels/formulas.h
+ */
+
+static void TYPED(center)(int64_t d, const REAL *restrict origin, REAL *restrict row)
+{
+    for (int64_t k = 0; k < d; k++) row[k] -= origin[k];
+}
+
+static void TYPED(add)(int64_t d, const REAL *restrict row, double *restrict sum)
+{
+    for (int64_t k = 0; k < d; k++) sum[k] += (double)row[k];
+}
+
+/* Written out for the widths there are, so that the sums stay in registers. */
+static inline __attribute__((always_inline)) void TYPED(sqnorms_of)(int64_t depth, int64_t width, const REAL *panel,
+                                                                    REAL *norms)
+{
+    REAL sum[MOST_WIDTH];
+    for (int64_t r = 0; r < width; r++) sum[r] = 0;
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t r = 0; r < width; r++) sum[r] = FMA(panel[k * width + r], panel[k * width + r], sum[r]);
+    for (int64_t r = 0; r < width; r++) norms[r] = sum[r];
+}
+
+static void TYPED(sqnorms)(int64_t depth, int64_t width, const REAL *panel, REAL *norms)
+{
+    switch (width) {
+        case 4: TYPED(sqnorms_of)(depth, 4, panel, norms); break;
+        case 6: TYPED(sqnorms_of)(depth, 6, panel, norms); break;
+        case 8: TYPED(sqnorms_of)(depth, 8, panel, norms); break;
+        case 12: TYPED(sqnorms_of)(depth, 12, panel, norms); break;
+        case 16: TYPED(sqnorms_of)(depth, 16, panel, norms); break;
+        case 32: TYPED(sqnorms_of)(depth, 32, panel, norms); break;
+        default: TYPED(sqnorms_of)(depth, width, panel, norms); break; /* few rows of X */
+    }
+}
+
+static bool TYPED(sqdist)(int64_t rows, int64_t width, REAL *restrict tile, const REAL *restrict x_norms,
+                          const REAL *restrict z_norms, REAL near)
+{
+    int suspicious = 0;
+    for (int64_t j = 0; j < rows; j++) {
+        REAL *row = tile + j * width;
+        for (int64_t i = 0; i < width; i++) {
+            REAL sum = x_norms[i] + z_norms[j];
+            REAL square = FMA(-2, row[i], sum);
+            suspicious |= !(square > near * sum);
+            row[i] = square > 0 ? square : 0;
+        }
+    }
+    return suspicious != 0;
+}
+
+static void TYPED(few_sums)(int64_t count, const REAL *restrict weights, const REAL *restrict values,
+                            REAL *restrict sums)
+{
+    REAL sum[16] = {0};
+    for (int64_t j = 0; j < count; j++)
+        for (int k = 0; k < 16; k++) sum[k] = FMA(weights[j * 16 + k], values[j], sum[k]);
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void TYPED(nearest)(int64_t rows, int64_t width, const REAL *restrict tile, REAL *restrict best,
+                           int32_t *restrict at)
+{
+    for (int64_t i = 0; i < width; i++) best[i] = tile[i], at[i] = 0;
+    for (int64_t j = 1; j < rows; j++)
+        for (int64_t i = 0; i < width; i++) {
+            bool less = tile[j * width + i] < best[i];
+            best[i] = less ? tile[j * width + i] : best[i];
+            at[i] = less ? (int32_t)j : at[i];
+        }
+}
+
+/* Whole tiles are written out for the widths there are. */
+static inline __attribute__((always_inline)) void TYPED(blend_rows)(int64_t rows, int64_t columns, int64_t width,
+                                                                    const REAL *restrict tile, REAL alpha, REAL beta,
+                                                                    REAL *restrict c, int64_t down)
+{
+    for (int64_t i = 0; i < rows; i++, c += down, tile += width) {
+        if (beta == 0)
+            for (int64_t j = 0; j < columns; j++) c[j] = alpha * tile[j];
+        else
+            for (int64_t j = 0; j < columns; j++) c[j] = FMA(alpha, tile[j], beta * c[j]);
+    }
+}
+
+static void TYPED(blend)(int64_t rows, int64_t columns, int64_t width, const REAL *restrict tile, REAL alpha, REAL beta,
+                         REAL *restrict c, int64_t down, int64_t across)
+{
+    if (across != 1) { /* by columns, which are contiguous if anything is */
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = 0; i < rows; i++) {
+                REAL *to = &c[i * down + j * across];
+                *to = beta == 0 ? alpha * tile[i * width + j] : FMA(alpha, tile[i * width + j], beta * *to);
+            }
+    } else if (columns == 8 && width == 8) {
+        TYPED(blend_rows)(rows, 8, 8, tile, alpha, beta, c, down);
+    } else if (columns == 16 && width == 16) {
+        TYPED(blend_rows)(rows, 16, 16, tile, alpha, beta, c, down);
+    } else if (columns == 32 && width == 32) {
+        TYPED(blend_rows)(rows, 32, 32, tile, alpha, beta, c, down);
+    } else {
+        TYPED(blend_rows)(rows, columns, width, tile, alpha, beta, c, down);
+    }
+}
+
+/* ---- Kernel values ----------------------------------------------------------------------------------------------- */
+
+static bool TYPED(finite)(int64_t count, const REAL *values)
+{
+    int infinite = 0;
+    for (int64_t i = 0; i < count; i++) infinite |= !(values[i] < (REAL)INFINITY);
+    return !infinite;
+}
+
+static inline REAL TYPED(cap)(REAL u)
+{
+    return u < NOTHING ? u : NOTHING;
+}
+
+#define EXP   MATH(exp)
+#define LOG   MATH(log)
+#define LOG1P MATH(log1p)
+#define CAP   TYPED(cap)
+
+#define FORM(ID, TYPES, first, second, value) FORM_##TYPES(ID, value)
+#define FORM_ANGLE(ID, value)                 /* has a function of its own */
+#define FORM_SAME(ID, value)
+#define FORM_FLOAT(ID, value)                 \
+    case MRC_KERNEL_##ID:                     \
+        for (int64_t i = 0; i < count; i++) { \
+            REAL s = values[i], u = 0;        \
+            (void)u;                          \
+            values[i] = value;                \
+        }                                     \
+        break;
+#if IS_F32
+#define FORM_DOUBLE(ID, value)
+#else
+#define FORM_DOUBLE(ID, value) FORM_FLOAT(ID, value)
+#endif
+#define FORM_POWER(ID, value) \
+    case MRC_KERNEL_##ID: TYPED(power)(map->degree, a, b, count, values); break;
+
+static inline void TYPED(power)(int degree, REAL a, REAL b, int64_t count, REAL *restrict values)
+{
+    for (int64_t first = 0; first < count; first += POWER_STRIP) {
+        int64_t end = first + POWER_STRIP < count ? first + POWER_STRIP : count;
+        REAL base[POWER_STRIP] = {0};
+        for (int64_t i = first; i < end; i++) values[i] = base[i - first] = FMA(a, values[i], b);
+        for (int k = 1; k < degree; k++)
+            for (int64_t i = first; i < end; i++) values[i] *= base[i - first];
+    }
+}
+
+static void TYPED(map)(const mrc_map *map, int64_t count, REAL *restrict values)
+{
+    const REAL a = (REAL)map->a, b = (REAL)map->b;
+    switch (map->id) {
+        MRC_VECTOR_FORMS(FORM)
+        default: break;
+    }
+}
+
+#undef REAL
+#undef TYPED
+#undef MATH
+#undef SQRT
+#undef FMA
+#undef NOTHING
+#undef IS_F32
+#undef EXP
+#undef LOG
+#undef LOG1P
+#undef CAP
+#undef FORM
+#undef FORM_ANGLE
+#undef FORM_SAME
+#undef FORM_FLOAT
+#undef FORM_DOUBLE
+#undef FORM_POWER
