@@ -35,17 +35,6 @@ void page_add(page *self, const char *markup)
     append(self, markup, strlen(markup));
 }
 
-void page_print(page *self, const char *format, ...)
-{
-    char shown[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(shown, sizeof shown, format, arguments);
-    va_end(arguments);
-    size_t most = sizeof shown - 1; /* only short pieces are printed */
-    append(self, shown, length < 0 ? 0 : (size_t)length < most ? (size_t)length : most);
-}
-
 void page_escape_part(page *self, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -71,6 +60,46 @@ void page_free(page *self)
 {
     free(self->text);
     *self = (page){0};
+}
+
+/* One conversion of page_print, which begins at its percent sign; returns what follows it. */
+static const char *convert(page *self, const char *at, va_list *given)
+{
+    char form[16], shown[512] = ""; /* the largest double has 309 digits */
+    size_t length = strcspn(at + 1, "%scduefgFGA") + 2;
+    int starred = length > 3 && at[2] == '*', precision = starred ? va_arg(*given, int) : 0;
+    if (!starred && at[1] == '.') precision = (int)strtol(at + 2, NULL, 10);
+    snprintf(form, sizeof form, "%.*s", (int)length, at);
+    switch (at[length - 1]) {
+        case '%': page_add(self, "%"); break;
+        case 's': page_escape(self, va_arg(*given, const char *)); break;
+        case 'F': page_number(self, va_arg(*given, double), precision); break;
+        case 'G': page_count(self, va_arg(*given, double)); break;
+        case 'A': page_percent(self, va_arg(*given, double), precision); break;
+        case 'u': snprintf(shown, sizeof shown, form, va_arg(*given, size_t)); break;
+        case 'c':
+        case 'd': snprintf(shown, sizeof shown, form, va_arg(*given, int)); break;
+        default:
+            if (starred)
+                snprintf(shown, sizeof shown, form, precision, va_arg(*given, double));
+            else
+                snprintf(shown, sizeof shown, form, va_arg(*given, double));
+    }
+    page_add(self, shown);
+    return at + length;
+}
+
+void page_print(page *self, const char *format, ...)
+{
+    va_list given;
+    va_start(given, format);
+    while (*format != '\0') {
+        size_t plain = strcspn(format, "%");
+        append(self, format, plain);
+        format += plain;
+        if (*format == '%') format = convert(self, format, &given);
+    }
+    va_end(given);
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------- */

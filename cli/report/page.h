@@ -12,8 +12,9 @@ typedef struct page {
 } page;
 
 void page_add(page *self, const char *markup); /* as it is */
-void page_print(page *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));                          /* as it is; never for foreign strings */
+/* A format of markup. %s is escaped, so it serves for foreign strings. %G, %.4F and %.1A are the first three numbers
+   below: a count, a number, a percentage. %d, %zu, %c, %e, %f and %g are those of printf. */
+void page_print(page *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void page_escape(page *self, const char *text);                     /* with & < > " ' as entities; NULL: nothing */
 void page_escape_part(page *self, const char *text, size_t length); /* the same, of so many bytes */
 void page_free(page *self);

@@ -14,12 +14,9 @@
 
 void report_open(report_page *self, const char *id, const char *title, const char *lead)
 {
-    page_print(&self->links, "<li><a href=\"#%s\">", id);
-    page_escape(&self->links, title);
-    page_add(&self->links, "</a></li>");
-    page_print(&self->body, "<section id=\"%s\" aria-labelledby=\"%s-title\"><h2 id=\"%s-title\">", id, id, id);
-    page_escape(&self->body, title);
-    page_add(&self->body, "</h2>\n");
+    page_print(&self->links, "<li><a href=\"#%s\">%s</a></li>", id, title);
+    page_print(&self->body, "<section id=\"%s\" aria-labelledby=\"%s-title\"><h2 id=\"%s-title\">%s</h2>\n", id, id, id,
+               title);
     for (; lead && *lead; lead = strchr(lead, '\n') ? strchr(lead, '\n') + 1 : "") {
         page_add(&self->body, "<p class=\"lead\">");
         page_escape_part(&self->body, lead, strcspn(lead, "\n"));

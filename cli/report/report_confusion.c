@@ -81,10 +81,8 @@ static void cell(page *out, double count, double share, bool right)
         page_add(out, right ? "<td>0</td>" : "<td class=\"zero\">0</td>");
         return;
     }
-    page_print(out, "<td%s style=\"background:rgb(var(--%s)/%.3f)\">", shade > 0.55 ? " class=\"strong\"" : "",
-               right ? "hit" : "miss", shade);
-    page_count(out, count);
-    page_add(out, "</td>");
+    page_add(out, shade > 0.55 ? "<td class=\"strong\"" : "<td");
+    page_print(out, " style=\"background:rgb(var(--%s)/%.3f)\">%G</td>", right ? "hit" : "miss", shade, count);
 }
 
 static void table_head(page *out, const confusion *self)
@@ -103,9 +101,7 @@ static void table_foot(page *out, const confusion *self)
 {
     page_add(out, "<tr><th scope=\"row\">precision</th>");
     for (size_t j = 0; j < self->classes; j++) {
-        page_add(out, "<td class=\"soft\">");
-        page_percent(out, self->counts[j * self->classes + j] / column_sum(self, j), 0);
-        page_add(out, "</td>");
+        page_print(out, "<td class=\"soft\">%.0A</td>", self->counts[j * self->classes + j] / column_sum(self, j));
     }
     page_add(out, "<td></td></tr>\n</tbody></table>\n");
 }
@@ -122,9 +118,7 @@ static void whole_table(page *out, const confusion *self)
             double count = self->counts[i * self->classes + j];
             cell(out, count, sum > 0 ? count / sum : 0, i == j);
         }
-        page_add(out, "<td class=\"rim\">");
-        page_percent(out, self->counts[i * self->classes + i] / sum, 1);
-        page_add(out, "</td></tr>\n");
+        page_print(out, "<td class=\"rim\">%.1A</td></tr>\n", self->counts[i * self->classes + i] / sum);
     }
     table_foot(out, self);
 }
@@ -193,10 +187,9 @@ static void map_labels(page *out, const confusion *self, const map *sizes)
                    sizes->font, sizes->left + middle + (upright ? 0.35 * sizes->font : 0), sizes->top - 6,
                    upright ? " rotate(-90)" : "", upright ? "start" : "middle");
         short_label(out, self, i);
-        page_print(out, "</text><text class=\"rim\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\">", sizes->font,
-                   sizes->left + (double)self->classes * sizes->cell + 8, down);
-        page_percent(out, self->counts[i * self->classes + i] / row_sum(self, i), 0);
-        page_add(out, "</text>\n");
+        page_print(out, "</text><text class=\"rim\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\">%.0A</text>\n",
+                   sizes->font, sizes->left + (double)self->classes * sizes->cell + 8, down,
+                   self->counts[i * self->classes + i] / row_sum(self, i));
     }
 }
 
@@ -213,17 +206,12 @@ static void map_cell(page *out, const confusion *self, const map *sizes, size_t 
         label(out, self, j);
         page_add(out, ": ");
     }
-    page_count(out, count);
-    page_add(out, "</title></rect>");
+    page_print(out, "%G</title></rect>", count);
     if (sizes->cell < COUNTED_CELL) return;
     page_print(out, "<text class=\"count%s\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
                shade > 0.55 ? " strong" : "", count < 1000 ? fmin(12, 0.45 * sizes->cell) : 0.3 * sizes->cell,
                x + 0.5 * (sizes->cell - 1), y + 0.63 * sizes->cell);
-    if (count < 10000)
-        page_print(out, "%.0f", count);
-    else
-        page_print(out, "%.0fk", count / 1000);
-    page_add(out, "</text>");
+    page_print(out, count < 10000 ? "%.0f</text>" : "%.0fk</text>", count < 10000 ? count : count / 1000);
 }
 
 /* Cells shrink with the page until labels would be too small to read; then it scrolls. */
@@ -233,10 +221,9 @@ static void whole_map(page *out, const confusion *self)
     double side = (double)self->classes * sizes.cell, width = sizes.left + side + RIGHT_RIM;
     page_print(out,
                "<svg class=\"map\" style=\"max-width:%.0fpx;min-width:%.0fpx\" viewBox=\"0 0 %.1f %.1f\" role=\"img\">"
-               "<title>Confusion of ",
-               width, width * fmin(1, 8 / sizes.font), width, sizes.top + side + BOTTOM_RIM);
-    page_count(out, (double)self->classes);
-    page_print(out, " classes</title><rect class=\"ground\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+               "<title>Confusion of %G classes</title>"
+               "<rect class=\"ground\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+               width, width * fmin(1, 8 / sizes.font), width, sizes.top + side + BOTTOM_RIM, (double)self->classes,
                sizes.left, sizes.top, side, side);
     map_labels(out, self, &sizes);
     for (size_t i = 0; i < self->classes; i++) {
@@ -272,22 +259,20 @@ static void pair_table(page *out, const confusion *self, size_t most)
     size_t pairs[MOST_PAIRS], count = worst_pairs(self, pairs);
     if (count == 0) return;
     if (count > most) count = most;
-    page_add(out, "<div class=\"scroll pairs\"><table><caption>");
-    page_count(out, (double)self->classes);
-    page_add(out, " classes; the pairs that are confused most.</caption><thead><tr><th scope=\"col\">True class</th>"
-                  "<th scope=\"col\">Taken for</th><th scope=\"col\" class=\"n\">Samples</th>"
-                  "<th scope=\"col\" class=\"n\">Of the true class</th></tr></thead><tbody>\n");
+    page_print(
+        out,
+        "<div class=\"scroll pairs\"><table><caption>%G classes; the pairs that are confused most.</caption>"
+        "<thead><tr><th scope=\"col\">True class</th><th scope=\"col\">Taken for</th><th scope=\"col\" class=\"n\">"
+        "Samples</th><th scope=\"col\" class=\"n\">Of the true class</th></tr></thead><tbody>\n",
+        (double)self->classes);
     for (size_t k = 0; k < count; k++) {
         size_t i = pairs[k] / self->classes, j = pairs[k] % self->classes;
         page_add(out, "<tr><th scope=\"row\">");
         label(out, self, i);
         page_add(out, "</th><td>");
         label(out, self, j);
-        page_add(out, "</td><td class=\"n\">");
-        page_count(out, self->counts[pairs[k]]);
-        page_add(out, "</td><td class=\"n\">");
-        page_percent(out, self->counts[pairs[k]] / row_sum(self, i), 1);
-        page_add(out, "</td></tr>\n");
+        page_print(out, "</td><td class=\"n\">%G</td><td class=\"n\">%.1A</td></tr>\n", self->counts[pairs[k]],
+                   self->counts[pairs[k]] / row_sum(self, i));
     }
     page_add(out, "</tbody></table></div>\n");
 }

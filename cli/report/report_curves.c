@@ -18,36 +18,25 @@ enum { TABLE_ROWS = 24, ENOUGH_EPOCHS = 3 };
 
 /* ---- A chart in the page ------------------------------------------------------------------------------------- */
 
-static void table_cell(page *out, const svg_chart *chart, double value)
+static void value_cell(page *out, double value, bool share)
 {
-    page_add(out, "<td class=\"n\">");
-    if (chart->percent)
-        page_percent(out, value, 2);
-    else
-        page_number(out, value, 4);
-    page_add(out, "</td>");
+    page_print(out, share ? "<td class=\"n\">%.2A</td>" : "<td class=\"n\">%.4F</td>", value);
 }
 
 /* The numbers behind a chart, for those who cannot see it or want to copy them: a few points of each series. */
 static void chart_table(page *out, const svg_chart *chart, bool alone)
 {
     page_add(out, alone ? "" : "<details><summary>Numbers</summary>");
-    page_add(out,
-             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Series</th><th scope=\"col\" class=\"n\">");
-    page_escape(out, chart->x_label);
-    page_add(out, "</th><th scope=\"col\" class=\"n\">");
-    page_escape(out, chart->y_label);
-    page_add(out, "</th></tr></thead><tbody>\n");
+    page_print(out,
+               "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Series</th><th scope=\"col\" class=\"n\">%s"
+               "</th><th scope=\"col\" class=\"n\">%s</th></tr></thead><tbody>\n",
+               chart->x_label, chart->y_label);
     for (size_t k = 0; k < chart->count; k++) {
         const svg_series *series = &chart->series[k];
         for (size_t i = 0; i < svg_kept(series->count, TABLE_ROWS); i++) {
             size_t at = svg_kept_index(i, series->count, TABLE_ROWS);
-            page_add(out, "<tr><th scope=\"row\">");
-            page_escape(out, series->name);
-            page_add(out, "</th><td class=\"n\">");
-            page_number(out, series->x[at], 4);
-            page_add(out, "</td>");
-            table_cell(out, chart, series->y[at]);
+            page_print(out, "<tr><th scope=\"row\">%s</th><td class=\"n\">%.4F</td>", series->name, series->x[at]);
+            value_cell(out, series->y[at], chart->percent);
             page_add(out, "</tr>\n");
         }
     }
@@ -60,11 +49,7 @@ void report_chart(page *out, const svg_chart *chart, bool caption)
     bool drawn = svg_worth_drawing(chart);
     if (svg_points(chart) == 0) return;
     page_add(out, "<figure>");
-    if (caption) {
-        page_add(out, "<figcaption><h3>");
-        page_escape(out, chart->title);
-        page_add(out, "</h3></figcaption>\n");
-    }
+    if (caption) page_print(out, "<figcaption><h3>%s</h3></figcaption>\n", chart->title);
     if (drawn) svg_legend(out, chart);
     if (drawn) svg_line_chart(out, chart);
     chart_table(out, chart, !drawn);
@@ -155,16 +140,6 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
 
 /* ---- One value: a table, not a chart ------------------------------------------------------------------------- */
 
-static void value_cell(page *out, double value, bool share)
-{
-    page_add(out, "<td class=\"n\">");
-    if (share)
-        page_percent(out, value, 2);
-    else
-        page_number(out, value, 4);
-    page_add(out, "</td>");
-}
-
 static void value_row(page *out, const char *name, double training, double validation, bool share)
 {
     if (!isfinite(training) && !isfinite(validation)) return;
@@ -231,15 +206,11 @@ void report_curves(report_page *self, const report_run *run)
 
 static void spectrum_words(page *out, double first, double tail, size_t q)
 {
-    page_add(out, "<p class=\"soft\">The top ");
-    page_count(out, (double)q);
-    page_add(out, " eigenvalues of the sample’s kernel matrix are brought down to the tail λ<sub>q+1</sub> = ");
-    page_number(out, tail, 3);
-    page_add(out, ". The largest, ");
-    page_number(out, first, 3);
-    page_add(out, ", no longer limits the step: it can be about ");
-    page_number(out, first / tail, 3);
-    page_add(out, " times as long.</p>\n");
+    page_print(out,
+               "<p class=\"soft\">The top %G eigenvalues of the sample’s kernel matrix are brought down to the tail "
+               "λ<sub>q+1</sub> = %.3F. The largest, %.3F, no longer limits the step: it can be about %.3F times as "
+               "long.</p>\n",
+               (double)q, tail, first, first / tail);
 }
 
 void report_spectrum(report_page *self, const report_run *run)
@@ -277,13 +248,6 @@ void report_spectrum(report_page *self, const report_run *run)
 
 /* ---- Projection residuals ------------------------------------------------------------------------------------ */
 
-static void last_residual(page *out, double value)
-{
-    page_add(out, "<p>Relative residual of the last projection: ");
-    page_number(out, value, 3);
-    page_add(out, "</p>\n");
-}
-
 void report_residuals(report_page *self, const report_run *run)
 {
     time_axis epochs = epochs_axis(run);
@@ -301,7 +265,7 @@ void report_residuals(report_page *self, const report_run *run)
         if (svg_worth_drawing(&chart))
             report_chart(&self->body, &chart, true);
         else
-            last_residual(&self->body, series.y[0]);
+            page_print(&self->body, "<p>Relative residual of the last projection: %.3F</p>\n", series.y[0]);
         page_add(&self->body,
                  "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
                  "their right-hand side. 0 would be exact; what is carried over is made good by the next."

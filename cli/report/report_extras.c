@@ -41,8 +41,8 @@ static void table_row(page *out, const json_t *row, size_t columns, const bool *
 {
     page_add(out, "<tr>");
     for (size_t j = 0; j < columns; j++) {
-        const char *kind = numeric[j] ? " class=\"n\"" : "";
-        page_print(out, j == 0 ? "<th scope=\"row\"%s>" : "<td%s>", kind);
+        page_add(out, j == 0 ? "<th scope=\"row\"" : "<td");
+        page_add(out, numeric[j] ? " class=\"n\">" : ">");
         if (j < json_array_size(row)) table_cell(out, json_array_get(row, j));
         page_add(out, j == 0 ? "</th>" : "</td>");
     }
@@ -59,7 +59,7 @@ static void table(page *out, const json_t *event)
     page_add(out, "<div class=\"scroll\"><table><thead><tr>");
     for (size_t j = 0; j < count; j++) {
         numeric[j] = is_numeric(rows, j);
-        page_print(out, "<th scope=\"col\"%s>", numeric[j] ? " class=\"n\"" : "");
+        page_add(out, numeric[j] ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">");
         table_cell(out, json_array_get(columns, j));
         page_add(out, "</th>");
     }
@@ -109,8 +109,7 @@ static void one_image(page *out, const json_t *values, const json_t *label, int 
     }
     page_add(out, "<li>");
     report_image(out, pixels, height, width, name ? name : "image");
-    page_escape(out, name);
-    page_add(out, "</li>\n");
+    page_print(out, "%s</li>\n", name);
     free(pixels);
 }
 

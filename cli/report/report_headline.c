@@ -14,30 +14,13 @@ static void say_data(page *out, const report_run *run)
     double rows = report_number(data, "rows"), features = report_number(data, "features");
     double outputs = report_number(data, "outputs");
     if (!isfinite(rows)) return;
-    page_add(out, ", trained on ");
-    page_count(out, rows);
-    page_add(out, rows == 1 ? " sample" : " samples");
-    if (isfinite(features)) {
-        page_add(out, " of ");
-        page_count(out, features);
-        page_add(out, features == 1 ? " feature" : " features");
-    }
-    if (report_text(data, "dtype")) {
-        page_add(out, " (");
-        page_escape(out, report_text(data, "dtype"));
-        page_add(out, ")");
-    }
-    if (isfinite(outputs)) {
-        bool classes = task && strcmp(task, "classification") == 0;
-        page_add(out, classes ? " in " : " with ");
-        page_count(out, outputs);
-        page_add(out, classes ? " classes" : outputs == 1 ? " output" : " outputs");
-    }
-    if (preprocess && strcmp(preprocess, "none") != 0) {
-        page_add(out, ", preprocessed by <code>");
-        page_escape(out, preprocess);
-        page_add(out, "</code>");
-    }
+    page_print(out, ", trained on %G sample%s", rows, rows == 1 ? "" : "s");
+    if (isfinite(features)) page_print(out, " of %G feature%s", features, features == 1 ? "" : "s");
+    if (report_text(data, "dtype")) page_print(out, " (%s)", report_text(data, "dtype"));
+    bool classes = task && strcmp(task, "classification") == 0;
+    if (isfinite(outputs) && classes) page_print(out, " in %G classes", outputs);
+    if (isfinite(outputs) && !classes) page_print(out, " with %G output%s", outputs, outputs == 1 ? "" : "s");
+    if (preprocess && strcmp(preprocess, "none") != 0) page_print(out, ", preprocessed by <code>%s</code>", preprocess);
 }
 
 static void say_model(page *out, const report_run *run)
@@ -47,50 +30,18 @@ static void say_model(page *out, const report_run *run)
     double count = report_number(centers, "count");
     if (!kernel && !isfinite(count)) return;
     page_add(out, "<p class=\"lead\">A kernel model");
-    if (kernel) {
-        page_add(out, " <code>");
-        page_escape(out, kernel);
-        page_add(out, "</code>");
-    }
-    if (isfinite(count)) {
-        page_add(out, " with ");
-        page_count(out, count);
-        page_add(out, count == 1 ? " center" : " centers");
-    }
-    if (method) {
-        page_add(out, " (");
-        page_escape(out, method);
-        page_add(out, ")");
-    }
+    if (kernel) page_print(out, " <code>%s</code>", kernel);
+    if (isfinite(count)) page_print(out, " with %G center%s", count, count == 1 ? "" : "s");
+    if (method) page_print(out, " (%s)", method);
     say_data(out, run);
     page_add(out, ".</p>\n");
 }
 
 /* ---- The cards ----------------------------------------------------------------------------------------------- */
 
-static void open_card(page *out, const char *name)
-{
-    page_add(out, "<div><dt>");
-    page_add(out, name);
-    page_add(out, "</dt><dd>");
-}
-
-static void close_card(page *out, const char *small)
-{
-    if (small) {
-        page_add(out, "<small>");
-        page_escape(out, small);
-        page_add(out, "</small>");
-    }
-    page_add(out, "</dd></div>\n");
-}
-
 static void count_card(page *out, const char *name, double value, const char *small)
 {
-    if (!isfinite(value)) return;
-    open_card(out, name);
-    page_count(out, value);
-    close_card(out, small);
+    if (isfinite(value)) page_print(out, "<div><dt>%s</dt><dd>%G<small>%s</small></dd></div>\n", name, value, small);
 }
 
 /* The last value of a curve that is known. */
@@ -110,39 +61,28 @@ typedef struct measure {
     const char *name;
 } measure;
 
-/* Shows the first measure that the summary or the curves know; false if none is known. */
-static bool result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
+/* Shows the first measure that the summary or the curves know. */
+static void result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
 {
     for (size_t i = 0; i < count; i++) {
         double value = report_number(run->summary, measures[i].field);
         if (!isfinite(value) && measures[i].offset) value = last_of(run, measures[i].offset);
         if (!isfinite(value)) continue;
-        open_card(out, measures[i].name);
-        if (percent)
-            page_percent(out, value, 2);
-        else
-            page_number(out, value, 4);
-        close_card(out, NULL);
-        return true;
+        page_print(out, percent ? "<div><dt>%s</dt><dd>%.2A</dd></div>\n" : "<div><dt>%s</dt><dd>%.4F</dd></div>\n",
+                   measures[i].name, value);
+        return;
     }
-    return false;
 }
 
 /* A regression is measured by the share of the targets' variance that it explains, and by errors in their unit. */
 static void regression_cards(page *out, const report_run *run)
 {
     double mae = report_number(run->summary, "mae");
-    open_card(out, "R²");
-    page_number(out, report_number(run->summary, "r2"), 4);
-    close_card(out, "of the variance is explained");
-    open_card(out, "RMSE");
-    page_number(out, report_number(run->summary, "rmse"), 4);
-    if (isfinite(mae)) {
-        page_add(out, "<small>mean absolute error ");
-        page_number(out, mae, 4);
-        page_add(out, "</small>");
-    }
-    close_card(out, NULL);
+    page_print(out, "<div><dt>R²</dt><dd>%.4F<small>of the variance is explained</small></dd></div>\n",
+               report_number(run->summary, "r2"));
+    page_print(out, "<div><dt>RMSE</dt><dd>%.4F", report_number(run->summary, "rmse"));
+    if (isfinite(mae)) page_print(out, "<small>mean absolute error %.4F</small>", mae);
+    page_add(out, "</dd></div>\n");
 }
 
 static void result_cards(page *out, const report_run *run)
@@ -167,24 +107,24 @@ static void cost_cards(page *out, const report_run *run)
     double flops = report_number(run->summary, "flops");
     if (!isfinite(seconds)) seconds = last_of(run, offsetof(report_point, seconds));
     if (isfinite(seconds)) {
-        open_card(out, "Time");
+        page_add(out, "<div><dt>Time</dt><dd>");
         page_seconds(out, seconds);
-        close_card(out, "in all");
+        page_add(out, "<small>in all</small></dd></div>\n");
     }
     if (isfinite(bytes)) {
-        open_card(out, "Peak memory");
+        page_add(out, "<div><dt>Peak memory</dt><dd>");
         page_bytes(out, bytes);
-        close_card(out, "held by training");
+        page_add(out, "<small>held by training</small></dd></div>\n");
     }
     if (isfinite(flops)) {
-        open_card(out, "Work");
+        page_add(out, "<div><dt>Work</dt><dd>");
         page_flops(out, flops);
         if (seconds > 0) {
             page_add(out, "<small>");
             page_flops(out, flops / seconds);
             page_add(out, "/s</small>");
         }
-        close_card(out, NULL);
+        page_add(out, "</dd></div>\n");
     }
 }
 
@@ -192,9 +132,7 @@ static void cost_cards(page *out, const report_run *run)
 
 static void note(page *out, const char *text)
 {
-    page_add(out, "<p class=\"note\">");
-    page_add(out, text);
-    page_add(out, "</p>\n");
+    page_print(out, "<p class=\"note\">%s</p>\n", text);
 }
 
 static void say_stopped(page *out, const report_run *run)
@@ -213,13 +151,11 @@ static void notes(page *out, const report_run *run)
     if (run->torn) note(out, "The last line of the log is incomplete and was left out: the run was cut off there.");
     if (run->count > 0 && !run->summary)
         note(out, "The log has no summary: the run was interrupted, or is still going.");
-    if (run->runs > 1) {
-        page_add(out, "<p class=\"note\">The log holds ");
-        page_count(out, (double)run->runs);
-        page_add(out, " runs. This page shows the last one, which begins at line ");
-        page_count(out, (double)run->first);
-        page_add(out, ".</p>\n");
-    }
+    if (run->runs > 1)
+        page_print(
+            out,
+            "<p class=\"note\">The log holds %G runs. This page shows the last one, which begins at line %G.</p>\n",
+            (double)run->runs, (double)run->first);
     say_stopped(out, run);
 }
 
@@ -230,18 +166,9 @@ void report_headline(report_page *self, const report_run *run)
     const char *text = report_text(run->start, "text");
     page *out = &self->header;
     page_add(out, "<header>\n<p class=\"brand\">Mercer");
-    if (version) {
-        page_add(out, " ");
-        page_escape(out, version);
-    }
-    page_add(out, "</p>\n<h1>");
-    page_escape(out, title ? title : "Training report");
-    page_add(out, "</h1>\n");
-    if (text) {
-        page_add(out, "<p>");
-        page_escape(out, text);
-        page_add(out, "</p>\n");
-    }
+    if (version) page_print(out, " %s", version);
+    page_print(out, "</p>\n<h1>%s</h1>\n", title ? title : "Training report");
+    if (text) page_print(out, "<p>%s</p>\n", text);
     say_model(out, run);
     notes(out, run);
     page_add(out, "<dl class=\"cards\">\n");

@@ -143,13 +143,10 @@ static void phase_table(page *out, const char *const *names, const double *value
     page_add(out, "<table class=\"full\"><thead><tr><th scope=\"col\">Phase</th><th scope=\"col\" class=\"n\">Time</th>"
                   "<th scope=\"col\" class=\"n\">Share</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < count; i++) {
-        page_print(out, "<tr><th scope=\"row\"><span class=\"swatch c%d\"></span>", (int)(i % SVG_COLOURS));
-        page_escape(out, names[i]);
-        page_add(out, "</th><td class=\"n\">");
+        page_print(out, "<tr><th scope=\"row\"><span class=\"swatch c%d\"></span>%s</th><td class=\"n\">",
+                   (int)(i % SVG_COLOURS), names[i]);
         page_seconds(out, values[i]);
-        page_add(out, "</td><td class=\"n\">");
-        page_percent(out, values[i] / total, 1);
-        page_add(out, "</td></tr>\n");
+        page_print(out, "</td><td class=\"n\">%.1A</td></tr>\n", values[i] / total);
     }
     page_add(out, "</tbody></table>\n");
 }
@@ -228,9 +225,7 @@ static void option_table(page *out, json_t *config)
     json_object_foreach(config, name, value)
     {
         if (json_is_null(value) || is_automatic(value)) continue;
-        page_add(out, "<tr><th scope=\"row\">");
-        page_escape(out, name);
-        page_add(out, "</th><td><code>");
+        page_print(out, "<tr><th scope=\"row\">%s</th><td><code>", name);
         option_value(out, value);
         page_add(out, "</code></td></tr>\n");
     }

@@ -61,9 +61,7 @@ void report_image(page *out, const unsigned char *pixels, int height, int width,
         end = put_chunk(end, "IHDR", shape, sizeof shape);
         end = put_chunk(end, "IDAT", packed, packed_bytes);
         end = put_chunk(end, "IEND", NULL, 0);
-        page_print(out, "<img width=\"%d\" height=\"%d\" alt=\"", width, height);
-        page_escape(out, text);
-        page_add(out, "\" src=\"data:image/png;base64,");
+        page_print(out, "<img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"data:image/png;base64,", width, height, text);
         add_base64(out, file, (size_t)(end - file));
         page_add(out, "\">");
         free(file);

@@ -33,9 +33,7 @@ static void measure_table(page *out, const json_t *outputs)
         say_output(out, output, k);
         page_add(out, "</th>");
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-            page_add(out, "<td class=\"n\">");
-            page_number(out, report_number(output, fields[i]), 4);
-            page_add(out, "</td>");
+            page_print(out, "<td class=\"n\">%.4F</td>", report_number(output, fields[i]));
         }
         page_add(out, "</tr>\n");
     }
@@ -79,16 +77,12 @@ static void say_sample(page *out, const json_t *event, size_t sampled)
 {
     const char *data = report_text(event, "data");
     double rows = report_number(event, "rows");
-    page_count(out, (double)sampled);
-    if (rows > (double)sampled) {
-        page_add(out, " of ");
-        page_count(out, rows);
-    }
+    page_print(out, "%G", (double)sampled);
+    if (rows > (double)sampled) page_print(out, " of %G", rows);
     page_add(out, " ");
-    page_add(out, data ? data : "");
-    page_add(out, data ? " samples" : "samples");
-    page_add(out, rows > (double)sampled ? ", spread evenly. " : ". ");
-    page_add(out, "On the dashed line a prediction is exact.");
+    page_add(out, data ? data : ""); /* the lead is escaped as a whole */
+    page_print(out, "%ssamples%s. On the dashed line a prediction is exact.", data ? " " : "",
+               rows > (double)sampled ? ", spread evenly" : "");
 }
 
 void report_predictions(report_page *self, const report_run *run)

@@ -193,13 +193,11 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
         page_add(out, "</text>");
     }
     page_print(out, "<path class=\"axis\" d=\"M%d %.1fH%.1f\"/>\n", LEFT, bottom, right);
-    page_print(out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (LEFT + right) / 2,
-               bottom + BOTTOM - 8);
-    page_escape(out, chart->x_label);
-    page_print(out, "</text><text class=\"label\" transform=\"translate(13 %.1f) rotate(-90)\" text-anchor=\"middle\">",
-               (TOP + bottom) / 2);
-    page_escape(out, chart->y_label);
-    page_add(out, "</text>\n");
+    page_print(out, "<text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>", (LEFT + right) / 2,
+               bottom + BOTTOM - 8, chart->x_label);
+    page_print(out,
+               "<text class=\"label\" transform=\"translate(13 %.1f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
+               (TOP + bottom) / 2, chart->y_label);
     if (chart->zero) page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fH%.1f\"/>\n", LEFT, place(y, 0), right);
     if (chart->diagonal)
         page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fL%.1f %d\"/>\n", LEFT, bottom, right, TOP);
@@ -278,20 +276,11 @@ static void draw_series(page *out, const svg_chart *chart, size_t k, const axis 
 
 /* ---- Words --------------------------------------------------------------------------------------------------- */
 
-static void say_value(page *out, const svg_chart *chart, double value)
-{
-    if (chart->percent)
-        page_percent(out, value, 2);
-    else
-        page_number(out, value, 4);
-}
-
 /* How many dots there are, or from where to where each series goes. */
 static void describe(page *out, const svg_chart *chart)
 {
     if (chart->dots) {
-        page_count(out, (double)svg_points(chart));
-        page_add(out, " points.");
+        page_print(out, "%G points.", (double)svg_points(chart));
         return;
     }
     for (size_t k = 0; k < chart->count; k++) {
@@ -303,26 +292,18 @@ static void describe(page *out, const svg_chart *chart)
             last = i;
         }
         if (first == series->count) continue;
-        page_escape(out, series->name);
-        page_add(out, ": ");
-        say_value(out, chart, series->y[first]);
-        page_add(out, " at ");
-        page_number(out, series->x[first], 4);
-        if (last != first) {
-            page_add(out, " to ");
-            say_value(out, chart, series->y[last]);
-            page_add(out, " at ");
-            page_number(out, series->x[last], 4);
-        }
+        const char *value = chart->percent ? "%.2A at %.4F" : "%.4F at %.4F";
+        page_print(out, "%s: ", series->name);
+        page_print(out, value, series->y[first], series->x[first]);
+        if (last != first) page_add(out, " to ");
+        if (last != first) page_print(out, value, series->y[last], series->x[last]);
         page_add(out, ". ");
     }
 }
 
 static void open_svg(page *out, const char *title, int width, int height)
 {
-    page_print(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\"><title>", width, height);
-    page_escape(out, title);
-    page_add(out, "</title>");
+    page_print(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\"><title>%s</title>", width, height, title);
 }
 
 void svg_legend(page *out, const svg_chart *chart)
@@ -335,9 +316,7 @@ void svg_legend(page *out, const svg_chart *chart)
                    "<li><svg viewBox=\"0 0 30 12\" aria-hidden=\"true\"><path class=\"line c%d d%d\" d=\"M1 6H29\"/>",
                    (int)(k % SVG_COLOURS), (int)(k % 4));
         draw_mark(out, k, 15, 6);
-        page_add(out, "</svg>");
-        page_escape(out, chart->series[k].name);
-        page_add(out, "</li>");
+        page_print(out, "</svg>%s</li>", chart->series[k].name);
     }
     page_add(out, "</ul>\n");
 }
@@ -373,12 +352,10 @@ void svg_stacked_bar(page *out, const char *title, const char *const *names, con
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(values[i]) || !(values[i] > 0)) continue;
         double width = BAR_WIDTH * (values[i] / total);
-        page_print(out, "<rect class=\"bar c%d\" x=\"%.1f\" y=\"0\" width=\"%.1f\" height=\"%d\"><title>",
-                   (int)(i % SVG_COLOURS), at, fmax(width - 2, 0.5), BAR_HEIGHT);
-        page_escape(out, names[i]);
-        page_add(out, ": ");
-        page_percent(out, values[i] / total, 1);
-        page_add(out, "</title></rect>");
+        page_print(
+            out,
+            "<rect class=\"bar c%d\" x=\"%.1f\" y=\"0\" width=\"%.1f\" height=\"%d\"><title>%s: %.1A</title></rect>",
+            (int)(i % SVG_COLOURS), at, fmax(width - 2, 0.5), BAR_HEIGHT, names[i], values[i] / total);
         at += width;
     }
     page_add(out, "</svg>\n");
