@@ -3,7 +3,6 @@
 #include "commands/commands.h"
 #include "options/options.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* "a|b|c" with `between` instead of the bars. */

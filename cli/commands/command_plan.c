@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command plan: what training would do, need and take, from data or from sizes alone. */
 #include "commands/commands.h"
-#include "options/options.h"
 #include "terminal/progress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int has_data(const cli_values *v)
 {

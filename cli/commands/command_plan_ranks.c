@@ -2,7 +2,6 @@
 /* The plan on several ranks: what goes over the network, how long that takes, and what a rank holds. */
 #include "terminal/progress.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "report/svg.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { WIDTH = 520, HEIGHT = 290, TALL = 430, LEFT = 64, RIGHT = 14, TOP = 12, BOTTOM = 46, MOST_TICKS = 24 };
 

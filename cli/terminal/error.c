@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Errors and talk on stderr: one line each, whatever a file's name holds. */
-#include "options/options.h"
 #include "ranks/program_ranks.h"
 
 #include <stdarg.h>

@@ -4,7 +4,6 @@
 
 #include "api/api_options.h"
 #include "core/matrix.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: making models, predictions, the units of their targets. */
 #include "core/matrix.h"
-#include "core/memory.h"
 #include "kernels/kernel.h"
 #include "model/model_file.h"
 #include "model/predict.h"

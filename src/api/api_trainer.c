@@ -10,7 +10,6 @@
 #include "model/model.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 

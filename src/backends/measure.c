@@ -16,7 +16,6 @@
 #include "core/numbers/random.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { RUNS = 5, PATTERN_ROWS = 1024 };
 

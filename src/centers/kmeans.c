@@ -36,7 +36,6 @@
 #include "core/memory.h"
 #include "core/threads/parallel.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {

@@ -4,7 +4,6 @@
 #include "core/memory.h"
 #include "data/dataset.h"
 
-#include <string.h>
 
 static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
 {

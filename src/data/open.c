@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening a dataset: files recognised by what they hold, samples mapped or read, then their targets. */
 #include "core/clock.h"
-#include "core/matrix.h"
 #include "core/memory.h"
 #include "data/opening.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Targets in files of their own: classes are collected, values used as they are stored where that is possible. */
 #include "core/matrix.h"
-#include "core/memory.h"
 #include "data/opening.h"
 
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/targets.h"
 
 static mercer_status copy_list(const char *const *from, int64_t count, mercer_dataset *to, void **memory,
                                const char *const **names)

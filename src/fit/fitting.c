@@ -2,7 +2,6 @@
 /* The steps of a fit, in their order: samples, kernel, centers, model, plan, training, calibration, note. */
 #include "fit/fitting.h"
 
-#include "core/matrix.h"
 #include "core/memory.h"
 
 #include <jansson.h>

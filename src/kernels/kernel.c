@@ -5,7 +5,6 @@
 #include "kernels/formulas.h"
 #include "kernels/table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define ON_DISTANCE MRC_ON_DISTANCE, false

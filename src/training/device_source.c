@@ -14,7 +14,6 @@
 #include "data/synth/synth.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct device_source {
     mrc_backend *backend;

@@ -11,7 +11,6 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
-#include "core/memory.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -12,8 +12,6 @@
 #include "backends/cpu/tile.h"
 
 #include "backends/cpu/cpu.h"
-#include "core/memory.h"
-#include "kernels/formulas.h"
 
 #include <math.h>
 

@@ -25,7 +25,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { MAX_THREADS = 256, LOOKS_PER_CLOCK = 16 };
 #define SPIN_SECONDS 40e-6

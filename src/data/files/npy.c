@@ -6,9 +6,7 @@
  */
 #include "data/files/readers.h"
 
-#include "core/memory.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct header {

@@ -2,7 +2,6 @@
 /* Binary files without a header, of which the caller tells type and shape: "f32:1000x784@128". */
 #include "data/files/readers.h"
 
-#include "core/matrix.h"
 #include "core/memory.h"
 
 #include <string.h>

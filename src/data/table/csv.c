@@ -9,7 +9,6 @@
 #include "data/table/number.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The files of a table. */
 typedef struct tables {

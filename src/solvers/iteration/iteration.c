@@ -26,7 +26,6 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>

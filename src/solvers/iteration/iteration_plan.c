@@ -15,7 +15,6 @@
  */
 #include "solvers/iteration/iteration_solver.h"
 
-#include "core/matrix.h"
 #include "core/memory.h"
 #include "solvers/normal/exact_job.h"
 

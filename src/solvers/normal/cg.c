@@ -31,7 +31,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 

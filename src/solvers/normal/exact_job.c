@@ -2,7 +2,6 @@
 /* The weights of an exact solver, and its run. */
 #include "solvers/normal/exact_job.h"
 
-#include "core/matrix.h"
 #include "core/memory.h"
 
 mercer_status mrc_exact_create(mrc_job *job, const mercer_matrix *first)

@@ -14,7 +14,6 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/operators/spd.h"
 
 #include <math.h>
 

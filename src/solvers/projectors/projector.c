@@ -9,7 +9,6 @@
  */
 #include "solvers/projectors/projector.h"
 
-#include "core/matrix.h"
 #include "core/memory.h"
 
 #include <math.h>
