@@ -3,7 +3,6 @@
  * The command bench: how fast this machine is. Fused products K(X, Z) W, with X (m, d), Z (p, d), W (p, c), counted as
  * 2 m p (d + c) operations, and a training on computed digits. Best and median of several runs after a warm-up.
  */
-#include "commands/bench.h"
 #include "commands/commands.h"
 #include "data.h"
 

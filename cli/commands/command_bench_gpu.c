@@ -4,7 +4,7 @@
  * beside X Z' alone by cuBLAS in the same run (2 m p d operations each); copies between host and device; and the phases
  * of a training on computed digits.
  */
-#include "commands/bench.h"
+#include "commands/commands.h"
 #include "data.h"
 
 #include <inttypes.h>

@@ -4,7 +4,104 @@
 #include "terminal/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- On several ranks --------------------------------------------------------------------------------------- */
+
+/* "100Gb/s", "12.5GB/s": bits or bytes a second. 0, or -1 if it is neither. */
+static int read_network(const char *text, double *out)
+{
+    static const struct {
+        const char *unit;
+        double bytes;
+    } units[] = {{"Gb/s", 1.25e8}, {"Mb/s", 1.25e5}, {"Tb/s", 1.25e11}, {"GB/s", 1e9}, {"MB/s", 1e6}, {"B/s", 1}};
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || !(value > 0) || !isfinite(value)) return -1;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].unit) == 0) {
+            *out = value * units[i].bytes;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int check_ranks(const cli_values *v)
+{
+    double speed = 0;
+    if (read_network(cli_text(v, "network"), &speed) != 0)
+        return cli_error(CLI_USAGE, "--network: '%s' is no speed such as 100Gb/s or 12.5GB/s", cli_text(v, "network"));
+    if (cli_given(v, "ranks") && (cli_integer(v, "ranks") < 1 || cli_integer(v, "ranks") > 65536))
+        return cli_error(CLI_USAGE, "--ranks: %s is not between 1 and 65536", cli_text(v, "ranks"));
+    return CLI_OK;
+}
+
+static mercer_status plan_ranks(const cli_job *job, const mercer_plan *plan, mercer_rank_plan *out)
+{
+    mercer_network network = {.struct_size = sizeof network,
+                              .ranks = (int)cli_integer(job->v, "ranks"),
+                              .shards = (int)cli_integer(job->v, "shards")};
+    read_network(cli_text(job->v, "network"), &network.bytes_per_second);
+    mercer_shape shape = {.struct_size = sizeof shape,
+                          .samples = job->info.rows,
+                          .centers = job->fit.centers,
+                          .features = job->info.features,
+                          .outputs = job->info.outputs > 0 ? job->info.outputs : 1,
+                          .points = job->fit.points,
+                          .weights = plan->precision,
+                          .shards = job->options.shards};
+    *out = (mercer_rank_plan){.struct_size = sizeof *out};
+    return mercer_plan_ranks(job->context, out, plan, &shape, &network);
+}
+
+static json_t *ranks_json(const mercer_rank_plan *r)
+{
+    return json_pack(
+        "{si si sI so so so so so so so so so so so}", "ranks", r->ranks, "shards", r->shards, "centers_a_rank",
+        (json_int_t)r->centers_a_rank, "batch_bytes", cli_json_real(r->batch_bytes), "projection_bytes",
+        cli_json_real(r->projection_bytes), "epoch_bytes", cli_json_real(r->epoch_bytes), "batch_seconds",
+        cli_json_real(r->batch_seconds), "projection_seconds", cli_json_real(r->projection_seconds), "epoch_seconds",
+        cli_json_real(r->epoch_seconds), "compute_seconds", cli_json_real(r->compute_seconds), "projection_share",
+        cli_json_real(r->projection_share), "shared_bytes", cli_json_real(r->shared_bytes), "replicated_bytes",
+        cli_json_real(r->replicated_bytes), "checkpoint_bytes", cli_json_real(r->checkpoint_bytes));
+}
+
+static void row(cli_table *table, const char *name, double bytes, double seconds)
+{
+    char amount[CLI_SHORT];
+    cli_table_cell(table, "%s", name);
+    cli_table_cell(table, "%s", cli_bytes_text(amount, (int64_t)bytes));
+    if (seconds < 0.1)
+        cli_table_cell(table, "%.3g ms", 1e3 * seconds);
+    else
+        cli_table_cell(table, "%s", cli_seconds_text(amount, seconds));
+}
+
+static void show_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *file)
+{
+    char a[CLI_SHORT], b[CLI_SHORT], c[CLI_SHORT];
+    double epoch = r->compute_seconds + r->epoch_seconds;
+    fprintf(file, "\n%d ranks, %d shards, at most %s centers a rank; network %s\n", r->ranks, r->shards,
+            cli_count_text(a, r->centers_a_rank), cli_text(v, "network"));
+    cli_table *table = cli_table_new(3, "lrr");
+    cli_table_cell(table, "a rank sends");
+    cli_table_cell(table, "bytes");
+    cli_table_cell(table, "time");
+    cli_table_line(table);
+    row(table, "a batch", r->batch_bytes, r->batch_seconds);
+    if (r->projection_bytes > 0) row(table, "a projection", r->projection_bytes, r->projection_seconds);
+    row(table, "an epoch", r->epoch_bytes, r->epoch_seconds);
+    cli_table_print(table, file, "");
+    cli_table_free(table);
+    fprintf(file, "an epoch takes about %s, %.0f %% of it on the network; ranks like this machine\n",
+            cli_seconds_text(a, epoch), 100 * r->epoch_seconds / (epoch > 0 ? epoch : 1));
+    fprintf(file, "memory of a rank: %s that falls with the number of ranks, %s that does not; a checkpoint: %s\n",
+            cli_bytes_text(a, (int64_t)r->shared_bytes), cli_bytes_text(b, (int64_t)r->replicated_bytes),
+            cli_bytes_text(c, (int64_t)r->checkpoint_bytes));
+}
 
 static int has_data(const cli_values *v)
 {
@@ -41,12 +138,12 @@ static int show(const cli_job *job, const mercer_plan *plan)
 {
     mercer_rank_plan ranks;
     int shared = cli_given(job->v, "ranks");
-    if (shared && cli_plan_ranks(job, plan, &ranks) != MERCER_OK) return cli_fail(job->context, MERCER_ERROR_ARGUMENT);
+    if (shared && plan_ranks(job, plan, &ranks) != MERCER_OK) return cli_fail(job->context, MERCER_ERROR_ARGUMENT);
     if (!cli_flag(job->v, "json")) {
         cli_show_plan(job, plan, stdout);
         printf("\n%s", plan->text);
         if (plan->text[0] != '\0' && !cli_ends_with(plan->text, "\n")) printf("\n");
-        if (shared) cli_show_ranks(job->v, &ranks, stdout);
+        if (shared) show_ranks(job->v, &ranks, stdout);
         return CLI_OK;
     }
     json_t *object = cli_plan_json(plan);
@@ -54,7 +151,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     json_object_set_new(object, "memory", json_integer(job->fit.memory));
-    if (shared) json_object_set_new(object, "ranks", cli_ranks_json(&ranks));
+    if (shared) json_object_set_new(object, "ranks", ranks_json(&ranks));
     return cli_print_json(object);
 }
 
@@ -76,7 +173,7 @@ int cli_plan(const cli_values *v)
     cli_job job;
     cli_job_init(&job, v);
     int code = cli_check_job(v);
-    if (code == CLI_OK) code = cli_check_ranks(v);
+    if (code == CLI_OK) code = check_ranks(v);
     if (code == CLI_OK) code = has_data(v) ? cli_check_data(v) : sizes_given(v, &job.info);
     if (code != CLI_OK) return code;
     code = has_data(v) ? cli_job_open(&job) : cli_context(v, &job.context);

@@ -3,7 +3,7 @@
  * cli/report: `mercer report`, an HTML page about a training, made from its run log.
  *
  * report_log.c reads the log; every other report_*.c writes one section of the page: headline, curves, plan, confusion
- * of classes, predictions. page.h writes HTML, svg.h draws charts, report_png.c embeds images. The page is one file
+ * of classes, predictions. page.h writes HTML, svg.h draws charts. The page is one file
  * without scripts and without links to other files.
  */
 #ifndef MERCER_CLI_REPORT_H
@@ -71,9 +71,6 @@ void report_residuals(report_page *self, const report_run *run);   /* report_cur
 void report_confusion(report_page *self, const report_run *run);   /* report_confusion.c */
 void report_predictions(report_page *self, const report_run *run); /* report_predictions.c */
 void report_extras(report_page *self, const report_run *run);      /* report_extras.c */
-
-/* Gray images as PNG inside the page: pixels (height, width), 0 .. 255, as an <img> with a text (report_png.c). */
-void report_image(page *out, const unsigned char *pixels, int height, int width, const char *text);
 
 /* The style sheet, in pieces, NULL behind the last (report_style.c). */
 extern const char *const report_style[];

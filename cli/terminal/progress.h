@@ -49,11 +49,4 @@ void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_
 json_t *cli_summary_json(const mercer_report *report, const cli_metrics *metrics, double seconds);
 void cli_show_summary(const cli_job *job, const mercer_report *report, const cli_metrics *metrics, double seconds);
 
-/* The cost of a plan on --ranks over --network (plan_ranks.c). */
-int cli_check_ranks(const cli_values *v);
-int cli_read_network(const char *text, double *out); /* bytes a second; -1 if the text is no speed */
-mercer_status cli_plan_ranks(const cli_job *job, const mercer_plan *plan, mercer_rank_plan *out);
-json_t *cli_ranks_json(const mercer_rank_plan *ranks);
-void cli_show_ranks(const cli_values *v, const mercer_rank_plan *ranks, FILE *file);
-
 #endif

@@ -3,7 +3,7 @@
 #include "comm/comm.h"
 
 #include "api/api_options.h"
-#include "plan/plan_ranks.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/files/readers.h"
-#include "data/prepare/moments.h"
 #include "data/prepare/preprocess.h"
 #include "data/synth/synth.h"
 #include "data/targets.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: kernel functions, kernel matrices and products. Validate, call, report. */
 #include "api/api_options.h"
-#include "backends/measure.h"
+#include "backends/backend.h"
 #include "core/matrix.h"
 #include "kernels/table.h"
 

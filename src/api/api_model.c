@@ -2,8 +2,8 @@
 /* Public: making models, predictions, the units of their targets. */
 #include "core/matrix.h"
 #include "kernels/kernel.h"
+#include "model/model.h"
 #include "model/model_file.h"
-#include "model/predict.h"
 
 static mercer_status create(mercer_model **out, mercer_context *context, mercer_comm *comm, const mercer_kernel *kernel,
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)

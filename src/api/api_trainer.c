@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: plans and trainers. */
-#include "plan/plan_ranks.h"
-#include "training/checkpoint.h"
-#include "training/device_source.h"
+#include "plan/plan.h"
+#include "training/trainer.h"
 
 #include "api/api_options.h"
 #include "core/matrix.h"

@@ -262,4 +262,8 @@ mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, 
 /* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */
 void mrc_fix_signs(const mercer_matrix *vectors);
 
+/* Fills *out, which is cleared. Kernel and shape were checked; its types are set. */
+mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
+                                const mercer_shape *shape);
+
 #endif

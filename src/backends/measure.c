@@ -8,7 +8,7 @@
  *
  * Each is the best of RUNS after a warm-up. Memory: the operands, and one (m, p) for the plain product.
  */
-#include "backends/measure.h"
+#include "backends/backend.h"
 
 #include "core/clock.h"
 #include "core/matrix.h"

@@ -3,11 +3,98 @@
    computed. */
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/spec.h"
 #include "data/dataset.h"
-#include "data/files/text_write.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Text ---------------------------------------------------------------------------------------------------- */
+
+enum { BUFFER_BYTES = 1 << 16, NUMBER_CHARS = 40 };
+
+/* Separated text, written through a buffer. */
+typedef struct text_writer {
+    mercer_context *context;
+    mrc_writer *to; /* borrowed */
+    char separator; /* ',' or '\t' */
+    char *buffer;
+    int64_t used;
+} text_writer;
+
+static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
+{
+    void *memory;
+    *out = (text_writer){.context = to->context, .to = to, .separator = separator};
+    MRC_TRY(mrc_alloc(to->context, &memory, BUFFER_BYTES, 1, "a block of text"));
+    out->buffer = memory;
+    return MERCER_OK;
+}
+
+/* What was not flushed is lost. */
+static void text_close(text_writer *self)
+{
+    if (self->buffer) mrc_free(self->context, self->buffer);
+    *self = (text_writer){0};
+}
+
+static mercer_status text_flush(text_writer *self)
+{
+    int64_t used = self->used;
+    self->used = 0;
+    return used > 0 ? mrc_writer_write(self->to, self->buffer, used) : MERCER_OK;
+}
+
+static mercer_status put(text_writer *self, const char *text, int64_t length)
+{
+    if (self->used + length > BUFFER_BYTES) MRC_TRY(text_flush(self));
+    if (length > BUFFER_BYTES) return mrc_writer_write(self->to, text, length);
+    memcpy(self->buffer + self->used, text, (size_t)length);
+    self->used += length;
+    return MERCER_OK;
+}
+
+/* Quoted if it is empty, or holds what would end a field. */
+static mercer_status put_name(text_writer *self, const char *name)
+{
+    const char special[] = {self->separator, '"', '\n', '\r', 0};
+    int64_t length = (int64_t)strlen(name);
+    if (length > 0 && !strpbrk(name, special)) return put(self, name, length);
+    MRC_TRY(put(self, "\"", 1));
+    for (const char *quote; (quote = strchr(name, '"')); name = quote + 1) {
+        MRC_TRY(put(self, name, quote + 1 - name));
+        MRC_TRY(put(self, "\"", 1));
+    }
+    MRC_TRY(put(self, name, (int64_t)strlen(name)));
+    return put(self, "\"", 1);
+}
+
+static mercer_status text_names(text_writer *self, const char *const *names, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0) MRC_TRY(put(self, &self->separator, 1));
+        MRC_TRY(put_name(self, names[i]));
+    }
+    return put(self, "\n", 1);
+}
+
+static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
+{
+    for (int64_t i = 0; i < rows->rows; i++) {
+        for (int64_t j = 0; j < rows->cols; j++) {
+            char number[NUMBER_CHARS];
+            double value = mrc_load(rows, i, j);
+            if (j > 0) MRC_TRY(put(self, &self->separator, 1));
+            if (rows->dtype == MERCER_F64)
+                mrc_print_number(value, number, sizeof number);
+            else
+                mrc_print_single((float)value, number, sizeof number);
+            MRC_TRY(put(self, number, (int64_t)strlen(number)));
+        }
+        MRC_TRY(put(self, "\n", 1));
+    }
+    return MERCER_OK;
+}
 
 enum { BLOCK_BYTES = 1 << 20, HEADER_UNIT = 64 };
 
@@ -188,7 +275,7 @@ static mercer_status open_block(const mercer_dataset *dataset, const target_form
 typedef struct output {
     mrc_write_form form;
     mrc_writer writer;
-    mrc_text_writer text; /* unless it is NPY */
+    text_writer text; /* unless it is NPY */
 } output;
 
 static mercer_status open_output(output *out, mercer_context *context, const mrc_dataset_file *file)
@@ -196,23 +283,23 @@ static mercer_status open_output(output *out, mercer_context *context, const mrc
     out->form = file->form;
     MRC_TRY(mrc_writer_open(&out->writer, context, file->path));
     if (file->form == MRC_WRITE_NPY) return MERCER_OK;
-    return mrc_text_open(&out->text, &out->writer, file->form == MRC_WRITE_CSV ? ',' : '\t');
+    return text_open(&out->text, &out->writer, file->form == MRC_WRITE_CSV ? ',' : '\t');
 }
 
 static mercer_status flush_output(output *self)
 {
-    return self->form == MRC_WRITE_NPY ? MERCER_OK : mrc_text_flush(&self->text);
+    return self->form == MRC_WRITE_NPY ? MERCER_OK : text_flush(&self->text);
 }
 
 static void close_output(output *self)
 {
-    mrc_text_close(&self->text);
+    text_close(&self->text);
     mrc_writer_cancel(&self->writer);
 }
 
 static mercer_status put_values(output *to, const mercer_matrix *rows)
 {
-    return to->form == MRC_WRITE_NPY ? write_rows(&to->writer, rows) : mrc_text_rows(&to->text, rows);
+    return to->form == MRC_WRITE_NPY ? write_rows(&to->writer, rows) : text_rows(&to->text, rows);
 }
 
 static mercer_status put_targets(output *to, const mercer_dataset *dataset, const target_form *form, const block *part)
@@ -220,7 +307,7 @@ static mercer_status put_targets(output *to, const mercer_dataset *dataset, cons
     if (dataset->task != MERCER_TASK_CLASSIFICATION) return put_values(to, &part->y);
     if (to->form != MRC_WRITE_NPY) {
         for (int64_t i = 0; i < part->x.rows; i++)
-            MRC_TRY(mrc_text_names(&to->text, &dataset->label_names[part->labels[i]], 1));
+            MRC_TRY(text_names(&to->text, &dataset->label_names[part->labels[i]], 1));
         return MERCER_OK;
     }
     for (int64_t i = 0; i < part->x.rows; i++)
@@ -246,8 +333,7 @@ static mercer_status begin_samples(output *to, const mercer_dataset *dataset)
 {
     char shape[128];
     if (to->form != MRC_WRITE_NPY)
-        return dataset->feature_names ? mrc_text_names(&to->text, dataset->feature_names, dataset->features)
-                                      : MERCER_OK;
+        return dataset->feature_names ? text_names(&to->text, dataset->feature_names, dataset->features) : MERCER_OK;
     sample_shape(dataset, shape, sizeof shape);
     return write_header(&to->writer, descr_of(dataset->dtype), shape);
 }
@@ -259,7 +345,7 @@ static mercer_status begin_targets(output *to, const mercer_dataset *dataset, co
     long long rows = dataset->rows, cols = dataset->outputs;
     bool classes = dataset->task == MERCER_TASK_CLASSIFICATION;
     if (to->form != MRC_WRITE_NPY)
-        return dataset->target_names ? mrc_text_names(&to->text, dataset->target_names, classes ? 1 : cols) : MERCER_OK;
+        return dataset->target_names ? text_names(&to->text, dataset->target_names, classes ? 1 : cols) : MERCER_OK;
     if (classes || cols == 1)
         snprintf(shape, sizeof shape, "%lld,", rows);
     else

@@ -7,7 +7,7 @@
  * and weights.
  *
  * model_file.h reads and writes models as tensor files (tensor_file.h), in the safetensors layout with checksums;
- * tensor_share.c lets all ranks write one file.
+ * all ranks may write one file.
  */
 #ifndef MRC_MODEL_MODEL_H
 #define MRC_MODEL_MODEL_H
@@ -53,5 +53,13 @@ mercer_status mrc_model_set_note(mercer_model *model, const char *note);
 /* Names of the columns: as many as features, or as outputs (one for classes), or none. */
 mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
 mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
+
+/* F (m, c) = f(X), and labels (m) of the largest outputs. Types and sizes of the arguments were checked, values are
+   here. */
+mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
+mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
+
+/* Fills model->origin: the mean of all centers, the same on any number of ranks. */
+mercer_status mrc_model_find_origin(mercer_model *model);
 
 #endif

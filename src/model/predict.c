@@ -10,7 +10,7 @@
  * Units are for the digits that float does not have: an F in double does not make the product double where the model
  * is in float, but keeps what offset and scale add to it.
  */
-#include "model/predict.h"
+#include "model/model.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -6,7 +6,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/half.h"
-#include "model/tensor_writer.h"
+#include "model/tensor_file.h"
+#include "model/tensor_format.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -15,6 +16,28 @@
 #include <xxhash.h>
 
 enum { BUFFER_BYTES = 1 << 20 };
+
+/* A tensor in its place in the file. */
+typedef struct placed {
+    const mrc_tensor *tensor;
+    mercer_dtype stored;
+    int64_t begin, end;      /* in the data */
+    int64_t rows, row_bytes; /* in the file: all of them, those of other ranks too */
+    char digits[MRC_TENSOR_DIGITS + 1];
+} placed;
+
+typedef struct tensor_writer {
+    mercer_context *context;
+    placed *items; /* (count) in the order of the file */
+    int64_t count;
+    char *buffer; /* (buffer_bytes) */
+    int64_t buffer_bytes;
+    json_t *root;
+    char *header; /* (header_bytes) padded */
+    int64_t header_bytes;
+} tensor_writer;
+
+typedef mercer_status (*visitor)(void *user, const void *bytes, int64_t count);
 
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
 
@@ -35,7 +58,7 @@ static bool convert(double value, mercer_dtype dtype, void *out)
     return false;
 }
 
-static mercer_status pack_row(mercer_context *context, const mrc_placed *item, int64_t i, char *out)
+static mercer_status pack_row(mercer_context *context, const placed *item, int64_t i, char *out)
 {
     const mercer_matrix *value = &item->tensor->value;
     int64_t size = mrc_dtype_size(item->stored);
@@ -53,14 +76,14 @@ static mercer_status pack_row(mercer_context *context, const mrc_placed *item, i
     return MERCER_OK;
 }
 
-static bool needs_packing(const mrc_placed *item)
+static bool needs_packing(const placed *item)
 {
     const mercer_matrix *value = &item->tensor->value;
     return item->stored != value->dtype || (value->ld != value->cols && value->rows > 1);
 }
 
-mercer_status mrc_tensor_writer_visit(const mrc_tensor_writer *self, const mrc_placed *item, mrc_visitor visit,
-                                      void *user)
+/* Hands the bytes of the rows that are here, as they are in the file, to a visitor, piece by piece. */
+static mercer_status writer_visit(const tensor_writer *self, const placed *item, visitor visit, void *user)
 {
     int64_t rows = item->tensor->value.rows, bytes = rows * item->row_bytes;
     if (bytes == 0) return MERCER_OK;
@@ -78,7 +101,7 @@ mercer_status mrc_tensor_writer_visit(const mrc_tensor_writer *self, const mrc_p
 /* ---- Places and checksums ------------------------------------------------------------------------------------ */
 
 /* Orders the tensors by the size of their elements, so that each begins at a multiple of it. */
-static mercer_status place_tensors(mrc_tensor_writer *self, const mrc_tensor *tensors, int64_t count)
+static mercer_status place_tensors(tensor_writer *self, const mrc_tensor *tensors, int64_t count)
 {
     int64_t place = 0;
     for (int64_t size = 8; size > 0; size /= 2)
@@ -86,9 +109,9 @@ static mercer_status place_tensors(mrc_tensor_writer *self, const mrc_tensor *te
             mercer_dtype stored = tensors[i].stored ? tensors[i].stored : tensors[i].value.dtype;
             if (mrc_dtype_size(stored) != size) continue;
             const mercer_matrix *value = &tensors[i].value;
-            mrc_placed *item = &self->items[self->count++];
+            placed *item = &self->items[self->count++];
             int64_t elements, bytes, rows = tensors[i].total > 0 ? tensors[i].total : value->rows;
-            *item = (mrc_placed){
+            *item = (placed){
                 .tensor = &tensors[i], .stored = stored, .begin = place, .rows = rows, .row_bytes = value->cols * size};
             if (!mrc_multiply(rows, value->cols, &elements) || !mrc_multiply(elements, size, &bytes) ||
                 !mrc_add(place, bytes, &place))
@@ -107,14 +130,14 @@ static mercer_status update(void *user, const void *bytes, int64_t count)
     return MERCER_OK;
 }
 
-static mercer_status sum_tensors(mrc_tensor_writer *self)
+static mercer_status sum_tensors(tensor_writer *self)
 {
     XXH3_state_t *state = XXH3_createState();
     if (!state) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
     mercer_status status = MERCER_OK;
     for (int64_t i = 0; i < self->count && status == MERCER_OK; i++) {
         (void)XXH3_64bits_reset(state);
-        status = mrc_tensor_writer_visit(self, &self->items[i], update, state);
+        status = writer_visit(self, &self->items[i], update, state);
         mrc_tensor_digits(XXH3_64bits_digest(state), self->items[i].digits);
     }
     XXH3_freeState(state);
@@ -124,7 +147,7 @@ static mercer_status sum_tensors(mrc_tensor_writer *self)
 /* ---- Header -------------------------------------------------------------------------------------------------- */
 
 /* The JSON calls fail only without memory: texts have been checked. */
-static bool add_metadata(mrc_tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
+static bool add_metadata(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     json_t *object = json_object();
     if (json_object_set_new(self->root, "__metadata__", object) != 0) return false;
@@ -140,10 +163,10 @@ static bool add_metadata(mrc_tensor_writer *self, const mrc_metadata *metadata, 
     return true;
 }
 
-static bool add_tensors(mrc_tensor_writer *self)
+static bool add_tensors(tensor_writer *self)
 {
     for (int64_t i = 0; i < self->count; i++) {
-        const mrc_placed *item = &self->items[i];
+        const placed *item = &self->items[i];
         const mercer_matrix *value = &item->tensor->value;
         json_t *shape = item->tensor->vector ? json_pack("[I]", (json_int_t)value->cols)
                                              : json_pack("[I,I]", (json_int_t)item->rows, (json_int_t)value->cols);
@@ -154,7 +177,8 @@ static bool add_tensors(mrc_tensor_writer *self)
     return true;
 }
 
-mercer_status mrc_tensor_writer_header(mrc_tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
+/* The header with the digits that the items have now. */
+static mercer_status writer_header(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     mercer_context *context = self->context;
     json_decref(self->root); /* of an earlier call */
@@ -192,7 +216,7 @@ static mercer_status write_some(void *user, const void *bytes, int64_t count)
     return mrc_writer_write(user, bytes, count);
 }
 
-static mercer_status write_file(const mrc_tensor_writer *self, const char *path)
+static mercer_status write_file(const tensor_writer *self, const char *path)
 {
     mrc_writer file;
     MRC_TRY(mrc_writer_open(&file, self->context, path));
@@ -200,14 +224,15 @@ static mercer_status write_file(const mrc_tensor_writer *self, const char *path)
     mercer_status status = mrc_writer_write(&file, &length, sizeof length);
     if (status == MERCER_OK) status = mrc_writer_write(&file, self->header, self->header_bytes);
     for (int64_t i = 0; i < self->count && status == MERCER_OK; i++)
-        status = mrc_tensor_writer_visit(self, &self->items[i], write_some, &file);
+        status = writer_visit(self, &self->items[i], write_some, &file);
     if (status == MERCER_OK) return mrc_writer_commit(&file);
     mrc_writer_cancel(&file);
     return status;
 }
 
-mercer_status mrc_tensor_writer_begin(mrc_tensor_writer *self, const mrc_tensor *tensors, int64_t count,
-                                      const mrc_metadata *metadata, int64_t entries)
+/* Places the tensors. writer_end must follow, whatever happens. */
+static mercer_status writer_begin(tensor_writer *self, const mrc_tensor *tensors, int64_t count,
+                                  const mrc_metadata *metadata, int64_t entries)
 {
     mercer_context *context = self->context;
     void *memory;
@@ -217,7 +242,7 @@ mercer_status mrc_tensor_writer_begin(mrc_tensor_writer *self, const mrc_tensor 
                             tensors[i].name);
     for (int64_t i = 0; i < entries; i++)
         if (metadata[i].value) MRC_TRY(mrc_check_text(context, metadata[i].key, metadata[i].value));
-    MRC_TRY(mrc_alloc_zero(context, &memory, count, sizeof(mrc_placed), "the tensor list"));
+    MRC_TRY(mrc_alloc_zero(context, &memory, count, sizeof(placed), "the tensor list"));
     self->items = memory;
     MRC_TRY(place_tensors(self, tensors, count));
     MRC_TRY(mrc_alloc(context, &memory, self->buffer_bytes, 1, "a buffer to write from"));
@@ -225,7 +250,7 @@ mercer_status mrc_tensor_writer_begin(mrc_tensor_writer *self, const mrc_tensor 
     return MERCER_OK;
 }
 
-void mrc_tensor_writer_end(mrc_tensor_writer *self)
+static void writer_end(tensor_writer *self)
 {
     json_decref(self->root);
     mrc_free(self->context, self->header);
@@ -236,11 +261,169 @@ void mrc_tensor_writer_end(mrc_tensor_writer *self)
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries)
 {
-    mrc_tensor_writer self = {.context = context};
-    mercer_status status = mrc_tensor_writer_begin(&self, tensors, count, metadata, entries);
+    tensor_writer self = {.context = context};
+    mercer_status status = writer_begin(&self, tensors, count, metadata, entries);
     if (status == MERCER_OK) status = sum_tensors(&self);
-    if (status == MERCER_OK) status = mrc_tensor_writer_header(&self, metadata, entries);
+    if (status == MERCER_OK) status = writer_header(&self, metadata, entries);
     if (status == MERCER_OK) status = write_file(&self, path);
-    mrc_tensor_writer_end(&self);
+    writer_end(&self);
+    return status;
+}
+
+/* ---- Written by all ranks ------------------------------------------------------------------------------------ */
+
+/*
+ * Tensor files written by several ranks.
+ *
+ * Rank 0 makes the temporary file in its full size, every rank writes its rows to their places and makes them durable.
+ * Then tensor i is read back and summed by rank i mod R, piece by piece, and rank 0 writes the header, which holds the
+ * checksums, and gives the file its name. A rank that is lost at any moment leaves the old file as it was.
+ */
+enum { NAME_CHARS = 4096, PIECE = 8 << 20 };
+
+typedef struct shared_file {
+    mrc_comm *comm;
+    tensor_writer writer;
+    mrc_writer file;
+    char temporary[NAME_CHARS];
+    int64_t at; /* where the next bytes go */
+} shared_file;
+
+static int64_t data_start(const shared_file *self)
+{
+    return MRC_TENSOR_LENGTH_BYTES + self->writer.header_bytes;
+}
+
+static int64_t data_end(const shared_file *self)
+{
+    return self->writer.count > 0 ? self->writer.items[self->writer.count - 1].end : 0;
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------------------------- */
+
+/* The file in its size, under its temporary name, open on every rank. */
+static mercer_status open_file(shared_file *self, const char *path)
+{
+    mercer_context *context = self->comm->context;
+    mercer_status status = MERCER_OK;
+    if (self->comm->rank == 0) {
+        status = mrc_writer_open(&self->file, context, path);
+        if (status == MERCER_OK) status = mrc_writer_resize(&self->file, data_start(self) + data_end(self));
+        if (status == MERCER_OK && strlen(self->file.temporary) >= NAME_CHARS)
+            status = mrc_fail(context, MERCER_ERROR_IO, "%.80s...: the name is too long", path);
+        if (status == MERCER_OK) snprintf(self->temporary, NAME_CHARS, "%s", self->file.temporary);
+    }
+    MRC_TRY(mrc_comm_together(self->comm, status, "writing"));
+    MRC_TRY(mrc_comm_broadcast(self->comm, self->temporary, NAME_CHARS));
+    if (self->comm->rank > 0) status = mrc_writer_join(&self->file, context, self->temporary);
+    return mrc_comm_together(self->comm, status, "writing");
+}
+
+static mercer_status place_some(void *user, const void *bytes, int64_t count)
+{
+    shared_file *self = user;
+    MRC_TRY(mrc_writer_write_at(&self->file, bytes, count, self->at));
+    self->at += count;
+    return MERCER_OK;
+}
+
+static mercer_status write_rows(shared_file *self)
+{
+    for (int64_t i = 0; i < self->writer.count; i++) {
+        const placed *item = &self->writer.items[i];
+        if (item->tensor->total == 0 && self->comm->rank > 0) continue;
+        self->at = data_start(self) + item->begin + item->tensor->first * item->row_bytes;
+        MRC_TRY(writer_visit(&self->writer, item, place_some, self));
+    }
+    return self->comm->rank > 0 ? mrc_writer_commit(&self->file) : MERCER_OK;
+}
+
+static void sum_bytes(const mrc_mapping *map, int64_t begin, int64_t end, XXH3_state_t *state, char *digits)
+{
+    (void)XXH3_64bits_reset(state);
+    for (int64_t at = begin; at < end; at += PIECE) {
+        int64_t some = mrc_min(PIECE, end - at);
+        (void)XXH3_64bits_update(state, (const char *)map->data + at, (size_t)some);
+        mrc_mapping_release(map, at, some);
+    }
+    mrc_tensor_digits(XXH3_64bits_digest(state), digits);
+}
+
+/* The checksums of this rank's tensors, into digits (count, MRC_TENSOR_DIGITS + 1). */
+static mercer_status sum_shared(shared_file *self, char *digits)
+{
+    mercer_context *context = self->comm->context;
+    mrc_mapping map;
+    MRC_TRY(mrc_map_file(context, &map, self->temporary));
+    XXH3_state_t *state = XXH3_createState();
+    mercer_status status = state ? MERCER_OK : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
+    int64_t wanted = data_start(self) + data_end(self);
+    if (status == MERCER_OK && map.bytes != wanted)
+        status =
+            mrc_fail(context, MERCER_ERROR_IO, "%s: has %lld bytes here, rank 0 made it %lld; is the folder shared?",
+                     self->temporary, (long long)map.bytes, (long long)wanted);
+    for (int64_t i = self->comm->rank; i < self->writer.count && status == MERCER_OK; i += self->comm->ranks) {
+        const placed *item = &self->writer.items[i];
+        sum_bytes(&map, data_start(self) + item->begin, data_start(self) + item->end, state,
+                  digits + i * (MRC_TENSOR_DIGITS + 1));
+    }
+    XXH3_freeState(state);
+    mrc_unmap(&map);
+    return status;
+}
+
+/* Each rank sums some tensors; all of them get to know all checksums. */
+static mercer_status share_sums(shared_file *self)
+{
+    mrc_comm *comm = self->comm;
+    int64_t bytes = self->writer.count * (MRC_TENSOR_DIGITS + 1);
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(comm->context, &memory, comm->ranks, bytes, "checksums"));
+    char *digits = memory;
+    mercer_status status = sum_shared(self, digits + comm->rank * bytes);
+    status = mrc_comm_together(comm, status, "writing");
+    mrc_piece *pieces = comm->pieces + comm->ranks;
+    for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){digits + r * bytes, bytes};
+    if (status == MERCER_OK) status = mrc_comm_gather(comm, MRC_HOST, pieces);
+    for (int64_t i = 0; i < self->writer.count && status == MERCER_OK; i++)
+        memcpy(self->writer.items[i].digits, digits + i % comm->ranks * bytes + i * (MRC_TENSOR_DIGITS + 1),
+               MRC_TENSOR_DIGITS + 1);
+    mrc_free(comm->context, memory);
+    return status;
+}
+
+static mercer_status finish(shared_file *self, const mrc_metadata *metadata, int64_t entries)
+{
+    if (self->comm->rank > 0) return MERCER_OK;
+    MRC_TRY(writer_header(&self->writer, metadata, entries));
+    uint64_t length = (uint64_t)self->writer.header_bytes;
+    MRC_TRY(mrc_writer_write_at(&self->file, &length, sizeof length, 0));
+    MRC_TRY(mrc_writer_write_at(&self->file, self->writer.header, self->writer.header_bytes, sizeof length));
+    return mrc_writer_commit(&self->file);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------ */
+
+static mercer_status write_shared(shared_file *self, const char *path, const mrc_tensor *tensors, int64_t count,
+                                  const mrc_metadata *metadata, int64_t entries)
+{
+    mercer_status status = writer_begin(&self->writer, tensors, count, metadata, entries);
+    for (int64_t i = 0; i < self->writer.count && status == MERCER_OK; i++)
+        mrc_tensor_digits(0, self->writer.items[i].digits); /* the header is as long with any digits */
+    if (status == MERCER_OK) status = writer_header(&self->writer, metadata, entries);
+    MRC_TRY(mrc_comm_together(self->comm, status, "writing"));
+    MRC_TRY(open_file(self, path));
+    MRC_TRY(mrc_comm_together(self->comm, write_rows(self), "writing"));
+    MRC_TRY(share_sums(self));
+    return mrc_comm_together(self->comm, finish(self, metadata, entries), "writing");
+}
+
+mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,
+                                           const mrc_metadata *metadata, int64_t entries)
+{
+    shared_file self = {.comm = comm, .writer = {.context = comm->context}, .file = {.descriptor = -1}};
+    mercer_status status = write_shared(&self, path, tensors, count, metadata, entries);
+    mrc_writer_cancel(&self.file); /* nothing is left to cancel after a commit */
+    writer_end(&self.writer);
     return status;
 }

@@ -8,7 +8,7 @@
  *             with R; everything that has a row for each center does. At the plan's mean rate.
  *   wire      bytes / bandwidth + rounds x latency
  */
-#include "plan/plan_ranks.h"
+#include "plan/plan.h"
 
 #include "comm/comm.h"
 #include "core/matrix.h"

@@ -23,7 +23,7 @@ typedef struct mrc_plan_request {
     int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
     /* Once the data have been seen: the critical batch. 0 before. */
     int64_t critical_batch;
-    double roughness; /* of K(Z,Z) (roughness.h); 0 if not known */
+    double roughness; /* of K(Z,Z) (roughness.c); 0 if not known */
     bool bounded;     /* kernel values lie between 0 and 1 */
     bool rows_known;  /* the source says which samples a batch holds, as far as known */
     double spread;    /* bandwidth over the median distance between centers; 0 if not known */

@@ -4,7 +4,7 @@
  * the matrices of the list that the trainer made. Its model has the weights that training would return now, and the
  * caller's text as its note.
  */
-#include "training/checkpoint.h"
+#include "training/trainer.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -6,7 +6,7 @@
  *   stored    X (n, d) is on the device; a batch is a gather of rows. Targets are few bytes and come from the host.
  *   teacher   x ~ N(0, I) is drawn (the same bits as on the host), y = K(x, Z*) alpha* + noise is a product there.
  */
-#include "training/device_source.h"
+#include "training/trainer.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -9,8 +9,8 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "plan/plan_ranks.h"
-#include "solvers/normal/roughness.h"
+#include "plan/plan.h"
+#include "solvers/normal/exact_solvers.h"
 
 #include <math.h>
 #include <stdio.h>

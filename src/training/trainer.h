@@ -10,6 +10,7 @@
 #ifndef MRC_TRAINING_TRAINER_H
 #define MRC_TRAINING_TRAINER_H
 
+#include "model/model.h"
 #include "plan/plan.h"
 
 typedef struct mercer_trainer {
@@ -76,5 +77,34 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
 /* An mrc_notice: shows what set-up does, if it is something else than before or if it is time. */
 void mrc_trainer_tell(void *trainer, const char *what, double share);
+
+/* ---- Checkpoint files behind a trainer --------------------------------------------------------------------------- */
+
+typedef struct mrc_checkpoint mrc_checkpoint;
+
+/* Takes what it needs of the options; the texts are copied. */
+mercer_status mrc_checkpoint_create(mrc_checkpoint **out, mercer_model *model, const mercer_train_options *options);
+void mrc_checkpoint_free(mrc_checkpoint *checkpoint);
+/* Makes it the keeper of the trainer's state. */
+void mrc_checkpoint_attach(mrc_checkpoint *checkpoint, mrc_trainer *trainer);
+/* The trainer's next fit resumes from the file. */
+mercer_status mrc_checkpoint_resume(mrc_checkpoint *checkpoint, mrc_trainer *trainer, const char *path);
+
+/* ---- Samples where they are computed with ------------------------------------------------------------------------ */
+
+/*
+ * For a source over a dataset whose samples are not changed on the way: one with the same samples in the same order,
+ * whose batches lie where the backend's matrices do. Stored samples are copied there once, if they take at most `most`
+ * bytes; those of a teacher (synth_teacher.c) are drawn there, X to the same bits, Y to the rounding of the kernel
+ * products. For other sources out->next is NULL. `source` must outlive it.
+ */
+mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
+                                       int64_t most);
+
+/* Plans for, or fits, the samples where the trainer reads them from: the source's, or those on the device, which stay
+   there until they are dropped. */
+mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *source,
+                                     mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source));
+void mrc_trainer_drop_samples(mrc_trainer *trainer);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
-#include "plan/plan_ranks.h"
+#include "plan/plan.h"
 #include "support/allocator.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include "support/folder.h"
 
 #include "core/numbers/random.h"
-#include "training/device_source.h"
+#include "training/trainer.h"
 
 #include <math.h>
 

@@ -3,7 +3,6 @@
    spectrum. */
 #include "support/training.h"
 
-#include "solvers/iteration/eigen_block.h"
 #include "solvers/iteration/eigensystem.h"
 
 enum { D = 4 };

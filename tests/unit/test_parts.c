@@ -3,7 +3,7 @@
 #include "support/parts.h"
 
 #include "core/numbers/random.h"
-#include "data/files/pattern.h"
+#include "data/opening.h"
 #include "data/stream/order.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "backends/backend.h"
 #include "plan/plan.h"
-#include "solvers/normal/roughness.h"
+#include "solvers/normal/exact_solvers.h"
 
 /* A plan for sizes that need not exist: the planner itself, without a model. */
 static mrc_plan_request request_for(sizes of, const mercer_train_options *options)

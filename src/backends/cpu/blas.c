@@ -3,7 +3,7 @@
    symbols. The setting is one for the process: the first user makes it, the last one undoes it. */
 #include "backends/cpu/cpu.h"
 
-#include "core/threads/section.h"
+#include "core/threads/parallel.h"
 
 extern void openblas_set_num_threads(int count) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));

@@ -12,6 +12,7 @@
 #include "backends/cpu/tile.h"
 
 #include "backends/cpu/cpu.h"
+#include "kernels/formulas.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_atfork */
 
-#include "core/threads/section.h"
+#include "core/threads/parallel.h"
 
 #include <pthread.h>
 

@@ -5,7 +5,6 @@
  * pattern.c finds the files that a name means. This header has the bytes of one of them, mapped or unpacked from gzip,
  * and the limit on memory. A format is a row (readers.h) of the list in formats.c, which also recognises them: readers
  * of arrays (npy.c, idx.c, raw.c) fill an mrc_array (array.h), those of text (libsvm.c, data/table/csv.c) a dataset.
- * text_write.c writes text.
  *
  * A reader trusts no number in a file and allocates nothing before the size of the file and the limit are checked. An
  * error is one line: the file, the line or offset, what is wrong, what to do.

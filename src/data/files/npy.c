@@ -6,7 +6,9 @@
  */
 #include "data/files/readers.h"
 
+#include "core/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct header {

@@ -2,7 +2,7 @@
 /* Names with wildcards: the folder is walked twice, once to measure and once to copy, so that memory is taken once. */
 #define _XOPEN_SOURCE 700 /* fnmatch, stat */
 
-#include "data/files/pattern.h"
+#include "data/opening.h"
 
 #include "core/memory.h"
 

@@ -10,7 +10,7 @@
  * any block. Cost: O(n c) time, O(c) memory and a block of rows. Classes are counted, O(n): mean = share, m2 / W =
  * share (1 - share).
  */
-#include "data/prepare/moments.h"
+#include "data/prepare/preprocess.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

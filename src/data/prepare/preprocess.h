@@ -4,12 +4,13 @@
  *
  * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, or x / |x|. It is plain
  * data, so that model files can store it; preprocess_fit.c finds the numbers. augment.h makes new samples of those
- * read, moments.h finds mean and deviation of targets.
+ * read, moments.c finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
 
 #include "core/context.h"
+#include "data/dataset.h"
 
 #include <stdbool.h>
 
@@ -65,5 +66,12 @@ mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_prepr
 
 /* Puts the factor of SCALE into the bandwidth of a kernel of the distance, if that can be: whether it was. */
 bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
+
+/* Of the columns of Y (n, c) f32 or f64, n > 0, finite, with weights (n) >= 0 or NULL: all 1. A column that is
+   constant, as far as double can tell, has the deviation 1. Both outputs (c), untouched on failure. */
+mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
+                          double *deviation);
+/* The same of a dataset's targets, one-hot for classes; of computed samples the first 4096 stand for all. */
+mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 
 #endif

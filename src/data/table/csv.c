@@ -9,6 +9,7 @@
 #include "data/table/number.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The files of a table. */
 typedef struct tables {

@@ -2,6 +2,7 @@
 /* Fields of separated text. */
 #include "data/table/csv_parse.h"
 
+#include <string.h>
 
 /* At the end of a field: passes over the separator or the end of the line. False if there is something else. */
 static bool finish_field(mrc_csv *csv, mrc_csv_field *out)

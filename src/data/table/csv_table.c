@@ -2,8 +2,10 @@
 /* Frames of separated text: the first walk over it, the header; further files of the same table. */
 #include "data/table/csv_table.h"
 
+#include "core/memory.h"
 #include "data/table/number.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -17,7 +17,7 @@
  * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.
  */
-#include "solvers/iteration/eigen_block.h"
+#include "solvers/iteration/eigensystem.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"

@@ -20,7 +20,6 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "solvers/iteration/eigen_block.h"
 
 #include <float.h>
 #include <math.h>

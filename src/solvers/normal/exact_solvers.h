@@ -12,6 +12,7 @@
 #define MRC_SOLVERS_NORMAL_EXACT_SOLVERS_H
 
 #include "solvers/normal/polynomial_preconditioner.h"
+#include "solvers/operators/center_shards.h"
 #include "solvers/operators/kernel_blocks.h"
 #include "solvers/sample_stream.h"
 #include "solvers/state.h"
@@ -77,5 +78,10 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
 /* J(alpha) without ridge: sum_i w_i |f(x_i) - y_i|^2 in the units of the targets as they were given, and the ridge term
    alpha' K(Z,Z) alpha, by one pass each. */
 mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge);
+
+/* The share of K(z, z) that a sample of 500 centers does not explain, mean over other centers: near 0 if eigenvalues of
+   K(Z,Z) fall fast, near 1 if K(Z,Z) is close to a multiple of I. z: this rank's share of the p centers. */
+mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel, const mercer_matrix *z,
+                            int64_t p, const double *origin, double *out);
 
 #endif

@@ -12,7 +12,7 @@
  *
  * Cost: s^2 (d + s) multiply-adds, s = 500. Smaller sets are halved: some see the others.
  */
-#include "solvers/normal/roughness.h"
+#include "solvers/normal/exact_solvers.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
