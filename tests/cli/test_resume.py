@@ -12,17 +12,17 @@ from support import PROGRAM, Case, main, npy_bytes
 
 
 SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))  # such a build takes several times as long
-CENTERS, BATCH = (150, 150) if SANITIZED else (500, 500)
+CENTERS, BATCH = (150, 150) if SANITIZED else (300, 300)
 
 
-def lasting(epochs, rows=900 if SANITIZED else 3000):
+def lasting(epochs, rows=900 if SANITIZED else 2000):
     """A training that can be interrupted."""
     run = ["--synth", "digits", "--rows", str(rows), "--validation-fraction", "0.05", "--centers", str(CENTERS), "--center-method", "random"]
     run += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", str(epochs), "--batch", str(BATCH), "--seed", "3"]
     return [*run, "--memory", "1G"]
 
 
-RUN, LONG = lasting(4), lasting(400)  # about a second of work on two cores; a minute
+RUN, LONG = lasting(4), lasting(1000)  # less than a second of work on two cores; a minute
 
 
 class Resume(Case):
@@ -151,7 +151,7 @@ class Resume(Case):
 
     def test_killed_run_loses_no_epoch(self):
         """A checkpoint at the end of every epoch, however rare they are to be within one."""
-        run = lasting(6, rows=3000 if SANITIZED else 12000)
+        run = lasting(6, rows=3000 if SANITIZED else 8000)
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--log", "run.jsonl", "-q")
         deadline = time.monotonic() + 120

@@ -183,6 +183,30 @@ static void fill_reference(problem *p)
     free(x), free(z), free(mean_z), free(mean_x);
 }
 
+static product_sums sum_product(const problem *p, bool transposed)
+{
+    int64_t depth = transposed ? p->shape.m : p->shape.p, rows = transposed ? p->shape.p : p->shape.m, c = p->shape.c;
+    const double *errors = transposed ? p->errors_back : p->errors;
+    size_t count = (size_t)(rows * c) + 1;
+    product_sums s = {calloc(count, sizeof(double)), calloc(count, sizeof(double)), calloc(count, sizeof(double))};
+    double *in = calloc((size_t)c + 1, sizeof *in);
+    if (!s.wanted || !s.size || !s.allowed || !in) abort();
+    for (int64_t k = 0; k < depth; k++) {
+        mrc_load_row_f64(transposed ? &p->g : &p->w, k, in);
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t at = transposed ? k * p->shape.p + i : i * p->shape.p + k;
+            double value = p->values[at], error = errors[at];
+            for (int64_t j = 0; j < c; j++) {
+                s.wanted[i * c + j] += value * in[j];
+                s.size[i * c + j] += (fabs(value) + error) * fabs(in[j]);
+                s.allowed[i * c + j] += error * fabs(in[j]);
+            }
+        }
+    }
+    free(in);
+    return s;
+}
+
 problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *s, int index, bool at_end)
 {
     problem *p = calloc(1, sizeof *p);
@@ -193,6 +217,7 @@ problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *
     p->values = calloc(pairs, sizeof(double)), p->errors = calloc(pairs, sizeof(double));
     p->errors_back = calloc(pairs, sizeof(double));
     fill_reference(p);
+    p->forward = sum_product(p, false), p->back = sum_product(p, true);
     p->pair = (mrc_pair){.kernel = &p->kernel, .x = &p->x, .z = &p->z, .origin = p->origin};
     mercer_matrix *copies = calloc(4, sizeof *copies);
     for (int i = 0; i < 4; i++) copies[i] = copy_of(&((guarded *)p->hidden[i])->matrix);
@@ -223,5 +248,7 @@ void problem_free(problem *p)
         free(copies[slot].data);
     }
     free(copies), free(p->origin), free(p->values), free(p->errors), free(p->errors_back);
+    free(p->forward.wanted), free(p->forward.size), free(p->forward.allowed);
+    free(p->back.wanted), free(p->back.size), free(p->back.allowed);
     free(p);
 }

@@ -25,6 +25,13 @@ mercer_kernel case_kernel(int index);
 const char *case_kernel_name(int index);
 void case_types_name(const types *t, char text[32]);
 
+/* The sums behind out_ij = sum_k K_ik in_kj, or with K transposed; (rows of out, c) each. */
+typedef struct product_sums {
+    double *wanted;  /* the product itself */
+    double *size;    /* of (|K| + allowed error) |in| */
+    double *allowed; /* of (allowed error) |in| */
+} product_sums;
+
 /* One set of operands with its reference result and the errors allowed. */
 typedef struct problem {
     mercer_kernel kernel;
@@ -33,12 +40,13 @@ typedef struct problem {
     bool at_end; /* operands end at a guard page, or begin at one */
     mrc_pair pair;
     mercer_matrix x, z, w, g;
-    double *origin;      /* (d) or NULL: the column mean of Z */
-    double *values;      /* (m, p) reference */
-    double *errors;      /* (m, p) allowed, of K(X, Z) */
-    double *errors_back; /* (m, p) allowed, of K(Z, X): another origin */
-    double unit;         /* of the arithmetic of values */
-    void *hidden[5];     /* the guarded operands */
+    double *origin;             /* (d) or NULL: the column mean of Z */
+    double *values;             /* (m, p) reference */
+    double *errors;             /* (m, p) allowed, of K(X, Z) */
+    double *errors_back;        /* (m, p) allowed, of K(Z, X): another origin */
+    product_sums forward, back; /* K(X, Z) W, K(Z, X) G: summed once for all targets and operations */
+    double unit;                /* of the arithmetic of values */
+    void *hidden[5];            /* the guarded operands */
 } problem;
 
 problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *s, int index, bool at_end);

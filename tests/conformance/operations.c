@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs every fused operation of a backend on one problem and weighs each element's error against what is allowed. */
+/* Runs every fused operation of a backend on one problem and compares each element's error with what is allowed. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -23,8 +23,8 @@ static void describe(verdict *v, double share, const problem *p, const char *wha
              p->at_end ? " at-end" : " at-start", detail);
 }
 
-static void multiply_weights(verdict *v, const problem *p, const char *what, int64_t i, int64_t j, double got,
-                             double wanted, double allowed)
+static void compare(verdict *v, const problem *p, const char *what, int64_t i, int64_t j, double got, double wanted,
+                    double allowed)
 {
     double error = fabs(got - wanted), share = error <= 0 ? 0 : error / allowed;
     if (!(share <= LARGEST_FINITE_SHARE)) share = LARGEST_FINITE_SHARE; /* NaN too */
@@ -81,8 +81,8 @@ static void check_eval(verdict *v, const target *t, const problem *p, uint64_t *
         for (int64_t i = 0; i < s->m; i++)
             for (int64_t j = 0; j < s->p; j++) {
                 double wanted = p->values[i * s->p + j], e = p->errors[i * s->p + j];
-                multiply_weights(v, p, "eval", i, j, mrc_load(&k.matrix, i, j), wanted,
-                                 e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
+                compare(v, p, "eval", i, j, mrc_load(&k.matrix, i, j), wanted,
+                        e + rounding * (fabs(wanted) + e) + smallest_of(output_unit(p->types.out)));
             }
         hash(bits, &k.matrix);
     }
@@ -94,29 +94,21 @@ typedef struct summing {
     double chain, unit;
 } summing;
 
-/* out_ij = old + sum_k K_ik in_kj, or with K transposed. */
-static void weigh_product(verdict *v, const problem *p, const char *what, bool transposed, const mercer_matrix *in,
-                          const mercer_matrix *out, const mercer_matrix *old, summing how)
+/* out = old + the product whose sums are given, over that many terms. */
+static void compare_product(verdict *v, const problem *p, const char *what, const product_sums *sums, int64_t depth,
+                            const mercer_matrix *out, const mercer_matrix *old, summing how)
 {
-    int64_t depth = transposed ? p->shape.m : p->shape.p;
-    const double *errors = transposed ? p->errors_back : p->errors;
     double in_sum = gamma_k(how.chain, how.unit) + how.unit; /* how.unit: values are stored before they are used */
     double in_double_sum =
         gamma_k((double)depth / 240 + 4 + (double)depth, 0x1p-53); /* tiles; the reference's own sum */
     for (int64_t i = 0; i < out->rows; i++) {
         for (int64_t j = 0; j < out->cols; j++) {
-            double wanted = 0, size = 0, allowed = 0, before = old ? mrc_load(old, i, j) : 0;
-            for (int64_t k = 0; k < depth; k++) {
-                int64_t at = transposed ? k * p->shape.p + i : i * p->shape.p + k;
-                double weight = mrc_load(in, k, j);
-                wanted += p->values[at] * weight;
-                size += (fabs(p->values[at]) + errors[at]) * fabs(weight);
-                allowed += errors[at] * fabs(weight);
-            }
-            allowed += (in_sum + in_double_sum) * size + how.chain * smallest_of(how.unit);
+            int64_t at = i * out->cols + j;
+            double wanted = sums->wanted[at], allowed = sums->allowed[at], before = old ? mrc_load(old, i, j) : 0;
+            allowed += (in_sum + in_double_sum) * sums->size[at] + how.chain * smallest_of(how.unit);
             allowed += 2 * output_unit(out->dtype) * (fabs(wanted) + fabs(before) + allowed) +
                        smallest_of(output_unit(out->dtype));
-            multiply_weights(v, p, what, i, j, mrc_load(out, i, j), wanted + before, allowed);
+            compare(v, p, what, i, j, mrc_load(out, i, j), wanted + before, allowed);
         }
     }
 }
@@ -133,7 +125,7 @@ static void check_matmul(verdict *v, const target *t, const problem *p, bool add
         for (int64_t j = 0; j < s->c; j++) mrc_store(&y.matrix, i, j, mrc_load(&old, i, j));
     mercer_status status = t->backend->ops->kernel_matmul(t->backend, &p->pair, &p->w, &y.matrix, add);
     if (returned(v, t, p, what, status, &y)) {
-        weigh_product(v, p, what, false, &p->w, &y.matrix, add ? &old : NULL, (summing){240, p->unit});
+        compare_product(v, p, what, &p->forward, s->p, &y.matrix, add ? &old : NULL, (summing){240, p->unit});
         hash(bits, &y.matrix);
     }
     free(old.data);
@@ -158,12 +150,12 @@ static void check_pair(verdict *v, const target *t, const problem *p, int64_t ro
     mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
     snprintf(what, sizeof what, "forward, room %lld", (long long)room_columns);
     if (returned(v, t, p, what, status, &f)) {
-        weigh_product(v, p, what, false, &p->w, &f.matrix, NULL, (summing){240, p->unit});
+        compare_product(v, p, what, &p->forward, s->p, &f.matrix, NULL, (summing){240, p->unit});
         if (kept.columns < 0 || kept.columns > s->p || kept.columns > room_columns)
             fail(v, p, what, ": kept more than there was room for");
         status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &kept);
         snprintf(what, sizeof what, "transpose, kept %lld", (long long)kept.columns);
-        if (returned(v, t, p, what, status, &h)) weigh_product(v, p, what, true, &p->g, &h.matrix, NULL, how);
+        if (returned(v, t, p, what, status, &h)) compare_product(v, p, what, &p->back, s->m, &h.matrix, NULL, how);
     }
     guarded_free(&f), guarded_free(&h), guarded_free(&room);
 }
@@ -183,8 +175,8 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
             if (!mrc_kernel_reference(&p->kernel, s->d, row, row, &wanted)) abort();
             double e = value_error(&p->kernel, s->d, row, row, row, &how); /* whatever the origin, x - x is 0 */
             double rounding = how.unit + output_unit(p->types.out);
-            multiply_weights(v, p, "diagonal", i, 0, mrc_load(&diagonal.matrix, i, 0), wanted,
-                             e + rounding * (fabs(wanted) + e));
+            compare(v, p, "diagonal", i, 0, mrc_load(&diagonal.matrix, i, 0), wanted,
+                    e + rounding * (fabs(wanted) + e));
         }
         free(row);
     }
@@ -205,8 +197,8 @@ static double allowed_sqdist(const problem *p, int64_t i, int64_t j, const doubl
 }
 
 /* Of the nearest rows that t found, each is the nearest up to what is allowed, the first of equals, and as far as it says. */
-static void weigh_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how, const int32_t *nearest,
-                          const double *distances)
+static void compare_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how,
+                            const int32_t *nearest, const double *distances)
 {
     double *mean = p->origin ? NULL : case_column_mean(&p->z);
     const double *origin = p->origin ? p->origin : mean;
@@ -217,7 +209,7 @@ static void weigh_nearest(verdict *v, const problem *p, const char *what, const 
             continue;
         }
         double own, error = allowed_sqdist(p, i, got, origin, how, &own);
-        multiply_weights(v, p, what, i, got, distances[i], own, error);
+        compare(v, p, what, i, got, distances[i], own, error);
         for (int64_t j = 0; j < p->shape.p; j++) {
             double other, its_error = allowed_sqdist(p, i, j, origin, how, &other);
             if (own - error > other + its_error) fail(v, p, what, ": another row is nearer");
@@ -241,7 +233,7 @@ static void check_nearest(verdict *v, const target *t, const problem *p, bool wi
     if (returned(v, t, p, what, status, &nearest)) {
         arithmetic how = wide || mrc_value_dtype(&p->x, &p->z, NULL, NULL) == MERCER_F64 ? in_double : in_float;
         how.bytes = p->types.x == MERCER_U8 && p->types.z == MERCER_U8;
-        weigh_nearest(v, p, what, &how, nearest.matrix.data, distances.matrix.data);
+        compare_nearest(v, p, what, &how, nearest.matrix.data, distances.matrix.data);
         hash(bits, &nearest.matrix);
         hash(bits, &distances.matrix);
     }

@@ -32,6 +32,15 @@ static inline mercer_matrix data_matrix(int64_t rows, int64_t cols, int64_t ld, 
     return matrix;
 }
 
+/* The elements as (rows, cols) doubles, for loops too long for mrc_load. Release with free. */
+static inline double *data_values(const mercer_matrix *matrix)
+{
+    double *values = calloc((size_t)(matrix->rows * matrix->cols) + 1, sizeof *values);
+    if (!values) abort();
+    for (int64_t i = 0; i < matrix->rows; i++) mrc_load_row_f64(matrix, i, values + i * matrix->cols);
+    return values;
+}
+
 /* Independent normal elements; element (i, j) depends on (rng, i, j) alone. */
 static inline void data_fill_normal(const mercer_matrix *matrix, mrc_rng rng, double mean, double deviation)
 {

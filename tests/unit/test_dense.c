@@ -40,12 +40,13 @@ static mercer_matrix symmetric(int64_t n, int kind)
 {
     mercer_matrix a = data_matrix(n, n, n + 3, MERCER_F64), f = data_matrix(n, n, 0, MERCER_F64);
     data_fill_normal(&f, (mrc_rng){31, (uint64_t)n}, 0, 1);
+    const double *factor = f.data;
     int64_t rank = kind == SINGULAR ? (n + 1) / 2 : n;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j <= i; j++) {
             double sum = 0;
-            for (int64_t k = 0; k < rank; k++) sum += mrc_load(&f, i, k) * mrc_load(&f, j, k);
-            if (kind == RANDOM) sum = mrc_load(&f, i, j);
+            for (int64_t k = 0; k < rank; k++) sum += factor[i * n + k] * factor[j * n + k];
+            if (kind == RANDOM) sum = factor[i * n + j];
             if (kind == IDENTITY) sum = i == j;
             if (kind == CLUSTERED) sum = (i == j) + 1e-9 * sum;
             if (kind == TINY) sum *= 1e-100;
@@ -156,20 +157,23 @@ static mercer_matrix positive_definite(int64_t n)
 static void check_factor(const mercer_matrix *a, const mercer_matrix *l)
 {
     int64_t n = a->rows;
+    double *values = data_values(l);
     for (int64_t i = 0; i < n; i += SANITIZED ? 7 : 1) {
+        const double *row = values + i * n;
         for (int64_t j = 0; j < n; j++) {
-            if (j > i) assert_true(mrc_load(l, i, j) == 0);
+            if (j > i) assert_true(row[j] == 0);
             if (j > i) continue;
             long double sum = -(long double)mrc_load(a, i, j), size = 0;
             for (int64_t k = 0; k <= j; k++) {
-                sum += (long double)mrc_load(l, i, k) * mrc_load(l, j, k);
-                size += fabsl((long double)mrc_load(l, i, k) * mrc_load(l, j, k));
+                long double term = (long double)row[k] * values[j * n + k];
+                sum += term, size += fabsl(term);
             }
             double bound = gamma_of((double)n + 1, 0x1p-53) * (double)size;
             assert_that(fabs((double)sum) <= bound, "n = %d, (%d, %d): %g, bound %g", (int)n, (int)i, (int)j,
                         (double)sum, bound);
         }
     }
+    free(values);
 }
 
 static void cholesky_on(mrc_backend *backend)
@@ -268,12 +272,12 @@ static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, in
     set_sentinels(&c);
     assert_succeeds(backend->context, backend->ops->gemm(backend, &job));
     assert_true(sentinels_intact(&c));
+    double *left = data_values(&a), *right = data_values(&b);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             long double sum = 0, size = 0;
             for (int64_t l = 0; l < k; l++) {
-                long double term = (long double)(ta ? mrc_load(&a, l, i) : mrc_load(&a, i, l)) *
-                                   (tb ? mrc_load(&b, j, l) : mrc_load(&b, l, j));
+                long double term = (long double)left[ta ? l * m + i : i * k + l] * right[tb ? j * k + l : l * n + j];
                 sum += term, size += fabsl(term);
             }
             long double wanted = job.alpha * sum + job.beta * mrc_load(&old, i, j);
@@ -284,6 +288,7 @@ static void check_gemm(mrc_backend *backend, int64_t m, int64_t n, int64_t k, in
                         (int)n, (int)k, transposes, got, (double)wanted, bound);
         }
     }
+    free(left), free(right);
     free(a.data), free(b.data), free(c.data), free(old.data);
 }
 
