@@ -190,6 +190,7 @@ typedef struct candidate {
     const mrc_solver *row;
     const char *unsuited; /* an option that it has no use for: it was not asked */
     bool fits;
+    bool short_steps; /* takes explicit steps where one heavy sample makes them short */
     mrc_plan plan;
 } candidate;
 
@@ -200,6 +201,7 @@ static mercer_status ask(mrc_planner *self, candidate *one)
     if (one->unsuited) return MERCER_OK;
     mercer_status status = plan_solver(self, one->row);
     one->fits = status == MERCER_OK;
+    one->short_steps = one->row->traits & MRC_USES_STEPS && self->request->unevenness > MRC_UNEVEN_WEIGHTS;
     one->plan = *self->plan;
     return status == MERCER_ERROR_MEMORY ? MERCER_OK : status;
 }
@@ -210,8 +212,17 @@ static void say_candidate(mercer_plan *plan, const candidate *one, const char *b
         mrc_plan_say(plan, "%s%s has no use for %s", before, one->row->name, one->unsuited);
     else if (!one->fits)
         mrc_plan_say(plan, "%s%s does not fit", before, one->row->name);
+    else if (one->short_steps)
+        mrc_plan_say(plan, "%s%s would take short steps, as one sample weighs far more than the others", before,
+                     one->row->name);
     else
         mrc_plan_say(plan, "%s%s %.1f s", before, one->row->name, one->plan.public_plan.seconds);
+}
+
+/* One that short_steps is taken only where no other can be. */
+static bool in_question(const candidate *one, bool others)
+{
+    return one->fits && !(others && one->short_steps);
 }
 
 /*
@@ -225,6 +236,7 @@ static mercer_status choose_solver(mrc_planner *self)
     candidate all[MOST_CANDIDATES];
     int count = 0;
     double fastest = INFINITY;
+    bool others = false;         /* some that fit take no short steps */
     char error[MRC_ERROR_CHARS]; /* that a candidate does not fit is no failure of the call */
     memcpy(error, context->error, sizeof error);
     const mrc_solver *row;
@@ -234,12 +246,16 @@ static mercer_status choose_solver(mrc_planner *self)
         *one = (candidate){.row = row};
         *self->plan = start;
         MRC_TRY(ask(self, one));
-        if (one->fits) fastest = fmin(fastest, one->plan.public_plan.seconds);
+        others |= in_question(one, true);
     }
     memcpy(context->error, error, sizeof error);
+    for (int i = 0; i < count; i++)
+        if (in_question(&all[i], others)) fastest = fmin(fastest, all[i].plan.public_plan.seconds);
     for (int i = 0; i < count; i++) {
         const candidate *one = &all[i];
-        if (!one->fits || one->plan.public_plan.seconds > fmax(NEARLY_AS_FAST * fastest, one->row->cheap)) continue;
+        if (!in_question(one, others) ||
+            one->plan.public_plan.seconds > fmax(NEARLY_AS_FAST * fastest, one->row->cheap))
+            continue;
         *self->plan = one->plan;
         mrc_plan_say(self->public_plan, "solver %s: %s; estimates:", one->row->name, one->row->says);
         for (int k = 0; k < count; k++) say_candidate(self->public_plan, &all[k], k ? ", " : " ");

@@ -11,6 +11,9 @@
 /* Rows of a batch where the data are only read: by exact solvers, by polishing, by passes that look for a maximum. */
 enum { MRC_READ_ROWS = 2048 };
 
+/* Heaviest over mean sample weight, beyond which explicit steps, which the heaviest bounds, are too short. */
+#define MRC_UNEVEN_WEIGHTS 100
+
 struct mrc_solver;
 
 typedef struct mrc_plan_request {
@@ -23,12 +26,13 @@ typedef struct mrc_plan_request {
     int64_t budget; /* bytes, when they have been decided before; 0: from the options or from what is free */
     /* Once the data have been seen: the critical batch. 0 before. */
     int64_t critical_batch;
-    double roughness; /* of K(Z,Z) (roughness.c); 0 if not known */
-    bool bounded;     /* kernel values lie between 0 and 1 */
-    bool rows_known;  /* the source says which samples a batch holds, as far as known */
-    double spread;    /* bandwidth over the median distance between centers; 0 if not known */
-    bool sizes_only;  /* there is no kernel matrix yet that could be looked at */
-    bool trial;       /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
+    double roughness;  /* of K(Z,Z) (roughness.c); 0 if not known */
+    bool bounded;      /* kernel values lie between 0 and 1 */
+    bool rows_known;   /* the source says which samples a batch holds, as far as known */
+    double spread;     /* bandwidth over the median distance between centers; 0 if not known */
+    double unevenness; /* heaviest sample weight over their mean; 0 if not known */
+    bool sizes_only;   /* there is no kernel matrix yet that could be looked at */
+    bool trial; /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
 
 /* What the plan fixes beyond the public struct. */

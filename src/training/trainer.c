@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/stream/dataset_stream.h"
 #include "plan/plan.h"
 #include "solvers/normal/exact_solvers.h"
 
@@ -137,6 +138,7 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                               .budget = self->planned_budget,
                               .roughness = self->roughness,
                               .spread = job->comm->rank == 0 ? self->spread : 0, /* one rank says it */
+                              .unevenness = self->unevenness,
                               .rows_known = rows_known,
                               .bounded = mrc_kernel_argument(job->target.kernel) == MRC_ON_DISTANCE &&
                                          !mrc_kernel_is_callback(job->target.kernel)};
@@ -210,6 +212,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     if (job->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
     job->n = self->planned_rows = source->rows;
     self->planned_points = source->dtype;
+    self->unevenness = mrc_data_stream_unevenness(source);
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, true, source->dtype));
     MRC_TRY(agree_on_plan(self));
     self->planned = true;

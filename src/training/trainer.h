@@ -23,8 +23,9 @@ typedef struct mercer_trainer {
     mercer_dtype planned_points; /* of this type */
     int64_t planned_threads;     /* what the plan of the training that goes on was made for; 0: this machine's */
     int64_t planned_budget;
-    double roughness; /* of K(Z,Z), once it was needed */
-    double spread;    /* bandwidth over the median distance, once it was needed */
+    double roughness;  /* of K(Z,Z), once it was needed */
+    double spread;     /* bandwidth over the median distance, once it was needed */
+    double unevenness; /* heaviest sample weight over their mean; 0 if not known */
     bool have_roughness, have_spread;
     mercer_source there;           /* on a device: the samples as fit will read them, */
     const mercer_source *there_of; /* whose they are (NULL: none), */

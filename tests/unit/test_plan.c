@@ -64,6 +64,28 @@ static void test_choices(void **state)
     assert_fails(context, plan_for(&plan, (sizes){0, 10, 1, 1}, &options), MERCER_ERROR_SHAPE, "sample");
 }
 
+/* A sample that weighs far more than the others bounds explicit steps: auto takes them only where nothing else fits. */
+static void test_heavy_sample(void **state)
+{
+    (void)state;
+    mrc_plan plan;
+    mercer_train_options options = options_for(NULL);
+    options.memory = 64 * GIB;
+    mrc_plan_request request = request_for((sizes){1000000, 60000, 20, 1}, &options);
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_string_equal(plan.public_plan.solver, "ep4");
+    request.unevenness = MRC_UNEVEN_WEIGHTS;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_string_equal(plan.public_plan.solver, "ep4");
+    request.unevenness *= 1.01;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_string_equal(plan.public_plan.solver, "cg");
+    assert_non_null(strstr(plan.public_plan.text, "ep4 would take short steps"));
+    options.memory = GIB;
+    assert_succeeds(context, mrc_make_plan(&plan, &request));
+    assert_string_equal(plan.public_plan.solver, "ep4");
+}
+
 /* How conjugate gradients are preconditioned, and what they keep: by size, roughness and memory. */
 static void test_preconditioner(void **state)
 {
@@ -603,6 +625,7 @@ int main(void)
         cmocka_unit_test(test_ranks_of_cg),
         cmocka_unit_test(test_roughness),
         cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_heavy_sample),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_no_option_is_ignored),
         cmocka_unit_test(test_rates),

@@ -163,6 +163,20 @@ static void test_scale_of_weights(void **state)
     }
 }
 
+/* One sample counts a million times: auto finds the minimum of the weighted loss all the same. */
+static void test_heavy_sample(void **state)
+{
+    (void)state;
+    task t = weighted_task();
+    t.weights[11] = 1e6;
+    mercer_train_options options = options_for(NULL), exact = options_for("direct");
+    dense found = train(&t, &options, NULL), wanted = train(&t, &exact, NULL);
+    double loss = weighted_loss(&t, found, t.weights), least = weighted_loss(&t, wanted, t.weights);
+    assert_that(loss <= least * (1 + 1e-6), "loss %g, least %g", loss, least);
+    free(found.a), free(wanted.a);
+    task_close(&t);
+}
+
 /* ---- Warnings ------------------------------------------------------------------------------------------------ */
 
 typedef struct heard {
@@ -208,7 +222,7 @@ int main(void)
         cmocka_unit_test(test_training_loss), cmocka_unit_test(test_validation_loss),
         cmocka_unit_test(test_patience),      cmocka_unit_test(test_accuracy),
         cmocka_unit_test(test_bad_weights),   cmocka_unit_test(test_scale_of_weights),
-        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_heavy_sample),  cmocka_unit_test(test_warnings),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

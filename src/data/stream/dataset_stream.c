@@ -24,6 +24,7 @@
 #include "data/prepare/augment.h"
 #include "data/stream/order.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16 };
@@ -301,6 +302,16 @@ int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t 
 const double *mrc_data_stream_weights(const mercer_source *source)
 {
     return ((const data_stream *)source->user)->weights;
+}
+
+double mrc_data_stream_unevenness(const mercer_source *source)
+{
+    if (source->next != next) return 0;
+    const data_stream *self = source->user;
+    double heaviest = 0, sum = 0;
+    for (int64_t i = 0; self->weights && i < self->data.rows; i++)
+        heaviest = fmax(heaviest, self->weights[i]), sum += self->weights[i];
+    return sum > 0 ? heaviest / (sum / (double)self->data.rows) : 0;
 }
 
 static const char *last_error(void *user)

@@ -33,5 +33,7 @@ const mercer_dataset *mrc_data_stream_rows_of(const mercer_source *source);
 int64_t mrc_data_stream_rows(const mercer_source *source, int64_t most, int64_t *rows);
 /* Weights of all its samples, or NULL. */
 const double *mrc_data_stream_weights(const mercer_source *source);
+/* The heaviest of them over their mean; 0 without weights, and for sources of another kind. */
+double mrc_data_stream_unevenness(const mercer_source *source);
 
 #endif

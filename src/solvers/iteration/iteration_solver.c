@@ -29,7 +29,6 @@
 enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000, FRESH_ROWS = 2000 };
 
 #define DECAY_END      0.25
-#define UNEVEN_WEIGHTS 100 /* heaviest over mean weight, beyond which there is a warning */
 
 typedef struct solver_state {
     mrc_eigensystem system;
@@ -399,7 +398,7 @@ static void warn_of_weights(mrc_job *job)
 {
     const mrc_sample_stream *stream = &job->stream;
     double mean = stream->weight / (double)mrc_max(stream->weighed, 1);
-    if (job->epoch != 1 || !(stream->heaviest > UNEVEN_WEIGHTS * mean)) return;
+    if (job->epoch != 1 || !(stream->heaviest > MRC_UNEVEN_WEIGHTS * mean)) return;
     mrc_log(
         job->context, MERCER_LOG_WARNING,
         "the heaviest sample weighs %.3g times their mean, and steps are that much shorter: solver %s may end far from "
