@@ -50,9 +50,9 @@ static int read_device(const char *name, int launched, cli_devices *devices)
     }
     if (!is_numbered(name) && !cli_has_word("cpu|cuda|auto|reference", name))
         return cli_error(CLI_USAGE, "--device: '%s' is none of cpu, cuda, cuda:N, cuda:all, auto, reference", name);
-    int free_selection = strcmp(name, "cuda") == 0 || strcmp(name, "auto") == 0;
+    int free_choice = strcmp(name, "cuda") == 0 || strcmp(name, "auto") == 0;
     if (strcmp(name, "auto") == 0) count = mercer_device_count("cuda");
-    if (free_selection && launched && local_rank() >= 0 && count > 0)
+    if (free_choice && launched && local_rank() >= 0 && count > 0)
         add_device(devices, cli_format("cuda:%d", local_rank() % count));
     else
         add_device(devices, cli_copy(name));

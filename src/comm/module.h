@@ -65,7 +65,7 @@ typedef struct mrc_module {
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Which GPU of the machine this is, as text. Failures as a failure, here and below. */
+    /* Which GPU of the machine this is, as text. What fails is told in `failure`, here and below. */
     void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
     /* What the ranks must know to join: made by one of them, sent to all. */
     void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);
