@@ -3,10 +3,12 @@
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# The package of the Python test compiles the same sources again: with a compiler cache, not in earnest.
+# The Python package and the copies of the tree that some tests build compile the same sources again: with a compiler
+# cache, not in earnest. It knows them by their paths from the build folder, one step below the sources in all of them.
 ifneq ($(shell command -v ccache 2>/dev/null),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
 export CCACHE_NOHASHDIR ?= 1
+export CCACHE_BASEDIR ?= $(CURDIR)
 endif
 BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py SOURCE WORK: `pip install SOURCE[test]` into a virtual environment under WORK, then all Python tests.
+"""run.py SOURCE WORK: `pip install SOURCE[test]` into a virtual environment under WORK, then all Python tests. WORK is
+a folder in the tree: the package is built there, as far from the sources as other builds, and by the same compiler, so
+that a compiler cache knows what it compiles.
 
 The environment and the build are kept between runs, so that the second run takes the time of the tests. Exits with 77
 and a reason where the tests cannot run: Python older than 3.10, no venv module, no pip, no packages to be had.
@@ -70,8 +72,9 @@ def main():
         os.environ.pop(name, None)
     python = environment(work)
     fetch(python, source, work)
+    os.environ.setdefault("CC", "cc")  # CMake's choice; the build backend would take that of the Python interpreter
     # From here on a failure is a failure.
-    build = ["--config-settings=build-dir=" + os.path.join(work, "cmake"), "--no-build-isolation", "--no-deps"]
+    build = ["--config-settings=build-dir=" + work, "--no-build-isolation", "--no-deps"]
     if not os.path.exists("/dev/nvidiactl"):  # nothing here could run what takes longest to compile
         build.append("--config-settings=cmake.define.MERCER_CUDA=OFF")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"]
