@@ -148,6 +148,18 @@ MERCER_API const mercer_kernel *mercer_model_kernel(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_centers(const mercer_model *model);
 MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
 
+/* Columns that samples have: those of the centers, unless a metric (section 4) maps samples to fewer. */
+MERCER_API int64_t mercer_model_features(const mercer_model *model);
+
+/*
+ * G = the gradients of all outputs at the rows of X (m, d), in their units: G is (m, c d) f32 or f64, and
+ * G[i, l d + k] = d f_l / d x_k at row i. Arithmetic is double. Where a row is a center, a kernel that is not smooth
+ * there (laplace) adds nothing. For functions of the distance that have a name. Cost: c + 1 products of m rows with
+ * d columns; memory beyond the arguments at most about 128 MiB. Errors: SHAPE, DTYPE, OVERLAP, DATA, UNSUPPORTED (a
+ * kernel without gradients; a model that ranks share).
+ */
+MERCER_API mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X);
+
 /*
  * The units of the targets. A model with an offset and a scale (> 0) for each output is
  *     f_k(x) = offset_k + scale_k sum_j alpha_jk K(x, z_j)
@@ -236,9 +248,23 @@ MERCER_API const mercer_kernel *mercer_preprocess_kernel(const mercer_preprocess
 /* The text it was made from, with its numbers ("scale:factor=0.00392..."). */
 MERCER_API const char *mercer_preprocess_spec(const mercer_preprocess *preprocess);
 
+/*
+ * The metric of the kernel, in preprocessed samples: r^2 = (x - z) M (x - z)' in place of |x - z|^2, and x M z' in place
+ * of x.z. metric is M (features, features), symmetric without negative eigenvalues, or the weights of a diagonal one,
+ * (1, features) or (features, 1), none below 0; f32 or f64. It becomes the last step of the preprocessing: samples are
+ * mapped once, x A with M = A A' and A (features, d'), and solvers know nothing of it. Directions with eigenvalues below
+ * 1e-10 of the largest are left out: d' may be less than features. It replaces one that is there. Not for a
+ * preprocessing that is folded. Errors: SHAPE, DTYPE, DATA (the message says what was found).
+ */
+MERCER_API mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric,
+                                                      int64_t features);
+/* A (d, d'), or the diagonal of a diagonal one (1, d), f64, borrowed; 0 rows if there is no metric. */
+MERCER_API mercer_matrix mercer_preprocess_metric(const mercer_preprocess *preprocess);
+/* How many features samples of `features` have afterwards. preprocess may be NULL: none. */
+MERCER_API int64_t mercer_preprocess_width(const mercer_preprocess *preprocess, int64_t features);
 /* The type that samples of type `dtype` have afterwards. preprocess may be NULL: none. */
 MERCER_API mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
-/* out = the preprocessed X; same shape, of the type mercer_preprocess_dtype tells, or f32 or f64. Errors: SHAPE, DTYPE,
+/* out = the preprocessed X; as many rows, of the width and the type the functions above tell, or f32 or f64. Errors: SHAPE, DTYPE,
    OVERLAP. */
 MERCER_API mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                                  const mercer_matrix *X);

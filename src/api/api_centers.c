@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/prepare/preprocess.h"
 
 #include <math.h>
 
@@ -144,7 +145,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
     MRC_TRY(read_request(&request, options));
     if (request.options.labels)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels is set; the dataset has its own");
-    MRC_TRY(check_sizes(&request, dataset->rows, dataset->features));
+    MRC_TRY(check_sizes(&request, dataset->rows, mrc_preprocess_width(preprocess, dataset->features)));
     for (int64_t first = 0; !dataset->synth && first < dataset->rows;) {
         mrc_part part = mrc_dataset_part(dataset, first);
         MRC_TRY(mrc_check_apart(context, "centers", centers, "the dataset", &part.rows));

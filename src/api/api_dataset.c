@@ -194,10 +194,11 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
     mercer_context *context = dataset->context;
     mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_REAL | 1 << dtype));
-    MRC_TRY(mrc_check_size(context, "X", X, X->rows, dataset->features));
-    if (preprocess && preprocess->features && preprocess->features != dataset->features)
+    int64_t fitted = mrc_preprocess_features(preprocess);
+    if (fitted > 0 && fitted != dataset->features)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess is for %lld features, the dataset has %lld",
-                        (long long)preprocess->features, (long long)dataset->features);
+                        (long long)fitted, (long long)dataset->features);
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, mrc_preprocess_width(preprocess, dataset->features)));
     if (labels && dataset->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels are asked for, the dataset has no classes");
     if (!Y) return MERCER_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: making models, predictions, the units of their targets. */
 #include "core/matrix.h"
+#include "core/memory.h"
+#include "features/gradient.h"
 #include "kernels/kernel.h"
 #include "model/model.h"
 #include "model/model_file.h"
@@ -119,9 +121,10 @@ mercer_matrix mercer_model_weights(const mercer_model *model)
 static mercer_status check_samples(const mercer_model *model, const mercer_matrix *X)
 {
     MRC_TRY(mrc_check_matrix(model->context, "X", X, MRC_ACCEPT_ANY));
-    if (X->cols == model->centers.cols) return MERCER_OK;
-    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's centers have %lld",
-                    (long long)X->cols, (long long)model->centers.cols);
+    int64_t features = mrc_model_features(model);
+    if (X->cols == features) return MERCER_OK;
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "X has %lld columns, the model's %s %lld", (long long)X->cols,
+                    features == model->centers.cols ? "centers have" : "metric takes", (long long)features);
 }
 
 mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
@@ -141,6 +144,25 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     MRC_TRY(check_samples(model, X));
     if (X->rows > 0 && !labels) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels is NULL");
     return mrc_model_classify(model, labels, X);
+}
+
+mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    int64_t columns;
+    MRC_TRY(mrc_check_matrix(context, "G", G, MRC_ACCEPT_REAL));
+    MRC_TRY(check_samples(model, X));
+    if (!mrc_multiply(X->cols, model->weights.cols, &columns))
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "G would have too many columns");
+    MRC_TRY(mrc_check_size(context, "G", G, X->rows, columns));
+    MRC_TRY(mrc_check_apart(context, "G", G, "X", X));
+    return mrc_model_gradient(model, G, X);
+}
+
+int64_t mercer_model_features(const mercer_model *model)
+{
+    return model ? mrc_model_features(model) : 0;
 }
 
 /* ---- Units of targets ------------------------------------------------------------------------------------------ */

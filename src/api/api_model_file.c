@@ -71,7 +71,7 @@ mercer_status mercer_model_set_feature_names(mercer_model *model, const char *co
 const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count)
 {
     bool named = model && model->feature_names;
-    if (count) *count = named ? model->centers.cols : 0;
+    if (count) *count = named ? mrc_model_features(model) : 0;
     return named ? (const char *const *)model->feature_names : NULL;
 }
 
@@ -91,7 +91,7 @@ mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, co
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
-    int64_t features = model->centers.cols;
+    int64_t features = mrc_model_features(model);
     if (!columns) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "columns is NULL");
     if (count < 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "count is %lld", (long long)count);
     for (int64_t i = 0; names && i < count; i++)
@@ -121,10 +121,13 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
     mercer_preprocess *copy = NULL;
-    if (preprocess && preprocess->features > 0 && preprocess->features != model->centers.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE,
-                        "preprocess: was fitted to %lld features, the model's centers have %lld",
-                        (long long)preprocess->features, (long long)model->centers.cols);
+    int64_t fitted = mrc_preprocess_features(preprocess), width = mrc_preprocess_width(preprocess, fitted);
+    if (fitted > 0 && width != model->centers.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: makes samples of %lld features, the model's centers "
+                        "have %lld", (long long)width, (long long)model->centers.cols);
+    if (model->feature_names && fitted > 0 && fitted != mrc_model_features(model))
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: is for %lld features, the model has %lld names",
+                        (long long)fitted, (long long)mrc_model_features(model));
     if (preprocess) MRC_TRY(mrc_preprocess_copy(&copy, context, preprocess));
     mrc_preprocess_free(model->preprocess);
     model->preprocess = copy;

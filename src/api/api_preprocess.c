@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "data/dataset.h"
+#include "features/metric.h"
 #include "kernels/kernel.h"
 
 static mercer_status check_arguments(mercer_preprocess **out, mercer_context *context, const char *spec)
@@ -63,6 +64,38 @@ const char *mercer_preprocess_spec(const mercer_preprocess *preprocess)
     return preprocess ? preprocess->spec : "none";
 }
 
+int64_t mercer_preprocess_width(const mercer_preprocess *preprocess, int64_t features)
+{
+    return mrc_preprocess_width(preprocess, features);
+}
+
+mercer_matrix mercer_preprocess_metric(const mercer_preprocess *preprocess)
+{
+    const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
+    if (!map) return (mercer_matrix){0};
+    return mrc_view(map->values, map->diagonal ? 1 : map->features, map->width, MERCER_F64);
+}
+
+mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric,
+                                           int64_t features)
+{
+    if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
+    mercer_context *context = preprocess->context;
+    if (features < 1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "features is %lld, it must be at least 1", (long long)features);
+    if (preprocess->features > 0 && preprocess->features != features)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "features is %lld, the preprocessing was fitted to %lld",
+                        (long long)features, (long long)preprocess->features);
+    if (preprocess->folded)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "preprocess: its factor is in a kernel's bandwidth; set the metric before it is folded");
+    mrc_metric made;
+    MRC_TRY(mrc_metric_given(&made, context->backend, MRC_NORM_2, features, metric));
+    mercer_status status = mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
+    mrc_metric_free(&made);
+    return status;
+}
+
 mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype)
 {
     return mrc_preprocess_dtype(preprocess, dtype);
@@ -74,12 +107,13 @@ mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const
     if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
     mercer_context *context = preprocess->context;
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
-    if (preprocess->features > 0 && X->cols != preprocess->features)
+    int64_t fitted = mrc_preprocess_features(preprocess);
+    if (fitted > 0 && X->cols != fitted)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "X has %lld columns, the preprocessing was fitted to %lld",
-                        (long long)X->cols, (long long)preprocess->features);
+                        (long long)X->cols, (long long)fitted);
     bool as_it_is = out && out->dtype == X->dtype && mrc_preprocess_is_identity(preprocess);
     MRC_TRY(mrc_check_matrix(context, "out", out, as_it_is ? MRC_ACCEPT_ANY : MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_size(context, "out", out, X->rows, X->cols));
+    MRC_TRY(mrc_check_size(context, "out", out, X->rows, mrc_preprocess_width(preprocess, X->cols)));
     MRC_TRY(mrc_check_apart(context, "out", out, "X", X));
     mrc_preprocess_rows(preprocess, out, X);
     return MERCER_OK;

@@ -92,9 +92,10 @@ static mercer_status check_dataset(mercer_context *context, const mercer_dataset
     if (data->rows < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "dataset: it has no samples");
     if (data->task == MERCER_TASK_UNLABELLED || data->outputs < 1)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "dataset: it has no targets, training needs them");
-    if (preprocess && preprocess->features > 0 && preprocess->features != data->features)
+    int64_t fitted = mrc_preprocess_features(preprocess);
+    if (fitted > 0 && fitted != data->features)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess was fitted to %lld features, the dataset has %lld",
-                        (long long)preprocess->features, (long long)data->features);
+                        (long long)fitted, (long long)data->features);
     return MERCER_OK;
 }
 

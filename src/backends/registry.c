@@ -116,11 +116,12 @@ int mrc_backend_devices(const char *name)
 mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel)
 {
     if (mrc_kernel_is_callback(kernel)) return MERCER_OK;
-    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    int32_t id = mrc_kernel_base(kernel->id); /* a slope stands beside its kernel */
+    const mrc_kernel_entry *entry = mrc_kernel_find(id);
     if (!entry)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: kernel id %d is not a kernel function",
                         backend->ops->name, (int)kernel->id);
-    if (!backend->ops->knows_kernel || backend->ops->knows_kernel(kernel->id)) return MERCER_OK;
+    if (!backend->ops->knows_kernel || backend->ops->knows_kernel(id)) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED, "backend %s: has no kernel %s; use backend cpu",
                     backend->ops->name, entry->form.name);
 }

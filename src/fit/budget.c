@@ -53,7 +53,7 @@ mercer_dtype mrc_fit_target_type(const mercer_fitting *self)
 /* Bytes of a sample and its target of that type. */
 static double row_bytes(const mercer_fitting *self, mercer_dtype target)
 {
-    return (double)self->info.features * (double)mrc_dtype_size(self->report.points) +
+    return (double)mrc_fit_width(self) * (double)mrc_dtype_size(self->report.points) +
            (double)self->info.outputs * (double)mrc_dtype_size(target);
 }
 
@@ -63,7 +63,7 @@ int64_t mrc_fit_validation_rows(const mercer_fitting *self)
     const mercer_dataset *held = self->validation;
     if (!held || !self->watched) return 0;
     mercer_dtype dtype = mercer_preprocess_dtype(self->applied, held->dtype);
-    int64_t row = held->features * mrc_dtype_size(dtype) + held->outputs * mrc_dtype_size(mrc_fit_target_type(self));
+    int64_t row = mrc_fit_width(self) * mrc_dtype_size(dtype) + held->outputs * mrc_dtype_size(mrc_fit_target_type(self));
     return mrc_min(held->rows, self->memory / 4 / row + 1);
 }
 
@@ -79,7 +79,7 @@ static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
     return (mercer_shape){.struct_size = sizeof(mercer_shape),
                           .samples = self->source.rows > 0 ? self->source.rows : self->info.rows,
                           .centers = p,
-                          .features = self->info.features,
+                          .features = mrc_fit_width(self),
                           .outputs = mrc_max(1, self->info.outputs),
                           .points = self->report.points,
                           .weights = self->options.precision,

@@ -74,7 +74,9 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     if (p > self->info.rows && !self->options.given_centers && strcmp(self->report.center_method, "augmented") != 0)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                         (long long)p, (long long)self->info.rows);
-    return mrc_fit_plan(self, p, plan);
+    MRC_TRY(mrc_fit_plan(self, p, plan));
+    mrc_fit_tell_rounds(self, plan);
+    return MERCER_OK;
 }
 
 /* ---- Preparing ------------------------------------------------------------------------------------------------- */
@@ -82,6 +84,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 static mercer_status build_model(mercer_fitting *self)
 {
     bool there = self->options.model || self->options.checkpoint;
+    if (!there && self->options.learn_features > 0) MRC_TRY(mrc_fit_learn(self));
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
     if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));
@@ -114,7 +117,9 @@ mercer_status mrc_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     self->begun = true;
     MRC_TRY(build_model(self));
     MRC_TRY(create_trainer(self));
-    return mercer_trainer_plan(self->trainer, plan ? plan : &own, &self->source);
+    MRC_TRY(mercer_trainer_plan(self->trainer, plan ? plan : &own, &self->source));
+    mrc_fit_tell_rounds(self, plan ? plan : &own);
+    return MERCER_OK;
 }
 
 mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers)
@@ -123,6 +128,7 @@ mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
     self->begun = true;
     self->device_each = 0; /* nothing is trained there */
+    if (self->options.learn_features > 0) MRC_TRY(mrc_fit_learn(self));
     MRC_TRY(mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_pick_centers(self, false));
     *centers = self->centers;
@@ -214,6 +220,7 @@ void mrc_fitting_free(mercer_fitting *self)
     mercer_source_free(&self->source);
     if (!self->model_borrowed) mercer_model_free(self->model);
     mercer_preprocess_free(self->preprocess);
+    mrc_free(context, self->metric.data);
     mrc_free(context, self->centers.data);
     mrc_free(context, self->validation_x.data);
     mrc_free(context, self->validation_y.data);

@@ -3,6 +3,7 @@
  * fit: the recipe, from a dataset to a trained model: which steps, in which order, with which defaults.
  *
  *   samples.c      equal samples merged, rows held back
+ *   learn.c        a metric for the kernel, in rounds of small fits
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   pick.c         how many centers, and which
  *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
@@ -35,6 +36,8 @@ struct mercer_fitting {
     mercer_preprocess *preprocess;    /* owned; NULL if the model's own serves */
     const mercer_preprocess *applied; /* to samples: the one above, or the model's */
     mercer_kernel kernel;             /* as the model has it */
+    mercer_matrix metric;             /* learned, owned: the options point to it then; no data: none was */
+    mercer_kernel learned_kernel;     /* the same: of a given bandwidth, which follows the metric */
     mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
     bool model_borrowed;
@@ -69,6 +72,21 @@ mercer_status mrc_fit_read_validation(mercer_fitting *self);
 mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info);
 /* What the preprocessing of the options means for these data. */
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info);
+
+/* The kernel of the options, with that bandwidth where its text has none: *open tells whether. */
+mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
+                                   mercer_kernel *out, bool *open);
+/* The median distance between some preprocessed rows. */
+mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_dataset *data,
+                                      const mercer_preprocess *preprocess, double *out);
+/* Columns of preprocessed samples, in training. */
+int64_t mrc_fit_width(const mercer_fitting *self);
+
+/* learn.c: replaces metric and bandwidth of the options by those learned. */
+mercer_status mrc_fit_learn(mercer_fitting *self);
+mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_context *context);
+/* Adds what the rounds cost to the text of a plan. */
+void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
 
 /* pick.c */
 mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_context *context);

@@ -72,7 +72,7 @@ const char *mrc_fit_center_method(const mercer_fitting *self)
 /* Room for p centers, or for this rank's share of them; *first tells which of them is the first. */
 static mercer_status make_room(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
-    int64_t rows = p, d = self->info.features;
+    int64_t rows = p, d = mrc_fit_width(self);
     void *memory;
     *first = 0;
     if (shared && self->options.comm) MRC_TRY(mercer_comm_share(self->options.comm, first, &rows, p));

@@ -24,9 +24,8 @@ static bool takes_bandwidth(const char *spec)
     return entry && mrc_spec_parameter(&entry->form, "bandwidth");
 }
 
-/* The kernel of the options; where its text has no bandwidth and takes one, with that one. *open tells whether. */
-static mercer_status parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
-                                  mercer_kernel *out, bool *open)
+mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
+                                   mercer_kernel *out, bool *open)
 {
     char longer[MERCER_KERNEL_TEXT];
     const char *spec = kernel_text(options);
@@ -47,7 +46,7 @@ mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_con
     bool open;
     if (options->kernel && options->kernel_function)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel and kernel_function are both set");
-    MRC_TRY(parse_kernel(options, context, 1, &kernel, &open));
+    MRC_TRY(mrc_fit_parse_kernel(options, context, 1, &kernel, &open));
     if (options->bandwidth == 0) return MERCER_OK;
     if (!open)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s",
@@ -58,7 +57,7 @@ mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_con
     if (!(options->bandwidth > 0))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g, it must be above 0 (0: chosen)",
                         options->bandwidth);
-    return parse_kernel(options, context, options->bandwidth, &kernel, &open);
+    return mrc_fit_parse_kernel(options, context, options->bandwidth, &kernel, &open);
 }
 
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info)
@@ -72,31 +71,38 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     const char *preprocess = mrc_fit_preprocess(options, info);
     mercer_kernel kernel;
     bool open, bytes_stay = info->dtype == MERCER_U8 && strncmp(preprocess, "scale", 5) == 0 &&
-                            parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
+                            mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
                             mrc_kernel_argument(&kernel) == MRC_ON_DISTANCE && !mrc_kernel_is_callback(&kernel);
-    if (strcmp(preprocess, "none") == 0 || bytes_stay) return info->dtype;
+    bool mapped = options->metric || options->learn_features > 0;
+    if ((strcmp(preprocess, "none") == 0 || bytes_stay) && !mapped) return info->dtype;
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
 /* The median distance between preprocessed rows, of at most 2000 spread over the data, in four digits: they are as good
    as all of them, and can be typed. */
-static mercer_status median_distance(mercer_fitting *self, double *out)
+mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_dataset *data,
+                                      const mercer_preprocess *preprocess, double *out)
 {
     enum { MOST = 2000 };
-    int64_t n = self->info.rows, m = mrc_min(n, MOST), rows[MOST], d = self->info.features;
-    mercer_dtype dtype = mercer_preprocess_dtype(self->preprocess, self->info.dtype);
+    int64_t n = data->rows, m = mrc_min(n, MOST), rows[MOST], d = mercer_preprocess_width(preprocess, data->features);
+    mercer_dtype dtype = mercer_preprocess_dtype(preprocess, data->dtype);
     char digits[32];
     void *memory;
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
-    MRC_TRY(mrc_alloc(self->context, &memory, m, mrc_max(1, d) * mrc_dtype_size(dtype), "rows to find a bandwidth"));
+    MRC_TRY(mrc_alloc(context, &memory, m, mrc_max(1, d) * mrc_dtype_size(dtype), "rows to find a bandwidth"));
     mercer_matrix X = mrc_view(memory, m, d, dtype);
-    mercer_status status = mercer_dataset_read(self->data, &X, NULL, NULL, self->preprocess, rows, 0);
-    if (status == MERCER_OK) status = mercer_median_distance(self->context, out, &X, 0);
-    mrc_free(self->context, memory);
+    mercer_status status = mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0);
+    if (status == MERCER_OK) status = mercer_median_distance(context, out, &X, 0);
+    mrc_free(context, memory);
     if (status != MERCER_OK) return status;
     snprintf(digits, sizeof digits, "%.4g", *out);
-    *out = self->report.bandwidth = strtod(digits, NULL);
+    *out = strtod(digits, NULL);
     return MERCER_OK;
+}
+
+int64_t mrc_fit_width(const mercer_fitting *self)
+{
+    return mercer_preprocess_width(self->applied, self->info.features);
 }
 
 mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
@@ -107,10 +113,13 @@ mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
     MRC_TRY(
         mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->options, &self->info), self->data));
     self->applied = self->preprocess;
-    MRC_TRY(parse_kernel(&self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
+    if (self->options.metric)
+        MRC_TRY(mercer_preprocess_set_metric(self->preprocess, self->options.metric, self->info.features));
+    MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
     if (open && bandwidth == 0) {
-        MRC_TRY(median_distance(self, &bandwidth));
-        MRC_TRY(parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
+        MRC_TRY(mrc_fit_median_distance(context, self->data, self->preprocess, &bandwidth));
+        self->report.bandwidth = bandwidth;
+        MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
     }
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
@@ -137,7 +146,7 @@ static mercer_status check_names(mercer_fitting *self)
 static mercer_status check_model(mercer_fitting *self)
 {
     const char *name = self->options.checkpoint ? self->options.checkpoint : "model";
-    int64_t features = mercer_model_centers(self->model).cols, outputs = mercer_model_weights(self->model).cols;
+    int64_t features = mercer_model_features(self->model), outputs = mercer_model_weights(self->model).cols;
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
@@ -240,7 +249,7 @@ mercer_status mrc_fit_read_validation(mercer_fitting *self)
     const mercer_dataset *held = self->validation;
     if (!self->watched) return MERCER_OK;
     mercer_dtype real = mrc_fit_target_type(self), dtype = mercer_preprocess_dtype(self->applied, held->dtype);
-    int64_t m = mrc_fit_validation_rows(self), d = held->features, c = held->outputs;
+    int64_t m = mrc_fit_validation_rows(self), d = mrc_fit_width(self), c = held->outputs;
     void *numbers, *x = NULL, *y = NULL, *weights = NULL;
     MRC_TRY(mrc_alloc(context, &numbers, m, sizeof(int64_t), "row numbers"));
     int64_t *rows = numbers;

@@ -19,6 +19,16 @@
  *
  * All are 1 at r = 0, fall with r, and are positive semi-definite in every dimension (exppower for 0 < gamma <= 2).
  *
+ * Each has a slope psi(r) = -phi'(r) / r, by which the gradient in x of phi(|x - z|) is -psi(r) (x - z):
+ *
+ *   laplace     exp(-r/b) / (b r)               matern32  3 exp(-u) / b^2
+ *   gaussian    phi / b^2                       matern52  5 (1 + u) exp(-u) / (3 b^2)
+ *   exppower    gamma t exp(-t) / s, t = (r/b)^gamma      cauchy    2 phi^2 / b^2
+ *   rational-quadratic  (1 + s / (2 alpha b^2))^(-alpha - 1) / b^2
+ *
+ * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
+ * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h).
+ *
  * Functions of the inner product t = x.z and the squared norms:
  *
  *   linear  t        polynomial  (scale t + offset)^degree
@@ -94,6 +104,48 @@ MRC_HD double mrc_rational_quadratic(const mercer_kernel *kernel, double s)
 {
     double alpha = kernel->alpha;
     return exp(-alpha * log1p(s / kernel->bandwidth / kernel->bandwidth / (2 * alpha)));
+}
+
+/* ---- Slopes: the name of the definition and _slope, of the squared distance too ---------------------------------- */
+
+MRC_HD double mrc_laplace_slope(const mercer_kernel *kernel, double s)
+{
+    double r = sqrt(s);
+    return r > 0 ? exp(-r / kernel->bandwidth) / kernel->bandwidth / r : 0;
+}
+
+MRC_HD double mrc_gaussian_slope(const mercer_kernel *kernel, double s)
+{
+    return mrc_gaussian(kernel, s) / kernel->bandwidth / kernel->bandwidth;
+}
+
+MRC_HD double mrc_matern32_slope(const mercer_kernel *kernel, double s)
+{
+    return 3 * exp(-sqrt(3 * s) / kernel->bandwidth) / kernel->bandwidth / kernel->bandwidth;
+}
+
+MRC_HD double mrc_matern52_slope(const mercer_kernel *kernel, double s)
+{
+    double u = sqrt(5 * s) / kernel->bandwidth, decay = exp(-u);
+    return 5 * MRC_MATERN32(u, decay) / 3 / kernel->bandwidth / kernel->bandwidth;
+}
+
+MRC_HD double mrc_exppower_slope(const mercer_kernel *kernel, double s)
+{
+    double t = pow(sqrt(s) / kernel->bandwidth, kernel->gamma), decay = exp(-t);
+    return s > 0 && decay > 0 ? kernel->gamma * t * decay / s : 0;
+}
+
+MRC_HD double mrc_cauchy_slope(const mercer_kernel *kernel, double s)
+{
+    double value = mrc_cauchy(kernel, s);
+    return 2 * value / kernel->bandwidth * value / kernel->bandwidth;
+}
+
+MRC_HD double mrc_rational_quadratic_slope(const mercer_kernel *kernel, double s)
+{
+    double alpha = kernel->alpha, inside = s / kernel->bandwidth / kernel->bandwidth / (2 * alpha);
+    return exp(-(alpha + 1) * log1p(inside)) / kernel->bandwidth / kernel->bandwidth;
 }
 
 /* ---- Definitions: of the inner product t and the squared norms --------------------------------------------------- */
@@ -179,6 +231,12 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
 #undef MRC_KERNEL_NUMBER
 
+/* The slope of kernel number k has number MRC_SLOPES + k: LAPLACE and SLOPE_LAPLACE in the lists below. */
+enum { MRC_SLOPES = 1000 };
+#define MRC_SLOPE_NUMBER(ID, ...) MRC_KERNEL_SLOPE_##ID = (int)MRC_SLOPES + (int)MRC_KERNEL_##ID,
+enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
+#undef MRC_SLOPE_NUMBER
+
 /*
  * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
  * (or of the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
@@ -200,7 +258,16 @@ enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
     X(POLYNOMIAL, POWER, k->scale, k->offset, )                                                                        \
     X(LINEAR, SAME, 1, 0, )                                                                                            \
     X(NTK, ANGLE, k->bias * k->bias, 1, )                                                                              \
-    X(NNGP, ANGLE, k->bias * k->bias, 0, )
+    X(NNGP, ANGLE, k->bias * k->bias, 0, )                                                                             \
+    X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, 0, (u = SQRT(s), u > 0 ? EXP(a * u) * (-a / u) : 0))                    \
+    X(SLOPE_GAUSSIAN, FLOAT, -0.5 / k->bandwidth / k->bandwidth, 0, EXP(a * s) * (-2 * a))                             \
+    X(SLOPE_MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, EXP(-(a * SQRT(s))) * (a * a))                                 \
+    X(SLOPE_MATERN52, FLOAT, sqrt(5) / k->bandwidth, 0, (u = CAP(a * SQRT(s)), (1 + u) * EXP(-u) * (a * a / 3)))       \
+    X(SLOPE_EXPPOWER, DOUBLE, 1 / k->bandwidth / k->bandwidth, k->gamma / 2,                                           \
+      (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? 2 * b * EXP(u - EXP(u)) / s : 0))                                \
+    X(SLOPE_CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, (u = 1 / FMA(s, a, 1), 2 * u * a * u))                  \
+    X(SLOPE_RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha,                   \
+      EXP((b - 1) * LOG1P(a * s)) * (-2 * a * b))
 
 /* Float on the GPU: X(ID, OF, scale, value), of u = scale r (ROOT) or scale s (SQUARE), and decay = exp(-u). */
 #define MRC_FLOAT_FORMS(X)                                                                                             \
@@ -226,7 +293,9 @@ enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
 
 #define MRC_CASE_DISTANCE(number, definition) \
     case number:                              \
-        return definition(kernel, s);
+        return definition(kernel, s);         \
+    case (int)MRC_SLOPES + (int)number:       \
+        return definition##_slope(kernel, s);
 #define MRC_CASE_INNER(number, definition)
 #define MRC_CASE_ANGLE(number, definition)
 #define MRC_CASE(ID, definition, ARGUMENT, ...) MRC_CASE_##ARGUMENT(MRC_KERNEL_##ID, definition)

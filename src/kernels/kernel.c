@@ -66,7 +66,21 @@ mrc_argument mrc_kernel_argument(const mercer_kernel *kernel)
 {
     if (kernel->id == MERCER_KERNEL_CALLBACK_DISTANCE) return MRC_ON_DISTANCE;
     if (kernel->id == MERCER_KERNEL_CALLBACK_INNER) return MRC_ON_INNER;
-    return mrc_kernel_find(kernel->id)->argument;
+    return mrc_kernel_find(mrc_kernel_base(kernel->id))->argument;
+}
+
+int32_t mrc_kernel_base(int32_t id)
+{
+    return id > MRC_SLOPES && id < MRC_SLOPES + MRC_KERNEL_END ? id - MRC_SLOPES : id;
+}
+
+bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope)
+{
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (!entry || entry->argument != MRC_ON_DISTANCE) return false;
+    *slope = *kernel;
+    slope->id = MRC_SLOPES + kernel->id;
+    return true;
 }
 
 bool mrc_kernel_is_angular(const mercer_kernel *kernel)

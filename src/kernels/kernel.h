@@ -30,6 +30,13 @@ bool mrc_kernel_is_callback(const mercer_kernel *kernel);
 /* Inner-product kernels of the angle, ill-conditioned where vectors are nearly parallel (ntk, nngp). */
 bool mrc_kernel_is_angular(const mercer_kernel *kernel);
 
+/* The slope psi = -phi'(r) / r of a function of the distance, as a function that backends compute as they do phi: false
+   if it has none (functions of the inner product, callbacks). It is neither parsed nor printed, and is no kernel of a
+   model. */
+bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope);
+/* The number of the kernel whose slope this one is; its own if it is none. */
+int32_t mrc_kernel_base(int32_t id);
+
 /* The formulas. sqdist >= 0. Not for callbacks. */
 double mrc_kernel_of_distance(const mercer_kernel *kernel, double sqdist);
 double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm);

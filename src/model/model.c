@@ -71,6 +71,12 @@ void mrc_model_free(mercer_model *model)
     mrc_free(context, model);
 }
 
+int64_t mrc_model_features(const mercer_model *model)
+{
+    const mrc_linear_map *map = model->preprocess ? model->preprocess->map : NULL;
+    return map ? map->features : model->centers.cols;
+}
+
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
 
 /* `what` names one of them in messages. */
@@ -111,7 +117,7 @@ mercer_status mrc_model_set_labels(mercer_model *model, const char *const *label
 
 mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
 {
-    int64_t features = model->centers.cols;
+    int64_t features = mrc_model_features(model);
     if (count != 0 && count != features)
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "names: there are %lld, the model has %lld features",
                         (long long)count, (long long)features);

@@ -46,6 +46,9 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights);
 void mrc_model_free(mercer_model *model);
 
+/* Columns that samples have: the centers have as many unless a metric maps to fewer. */
+int64_t mrc_model_features(const mercer_model *model);
+
 /* Copies; the model keeps what it had if they fail. How many labels there may be is checked here: as many as outputs,
    two for a single output, or none. */
 mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);

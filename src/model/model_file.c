@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 7 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 8 };
 
 /* What a model file consists of; texts that were made for it. */
 typedef struct contents {
@@ -72,7 +72,7 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
     if (preprocess && preprocess->folded)
         MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, out->kernel_before, KERNEL_CHARS, NULL));
     MRC_TRY(print_names(model->context, model->labels, model->label_count, &out->labels));
-    MRC_TRY(print_names(model->context, model->feature_names, model->centers.cols, &out->features));
+    MRC_TRY(print_names(model->context, model->feature_names, mrc_model_features(model), &out->features));
     return print_names(model->context, model->target_names, model->target_count, &out->targets);
 }
 
@@ -100,6 +100,18 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
         add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
         add_vector(out, "preprocess.factor", preprocess->factor, preprocess->features);
     }
+    const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
+    if (map && map->diagonal)
+        add_vector(out, "metric", map->values, map->features);
+    else if (map)
+        out->tensors[out->count++] =
+            (mrc_tensor){.name = "metric", .value = mrc_view(map->values, map->features, map->width, MERCER_F64)};
+}
+
+static const char *format_version(const mercer_model *model)
+{
+    if (model->preprocess && model->preprocess->map) return MRC_MODEL_FORMAT_METRIC;
+    return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }
 
 static mercer_status write_contents(const mercer_model *model, const char *path, const contents *of)
@@ -108,7 +120,7 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
     bool folded = preprocess && preprocess->folded;
     const mrc_metadata metadata[] = {
         {"format", MRC_MODEL_FORMAT},
-        {"format_version", mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN},
+        {"format_version", format_version(model)},
         {"mercer_version", mercer_version()},
         {"kernel", of->kernel},
         {"preprocess", preprocess ? preprocess->spec : NULL},

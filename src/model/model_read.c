@@ -51,12 +51,14 @@ static mercer_status check_format(const model_reader *self)
     const char *version = mrc_tensor_file_metadata(self->file, "format_version");
     if (!format || strcmp(format, MRC_MODEL_FORMAT) != 0)
         return wrong(self, "its metadata do not say \"format\": \"" MRC_MODEL_FORMAT "\", it is no model");
-    if (is_version(self, MRC_MODEL_FORMAT_PLAIN) || is_version(self, MRC_MODEL_FORMAT_UNITS)) return MERCER_OK;
+    if (is_version(self, MRC_MODEL_FORMAT_PLAIN) || is_version(self, MRC_MODEL_FORMAT_UNITS) ||
+        is_version(self, MRC_MODEL_FORMAT_METRIC))
+        return MERCER_OK;
     if (!version || strlen(version) > 9 || strspn(version, "0123456789") != strlen(version) || atol(version) < 1)
         return wrong(self, "its metadata have no valid format_version");
     return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                     "%s: written by a newer Mercer (model format %s, version %s reads %s); update Mercer", self->path,
-                    version, mercer_version(), MRC_MODEL_FORMAT_UNITS);
+                    version, mercer_version(), MRC_MODEL_FORMAT_METRIC);
 }
 
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
@@ -101,19 +103,33 @@ static mercer_status read_units(const model_reader *self)
     bool have = mrc_tensor_file_find(self->file, "targets.offset", &offset) ||
                 mrc_tensor_file_find(self->file, "targets.scale", &scale);
     if (!have) return MERCER_OK;
-    if (!is_version(self, MRC_MODEL_FORMAT_UNITS))
+    if (is_version(self, MRC_MODEL_FORMAT_PLAIN))
         return wrong(self, "it has units of targets, which its format_version does not know");
     MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
     MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
     return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
 }
 
+/* The map of a metric, or no data; *features: columns that samples have. A reader that does not know it would predict
+   something else: in a file of an older version it is an error. */
+static mercer_status find_metric(const model_reader *self, mercer_matrix *out, int64_t *features)
+{
+    int64_t width = self->model->centers.cols;
+    *features = width;
+    *out = (mercer_matrix){0};
+    if (!mrc_tensor_file_find(self->file, "metric", out)) return MERCER_OK;
+    if (!is_version(self, MRC_MODEL_FORMAT_METRIC))
+        return wrong(self, "it has a metric, which its format_version does not know");
+    MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
+    if (out->rows > 1) *features = out->rows;
+    return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
+}
+
 /* Those whose numbers are tensors are made of them, the others of their text. */
-static mercer_status make_preprocess(const model_reader *self, const char *spec)
+static mercer_status make_preprocess(const model_reader *self, const char *spec, int64_t d)
 {
     mrc_preprocess_kind kind;
     mercer_preprocess **out = &self->model->preprocess;
-    int64_t d = self->model->centers.cols;
     if (!mrc_preprocess_find(spec, &kind) || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX))
         return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
     mercer_matrix shift = {0}, factor = {0};
@@ -126,10 +142,15 @@ static mercer_status read_preprocess(const model_reader *self)
 {
     const char *spec = mrc_tensor_file_metadata(self->file, "preprocess");
     const char *folded = mrc_tensor_file_metadata(self->file, "preprocess_folded");
-    if (!spec) return MERCER_OK;
-    MRC_TRY(make_preprocess(self, spec));
+    mercer_matrix metric;
+    int64_t d;
+    MRC_TRY(find_metric(self, &metric, &d));
+    if (!spec && !metric.data) return MERCER_OK;
+    MRC_TRY(make_preprocess(self, spec ? spec : "none", d));
     mercer_preprocess *made = self->model->preprocess;
+    if (metric.data) MRC_TRY(mrc_preprocess_set_map(made, d, metric.cols, metric.rows == 1, metric.data));
     if (!folded || strcmp(folded, "true") != 0) return MERCER_OK;
+    if (metric.data) return wrong(self, "its preprocessing cannot be a part of the kernel beside a metric");
     if (made->kind != MRC_PREPROCESS_SCALE) return wrong(self, "its preprocessing cannot be a part of the kernel");
     made->folded = true;
     return read_kernel(self, "kernel_before_preprocess", &made->kernel);
@@ -189,7 +210,7 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_units(self));
     MRC_TRY(read_preprocess(self));
     MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mrc_model_set_labels));
-    MRC_TRY(read_names(self, "feature_names", self->model->centers.cols, mrc_model_set_feature_names));
+    MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mrc_model_set_feature_names));
     MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mrc_model_set_target_names));
     return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
 }

@@ -45,7 +45,7 @@ static void close_block(mercer_model *model, input_block *block)
 
 static mercer_status make_room(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
 {
-    int64_t d = X->cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
+    int64_t d = model->centers.cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
     mercer_matrix x = mrc_view(NULL, X->rows, d, out->dtype);
     mercer_dtype own = mrc_value_dtype(&x, &model->centers, &model->weights, NULL);
     bool identity = mrc_preprocess_is_identity(model->preprocess);
@@ -97,7 +97,7 @@ static void preprocess_part(void *argument, int64_t part, int worker)
 static mercer_matrix preprocessed(const mercer_model *model, const input_block *block, const mercer_matrix *X)
 {
     if (!block->memory) return *X;
-    mercer_matrix out = mrc_view(block->memory, X->rows, X->cols, block->dtype);
+    mercer_matrix out = mrc_view(block->memory, X->rows, model->centers.cols, block->dtype);
     rows_task task = {model->preprocess, &out, X};
     int64_t parts = (X->rows + PART_ROWS - 1) / PART_ROWS;
     mrc_parallel_for(parts > 1 ? model->context->threads : 1, parts, preprocess_part, &task);

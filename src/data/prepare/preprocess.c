@@ -5,6 +5,7 @@
  *   scale                 y_j = x_j v
  *   standardise, minmax   y_j = (x_j - shift_j) factor_j
  *   unit                  y_j = x_j / |x|,   |x|^2 = sum_j x_j^2
+ *   then, with a metric   y A, or y_j a_j
  *
  * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
  * y, a chain for each element: a row's bits depend on that row alone. Cost: O(n d).
@@ -85,12 +86,29 @@ mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *conte
     MRC_TRY(mrc_preprocess_create(out, context, from->kind, from->scale, from->features, from->shift, from->factor));
     (*out)->folded = from->folded;
     (*out)->kernel = from->kernel;
+    const mrc_linear_map *map = from->map;
+    if (!map) return MERCER_OK;
+    mercer_status status = mrc_preprocess_set_map(*out, map->features, map->width, map->diagonal, map->values);
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_preprocess_free(*out);
+    *out = NULL;
+    return status;
+}
+
+mercer_status mrc_preprocess_set_map(mercer_preprocess *self, int64_t features, int64_t width, bool diagonal,
+                                     const double *values)
+{
+    mrc_linear_map *map;
+    MRC_TRY(mrc_linear_map_create(&map, self->context, features, width, diagonal, values));
+    mrc_linear_map_free(self->context, self->map);
+    self->map = map;
     return MERCER_OK;
 }
 
 void mrc_preprocess_free(mercer_preprocess *self)
 {
     if (!self) return;
+    mrc_linear_map_free(self->context, self->map);
     mrc_free(self->context, self->shift); /* and factor, one block */
     mrc_free(self->context, self);
 }
@@ -99,7 +117,17 @@ void mrc_preprocess_free(mercer_preprocess *self)
 
 bool mrc_preprocess_is_identity(const mercer_preprocess *self)
 {
-    return !self || self->kind == MRC_PREPROCESS_NONE || self->folded;
+    return !self || (!self->map && (self->kind == MRC_PREPROCESS_NONE || self->folded));
+}
+
+int64_t mrc_preprocess_features(const mercer_preprocess *self)
+{
+    return !self ? 0 : self->map ? self->map->features : self->features;
+}
+
+int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features)
+{
+    return self && self->map ? self->map->width : features;
 }
 
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
@@ -183,6 +211,42 @@ static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_
             break;
         case MRC_PREPROCESS_NONE: break;
     }
+    const mrc_linear_map *map = self->map;
+    for (int64_t j = 0; map && map->diagonal && j < count; j++) piece[j] *= map->values[first + j];
+}
+
+static row_norm norm_for(const mercer_preprocess *self, const mercer_matrix *x, int64_t row)
+{
+    return self->kind == MRC_PREPROCESS_UNIT ? norm_of(x, row) : (row_norm){1, 1};
+}
+
+/* Columns column .. of y A for up to MRC_MAP_ROWS rows from `row` on. */
+static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x, int64_t row,
+                      int64_t column)
+{
+    double sums[MRC_MAP_ROWS * MRC_MAP_STRIP], pieces[MRC_MAP_ROWS * PIECE] = {0};
+    int64_t rows = mrc_min(MRC_MAP_ROWS, x->rows - row), columns = mrc_min(MRC_MAP_STRIP, self->map->width - column);
+    row_norm norms[MRC_MAP_ROWS];
+    memset(sums, 0, sizeof sums);
+    for (int64_t r = 0; r < rows; r++) norms[r] = norm_for(self, x, row + r);
+    for (int64_t first = 0; first < x->cols; first += PIECE) {
+        int64_t count = mrc_min(PIECE, x->cols - first);
+        for (int64_t r = 0; r < rows; r++) {
+            load_piece(x, row + r, first, count, pieces + r * PIECE);
+            transform_piece(self, norms[r], first, count, pieces + r * PIECE);
+        }
+        mrc_linear_map_add(self->map, column, first, count, pieces, PIECE, sums);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t done = 0; done < columns; done += PIECE)
+            store_piece(out, row + r, column + done, mrc_min(PIECE, columns - done), sums + r * MRC_MAP_STRIP + done);
+}
+
+static void map_rows(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x)
+{
+    for (int64_t row = 0; row < x->rows; row += MRC_MAP_ROWS)
+        for (int64_t column = 0; column < self->map->width; column += MRC_MAP_STRIP)
+            map_strip(self, out, x, row, column);
 }
 
 static void copy_rows(const mercer_matrix *out, const mercer_matrix *x)
@@ -198,9 +262,13 @@ void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out
         copy_rows(out, x);
         return;
     }
+    if (!identity && self->map && !self->map->diagonal) {
+        map_rows(self, out, x);
+        return;
+    }
     for (int64_t i = 0; i < x->rows; i++) {
         row_norm norm = {1, 1};
-        if (!identity && self->kind == MRC_PREPROCESS_UNIT) norm = norm_of(x, i);
+        if (!identity) norm = norm_for(self, x, i);
         for (int64_t first = 0; first < x->cols; first += PIECE) {
             int64_t count = mrc_min(PIECE, x->cols - first);
             double piece[PIECE];
@@ -211,9 +279,49 @@ void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out
     }
 }
 
+/* ---- Gradients ------------------------------------------------------------------------------------------------- */
+
+/*
+ * g (d') in y A becomes A g (d) in y, then (the transpose of the derivative of y) times it in x:
+ *   scale v g;   standardise, minmax factor_j g_j;   unit (g - y (y.g)) / |x|
+ */
+static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x, int64_t row, const double *mapped,
+                          double *g)
+{
+    const mrc_linear_map *map = self ? self->map : NULL;
+    int64_t d = x->cols;
+    for (int64_t k = 0; k < d; k++) {
+        double sum = map ? 0 : mapped[k];
+        if (map && map->diagonal) sum = map->values[k] * mapped[k];
+        for (int64_t j = 0; map && !map->diagonal && j < map->width; j++)
+            sum += map->values[k * map->width + j] * mapped[j];
+        g[k] = sum;
+    }
+    if (!self || self->folded || self->kind == MRC_PREPROCESS_NONE) return;
+    if (self->kind == MRC_PREPROCESS_UNIT) {
+        row_norm norm = norm_of(x, row);
+        double dot = 0;
+        for (int64_t k = 0; k < d; k++) dot += mrc_load(x, row, k) / norm.largest / norm.root * g[k];
+        for (int64_t k = 0; k < d; k++)
+            g[k] = (g[k] - mrc_load(x, row, k) / norm.largest / norm.root * dot) / norm.largest / norm.root;
+        return;
+    }
+    for (int64_t k = 0; k < d; k++) g[k] *= self->kind == MRC_PREPROCESS_SCALE ? self->scale : self->factor[k];
+}
+
+void mrc_preprocess_pull_back(const mercer_preprocess *self, const mercer_matrix *x, int64_t c,
+                              const mercer_matrix *mapped, const mercer_matrix *gradients)
+{
+    int64_t width = mrc_preprocess_width(self, x->cols);
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t l = 0; l < c; l++)
+            pull_back_one(self, x, i, (const double *)mrc_row(mapped, i) + l * width,
+                          (double *)mrc_row(gradients, i) + l * x->cols);
+}
+
 bool mrc_preprocess_fold(mercer_preprocess *self, mercer_kernel *kernel)
 {
-    if (self->kind != MRC_PREPROCESS_SCALE || mrc_kernel_argument(kernel) != MRC_ON_DISTANCE ||
+    if (self->map || self->kind != MRC_PREPROCESS_SCALE || mrc_kernel_argument(kernel) != MRC_ON_DISTANCE ||
         mrc_kernel_is_callback(kernel))
         return false;
     mercer_kernel scaled = *kernel;

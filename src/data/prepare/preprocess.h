@@ -2,15 +2,16 @@
 /*
  * data/prepare: what happens to samples and targets between a dataset and the kernel.
  *
- * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, or x / |x|. It is plain
- * data, so that model files can store it; preprocess_fit.c finds the numbers. augment.h makes new samples of those
- * read, moments.c finds mean and deviation of targets.
+ * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, or x / |x|; then, if the
+ * kernel has a metric, x' A (linear_map.h). It is plain data, so that model files can store it; preprocess_fit.c finds
+ * the numbers. augment.h makes new samples of those read, moments.c finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
 
 #include "core/context.h"
 #include "data/dataset.h"
+#include "data/prepare/linear_map.h"
 
 #include <stdbool.h>
 
@@ -30,6 +31,7 @@ struct mercer_preprocess {
     double *shift, *factor; /* (features) STANDARDISE, MINMAX; one block */
     bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
     mercer_kernel kernel;   /* if folded: the kernel before */
+    mrc_linear_map *map;    /* owned: the metric of the kernel, applied last; NULL: none. Not with folded */
     char spec[64];
 };
 
@@ -55,6 +57,12 @@ const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
 
 /* True if samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
+/* The number of features that samples must have, 0: any; and how many they have afterwards if it was `features`. */
+int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
+int64_t mrc_preprocess_width(const mercer_preprocess *preprocess, int64_t features);
+/* Adds a metric, or replaces it: see mrc_linear_map_create; its features are those of the preprocessing. */
+mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
+                                     const double *values);
 /* The type that samples of type `dtype` have afterwards. */
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
 /* out = the preprocessed rows of x; of that type, or f32 or f64. Shapes have been checked. Any thread; never fails,
@@ -63,6 +71,11 @@ void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matri
 /* As mrc_dataset_fetch, with x of another type too and preprocessed. Arguments have been checked. */
 mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t first, const mercer_matrix *X, const mercer_matrix *Y, int32_t *labels);
+
+/* The gradients in samples x of functions whose gradients in what became of them are known: rows (m, c d') to (m, c d),
+   gradients of c functions side by side, f64. `gradients` may be the rows of `mapped` where the width stays. */
+void mrc_preprocess_pull_back(const mercer_preprocess *preprocess, const mercer_matrix *x, int64_t c,
+                              const mercer_matrix *mapped, const mercer_matrix *gradients);
 
 /* Puts the factor of SCALE into the bandwidth of a kernel of the distance, if that can be: whether it was. */
 bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);

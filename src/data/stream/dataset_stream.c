@@ -45,6 +45,7 @@ typedef struct data_stream {
     int64_t samples;
     bool names_rows; /* batches tell which rows they hold */
     mercer_dtype x_dtype, y_dtype;
+    int64_t width; /* columns of preprocessed samples */
 
     int64_t pass, position;
     int64_t chunk_rows;
@@ -217,7 +218,7 @@ static mercer_status make_matrix(data_stream *self, mercer_matrix *out, int64_t 
 static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
 {
     void *numbers = NULL;
-    MRC_TRY(make_matrix(self, &out->x, rows, self->data.features, self->x_dtype));
+    MRC_TRY(make_matrix(self, &out->x, rows, self->width, self->x_dtype));
     MRC_TRY(make_matrix(self, &out->y, rows, self->data.outputs, self->y_dtype));
     MRC_TRY(mrc_alloc(self->context, &numbers, rows, sizeof(int64_t), "a batch"));
     out->rows = numbers;
@@ -411,6 +412,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->samples = options->samples ? options->samples : data->rows;
     self->names_rows = !options->augment && self->samples == data->rows;
     self->x_dtype = mrc_preprocess_dtype(options->preprocess, data->dtype);
+    self->width = mrc_preprocess_width(options->preprocess, data->features);
     self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;
     mercer_status status = build(self, options);
@@ -420,7 +422,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     }
     *out = (mercer_source){.struct_size = sizeof *out,
                            .rows = self->samples,
-                           .features = data->features,
+                           .features = self->width,
                            .outputs = data->outputs,
                            .dtype = self->x_dtype,
                            .restart = restart,

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gradients of sums of kernel functions, in the points as the kernel sees them:
+ *
+ *   norm 2   grad f_l(x_i) = q_il - s_il (x_i - o),   [q_il | s_il] = sum_j psi(r_ij) alpha_jl [z_j - o | 1]
+ *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) r_ij sign(x_ik - z_jk)
+ *
+ * psi = -phi'(r) / r (kernels/formulas.h), o an origin amid the points. Norm 2 is one product with psi and d + 1 columns
+ * for each output: 2 m p (d + c (d + 1)) flops.
+ *
+ * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
+ * therefore in double whatever the points are in: the error of a pair is 2^-53 |x - o| / r times its share, which is
+ * below 1e-9 down to r = 1e-7 |x - o|. Pairs that coincide have psi = 0 where psi has no limit.
+ */
+#include "features/gradient.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/threads/parallel.h"
+#include "kernels/table.h"
+#include "model/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    WEIGHT_BYTES = 32 << 20, /* of alpha_j [z_j - o | 1], and of the sums, at a time */
+    BLOCK_ROWS = 2048,
+    PART_ROWS = 64, /* handled by a thread at a time */
+};
+
+mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope)
+{
+    if (mrc_kernel_slope(kernel, slope)) return MERCER_OK;
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                    "the kernel %s has no gradients here: they are for functions of the distance that have a name",
+                    entry ? entry->form.name : "of a callback");
+}
+
+/* ---- The definition ---------------------------------------------------------------------------------------------- */
+
+/* What pair (x, z) adds to the gradients of c outputs, alpha (c) its weights. */
+static void add_pair(const mercer_kernel *slope, mrc_norm norm, int64_t d, const double *x, const double *z, int64_t c,
+                     const double *alpha, double *gradients)
+{
+    double r = 0, s = 0;
+    for (int64_t k = 0; k < d; k++) {
+        r += fabs(x[k] - z[k]);
+        s += (x[k] - z[k]) * (x[k] - z[k]);
+    }
+    double psi = mrc_kernel_of_distance(slope, norm == MRC_NORM_1 ? r * r : s);
+    if (s == 0) return;
+    for (int64_t l = 0; l < c; l++)
+        for (int64_t k = 0; k < d; k++) {
+            double difference = x[k] - z[k], sign = (double)((difference > 0) - (difference < 0));
+            gradients[l * d + k] -= alpha[l] * psi * (norm == MRC_NORM_1 ? r * sign : difference);
+        }
+}
+
+mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, mrc_norm norm,
+                                     const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *alpha,
+                                     const mercer_matrix *gradients)
+{
+    mercer_kernel slope;
+    void *memory;
+    int64_t d = x->cols, c = alpha->cols;
+    MRC_TRY(mrc_gradient_slope(context, kernel, &slope));
+    MRC_TRY(mrc_alloc(context, &memory, 2 * d + c, sizeof(double), "three rows"));
+    double *x_row = memory, *z_row = x_row + d, *weights = z_row + d;
+    for (int64_t i = 0; i < x->rows; i++) {
+        double *out = mrc_row(gradients, i);
+        mrc_load_row_f64(x, i, x_row);
+        memset(out, 0, (size_t)(c * d) * sizeof *out);
+        for (int64_t j = 0; j < z->rows; j++) {
+            mrc_load_row_f64(z, j, z_row);
+            mrc_load_row_f64(alpha, j, weights);
+            add_pair(&slope, norm, d, x_row, z_row, c, weights, out);
+        }
+    }
+    mrc_free(context, memory);
+    return MERCER_OK;
+}
+
+/* ---- Fused products ---------------------------------------------------------------------------------------------- */
+
+typedef struct gradient_job {
+    const mrc_expansion *sum;
+    const mercer_matrix *alpha, *x, *gradients;
+    mercer_matrix weights; /* (centers, outputs (d + 1)) alpha_j [z_j - o | 1] */
+    mercer_matrix sums;    /* (m, outputs (d + 1)) */
+    int64_t first_center, first_output, outputs;
+} gradient_job;
+
+static void fill_weights(void *argument, int64_t part, int worker)
+{
+    (void)worker;
+    const gradient_job *job = argument;
+    const mercer_matrix *z = job->sum->z;
+    int64_t d = z->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->weights.rows);
+    for (int64_t j = first; j < end; j++) {
+        double *row = mrc_row(&job->weights, j);
+        mrc_load_row_f64(z, job->first_center + j, row);
+        for (int64_t k = 0; k < d; k++) row[k] -= job->sum->origin[k];
+        row[d] = 1;
+        for (int64_t l = job->outputs - 1; l >= 0; l--) {
+            double a = mrc_load(job->alpha, job->first_center + j, job->first_output + l);
+            double *to = row + l * (d + 1);
+            for (int64_t k = 0; k <= d; k++) to[k] = a * row[k];
+        }
+    }
+}
+
+static void take_gradients(void *argument, int64_t part, int worker)
+{
+    (void)worker;
+    const gradient_job *job = argument;
+    int64_t d = job->x->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->x->rows);
+    for (int64_t i = first; i < end; i++)
+        for (int64_t l = 0; l < job->outputs; l++) {
+            const double *sums = (const double *)mrc_row(&job->sums, i) + l * (d + 1);
+            double *to = (double *)mrc_row(job->gradients, i) + (job->first_output + l) * d;
+            for (int64_t k = 0; k < d; k++)
+                to[k] = sums[k] - sums[d] * (mrc_load(job->x, i, k) - job->sum->origin[k]);
+        }
+}
+
+static int64_t parts_of(int64_t rows)
+{
+    return (rows + PART_ROWS - 1) / PART_ROWS;
+}
+
+/* Gradients of some outputs at all of x: products over a part of the centers after the other. */
+static mercer_status some_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job, int64_t most)
+{
+    int threads = backend->context->threads;
+    const mercer_matrix *z = job->sum->z;
+    mercer_matrix weights = job->weights;
+    for (job->first_center = 0; job->first_center < z->rows; job->first_center += most) {
+        job->weights = mrc_rows(&weights, 0, mrc_min(most, z->rows - job->first_center));
+        mercer_matrix centers = mrc_rows(z, job->first_center, job->weights.rows);
+        mrc_parallel_for(threads, parts_of(job->weights.rows), fill_weights, job);
+        mrc_pair pair = {.kernel = slope, .x = job->x, .z = &centers, .origin = job->sum->origin, .accurate = true};
+        MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &job->weights, &job->sums, job->first_center > 0));
+    }
+    mrc_parallel_for(threads, parts_of(job->x->rows), take_gradients, job);
+    return MERCER_OK;
+}
+
+static mercer_status all_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job,
+                                 int64_t at_once, int64_t centers, void *weights, void *sums)
+{
+    int64_t c = job->alpha->cols, columns = job->x->cols + 1;
+    for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
+        job->outputs = mrc_min(at_once, c - job->first_output);
+        job->weights = mrc_view(weights, centers, job->outputs * columns, MERCER_F64);
+        job->sums = mrc_view(sums, job->x->rows, job->outputs * columns, MERCER_F64);
+        MRC_TRY(some_outputs(backend, slope, job, centers));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
+                                   const mercer_matrix *alpha, const mercer_matrix *gradients)
+{
+    mercer_kernel slope;
+    MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
+    int64_t p = sum->z->rows, c = alpha->cols, row = (x->cols + 1) * (int64_t)sizeof(double);
+    int64_t most = WEIGHT_BYTES / row; /* rows of one output */
+    int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(x->rows, mrc_min(p, BLOCK_ROWS)))));
+    int64_t centers = mrc_max(1, mrc_min(p, most / at_once));
+    void *weights, *sums = NULL;
+    if (x->rows == 0) return MERCER_OK;
+    MRC_TRY(mrc_alloc(backend->context, &weights, centers * at_once, row, "weights for gradients"));
+    mercer_status status = mrc_alloc_zero(backend->context, &sums, x->rows * at_once, row, "sums for gradients");
+    gradient_job job = {.sum = sum, .alpha = alpha, .x = x, .gradients = gradients};
+    if (status == MERCER_OK) status = all_outputs(backend, &slope, &job, at_once, centers, weights, sums);
+    mrc_free(backend->context, sums);
+    mrc_free(backend->context, weights);
+    return status;
+}
+
+/* ---- Models ------------------------------------------------------------------------------------------------------ */
+
+/* Scratch of a block of rows: samples as the kernel sees them, and gradients in those and in X. */
+typedef struct gradient_block {
+    mercer_matrix points, mapped, pulled;
+} gradient_block;
+
+static mercer_status make_matrix(mercer_context *context, mercer_matrix *out, int64_t rows, int64_t cols)
+{
+    int64_t elements;
+    *out = mrc_view(NULL, rows, cols, MERCER_F64);
+    if (!mrc_multiply(rows, cols, &elements)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many gradients");
+    return mrc_alloc(context, &out->data, elements, sizeof(double), "gradients");
+}
+
+static void store(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
+{
+    bool scaled = mrc_units_given(&model->units);
+    for (int64_t i = 0; i < to->rows; i++)
+        for (int64_t l = 0; l < model->weights.cols; l++)
+            for (int64_t k = 0; k < d; k++)
+                mrc_store(to, i, l * d + k,
+                          mrc_load(pulled, i, l * d + k) * (scaled ? model->units.scale[l] : 1));
+}
+
+static mercer_status one_block(mercer_model *model, const gradient_block *block, const mercer_matrix *to,
+                               const mercer_matrix *X)
+{
+    mrc_expansion sum = {&model->kernel, &model->centers, model->origin};
+    mercer_matrix points = mrc_rows(&block->points, 0, X->rows), mapped = mrc_rows(&block->mapped, 0, X->rows),
+                  pulled = mrc_rows(&block->pulled, 0, X->rows);
+    mrc_preprocess_rows(model->preprocess, &points, X);
+    MRC_TRY(mrc_check_finite(model->context, "X preprocessed", &points, NULL));
+    MRC_TRY(mrc_gradient_product(model->context->backend, &sum, &points, &model->weights, &mapped));
+    mrc_preprocess_pull_back(model->preprocess, X, model->weights.cols, &mapped, &pulled);
+    store(model, to, &pulled, X->cols);
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
+{
+    mercer_context *context = model->context;
+    int64_t width = model->centers.cols, c = model->weights.cols, d = X->cols, done = 0;
+    if (model->comm && model->comm->ranks > 1)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "the model is shared among %d ranks: load it in one process for its gradients",
+                        model->comm->ranks);
+    mercer_kernel slope;
+    MRC_TRY(mrc_gradient_slope(context, &model->kernel, &slope));
+    MRC_TRY(mrc_check_finite(context, "X", X, NULL));
+    int64_t row = mrc_max(1, c * mrc_max(width, d)) * (int64_t)sizeof(double);
+    int64_t rows = mrc_max(1, mrc_min(mrc_min(BLOCK_ROWS, X->rows), WEIGHT_BYTES / row));
+    gradient_block block = {{0}, {0}, {0}};
+    mercer_status status = make_matrix(context, &block.points, rows, width);
+    if (status == MERCER_OK) status = make_matrix(context, &block.mapped, rows, c * width);
+    if (status == MERCER_OK) status = make_matrix(context, &block.pulled, rows, c * d);
+    for (; done < X->rows && status == MERCER_OK; done += rows) {
+        int64_t some = mrc_min(rows, X->rows - done);
+        mercer_matrix x = mrc_rows(X, done, some), to = mrc_rows(gradients, done, some);
+        status = one_block(model, &block, &to, &x);
+    }
+    mrc_free(context, block.points.data);
+    mrc_free(context, block.mapped.data);
+    mrc_free(context, block.pulled.data);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * features: what the features of a model are worth, and metrics that are made of that.
+ *
+ *   gradient.h   gradients of a model's outputs in its samples
+ *   agop.h       their average outer product, AGOP: which directions of the feature space the outputs depend on
+ *   metric.h     metrics: given ones checked, the next one from an AGOP; a metric becomes a linear map of the points
+ *
+ * Rounds of fitting, AGOP and a new metric are a part of the recipe (fit/learn.c).
+ */
+#ifndef MRC_FEATURES_GRADIENT_H
+#define MRC_FEATURES_GRADIENT_H
+
+#include "backends/backend.h"
+#include "model/model.h"
+
+/* The norm of the distance that a kernel is a function of. */
+typedef enum mrc_norm { MRC_NORM_1 = 1, MRC_NORM_2 = 2 } mrc_norm;
+
+/*
+ * The definition, in scalar double: gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|) at the rows of x, those
+ * of c outputs side by side. x (m, d), z (p, d), alpha (p, c) of any type, gradients f64. A pair that coincides adds 0,
+ * and in norm 1 so does a feature in which it does. The kernel has a slope. Cost: O(m p c d).
+ */
+mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, mrc_norm norm,
+                                     const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *alpha,
+                                     const mercer_matrix *gradients);
+
+/* A sum f_l(x) = sum_j alpha_jl phi(|x - z_j|) of a function of the L2 distance. */
+typedef struct mrc_expansion {
+    const mercer_kernel *kernel;
+    const mercer_matrix *z; /* (p, d) any dtype, host */
+    const double *origin;   /* (d) amid them */
+} mrc_expansion;
+
+/* The same by fused products with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory. Memory
+   beyond the arguments: at most 64 MiB, or a row of weights. */
+mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
+                                   const mercer_matrix *alpha, const mercer_matrix *gradients);
+
+/* Gradients (m, c d) f32 or f64 of the model's outputs in the units of X, preprocessing and metric included. Arguments
+   have been checked but for the values of X. MERCER_ERROR_UNSUPPORTED: a kernel without a slope, a model of ranks. */
+mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X);
+
+/* MERCER_ERROR_UNSUPPORTED, by name, unless the kernel has a slope, which is then in *slope. */
+mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Learning the metric of the kernel (recursive feature machines: Radhakrishnan, Beaglehole, Pandit and Belkin 2024),
+ * with centers, on a part of the data:
+ *
+ *   M = I, or the metric given
+ *   round t:  fit f in metric M to n0 rows with p0 centers; its error e_t on rows held back
+ *             G = mean of grad f grad f' at some rows;   M <- (A G A')^(1/2), trace d   (features/metric.h)
+ *   the M of the smallest e_t is the metric of the fit proper, to all rows with all centers
+ *
+ * n0 <= 500,000, p0 <= 16,384. The bandwidth of a round is the median distance in its metric, or the one given times
+ * what that distance has grown by. It stops when two rounds in a row were no better than the best. Rounds are fits like
+ * any other, of this process alone: several ranks do the same rounds to the same bits. Cost: that of the fits, and a
+ * product of 4,096 rows and an eigensystem of d features each. Samples with more than 4,096 features get a diagonal
+ * metric.
+ */
+#include "fit/fitting.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/random.h"
+#include "features/agop.h"
+#include "features/metric.h"
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MOST_ROWS = 500000,
+    MOST_CENTERS = 16384,
+    MOST_CHECKED = 50000, /* of the rows that rounds are compared on */
+    GRADIENT_ROWS = 4096,
+    MOST_FULL = 4096, /* features of a full metric */
+    PATIENCE = 2,
+};
+#define HELD_BACK       0.2 /* of the rows, where there is no validation set */
+#define RANDOM_PART     UINT64_C(0x726f756e6473)
+#define RANDOM_GRADIENT UINT64_C(0x67726164)
+
+typedef struct learner {
+    mercer_fitting *fitting;
+    mercer_dataset *part, *checked; /* owned: rows of the rounds, and those they are compared on; NULL: all */
+    mercer_dataset *data;
+    mercer_fit_options options; /* of a round */
+    mercer_train_options train;
+    mercer_kernel kernel;    /* of the options */
+    bool given;              /* its bandwidth was given, */
+    double bandwidth, unit;  /* and is this, where the median distance is that */
+    mercer_matrix now, best; /* M (d, d), or weights (1, d), in `memory`; no data yet: as the options have it */
+    mercer_kernel best_kernel;
+    double *memory;
+    bool stopped;
+} learner;
+
+/* ---- Before the first round -------------------------------------------------------------------------------------- */
+
+mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_context *context)
+{
+    mercer_kernel kernel, slope;
+    bool open;
+    if (options->metric) MRC_TRY(mrc_metric_check(context, options->metric, 0));
+    if (options->metric && (options->model || options->checkpoint))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric is set, but the model has its own already");
+    if (options->learn_features < 0 || options->learn_features > MERCER_ROUNDS)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "learn_features is %lld, it must be 0 to %d rounds",
+                        (long long)options->learn_features, MERCER_ROUNDS);
+    if (options->learn_features == 0) return MERCER_OK;
+    if (options->model)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: learn_features is set, but the model is there");
+    MRC_TRY(mrc_fit_parse_kernel(options, context, 1, &kernel, &open));
+    return mrc_gradient_slope(context, &kernel, &slope);
+}
+
+static int watch_round(void *user, const mercer_progress *progress)
+{
+    learner *self = user;
+    const mercer_fit_options *options = &self->fitting->options;
+    const mercer_fit_report *report = &self->fitting->report;
+    (void)progress;
+    double error = report->rounds > 0 ? report->round_errors[report->rounds - 1] : 0;
+    if (options->progress && options->progress(options->progress_user, "features", report->rounds,
+                                               options->learn_features + 1, error))
+        self->stopped = true;
+    return self->stopped;
+}
+
+/* Some rows, or NULL where all serve. */
+static mercer_status take_some(mercer_dataset **out, const mercer_dataset *data, int64_t most, uint64_t seed)
+{
+    void *memory;
+    if (data->rows <= most) return MERCER_OK;
+    MRC_TRY(mrc_alloc(data->context, &memory, most, sizeof(int64_t), "row numbers"));
+    int64_t *rows = memory;
+    for (int64_t i = 0; i < most; i++)
+        rows[i] = mrc_random_permutation((mrc_rng){seed, RANDOM_PART}, data->rows, i);
+    mercer_status status = mrc_dataset_take(out, data, rows, most);
+    mrc_free(data->context, memory);
+    return status;
+}
+
+static int64_t round_centers(const mercer_fitting *self, int64_t rows)
+{
+    return mrc_min(mrc_min(mrc_fit_center_count(self), MOST_CENTERS), rows);
+}
+
+static mercer_status take_part(learner *self)
+{
+    mercer_fitting *fitting = self->fitting;
+    uint64_t seed = fitting->options.seed;
+    MRC_TRY(take_some(&self->part, fitting->data, MOST_ROWS, seed));
+    self->data = self->part ? self->part : fitting->data;
+    if (fitting->watched) MRC_TRY(take_some(&self->checked, fitting->validation, MOST_CHECKED, seed));
+    return MERCER_OK;
+}
+
+/* What a round does differently from the fit that it is for. */
+static void set_options(learner *self)
+{
+    const mercer_fitting *fitting = self->fitting;
+    mercer_fit_options *options = &self->options;
+    *options = fitting->options;
+    self->train = fitting->train;
+    self->train.patience = 0, self->train.polish = 0, self->train.checkpoint = NULL;
+    self->train.progress = watch_round, self->train.progress_user = self;
+    options->train = &self->train;
+    options->learn_features = 0;
+    options->comm = NULL, options->checkpoint = NULL, options->progress = NULL;
+    options->calibrate = MERCER_OFF, options->merge = MERCER_OFF;
+    options->augment = NULL, options->samples = 0;
+    options->given_centers = NULL, options->center_type = 0;
+    options->center_method = NULL, options->center_iterations = 0, options->center_batch = 0;
+    options->validation = fitting->watched ? (self->checked ? self->checked : fitting->validation) : NULL;
+    options->validation_fraction = fitting->watched ? 0 : HELD_BACK;
+    int64_t rows = (int64_t)((double)self->data->rows * (1 - options->validation_fraction));
+    options->centers = mrc_max(1, round_centers(fitting, rows));
+}
+
+/* ---- A round ----------------------------------------------------------------------------------------------------- */
+
+/* The median distance in the metric of a round. */
+static mercer_status measure(const learner *self, const mercer_matrix *metric, double *out)
+{
+    mercer_context *context = self->fitting->context;
+    mercer_preprocess *preprocess;
+    const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
+    MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
+    mercer_status status =
+        metric ? mercer_preprocess_set_metric(preprocess, metric, self->data->features) : MERCER_OK;
+    if (status == MERCER_OK) status = mrc_fit_median_distance(context, self->data, preprocess, out);
+    mercer_preprocess_free(preprocess);
+    return status;
+}
+
+/* A bandwidth that was given goes with the median distance. */
+static mercer_status set_bandwidth(learner *self)
+{
+    double unit;
+    if (!self->given) return MERCER_OK;
+    MRC_TRY(measure(self, self->options.metric, &unit));
+    if (self->unit == 0) self->unit = unit;
+    self->kernel.bandwidth = self->unit > 0 ? self->bandwidth * unit / self->unit : self->bandwidth;
+    self->options.kernel = NULL, self->options.bandwidth = 0;
+    self->options.kernel_function = &self->kernel;
+    return MERCER_OK;
+}
+
+static mercer_status fit_round(learner *self, mercer_model **model, double *error)
+{
+    mercer_fitting *fitting = self->fitting;
+    mercer_report training = {.struct_size = sizeof training};
+    mercer_fit_report report = {.struct_size = sizeof report, .training = &training};
+    if (self->now.data) self->options.metric = &self->now;
+    MRC_TRY(set_bandwidth(self));
+    watch_round(self, NULL);
+    if (!self->stopped) MRC_TRY(mercer_fit(model, fitting->context, self->data, &self->options, &report));
+    if (self->stopped)
+        return mrc_fail(fitting->context, MERCER_ERROR_CALLBACK, "stopped while features were learned");
+    *error = training.validation_loss;
+    return MERCER_OK;
+}
+
+/* G at random rows as the model's kernel sees them; X: room for them. */
+static mercer_status average_gradients(learner *self, const mercer_model *model, const mercer_matrix *X,
+                                       const mercer_matrix *G)
+{
+    int64_t rows[GRADIENT_ROWS];
+    uint64_t seed = self->fitting->options.seed;
+    for (int64_t i = 0; i < X->rows; i++)
+        rows[i] = mrc_random_permutation((mrc_rng){seed, RANDOM_GRADIENT}, self->data->rows, i);
+    MRC_TRY(mercer_dataset_read(self->data, X, NULL, NULL, model->preprocess, rows, 0));
+    MRC_TRY(mrc_check_finite(self->fitting->context, "samples", X, NULL));
+    mrc_expansion sum = {&model->kernel, &model->centers, model->origin};
+    return mrc_agop(self->fitting->context->backend, &sum, X, &model->weights, seed, G);
+}
+
+/* M = A A', or the weights of a diagonal one. */
+static mercer_status write_metric(learner *self, const mrc_metric *metric)
+{
+    mrc_backend *backend = self->fitting->context->backend;
+    int64_t d = metric->features;
+    mercer_matrix m = mrc_view(self->memory, metric->diagonal ? 1 : d, d, MERCER_F64);
+    for (int64_t k = 0; k < d && metric->diagonal; k++)
+        mrc_store(&m, 0, k, mrc_metric_weight(metric, MRC_NORM_2, k));
+    self->now = m;
+    if (metric->diagonal) return MERCER_OK;
+    mercer_matrix a = mrc_view(metric->map, d, metric->width, MERCER_F64);
+    mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &a, .b = &a, .c = &m};
+    return backend->ops->gemm(backend, &job);
+}
+
+/* The metric of the next round; *zero: there is nothing to learn from. */
+static mercer_status next_metric(learner *self, const mercer_model *model, bool *zero)
+{
+    mercer_context *context = self->fitting->context;
+    const mrc_linear_map *map = model->preprocess ? model->preprocess->map : NULL;
+    int64_t d = self->data->features, width = model->centers.cols, m = mrc_min(self->data->rows, GRADIENT_ROWS);
+    mrc_metric now = {.features = d, .width = width}, next = {0};
+    void *points, *memory = NULL;
+    bool diagonal = d > MOST_FULL;
+    if (map) now.diagonal = map->diagonal, now.map = map->values;
+    MRC_TRY(mrc_alloc(context, &points, m, width * (int64_t)sizeof(double), "rows for gradients"));
+    mercer_status status =
+        mrc_alloc(context, &memory, diagonal ? 1 : width, width * (int64_t)sizeof(double), "gradients");
+    mercer_matrix X = mrc_view(points, m, width, MERCER_F64),
+                  G = mrc_view(memory, diagonal ? 1 : width, width, MERCER_F64);
+    if (status == MERCER_OK) status = average_gradients(self, model, &X, &G);
+    if (status == MERCER_OK) status = mrc_metric_next(&next, context->backend, MRC_NORM_2, &now, &G, zero);
+    if (status == MERCER_OK && !*zero) status = write_metric(self, &next);
+    mrc_metric_free(&next);
+    mrc_free(context, memory);
+    mrc_free(context, points);
+    return status;
+}
+
+/* ---- The rounds -------------------------------------------------------------------------------------------------- */
+
+static void keep_best(learner *self)
+{
+    size_t bytes = (size_t)(self->now.rows * self->now.cols) * sizeof(double);
+    self->best_kernel = self->kernel;
+    self->best = (mercer_matrix){0};
+    if (!self->now.data) return;
+    int64_t d = self->now.cols;
+    self->best = mrc_view(self->memory + (self->now.rows == 1 ? d : d * d), self->now.rows, d, MERCER_F64);
+    memcpy(self->best.data, self->now.data, bytes);
+}
+
+static mercer_status do_round(learner *self, int64_t round, bool *end)
+{
+    mercer_fitting *fitting = self->fitting;
+    mercer_fit_report *report = &fitting->report;
+    mercer_model *model = NULL;
+    double error = 0;
+    bool zero = false;
+    mercer_status status = fit_round(self, &model, &error);
+    if (status == MERCER_OK) {
+        report->round_errors[round] = error;
+        report->rounds = round;
+        if (round == 0 || error < report->round_errors[report->best_round]) report->best_round = round;
+        if (report->best_round == round) keep_best(self);
+        mrc_log(fitting->context, MERCER_LOG_INFO, "features: round %lld: error %.6g on rows held back%s",
+                (long long)round, error, report->best_round == round ? "" : ", no better");
+        *end = round == fitting->options.learn_features || round - report->best_round >= PATIENCE;
+        if (!*end) status = next_metric(self, model, &zero);
+    }
+    mercer_model_free(model);
+    if (status == MERCER_OK && zero)
+        mrc_log(fitting->context, MERCER_LOG_WARNING, "features: all gradients are 0, the metric stays as it is");
+    *end = *end || zero;
+    return status;
+}
+
+/* The fit proper goes on with what was learned. */
+static void take_over(learner *self)
+{
+    mercer_fitting *fitting = self->fitting;
+    fitting->options.learn_features = 0;
+    if (!self->best.data) return;
+    int64_t d = self->best.cols;
+    memmove(self->memory, self->best.data, (size_t)(self->best.rows * d) * sizeof(double));
+    fitting->metric = mrc_view(self->memory, self->best.rows, d, MERCER_F64);
+    self->memory = NULL; /* the fitting's */
+    fitting->options.metric = &fitting->metric;
+    if (!self->given) return;
+    fitting->learned_kernel = self->best_kernel;
+    fitting->options.kernel = NULL, fitting->options.bandwidth = 0;
+    fitting->options.kernel_function = &fitting->learned_kernel;
+}
+
+static mercer_status run_rounds(learner *self)
+{
+    mercer_fitting *fitting = self->fitting;
+    double bandwidth = fitting->options.bandwidth;
+    bool open, end = false;
+    int64_t d = fitting->info.features, most = d > MOST_FULL ? d : d * d;
+    void *memory;
+    MRC_TRY(take_part(self));
+    MRC_TRY(mrc_fit_parse_kernel(&fitting->options, fitting->context, bandwidth > 0 ? bandwidth : 1, &self->kernel,
+                                 &open));
+    self->given = !open || bandwidth > 0;
+    self->bandwidth = self->kernel.bandwidth;
+    set_options(self);
+    MRC_TRY(mrc_alloc(fitting->context, &memory, 2, most * (int64_t)sizeof(double), "metrics"));
+    self->memory = memory;
+    for (int64_t round = 0; !end; round++) MRC_TRY(do_round(self, round, &end));
+    take_over(self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_learn(mercer_fitting *fitting)
+{
+    learner self = {.fitting = fitting};
+    mercer_status status = run_rounds(&self);
+    mrc_free(fitting->context, self.memory);
+    mrc_dataset_free(self.checked);
+    mrc_dataset_free(self.part);
+    return status;
+}
+
+/* ---- The plan ---------------------------------------------------------------------------------------------------- */
+
+void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan)
+{
+    int64_t rows = mrc_min(self->info.rows, MOST_ROWS);
+    if (self->report.rounds > 0)
+        mrc_plan_say(plan, "features: %lld rounds of learning, the metric is that of round %lld\n",
+                     (long long)self->report.rounds, (long long)self->report.best_round);
+    if (self->options.learn_features == 0) return;
+    mercer_plan one = {.struct_size = sizeof one};
+    mercer_shape shape = {.struct_size = sizeof shape,
+                          .samples = rows,
+                          .centers = round_centers(self, rows),
+                          .features = self->info.features,
+                          .outputs = mrc_max(1, self->info.outputs),
+                          .points = self->report.points,
+                          .weights = self->options.precision};
+    mercer_train_options options = self->train;
+    options.memory = self->memory;
+    if (mercer_plan_shape(self->context, &one, &shape, &options) != MERCER_OK) return;
+    mrc_plan_say(plan,
+                 "features: before it up to %lld fits of %lld centers to %lld rows, %.3g flops and %.1f s each\n",
+                 (long long)self->options.learn_features + 1, (long long)shape.centers, (long long)rows, one.flops,
+                 one.seconds);
+}

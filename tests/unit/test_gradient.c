@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gradients: slopes against differences of the kernel functions, the definition against differences of sums, fused products
+ * against the definition on every backend, and the average outer product.
+ */
+#include "support/backends.h"
+
+#include "features/agop.h"
+#include "kernels/table.h"
+#include "support/data.h"
+#include "support/kernel_table.h"
+
+#include <float.h>
+
+#define E (DBL_EPSILON / 2)
+
+static mercer_kernel parse(const char *spec)
+{
+    mercer_kernel kernel;
+    assert_succeeds(NULL, mrc_kernel_parse(NULL, &kernel, spec));
+    return kernel;
+}
+
+/* ---- Slopes ------------------------------------------------------------------------------------------------------ */
+
+static long double value_at(const mercer_kernel *k, long double r)
+{
+    long double s = r * r, b = k->bandwidth, u = r / b;
+    switch (k->id) {
+#define WANTED(ID, wanted, slope, y, steps, factor, roundings) \
+    case MRC_KERNEL_##ID: return wanted;
+        DISTANCE_KERNELS(WANTED)
+        default: fail();
+    }
+    return 0;
+}
+
+/*
+ * psi = -phi'(r) / r against (phi(r - h) - phi(r + h)) / (2 h r) in long double, h = 1e-6 r. Its error is below
+ * h^2 |phi'''| / 6 + 2^-63 / h; h^2 phi''' is below 1e-11 phi' for all of them where r is between 0.1 and 10 bandwidths,
+ * and 2^-63 / h below 1e-11 / b. So 1e-10 of the slope and of 1 / (b r) covers both.
+ */
+static void test_slopes(void **state)
+{
+    (void)state;
+    const double shares[] = {0.1, 0.3, 0.9, 1, 2.5, 6, 10};
+    for (int i = 0; i < mrc_kernel_table_size; i++) {
+        mercer_kernel kernel = parse(mrc_kernel_table[i].form.example), slope;
+        bool has = mrc_kernel_slope(&kernel, &slope);
+        assert_true(has == (mrc_kernel_table[i].argument == MRC_ON_DISTANCE));
+        for (size_t j = 0; has && j < sizeof shares / sizeof *shares; j++) {
+            long double r = shares[j] * kernel.bandwidth, h = 1e-6L * r;
+            double wanted = (double)((value_at(&kernel, r - h) - value_at(&kernel, r + h)) / (2 * h * r));
+            double got = mrc_kernel_of_distance(&slope, (double)(r * r));
+            double bound = 1e-10 * (wanted + 1 / (kernel.bandwidth * (double)r));
+            assert_that(fabs(got - wanted) <= bound, "%s at r = %g: %.15g, wanted %.15g",
+                        mrc_kernel_table[i].form.example, (double)r, got, wanted);
+        }
+        if (has) assert_true(isfinite(mrc_kernel_of_distance(&slope, 0)));
+        if (has) assert_true(mrc_kernel_of_distance(&slope, (double)INFINITY) == 0);
+    }
+}
+
+/* A slope is no kernel of a model, has no text, and functions of the inner product have none. */
+static void test_slopes_are_no_kernels(void **state)
+{
+    (void)state;
+    mercer_kernel laplace = parse("laplace:bandwidth=2"), slope, none = parse("linear");
+    char text[64];
+    assert_true(mrc_kernel_slope(&laplace, &slope));
+    assert_true(mrc_kernel_check(NULL, &slope) == MERCER_ERROR_KERNEL);
+    assert_true(mrc_kernel_print(NULL, &slope, text, sizeof text, NULL) == MERCER_ERROR_KERNEL);
+    assert_false(mrc_kernel_slope(&none, &slope));
+    assert_true(mrc_gradient_slope(NULL, &none, &slope) == MERCER_ERROR_UNSUPPORTED);
+}
+
+/* ---- The definition ---------------------------------------------------------------------------------------------- */
+
+enum { M = 7, P = 9, D = 4, C = 2 };
+
+static double sum_at(const mercer_kernel *kernel, mrc_norm norm, const double *x, const mercer_matrix *z,
+                     const mercer_matrix *alpha, int64_t output)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < z->rows; j++) {
+        double s = 0, r = 0;
+        for (int64_t k = 0; k < z->cols; k++) {
+            double difference = x[k] - mrc_load(z, j, k);
+            s += difference * difference, r += fabs(difference);
+        }
+        sum += mrc_load(alpha, j, output) * mrc_kernel_of_distance(kernel, norm == MRC_NORM_1 ? r * r : s);
+    }
+    return sum;
+}
+
+/* Differences with h = 1e-6: their rounding, 2^-52 |f| / h, is about 1e-9, h^2 f''' less. */
+static void test_definition(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"laplace:bandwidth=1.7", "exppower:bandwidth=1.7,gamma=0.7",
+                                        "gaussian:bandwidth=1.7", "cauchy:bandwidth=2"};
+    mercer_context host = {.threads = 1};
+    mercer_matrix x = data_matrix(M, D, 0, MERCER_F64), z = data_matrix(P, D, 0, MERCER_F64),
+                  alpha = data_matrix(P, C, 0, MERCER_F64), g = data_matrix(M, C * D, 0, MERCER_F64);
+    data_fill_normal(&x, (mrc_rng){1, 0}, 0, 1);
+    data_fill_normal(&z, (mrc_rng){1, 1}, 0, 1);
+    data_fill_normal(&alpha, (mrc_rng){1, 2}, 0, 1);
+    for (int s = 0; s < 4; s++)
+        for (int norm = MRC_NORM_1; norm <= MRC_NORM_2; norm++) {
+            mercer_kernel kernel = parse(specs[s]);
+            assert_succeeds(&host, mrc_gradient_reference(&host, &kernel, (mrc_norm)norm, &x, &z, &alpha, &g));
+            for (int64_t i = 0; i < M; i++)
+                for (int64_t l = 0; l < C; l++)
+                    for (int64_t k = 0; k < D; k++) {
+                        double *row = mrc_row(&x, i), h = 1e-6, at = row[k];
+                        row[k] = at + h;
+                        double up = sum_at(&kernel, (mrc_norm)norm, row, &z, &alpha, l);
+                        row[k] = at - h;
+                        double down = sum_at(&kernel, (mrc_norm)norm, row, &z, &alpha, l);
+                        row[k] = at;
+                        double got = mrc_load(&g, i, l * D + k), wanted = (up - down) / (2 * h);
+                        assert_that(fabs(got - wanted) < 1e-7, "%s, norm %d: %.12g, difference %.12g", specs[s], norm,
+                                    got, wanted);
+                    }
+        }
+    /* A point that is a center, alone: no gradient. */
+    mercer_matrix one = mrc_rows(&z, 0, 1), weight = mrc_rows(&alpha, 0, 1), none = mrc_rows(&g, 0, 1);
+    for (int norm = MRC_NORM_1; norm <= MRC_NORM_2; norm++) {
+        mercer_kernel kernel = parse(specs[0]);
+        assert_succeeds(&host, mrc_gradient_reference(&host, &kernel, (mrc_norm)norm, &one, &one, &weight, &none));
+        for (int k = 0; k < C * D; k++) assert_true(mrc_load(&none, 0, k) == 0);
+    }
+    free(x.data), free(z.data), free(alpha.data), free(g.data);
+}
+
+/* ---- Fused products ---------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 70, CENTERS = 300, FEATURES = 11, OUTPUTS = 3 };
+
+/*
+ * What may separate the product from the definition at row i, output l. With t_j = |psi alpha_j|, u = 2^-53 and origin 0:
+ *   sums      (p + 4) u sum_j t_j (|x| + |z_j|): p terms in any order, the weight's product, s x and the difference
+ *   slopes    r^2 is off by (d + 3) u (|x|^2 + |z|^2) unless the pair is near, and then by (d + 3) u r^2; psi changes by at
+ *             most (2 + r / b) times the relative change of r, plus 8 u of its own: sum_j t_j (|x| + |z|) of that
+ * The points keep |x|^2 + |z|^2 <= 2^20 r^2 for pairs that are not near.
+ */
+static double allowed(const mercer_kernel *slope, const mercer_matrix *x, int64_t i, const mercer_matrix *z,
+                      const mercer_matrix *alpha, int64_t l)
+{
+    double sum = 0, xx = 0;
+    for (int64_t k = 0; k < x->cols; k++) xx += mrc_load(x, i, k) * mrc_load(x, i, k);
+    for (int64_t j = 0; j < z->rows; j++) {
+        double s = 0, zz = 0;
+        for (int64_t k = 0; k < x->cols; k++) {
+            double difference = mrc_load(x, i, k) - mrc_load(z, j, k);
+            s += difference * difference, zz += mrc_load(z, j, k) * mrc_load(z, j, k);
+        }
+        if (s == 0) continue;
+        double t = fabs(mrc_load(alpha, j, l)) * mrc_kernel_of_distance(slope, s), r = sqrt(s);
+        double near = s <= 0x1p-20 * (xx + zz) ? 1 : (xx + zz) / s;
+        double in_slope = (2 + r / slope->bandwidth) * (double)(x->cols + 3) * E * near + 8 * E;
+        sum += t * ((sqrt(xx) + sqrt(zz)) * (double)(z->rows + 4) * E + r * in_slope);
+    }
+    return 2 * sum; /* the definition rounds too */
+}
+
+/* Rows 0 and 1 are a center, and nearly one. */
+static void fill_points(const mercer_matrix *x, const mercer_matrix *z)
+{
+    data_fill_normal(x, (mrc_rng){5, 0}, 0, 1);
+    data_fill_normal(z, (mrc_rng){5, 1}, 0, 1);
+    for (int64_t k = 0; k < x->cols; k++) {
+        mrc_store(x, 0, k, mrc_load(z, 17, k));
+        mrc_store(x, 1, k, mrc_load(z, 33, k) + (k == 2 ? 1e-6 : 0));
+    }
+}
+
+static void compare_products(mrc_backend *backend, const char *spec, mercer_dtype points, mercer_dtype weights)
+{
+    mercer_kernel kernel = parse(spec), slope;
+    mercer_matrix x = data_matrix(ROWS, FEATURES, 0, points), z = data_matrix(CENTERS, FEATURES, FEATURES + 2, points),
+                  alpha = data_matrix(CENTERS, OUTPUTS, 0, weights),
+                  got = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64),
+                  wanted = data_matrix(ROWS, OUTPUTS * FEATURES, 0, MERCER_F64);
+    const double origin[FEATURES] = {0};
+    fill_points(&x, &z);
+    data_fill_normal(&alpha, (mrc_rng){5, 2}, 0, 1);
+    mrc_expansion sum = {&kernel, &z, origin};
+    assert_true(mrc_kernel_slope(&kernel, &slope));
+    assert_succeeds(backend->context, mrc_gradient_product(backend, &sum, &x, &alpha, &got));
+    assert_succeeds(backend->context,
+                    mrc_gradient_reference(backend->context, &kernel, MRC_NORM_2, &x, &z, &alpha, &wanted));
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t l = 0; l < OUTPUTS; l++) {
+            double bound = allowed(&slope, &x, i, &z, &alpha, l);
+            for (int64_t k = l * FEATURES; k < (l + 1) * FEATURES; k++)
+                assert_that(fabs(mrc_load(&got, i, k) - mrc_load(&wanted, i, k)) <= bound,
+                            "%s, row %d: %.17g, wanted %.17g, bound %.3g", spec, (int)i, mrc_load(&got, i, k),
+                            mrc_load(&wanted, i, k), bound);
+            assert_true(bound < 1e-3);
+        }
+    free(x.data), free(z.data), free(alpha.data), free(got.data), free(wanted.data);
+}
+
+static void products_on(mrc_backend *backend)
+{
+    for (int i = 0; i < mrc_kernel_table_size; i++) {
+        if (mrc_kernel_table[i].argument != MRC_ON_DISTANCE) continue;
+        compare_products(backend, mrc_kernel_table[i].form.example, MERCER_F64, MERCER_F64);
+        compare_products(backend, mrc_kernel_table[i].form.example, MERCER_F32, MERCER_F32);
+    }
+    compare_products(backend, "laplace:bandwidth=0.5", MERCER_F32, MERCER_F64);
+    compare_products(backend, "exppower:bandwidth=2,gamma=1.5", MERCER_F64, MERCER_F32);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    for_each_backend(products_on);
+}
+
+/* ---- The average outer product ----------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    mercer_kernel kernel;
+    mercer_matrix x, z, alpha, gradients, full, diagonal, wanted;
+    double origin[D];
+} problem;
+
+/* `wanted` is the average of the outer products of the definition's gradients. */
+static problem make_problem(mrc_backend *backend, int64_t rows, int64_t outputs)
+{
+    problem p = {.kernel = parse("gaussian:bandwidth=2"),
+                 .x = data_matrix(rows, D, 0, MERCER_F64),
+                 .z = data_matrix(P, D, 0, MERCER_F64),
+                 .alpha = data_matrix(P, outputs, 0, MERCER_F64),
+                 .gradients = data_matrix(rows, outputs * D, 0, MERCER_F64),
+                 .full = data_matrix(D, D, 0, MERCER_F64),
+                 .diagonal = data_matrix(1, D, 0, MERCER_F64),
+                 .wanted = data_matrix(D, D, 0, MERCER_F64)};
+    data_fill_normal(&p.x, (mrc_rng){9, 0}, 0, 1);
+    data_fill_normal(&p.z, (mrc_rng){9, 1}, 0, 1);
+    data_fill_normal(&p.alpha, (mrc_rng){9, 2}, 0, 1);
+    assert_succeeds(backend->context, mrc_gradient_reference(backend->context, &p.kernel, MRC_NORM_2, &p.x, &p.z,
+                                                             &p.alpha, &p.gradients));
+    mrc_outer_add(&p.wanted, &p.gradients, outputs, 1 / (double)rows);
+    return p;
+}
+
+static void free_problem(problem *p)
+{
+    free(p->x.data), free(p->z.data), free(p->alpha.data), free(p->gradients.data);
+    free(p->full.data), free(p->diagonal.data), free(p->wanted.data);
+}
+
+static void few_outputs_on(mrc_backend *backend)
+{
+    problem p = make_problem(backend, 600, MRC_AGOP_OUTPUTS);
+    mrc_expansion sum = {&p.kernel, &p.z, p.origin};
+    assert_succeeds(backend->context, mrc_agop(backend, &sum, &p.x, &p.alpha, 1, &p.full));
+    assert_succeeds(backend->context, mrc_agop(backend, &sum, &p.x, &p.alpha, 1, &p.diagonal));
+    double largest = 0;
+    for (int i = 0; i < D; i++) largest = fmax(largest, mrc_load(&p.wanted, i, i));
+    for (int i = 0; i < D; i++)
+        for (int j = 0; j < D; j++) {
+            double wanted = mrc_load(&p.wanted, i, j), bound = 1e-12 * largest;
+            assert_that(fabs(mrc_load(&p.full, i, j) - wanted) <= bound, "(%d, %d): %.15g, wanted %.15g", i, j,
+                        mrc_load(&p.full, i, j), wanted);
+            if (i == j) assert_true(fabs(mrc_load(&p.diagonal, 0, j) - wanted) <= bound);
+        }
+    free_problem(&p);
+}
+
+static void test_few_outputs(void **state)
+{
+    (void)state;
+    for_each_backend(few_outputs_on);
+}
+
+/* With signs the mean over seeds is the same: within 5 standard errors of the mean of 400, which one entry in a million leaves. */
+static void test_signs(void **state)
+{
+    (void)state;
+    enum { SEEDS = 400, MANY = 6 };
+    mercer_context host = {.threads = 1, .isa = mrc_isa_best()};
+    mrc_backend *backend = NULL;
+    assert_succeeds(&host, mrc_backend_create(&backend, &host, "cpu"));
+    problem p = make_problem(backend, 300, MANY);
+    mrc_expansion sum = {&p.kernel, &p.z, p.origin};
+    double mean[D][D] = {{0}}, square[D][D] = {{0}};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        assert_succeeds(&host, mrc_agop(backend, &sum, &p.x, &p.alpha, seed, &p.full));
+        for (int i = 0; i < D; i++)
+            for (int j = 0; j < D; j++) {
+                double value = mrc_load(&p.full, i, j);
+                mean[i][j] += value / SEEDS, square[i][j] += value * value / SEEDS;
+            }
+    }
+    for (int i = 0; i < D; i++)
+        for (int j = 0; j < D; j++) {
+            double error = sqrt((square[i][j] - mean[i][j] * mean[i][j]) / SEEDS), wanted = mrc_load(&p.wanted, i, j);
+            assert_that(error > 0 && fabs(mean[i][j] - wanted) <= 5 * error, "(%d, %d): %g, wanted %g +- %g", i, j,
+                        mean[i][j], wanted, error);
+        }
+    free_problem(&p);
+    mrc_backend_free(backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slopes),      cmocka_unit_test(test_slopes_are_no_kernels),
+        cmocka_unit_test(test_definition),  cmocka_unit_test(test_products),
+        cmocka_unit_test(test_few_outputs), cmocka_unit_test(test_signs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
