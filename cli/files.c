@@ -131,8 +131,8 @@ static void collect(list *all, const cli_values *v)
             add_input(all, shown, text);
         else if (option->type == CLI_OUTPUT)
             add_output(all, shown, text);
-        else if (strcmp(option->name, "center-method") == 0 && strncmp(text, "file:", 5) == 0)
-            add_input(all, shown, text + 5);
+        else if (cli_path_in(option, text) > 0)
+            add_input(all, shown, text + cli_path_in(option, text));
         free(shown);
     }
     int named = command->words != NULL && (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);

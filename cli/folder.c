@@ -122,7 +122,7 @@ static json_t *portable_options(const cli_values *v)
         if ((option->commands & cli_values_command(v)->bit) == 0 || json_object_get(object, option->name) == NULL)
             continue;
         const char *text = cli_values_get(v, option);
-        int prefix = strcmp(option->name, "center-method") == 0 && strncmp(text, "file:", 5) == 0 ? 5 : 0;
+        int prefix = cli_path_in(option, text);
         if (!cli_is_path(option) && prefix == 0) continue;
         char *path = absolute(text + prefix);
         char *whole = cli_format("%.*s%s", prefix, text, path);

@@ -11,6 +11,7 @@ typedef struct cli_job {
     mercer_dataset *data, *validation, *centers; /* as opened; owned */
     mercer_fit_options options;                  /* of the fit, and of its training, until it begins */
     mercer_train_options train;
+    mercer_matrix metric; /* of --metric; its data are owned */
     mercer_fitting *fitting;
     mercer_fit_report fit;    /* what is known of it by now */
     mercer_dataset_info info; /* of the samples that are trained on */

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The path of --metric file:PATH, "" if it is no such text, or NULL if there is none. */
+static const char *metric_file(const cli_values *v)
+{
+    const char *text = cli_has(v, "metric") ? cli_text(v, "metric") : NULL;
+    if (text == NULL) return NULL;
+    return strncmp(text, "file:", 5) == 0 ? text + 5 : "";
+}
+
 /* ---- What can be checked without data ---------------------------------------------------------------------------- */
 
 int cli_check_job(const cli_values *v)
@@ -18,7 +26,14 @@ int cli_check_job(const cli_values *v)
         return cli_error(CLI_USAGE, "--bandwidth: must be above 0, or auto");
     options.kernel = cli_text(v, "kernel");
     options.bandwidth = cli_number(v, "bandwidth");
+    if (metric_file(v) != NULL && metric_file(v)[0] == '\0')
+        return cli_error(CLI_USAGE, "--metric: '%s' is not file:PATH", cli_text(v, "metric"));
     mercer_status status = mercer_fit_check(NULL, &options);
+    if (status == MERCER_OK && cli_has(v, "learn-features")) {
+        options.learn_features = cli_integer(v, "learn-features");
+        status = mercer_fit_check(NULL, &options);
+        if (status != MERCER_OK) return cli_error(CLI_USAGE, "--learn-features: %s", mercer_last_error(NULL));
+    }
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));
 }
@@ -108,6 +123,7 @@ void cli_job_init(cli_job *job, const cli_values *v)
         options->center_iterations = cli_integer(v, "center-iterations");
         options->center_batch = cli_integer(v, "center-batch");
     }
+    if (cli_has(v, "learn-features")) options->learn_features = cli_integer(v, "learn-features");
     if (cli_has(v, "augment")) read_fit_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */
         options->shards = (int)cli_integer(v, "shards");
@@ -153,6 +169,27 @@ static int open_centers(cli_job *job, const char *path)
     return CLI_OK;
 }
 
+/* The metric that a file holds. */
+static int open_metric(cli_job *job, const char *path)
+{
+    mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
+    mercer_dataset *file = NULL;
+    options.x = path;
+    options.task = MERCER_TASK_UNLABELLED;
+    options.memory = cli_memory(job->v);
+    mercer_status status = mercer_dataset_open(&file, job->context, &options);
+    if (status != MERCER_OK) return cli_fail(job->context, status);
+    mercer_dataset_info info = cli_data_info(file);
+    void *values = cli_allocate(info.rows * info.features + 1, sizeof(double));
+    job->metric = mercer_matrix_view(values, info.rows, info.features, MERCER_F64);
+    status = mercer_dataset_read(file, &job->metric, NULL, NULL, NULL, NULL, 0);
+    mercer_dataset_free(file);
+    job->options.metric = &job->metric;
+    if (status == MERCER_OK) status = mercer_fit_check(job->context, &job->options);
+    if (status == MERCER_OK) return CLI_OK;
+    return cli_error(CLI_DATA, "%s: %s", path, mercer_last_error(job->context));
+}
+
 int cli_job_open(cli_job *job)
 {
     const cli_values *v = job->v;
@@ -173,6 +210,7 @@ int cli_job_open(cli_job *job)
     if (code == CLI_OK && training && cli_text(v, "image") != NULL)
         code = read_image(cli_text(v, "image"), &job->options);
     if (code == CLI_OK && center_file(v) != NULL) code = open_centers(job, center_file(v));
+    if (code == CLI_OK && metric_file(v) != NULL) code = open_metric(job, metric_file(v));
     return code;
 }
 
@@ -232,6 +270,7 @@ const char *cli_job_center_method(const cli_job *job)
 void cli_job_free(cli_job *job)
 {
     mercer_fitting_free(job->fitting);
+    free(job->metric.data);
     mercer_dataset_free(job->centers);
     mercer_dataset_free(job->validation);
     mercer_dataset_free(job->data);

@@ -283,22 +283,23 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
                        mercer_dataset **out)
 {
     int64_t count = 0;
-    mercer_matrix centers = mercer_model_centers(model), weights = mercer_model_weights(model);
+    int64_t features = mercer_model_features(model);
+    mercer_matrix weights = mercer_model_weights(model);
     const char *const *labels = mercer_model_labels(model, &count);
     int classifier = labels != NULL && count == weights.cols;
     cli_request request = {.unlabelled = unlabelled,
                            .regression = !classifier,
                            .labels = classifier ? labels : NULL,
                            .label_count = classifier ? count : 0,
-                           .features = centers.cols};
+                           .features = features};
     request.columns = mercer_model_feature_names(model, &request.column_count);
     int code = cli_open_data(v, context, &request, out);
     if (code != CLI_OK) return code;
     mercer_dataset_info info = cli_data_info(*out);
     uint64_t print = 0;
-    if (info.features != centers.cols)
+    if (info.features != features)
         code = cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
-                         info.features, centers.cols);
+                         info.features, features);
     else if (info.rows == 0)
         code = cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
     else if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)

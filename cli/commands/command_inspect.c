@@ -16,7 +16,9 @@ typedef struct contents {
     mercer_matrix centers, weights;
     char kernel[TEXT], folded[TEXT]; /* as the user gave it; as the file has it, if they differ */
     const char *preprocess;
-    char *targets; /* owned; NULL: as they are */
+    int64_t inputs;       /* features of samples */
+    mercer_matrix metric; /* the map of the kernel's metric; no rows: none */
+    char *targets;        /* owned; NULL: as they are */
     const double *offset, *scale;
     const char *const *labels;
     int64_t label_count;
@@ -48,6 +50,8 @@ static void collect(mercer_context *context, const mercer_model *model, contents
     mercer_kernel_print(context, given != NULL ? c->folded : c->kernel, TEXT, NULL, mercer_model_kernel(model));
     if (given != NULL) mercer_kernel_print(context, c->kernel, TEXT, NULL, given);
     c->preprocess = preprocess != NULL ? mercer_preprocess_spec(preprocess) : "none";
+    c->inputs = mercer_model_features(model);
+    c->metric = mercer_preprocess_metric(preprocess);
     c->targets = cli_targets_text(model);
     c->offset = mercer_model_target_offset(model);
     c->scale = mercer_model_target_scale(model);
@@ -72,6 +76,11 @@ static json_t *names_json(const char *const *names, int64_t count)
     return list;
 }
 
+static int is_diagonal(const contents *c)
+{
+    return c->metric.rows == 1;
+}
+
 static json_t *to_json(const contents *c)
 {
     json_t *labels = names_json(c->labels, c->label_count);
@@ -79,13 +88,17 @@ static json_t *to_json(const contents *c)
     if (note == NULL) note = cli_json_text(c->note);
     json_t *object =
         json_pack("{so sI sI sI sI ss ss ss ss so so ss so}", "path", cli_json_text(c->path), "bytes",
-                  (json_int_t)c->bytes, "centers", (json_int_t)c->centers.rows, "features", (json_int_t)c->centers.cols,
+                  (json_int_t)c->bytes, "centers", (json_int_t)c->centers.rows, "features", (json_int_t)c->inputs,
                   "outputs", (json_int_t)c->weights.cols, "centers_dtype", cli_dtype_name(c->centers.dtype),
                   "weights_dtype", cli_dtype_name(c->weights.dtype), "kernel", c->kernel, "preprocess", c->preprocess,
                   "labels", labels, "training", note, "checksums", "ok", "header", json_incref(c->header));
     json_object_set_new(object, "feature_names", names_json(c->features, c->feature_count));
     json_object_set_new(object, "target_names", names_json(c->target_names, c->target_count));
     if (c->folded[0] != '\0') json_object_set_new(object, "kernel_in_units_of_data", json_string(c->folded));
+    if (c->metric.rows > 0)
+        json_object_set_new(object, "metric",
+                            json_pack("{ss sI}", "kind", is_diagonal(c) ? "diagonal" : "full", "directions",
+                                      (json_int_t)c->metric.cols));
     if (c->offset != NULL)
         json_object_set_new(object, "targets",
                             json_pack("{so so}", "offset", number_array(c->offset, c->weights.cols), "scale",
@@ -146,6 +159,11 @@ static void print_table(const contents *c)
     }
     cli_table_cell(table, "preprocess");
     cli_table_cell(table, "%s", c->preprocess);
+    if (c->metric.rows > 0) {
+        cli_table_cell(table, "metric");
+        cli_table_cell(table, "%s, %s features to %s directions", is_diagonal(c) ? "diagonal" : "full",
+                       cli_count_text(count, c->inputs), cli_count_text(more, c->metric.cols));
+    }
     if (c->targets != NULL) {
         cli_table_cell(table, "targets");
         cli_table_cell(table, "%s", c->targets);

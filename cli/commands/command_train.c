@@ -86,6 +86,22 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.checkpoint = r->folder->checkpoint;
 }
 
+/* What the rounds came to, if features were learned. */
+static void say_rounds(const run *r)
+{
+    const mercer_fit_report *report = &r->job.fit;
+    if (report->rounds == 0) return;
+    char *errors = cli_copy("");
+    for (int64_t i = 0; i <= report->rounds; i++) {
+        char *longer = cli_format("%s%s%.4g", errors, i > 0 ? ", " : "", report->round_errors[i]);
+        free(errors);
+        errors = longer;
+    }
+    cli_say(r->v, "features: squared error on rows held back by round: %s; the metric is that of round %" PRId64,
+            errors, report->best_round);
+    free(errors);
+}
+
 /* The one plan of this training, shown before it is followed. */
 static int prepare(run *r)
 {
@@ -98,9 +114,11 @@ static int prepare(run *r)
     if (code == CLI_OK && status != MERCER_OK) code = cli_job_fail(&r->job, status);
     if (code == CLI_OK) {
         cli_job_look(&r->job);
+        say_rounds(r);
         if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
         cli_log_start(r->log, &r->job, r->resumed);
         cli_log_event(r->log, "plan", cli_plan_json(plan));
+        cli_log_learned(r->log, &r->job);
         cli_watch_start(&r->watch, r->job.fit.trainer, plan);
     }
     free(plan);
@@ -147,6 +165,14 @@ static void log_comparison(const run *r)
         json_pack("{ss so so}", "data", "validation", "labels", names, "matrix", cli_confusion_json(&r->metrics)));
 }
 
+static json_t *rounds_json(const mercer_fit_report *report)
+{
+    json_t *errors = json_array();
+    for (int64_t i = 0; i <= report->rounds; i++) json_array_append_new(errors, cli_json_real(report->round_errors[i]));
+    return json_pack("{sI sI so}", "rounds", (json_int_t)report->rounds, "best_round", (json_int_t)report->best_round,
+                     "errors", errors);
+}
+
 static int finish(run *r)
 {
     const cli_job *job = &r->job;
@@ -172,6 +198,7 @@ static int finish(run *r)
     json_object_set_new(object, "kernel", json_string(job->fit.kernel));
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
+    if (job->fit.rounds > 0) json_object_set_new(object, "features", rounds_json(&job->fit));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     return cli_print_json(object);
 }

@@ -11,17 +11,19 @@
 #include <string.h>
 
 enum {
-    READS = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* take data files */
-    LABELLED = CLI_TRAIN | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT,            /* and their targets */
-    FITS = CLI_TRAIN | CLI_PLAN,                                                       /* take options of training */
-    USES_MODEL = CLI_PREDICT | CLI_EVAL,
-    COMPUTES = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO,
+    READS =
+        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
+    LABELLED = CLI_TRAIN | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT,                      /* and their targets */
+    FITS = CLI_TRAIN | CLI_PLAN, /* take options of training */
+    USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
+    COMPUTES =
+        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
     ANSWERS = CLI_TRAIN | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
-              CLI_SYNTH | CLI_BENCH | CLI_DEMO, /* have --json */
-    CONFIGURED =
-        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH | CLI_DEMO,
+              CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, /* have --json */
+    CONFIGURED = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH |
+                 CLI_DEMO | CLI_EXPLAIN,
     RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
-    ALL = (1 << 15) - 1
+    ALL = (1 << 16) - 1
 };
 
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
@@ -89,6 +91,12 @@ static const cli_option written[] = {
      FITS | CLI_CENTERS, 0, "Model",
      "what happens to samples before the kernel sees them; kept in the model. auto: scale (pixels / 255) for bytes, "
      "minmax for libsvm, none for half floats and computed samples, standardise for all other numbers"},
+    {"metric", NULL, 0, CLI_TEXT, "file:PATH", "file:", NULL, NULL, FITS, 0, "Model",
+     "metric of the kernel in preprocessed samples: file:PATH with a weight for each feature (one row or column), or a "
+     "symmetric matrix M, r^2 = (x - z) M (x - z)'; kept in the model"},
+    {"learn-features", NULL, 0, CLI_INTEGER, "ROUNDS", "on", "0", NULL, FITS, 0, "Model",
+     "learn the metric of the kernel first, in at most so many rounds of small fits; on, or no number: 4 rounds. 0: "
+     "none"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,
@@ -139,6 +147,8 @@ static const cli_option written[] = {
      "the same for the targets"},
     {"scores", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
      "write the model's outputs instead of labels"},
+    {"gradients", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EXPLAIN, CLI_EXPLAIN, "Output",
+     "how much the outputs change with each feature, from their gradients at the samples"},
     {"confusion", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EVAL, 0, "Output",
      "show which classes were taken for which"},
     {"save-centers-as", NULL, 0, CLI_CHOICE, "TYPE", "auto|f64|f32|f16|u8", "auto", NULL, CLI_TRAIN, 0, "Output",
@@ -190,7 +200,7 @@ static const cli_option written[] = {
      "General",
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
-     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT, 0, "General",
+     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
      "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "
      "there but for a margin. What is mapped from files does not count"},
     {"config", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
@@ -300,6 +310,12 @@ void cli_options_init(void)
         }
         for (int k = 0; k < listed; k++) table[cli_option_count++] = row_of(mercer_train_option(k));
     }
+}
+
+int cli_path_in(const cli_option *option, const char *text)
+{
+    int takes = option->type == CLI_TEXT && option->words != NULL && cli_has_word(option->words, "file:");
+    return takes && strncmp(text, "file:", 5) == 0 ? 5 : 0;
 }
 
 /* '_' and '-' are the same in names, so that keys of configuration files may be written either way. */

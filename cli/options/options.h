@@ -41,7 +41,8 @@ enum {
     CLI_REPORT = 1 << 11,
     CLI_COMPLETIONS = 1 << 12,
     CLI_MAN = 1 << 13,
-    CLI_HELP = 1 << 14
+    CLI_HELP = 1 << 14,
+    CLI_EXPLAIN = 1 << 15
 };
 
 typedef struct cli_option {
@@ -77,6 +78,9 @@ static inline int cli_is_path(const cli_option *option)
 {
     return option->type == CLI_INPUT || option->type == CLI_OUTPUT;
 }
+
+/* Characters before the path in a text "file:PATH" of an option that takes one; 0: there is none. */
+int cli_path_in(const cli_option *option, const char *text);
 
 extern const cli_option *cli_options;
 extern int cli_option_count;

@@ -40,6 +40,9 @@ static int take_value(reader *r, const cli_option *option, const char *attached,
     if (option->type == CLI_FLAG) {
         return set_value(r, option, attached != NULL ? attached : "true", where);
     }
+    /* A number that may be "on" may be left out. */
+    int optional = option->type == CLI_INTEGER && option->words != NULL && cli_has_word(option->words, "on");
+    if (attached == NULL && optional && (r->at >= r->count || r->arguments[r->at][0] == '-')) attached = "on";
     if (attached == NULL) {
         if (r->at >= r->count) {
             const char *metavar = option->type == CLI_SWITCH ? "on|off|auto" : option->metavar;

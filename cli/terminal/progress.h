@@ -45,6 +45,8 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file);
 json_t *cli_plan_json(const mercer_plan *plan);
 void cli_log_start(cli_log *log, const cli_job *job, int resumed);
 void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
+/* Tables and charts of learned features; nothing if none were (learned.c). */
+void cli_log_learned(cli_log *log, const cli_job *job);
 /* metrics may be NULL: there is no validation set. */
 json_t *cli_summary_json(const mercer_report *report, const cli_metrics *metrics, double seconds);
 void cli_show_summary(const cli_job *job, const mercer_report *report, const cli_metrics *metrics, double seconds);

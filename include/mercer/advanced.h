@@ -249,11 +249,11 @@ MERCER_API const mercer_kernel *mercer_preprocess_kernel(const mercer_preprocess
 MERCER_API const char *mercer_preprocess_spec(const mercer_preprocess *preprocess);
 
 /*
- * The metric of the kernel, in preprocessed samples: r^2 = (x - z) M (x - z)' in place of |x - z|^2, and x M z' in place
- * of x.z. metric is M (features, features), symmetric without negative eigenvalues, or the weights of a diagonal one,
- * (1, features) or (features, 1), none below 0; f32 or f64. It becomes the last step of the preprocessing: samples are
- * mapped once, x A with M = A A' and A (features, d'), and solvers know nothing of it. Directions with eigenvalues below
- * 1e-10 of the largest are left out: d' may be less than features. It replaces one that is there. Not for a
+ * The metric of the kernel, in preprocessed samples: r^2 = (x - z) M (x - z)' in place of |x - z|^2, and x M z' in
+ * place of x.z. metric is M (features, features), symmetric without negative eigenvalues, or the weights of a diagonal
+ * one, (1, features) or (features, 1), none below 0; f32 or f64. It becomes the last step of the preprocessing: samples
+ * are mapped once, x A with M = A A' and A (features, d'), and solvers know nothing of it. Directions with eigenvalues
+ * below 1e-10 of the largest are left out: d' may be less than features. It replaces one that is there. Not for a
  * preprocessing that is folded. Errors: SHAPE, DTYPE, DATA (the message says what was found).
  */
 MERCER_API mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric,
@@ -264,8 +264,8 @@ MERCER_API mercer_matrix mercer_preprocess_metric(const mercer_preprocess *prepr
 MERCER_API int64_t mercer_preprocess_width(const mercer_preprocess *preprocess, int64_t features);
 /* The type that samples of type `dtype` have afterwards. preprocess may be NULL: none. */
 MERCER_API mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
-/* out = the preprocessed X; as many rows, of the width and the type the functions above tell, or f32 or f64. Errors: SHAPE, DTYPE,
-   OVERLAP. */
+/* out = the preprocessed X; as many rows, of the width and the type the functions above tell, or f32 or f64. Errors:
+   SHAPE, DTYPE, OVERLAP. */
 MERCER_API mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                                  const mercer_matrix *X);
 

@@ -331,8 +331,8 @@ typedef struct mercer_report {
     int64_t peak_bytes; /* most memory held through the context, beyond what was held before */
 } mercer_report;
 
-/* Tells how far the phase "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what there is, or with
-   MERCER_ERROR_CALLBACK if that is nothing. */
+/* Tells how far the phase "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what there is,
+   or with MERCER_ERROR_CALLBACK if that is nothing. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
 /*
@@ -386,14 +386,15 @@ typedef struct mercer_fit_options {
     /* The metric of the kernel in preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_set_metric.
        NULL: the identity. */
     const mercer_matrix *metric;
-    /* > 0: at most so many rounds of learning the metric (docs/features.md), from `metric` on: a fit of at most 16,384
-       centers to at most 500,000 rows, then the metric from its gradients. The round with the smallest error on rows
-       held back wins; a given bandwidth keeps its ratio to the median distance. 0: the metric stays. For functions of
-       the distance that have a name. */
+    /* At most so many rounds (-1: chosen, 4) of learning the metric (docs/features.md), from `metric` on: a fit of at
+       most 16,384 centers to at most 500,000 rows, then the metric from its gradients. The round with the smallest
+       error on rows held back wins; a given bandwidth keeps its ratio to the median distance. 0: none, the metric
+       stays. For functions of the distance that have a name. */
     int64_t learn_features;
 } mercer_fit_options;
 
-enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15 /* of learn_features, at most */ };
+/* The length of a kernel as text; rounds of learn_features at most, and errors that they have. */
+enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15, MERCER_ROUND_ERRORS = 16 };
 
 /* What was chosen, and what came of it, as far as it is known. */
 typedef struct mercer_fit_report {
@@ -419,7 +420,7 @@ typedef struct mercer_fit_report {
     /* Of learned features: rounds done, the one whose metric was taken (0: that of the start), and the squared error
        on rows held back before the first round and after each. */
     int64_t rounds, best_round;
-    double round_errors[MERCER_ROUNDS + 1];
+    double round_errors[MERCER_ROUND_ERRORS];
 } mercer_fit_report;
 
 /* Fits a model to data with targets. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says how many centers

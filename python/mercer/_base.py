@@ -54,7 +54,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         average: bool | None = None, tol: float | None = None, validation_fraction: float = 0.1,
         early_stopping: bool = False, memory: int | str | None = None, device: str = "cpu",
         arithmetic: str = "accurate", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
-        verbose: int = 0, warm_start: bool = False,
+        verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
     ) -> None:
         self.kernel, self.bandwidth, self.preprocess = kernel, bandwidth, preprocess
         self.n_centers, self.centers, self.center_method = n_centers, centers, center_method
@@ -63,6 +63,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self.validation_fraction, self.early_stopping = validation_fraction, early_stopping
         self.memory, self.device, self.arithmetic, self.precision = memory, device, arithmetic, precision
         self.n_jobs, self.random_state, self.verbose, self.warm_start = n_jobs, random_state, verbose, warm_start
+        self.metric, self.learn_features = metric, learn_features
 
     # ---- Input ----
 
@@ -106,6 +107,16 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"n_centers is {count}; it must be at least 1")
         return int(count)
 
+    def _rounds(self) -> int:
+        rounds = self.learn_features
+        if rounds is None or isinstance(rounds, (bool, np.bool_)):
+            return -1 if rounds else 0
+        if not isinstance(rounds, numbers.Integral):
+            raise TypeError(f"learn_features must be a bool or a number of rounds, not {rounds!r}")
+        if rounds < 0:
+            raise ValueError(f"learn_features is {rounds}; it must be a bool or a number of rounds")
+        return int(rounds)
+
     # ---- One fit ----
 
     def _train_options(self) -> dict[str, Any]:
@@ -137,15 +148,20 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             "merge": True,
             **options,
         }
+        metric = None
+        if model is None:  # which has its own
+            options["learn_features"] = self._rounds()
+            metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", np.float64)
         parts = self.kernel, options, train, callbacks
-        fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], centers=given, model=model)
+        fixed: dict[str, Any] = {"centers": given, "model": model, "metric": metric}
+        fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], **fixed)
         try:
             fitting.prepare()
         except ValueError as error:
             if self.bandwidth is not None or len(np.unique(X, axis=0)) > 1 or "distance" not in str(error):
                 raise
             options["bandwidth"] = 1.0  # all samples are the same point: any will do
-            fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], centers=given, model=model)
+            fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], **fixed)
             fitting.prepare()
         return fitting
 

@@ -53,6 +53,10 @@ PARAMETERS = """Parameters
         1: a line of progress on stderr; 2: the plan as well.
     warm_start : bool
         The next fit keeps centers and kernel and begins with the weights of the last.
+    metric : array or None
+        Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d), r^2 = (x - z) M (x - z)'.
+    learn_features : bool or int
+        Learn that metric first, in so many rounds of small fits (True: 4): docs/features.md.
 
     Attributes
     ----------

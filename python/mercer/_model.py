@@ -113,7 +113,7 @@ class Model:
 
     def match(self, names: Sequence[str]) -> Array:
         """For each feature of the model, which of the columns with these names it is; a missing one is an error."""
-        places = np.empty(L.lib.mercer_model_centers(self.handle).cols, np.int64)
+        places = np.empty(L.lib.mercer_model_features(self.handle), np.int64)
         pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
         self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
         return places
@@ -133,10 +133,20 @@ class Model:
         own = L.lib.mercer_model_preprocess(self.handle)
         return L.lib.mercer_preprocess_spec(own).decode() if own else None
 
+    @property
+    def metric(self) -> Array | None:
+        """The metric of the kernel in preprocessed samples: weights (d,) of a diagonal one, or M (d, d); None: none."""
+        matrix = L.lib.mercer_preprocess_metric(L.lib.mercer_model_preprocess(self.handle))
+        if matrix.rows == 0:
+            return None
+        factor = A.borrowed(matrix, self)
+        return factor[0] ** 2 if matrix.rows == 1 else factor @ factor.T
+
     def preprocessed(self, X: Any) -> Array:
         """X as the kernel sees it, and as a :class:`Trainer` wants it; ``predict`` does this by itself."""
         own, x = L.lib.mercer_model_preprocess(self.handle), A.points(X, "X")
-        out = np.empty(x.shape, A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
+        width = L.lib.mercer_preprocess_width(own, x.shape[1])
+        out = np.empty((x.shape[0], width), A.NUMPY[L.lib.mercer_preprocess_dtype(own, A.DTYPES[x.dtype])])
         if not own:
             return x
         self.context.call("mercer_preprocess_apply", own, A.view(out), A.view(x))
@@ -144,7 +154,8 @@ class Model:
 
     def __repr__(self) -> str:
         z, w = L.lib.mercer_model_centers(self.handle), L.lib.mercer_model_weights(self.handle)
-        return f"<mercer.Model {self.kernel}: {z.rows} centers, {z.cols} features, {w.cols} outputs>"
+        features = L.lib.mercer_model_features(self.handle)
+        return f"<mercer.Model {self.kernel}: {z.rows} centers, {features} features, {w.cols} outputs>"
 
     # ---- Predictions ----
 
@@ -160,6 +171,7 @@ class Model:
         own = L.lib.mercer_model_preprocess(self.handle)
         parts = L.lib.mercer_model_weights, L.lib.mercer_model_centers
         as_is = L.lib.mercer_preprocess_spec(own) == b"none" or L.lib.mercer_preprocess_kernel(own)
+        as_is = as_is and L.lib.mercer_preprocess_metric(own).rows == 0
         if dtype == np.float64 and as_is and all(part(self.handle).dtype != L.F64 for part in parts):
             dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
         if x.dtype == dtype and x.dtype.isnative:
@@ -199,6 +211,16 @@ class Model:
         for part, block in self._blocks(X):
             self._compute("classify", A.integers(result[part]), A.view(block))
         return result
+
+    def gradients(self, X: Any) -> Array:
+        """The gradients of the outputs in X, of shape (m, c, d): how f changes with each feature, in the units of X.
+
+        For kernels of the distance that have a name.
+        """
+        x, outputs = A.points(X, "X"), L.lib.mercer_model_weights(self.handle).cols
+        result = np.empty((x.shape[0], outputs * x.shape[1]))
+        self._compute("gradient", A.view(result), A.view(x))
+        return result.reshape(x.shape[0], outputs, x.shape[1])
 
     def _compute(self, name: str, *arguments: Any) -> None:
         with self.kernel.failure:

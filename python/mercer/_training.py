@@ -237,7 +237,7 @@ class Fitting:
     def __init__(
         self, data: Dataset, kernel: Kernel | str, options: dict[str, Any], train: dict[str, Any],
         callbacks: Iterable[Callback] = (), *, precision: int = 0, centers: Dataset | None = None,
-        model: Model | None = None,
+        model: Model | None = None, metric: Array | None = None,
     ) -> None:
         context = data.context
         self.context, self._model, self._kernel = context, model, kernel if isinstance(kernel, Kernel) else None
@@ -248,13 +248,16 @@ class Fitting:
         struct.train = C.pointer(inner)
         struct.given_centers = None if centers is None else centers.handle
         struct.model = None if model is None else model.handle
+        view = None if metric is None else A.view(metric)
+        if view is not None:
+            struct.metric = C.pointer(view)
         if self._kernel:
             struct.kernel_function = C.pointer(self._kernel.struct)
         # Nobody is told how far that is: but Control-C is noticed.
         struct.progress = L.mercer_fit_callback(self.watch.failure.guard(lambda *_: context.interrupted))
         self.handle = C.c_void_p()
         context.call("mercer_fitting_open", self.handle, context.handle, data.handle, struct)
-        release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner))
+        release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner, metric, view))
 
     def _call(self, name: str, *arguments: Any) -> None:
         with self.watch.failure, (self._kernel or Kernel("linear")).failure:
@@ -274,6 +277,9 @@ class Fitting:
         report = L.mercer_fit_report(training=C.pointer(training))
         self._call("mercer_fitting_query", report)
         told = report_dict(training) if training.plan else {}
+        if report.rounds > 0:
+            told["rounds"], told["best_round"] = report.rounds, report.best_round
+            told["round_errors"] = np.array(report.round_errors[: report.rounds + 1])
         values = spectrum(self.context, report.trainer)
         return self.model(), told, values, report.temperature
 

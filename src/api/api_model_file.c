@@ -123,8 +123,10 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
     mercer_preprocess *copy = NULL;
     int64_t fitted = mrc_preprocess_features(preprocess), width = mrc_preprocess_width(preprocess, fitted);
     if (fitted > 0 && width != model->centers.cols)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: makes samples of %lld features, the model's centers "
-                        "have %lld", (long long)width, (long long)model->centers.cols);
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "preprocess: makes samples of %lld features, the model's centers "
+                        "have %lld",
+                        (long long)width, (long long)model->centers.cols);
     if (model->feature_names && fitted > 0 && fitted != mrc_model_features(model))
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: is for %lld features, the model has %lld names",
                         (long long)fitted, (long long)mrc_model_features(model));

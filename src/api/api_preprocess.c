@@ -76,8 +76,7 @@ mercer_matrix mercer_preprocess_metric(const mercer_preprocess *preprocess)
     return mrc_view(map->values, map->diagonal ? 1 : map->features, map->width, MERCER_F64);
 }
 
-mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric,
-                                           int64_t features)
+mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const mercer_matrix *metric, int64_t features)
 {
     if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
     mercer_context *context = preprocess->context;

@@ -129,7 +129,8 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
 {
     mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
     int64_t width = mrc_preprocess_width(preprocess, dataset->features);
-    MRC_TRY(mrc_alloc(dataset->context, memory, count, width * mrc_dtype_size(dtype), "samples to choose centers from"));
+    MRC_TRY(
+        mrc_alloc(dataset->context, memory, count, width * mrc_dtype_size(dtype), "samples to choose centers from"));
     *out = mrc_view(*memory, count, width, dtype);
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
@@ -170,7 +171,8 @@ static int64_t count_part(const mrc_center_request *request, const mercer_datase
                           const mercer_preprocess *preprocess)
 {
     int64_t size = mrc_dtype_size(mrc_preprocess_dtype(preprocess, dataset->dtype)), memory = request->options.memory;
-    int64_t fit = memory / 2 / mrc_max(1, mrc_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
+    int64_t fit =
+        memory / 2 / mrc_max(1, mrc_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
     int64_t useful = request->method == MRC_CENTERS_RPCHOLESKY ? memory / 2 / (request->p * mrc_max(size, 4))
                                                                : mrc_max(KMEANS_LEAST, KMEANS_ROWS * request->p);
     return mrc_min(dataset->rows, mrc_min(fit, useful));

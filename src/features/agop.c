@@ -3,8 +3,8 @@
  * G = (1/m) sum_i sum_l g_il g_il',   g_il = grad f_l(x_i)
  *
  * With signs xi_l = +-1, drawn anew for every part of the rows, h_i = sum_l xi_l g_il is the gradient of one function,
- * the sum with weights alpha xi, and E h_i h_i' = sum_l g_il g_il': all outputs for the price of one. Cost with signs: a
- * product of m rows with d + 1 columns, 2 m p (2 d + 1) flops, and m d^2 for the outer products.
+ * the sum with weights alpha xi, and E h_i h_i' = sum_l g_il g_il': all outputs for the price of one. Cost with signs:
+ * a product of m rows with d + 1 columns, 2 m p (2 d + 1) flops, and m d^2 for the outer products.
  */
 #include "features/agop.h"
 
@@ -63,7 +63,8 @@ static mercer_status add_parts(mrc_backend *backend, const mrc_expansion *sum, c
     for (int64_t first = 0; first < m; first += PART_ROWS) {
         mercer_matrix part = mrc_rows(x, first, mrc_min(PART_ROWS, m - first));
         mercer_matrix g = mrc_view(gradients, part.rows, weights.cols * x->cols, MERCER_F64);
-        if (!each) sum_outputs(alpha, (mrc_rng){seed, SIGN_BITS}, first / PART_ROWS, signed_sum, signed_sum + alpha->rows);
+        if (!each)
+            sum_outputs(alpha, (mrc_rng){seed, SIGN_BITS}, first / PART_ROWS, signed_sum, signed_sum + alpha->rows);
         MRC_TRY(mrc_gradient_product(backend, sum, &part, &weights, &g));
         MRC_TRY(add_outer(backend, G, &g, weights.cols, 1 / (double)m));
     }
@@ -79,7 +80,8 @@ mercer_status mrc_agop(mrc_backend *backend, const mrc_expansion *sum, const mer
     for (int64_t i = 0; i < G->rows; i++) memset(mrc_row(G, i), 0, (size_t)G->cols * sizeof(double));
     MRC_TRY(mrc_alloc(context, &gradients, PART_ROWS * c, mrc_max(1, x->cols) * (int64_t)sizeof(double), "gradients"));
     mercer_status status = MERCER_OK;
-    if (alpha->cols > c) status = mrc_alloc(context, &signs, alpha->rows + alpha->cols, sizeof(double), "signed weights");
+    if (alpha->cols > c)
+        status = mrc_alloc(context, &signs, alpha->rows + alpha->cols, sizeof(double), "signed weights");
     if (status == MERCER_OK) status = add_parts(backend, sum, x, alpha, seed, G, signs, gradients);
     mrc_free(context, signs);
     mrc_free(context, gradients);

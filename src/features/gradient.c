@@ -5,8 +5,8 @@
  *   norm 2   grad f_l(x_i) = q_il - s_il (x_i - o),   [q_il | s_il] = sum_j psi(r_ij) alpha_jl [z_j - o | 1]
  *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) r_ij sign(x_ik - z_jk)
  *
- * psi = -phi'(r) / r (kernels/formulas.h), o an origin amid the points. Norm 2 is one product with psi and d + 1 columns
- * for each output: 2 m p (d + c (d + 1)) flops.
+ * psi = -phi'(r) / r (kernels/formulas.h), o an origin amid the points. Norm 2 is one product with psi and d + 1
+ * columns for each output: 2 m p (d + c (d + 1)) flops.
  *
  * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
  * therefore in double whatever the points are in: the error of a pair is 2^-53 |x - o| / r times its share, which is
@@ -120,8 +120,7 @@ static void take_gradients(void *argument, int64_t part, int worker)
         for (int64_t l = 0; l < job->outputs; l++) {
             const double *sums = (const double *)mrc_row(&job->sums, i) + l * (d + 1);
             double *to = (double *)mrc_row(job->gradients, i) + (job->first_output + l) * d;
-            for (int64_t k = 0; k < d; k++)
-                to[k] = sums[k] - sums[d] * (mrc_load(job->x, i, k) - job->sum->origin[k]);
+            for (int64_t k = 0; k < d; k++) to[k] = sums[k] - sums[d] * (mrc_load(job->x, i, k) - job->sum->origin[k]);
         }
 }
 
@@ -147,8 +146,8 @@ static mercer_status some_outputs(mrc_backend *backend, const mercer_kernel *slo
     return MERCER_OK;
 }
 
-static mercer_status all_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job,
-                                 int64_t at_once, int64_t centers, void *weights, void *sums)
+static mercer_status all_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job, int64_t at_once,
+                                 int64_t centers, void *weights, void *sums)
 {
     int64_t c = job->alpha->cols, columns = job->x->cols + 1;
     for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
@@ -201,8 +200,7 @@ static void store(const mercer_model *model, const mercer_matrix *to, const merc
     for (int64_t i = 0; i < to->rows; i++)
         for (int64_t l = 0; l < model->weights.cols; l++)
             for (int64_t k = 0; k < d; k++)
-                mrc_store(to, i, l * d + k,
-                          mrc_load(pulled, i, l * d + k) * (scaled ? model->units.scale[l] : 1));
+                mrc_store(to, i, l * d + k, mrc_load(pulled, i, l * d + k) * (scaled ? model->units.scale[l] : 1));
 }
 
 static mercer_status one_block(mercer_model *model, const gradient_block *block, const mercer_matrix *to,

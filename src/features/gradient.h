@@ -18,9 +18,9 @@
 typedef enum mrc_norm { MRC_NORM_1 = 1, MRC_NORM_2 = 2 } mrc_norm;
 
 /*
- * The definition, in scalar double: gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|) at the rows of x, those
- * of c outputs side by side. x (m, d), z (p, d), alpha (p, c) of any type, gradients f64. A pair that coincides adds 0,
- * and in norm 1 so does a feature in which it does. The kernel has a slope. Cost: O(m p c d).
+ * The definition, in scalar double: gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|) at the rows of x,
+ * those of c outputs side by side. x (m, d), z (p, d), alpha (p, c) of any type, gradients f64. A pair that coincides
+ * adds 0, and in norm 1 so does a feature in which it does. The kernel has a slope. Cost: O(m p c d).
  */
 mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, mrc_norm norm,
                                      const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *alpha,

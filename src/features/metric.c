@@ -128,8 +128,7 @@ static mercer_status given_full(mrc_metric *out, mrc_backend *backend, const mer
     MRC_TRY(mrc_alloc(context, &memory, given->rows, given->rows * (int64_t)sizeof(double), "the metric"));
     mercer_matrix m = mrc_view(memory, given->rows, given->rows, MERCER_F64);
     for (int64_t i = 0; i < m.rows; i++)
-        for (int64_t j = 0; j < m.rows; j++)
-            mrc_store(&m, i, j, (mrc_load(given, i, j) + mrc_load(given, j, i)) / 2);
+        for (int64_t j = 0; j < m.rows; j++) mrc_store(&m, i, j, (mrc_load(given, i, j) + mrc_load(given, j, i)) / 2);
     mercer_status status = decompose(out, backend, &m, 1, false, LEAST_GIVEN, &lowest, &zero);
     mrc_free(context, memory);
     MRC_TRY(status);
@@ -249,8 +248,8 @@ mercer_status mrc_metric_next(mrc_metric *out, mrc_backend *backend, mrc_norm no
     *out = (mrc_metric){0};
     *zero = false;
     bool diagonal = G->rows == 1 && now->features > 1;
-    mercer_status status = diagonal ? next_diagonal(out, backend, norm, now, G, zero)
-                                    : next_full(out, backend, now, G, zero);
+    mercer_status status =
+        diagonal ? next_diagonal(out, backend, norm, now, G, zero) : next_full(out, backend, now, G, zero);
     if (status == MERCER_OK && *zero) status = copy_metric(out, backend->context, now);
     if (status != MERCER_OK) mrc_metric_free(out);
     return status;

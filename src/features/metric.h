@@ -22,10 +22,10 @@ typedef struct mrc_metric {
 void mrc_metric_free(mrc_metric *metric);
 
 /*
- * The metric that a caller gives for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32 or f64. Refused
- * with the number that was found: another size, NaN, a weight below 0, M not symmetric (beyond 1e-6 of its largest
- * entry) or with an eigenvalue below 0 (beyond 1e-6 of the largest). It is used as it is given: only directions whose
- * eigenvalue is below 1e-10 of the largest, which is rounding, are left out. Errors: SHAPE, DTYPE, DATA.
+ * The metric that a caller gives for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32 or f64.
+ * Refused with the number that was found: another size, NaN, a weight below 0, M not symmetric (beyond 1e-6 of its
+ * largest entry) or with an eigenvalue below 0 (beyond 1e-6 of the largest). It is used as it is given: only directions
+ * whose eigenvalue is below 1e-10 of the largest, which is rounding, are left out. Errors: SHAPE, DTYPE, DATA.
  */
 mercer_status mrc_metric_given(mrc_metric *out, mrc_backend *backend, mrc_norm norm, int64_t d,
                                const mercer_matrix *given);

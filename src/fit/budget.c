@@ -63,7 +63,8 @@ int64_t mrc_fit_validation_rows(const mercer_fitting *self)
     const mercer_dataset *held = self->validation;
     if (!held || !self->watched) return 0;
     mercer_dtype dtype = mercer_preprocess_dtype(self->applied, held->dtype);
-    int64_t row = mrc_fit_width(self) * mrc_dtype_size(dtype) + held->outputs * mrc_dtype_size(mrc_fit_target_type(self));
+    int64_t row =
+        mrc_fit_width(self) * mrc_dtype_size(dtype) + held->outputs * mrc_dtype_size(mrc_fit_target_type(self));
     return mrc_min(held->rows, self->memory / 4 / row + 1);
 }
 

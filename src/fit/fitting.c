@@ -84,7 +84,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 static mercer_status build_model(mercer_fitting *self)
 {
     bool there = self->options.model || self->options.checkpoint;
-    if (!there && self->options.learn_features > 0) MRC_TRY(mrc_fit_learn(self));
+    if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
     if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));
@@ -128,7 +128,7 @@ mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
     self->begun = true;
     self->device_each = 0; /* nothing is trained there */
-    if (self->options.learn_features > 0) MRC_TRY(mrc_fit_learn(self));
+    if (mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     MRC_TRY(mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_pick_centers(self, false));
     *centers = self->centers;

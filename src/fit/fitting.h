@@ -85,6 +85,8 @@ int64_t mrc_fit_width(const mercer_fitting *self);
 /* learn.c: replaces metric and bandwidth of the options by those learned. */
 mercer_status mrc_fit_learn(mercer_fitting *self);
 mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_context *context);
+/* How many rounds at most; 0: none. */
+int64_t mrc_fit_rounds(const mercer_fit_options *options);
 /* Adds what the rounds cost to the text of a plan. */
 void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
 

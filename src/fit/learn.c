@@ -33,6 +33,7 @@ enum {
     MOST_CHECKED = 50000, /* of the rows that rounds are compared on */
     GRADIENT_ROWS = 4096,
     MOST_FULL = 4096, /* features of a full metric */
+    ROUNDS = 4,       /* unless a number is given */
     PATIENCE = 2,
 };
 #define HELD_BACK       0.2 /* of the rows, where there is no validation set */
@@ -51,6 +52,7 @@ typedef struct learner {
     mercer_matrix now, best; /* M (d, d), or weights (1, d), in `memory`; no data yet: as the options have it */
     mercer_kernel best_kernel;
     double *memory;
+    int64_t round;
     bool stopped;
 } learner;
 
@@ -61,10 +63,11 @@ mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_c
     mercer_kernel kernel, slope;
     bool open;
     if (options->metric) MRC_TRY(mrc_metric_check(context, options->metric, 0));
-    if (options->metric && (options->model || options->checkpoint))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric is set, but the model has its own already");
-    if (options->learn_features < 0 || options->learn_features > MERCER_ROUNDS)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "learn_features is %lld, it must be 0 to %d rounds",
+    if (options->metric && options->model)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric is set, but the model is there");
+    if (options->learn_features < -1 || options->learn_features > MERCER_ROUNDS)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "learn_features is %lld, it must be 0 to %d rounds, or -1: chosen",
                         (long long)options->learn_features, MERCER_ROUNDS);
     if (options->learn_features == 0) return MERCER_OK;
     if (options->model)
@@ -73,15 +76,20 @@ mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_c
     return mrc_gradient_slope(context, &kernel, &slope);
 }
 
+int64_t mrc_fit_rounds(const mercer_fit_options *options)
+{
+    return options->learn_features < 0 ? ROUNDS : options->learn_features;
+}
+
 static int watch_round(void *user, const mercer_progress *progress)
 {
     learner *self = user;
     const mercer_fit_options *options = &self->fitting->options;
     const mercer_fit_report *report = &self->fitting->report;
     (void)progress;
-    double error = report->rounds > 0 ? report->round_errors[report->rounds - 1] : 0;
-    if (options->progress && options->progress(options->progress_user, "features", report->rounds,
-                                               options->learn_features + 1, error))
+    double error = self->round > 0 ? report->round_errors[self->round - 1] : 0;
+    if (options->progress &&
+        options->progress(options->progress_user, "features", self->round, mrc_fit_rounds(options) + 1, error))
         self->stopped = true;
     return self->stopped;
 }
@@ -93,8 +101,7 @@ static mercer_status take_some(mercer_dataset **out, const mercer_dataset *data,
     if (data->rows <= most) return MERCER_OK;
     MRC_TRY(mrc_alloc(data->context, &memory, most, sizeof(int64_t), "row numbers"));
     int64_t *rows = memory;
-    for (int64_t i = 0; i < most; i++)
-        rows[i] = mrc_random_permutation((mrc_rng){seed, RANDOM_PART}, data->rows, i);
+    for (int64_t i = 0; i < most; i++) rows[i] = mrc_random_permutation((mrc_rng){seed, RANDOM_PART}, data->rows, i);
     mercer_status status = mrc_dataset_take(out, data, rows, most);
     mrc_free(data->context, memory);
     return status;
@@ -146,8 +153,7 @@ static mercer_status measure(const learner *self, const mercer_matrix *metric, d
     mercer_preprocess *preprocess;
     const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
     MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
-    mercer_status status =
-        metric ? mercer_preprocess_set_metric(preprocess, metric, self->data->features) : MERCER_OK;
+    mercer_status status = metric ? mercer_preprocess_set_metric(preprocess, metric, self->data->features) : MERCER_OK;
     if (status == MERCER_OK) status = mrc_fit_median_distance(context, self->data, preprocess, out);
     mercer_preprocess_free(preprocess);
     return status;
@@ -175,8 +181,7 @@ static mercer_status fit_round(learner *self, mercer_model **model, double *erro
     MRC_TRY(set_bandwidth(self));
     watch_round(self, NULL);
     if (!self->stopped) MRC_TRY(mercer_fit(model, fitting->context, self->data, &self->options, &report));
-    if (self->stopped)
-        return mrc_fail(fitting->context, MERCER_ERROR_CALLBACK, "stopped while features were learned");
+    if (self->stopped) return mrc_fail(fitting->context, MERCER_ERROR_CALLBACK, "stopped while features were learned");
     *error = training.validation_loss;
     return MERCER_OK;
 }
@@ -201,8 +206,7 @@ static mercer_status write_metric(learner *self, const mrc_metric *metric)
     mrc_backend *backend = self->fitting->context->backend;
     int64_t d = metric->features;
     mercer_matrix m = mrc_view(self->memory, metric->diagonal ? 1 : d, d, MERCER_F64);
-    for (int64_t k = 0; k < d && metric->diagonal; k++)
-        mrc_store(&m, 0, k, mrc_metric_weight(metric, MRC_NORM_2, k));
+    for (int64_t k = 0; k < d && metric->diagonal; k++) mrc_store(&m, 0, k, mrc_metric_weight(metric, MRC_NORM_2, k));
     self->now = m;
     if (metric->diagonal) return MERCER_OK;
     mercer_matrix a = mrc_view(metric->map, d, metric->width, MERCER_F64);
@@ -247,9 +251,10 @@ static void keep_best(learner *self)
     memcpy(self->best.data, self->now.data, bytes);
 }
 
-static mercer_status do_round(learner *self, int64_t round, bool *end)
+static mercer_status do_round(learner *self, bool *end)
 {
     mercer_fitting *fitting = self->fitting;
+    int64_t round = self->round;
     mercer_fit_report *report = &fitting->report;
     mercer_model *model = NULL;
     double error = 0;
@@ -262,7 +267,7 @@ static mercer_status do_round(learner *self, int64_t round, bool *end)
         if (report->best_round == round) keep_best(self);
         mrc_log(fitting->context, MERCER_LOG_INFO, "features: round %lld: error %.6g on rows held back%s",
                 (long long)round, error, report->best_round == round ? "" : ", no better");
-        *end = round == fitting->options.learn_features || round - report->best_round >= PATIENCE;
+        *end = round == mrc_fit_rounds(&fitting->options) || round - report->best_round >= PATIENCE;
         if (!*end) status = next_metric(self, model, &zero);
     }
     mercer_model_free(model);
@@ -297,14 +302,14 @@ static mercer_status run_rounds(learner *self)
     int64_t d = fitting->info.features, most = d > MOST_FULL ? d : d * d;
     void *memory;
     MRC_TRY(take_part(self));
-    MRC_TRY(mrc_fit_parse_kernel(&fitting->options, fitting->context, bandwidth > 0 ? bandwidth : 1, &self->kernel,
-                                 &open));
+    MRC_TRY(
+        mrc_fit_parse_kernel(&fitting->options, fitting->context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
     self->given = !open || bandwidth > 0;
     self->bandwidth = self->kernel.bandwidth;
     set_options(self);
     MRC_TRY(mrc_alloc(fitting->context, &memory, 2, most * (int64_t)sizeof(double), "metrics"));
     self->memory = memory;
-    for (int64_t round = 0; !end; round++) MRC_TRY(do_round(self, round, &end));
+    for (; !end; self->round++) MRC_TRY(do_round(self, &end));
     take_over(self);
     return MERCER_OK;
 }
@@ -327,7 +332,7 @@ void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan)
     if (self->report.rounds > 0)
         mrc_plan_say(plan, "features: %lld rounds of learning, the metric is that of round %lld\n",
                      (long long)self->report.rounds, (long long)self->report.best_round);
-    if (self->options.learn_features == 0) return;
+    if (mrc_fit_rounds(&self->options) == 0) return;
     mercer_plan one = {.struct_size = sizeof one};
     mercer_shape shape = {.struct_size = sizeof shape,
                           .samples = rows,
@@ -339,8 +344,7 @@ void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan)
     mercer_train_options options = self->train;
     options.memory = self->memory;
     if (mercer_plan_shape(self->context, &one, &shape, &options) != MERCER_OK) return;
-    mrc_plan_say(plan,
-                 "features: before it up to %lld fits of %lld centers to %lld rows, %.3g flops and %.1f s each\n",
-                 (long long)self->options.learn_features + 1, (long long)shape.centers, (long long)rows, one.flops,
+    mrc_plan_say(plan, "features: before it up to %lld fits of %lld centers to %lld rows, %.3g flops and %.1f s each\n",
+                 (long long)mrc_fit_rounds(&self->options) + 1, (long long)shape.centers, (long long)rows, one.flops,
                  one.seconds);
 }

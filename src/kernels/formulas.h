@@ -291,10 +291,9 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
 
 /* ---- The definitions by number; NaN for what is not in the list or a function of something else ------------------ */
 
-#define MRC_CASE_DISTANCE(number, definition) \
-    case number:                              \
-        return definition(kernel, s);         \
-    case (int)MRC_SLOPES + (int)number:       \
+#define MRC_CASE_DISTANCE(number, definition)  \
+    case number: return definition(kernel, s); \
+    case (int)MRC_SLOPES + (int)number:        \
         return definition##_slope(kernel, s);
 #define MRC_CASE_INNER(number, definition)
 #define MRC_CASE_ANGLE(number, definition)

@@ -18,6 +18,11 @@ DEFINITION = """MRC_HD double mrc_inverse_multiquadric(const mercer_kernel *kern
     return 1 / sqrt(1 + s / kernel->bandwidth / kernel->bandwidth);
 }
 
+MRC_HD double mrc_inverse_multiquadric_slope(const mercer_kernel *kernel, double s)
+{
+    return pow(mrc_inverse_multiquadric(kernel, s), 3) / kernel->bandwidth / kernel->bandwidth;
+}
+
 """
 ROW = """ \\
     X(INVERSE_MULTIQUADRIC, mrc_inverse_multiquadric, DISTANCE, "inverse-multiquadric", \\
@@ -34,8 +39,9 @@ class Kernel(extend.Extended):
         self.insert(TABLE, "value > 0 ? -log(value) : 746, 3, 1, 7.2)", TEST_ROW)
         self.insert(DOCUMENT, "| (1 + r^2 / (2 alpha b^2))^-alpha | at most 0.6066 / b |\n", DOCUMENT_ROW)
         self.assertLessEqual(len(self.touched), 3)
-        self.build("conformance", "unit_kernel_values", "unit_kernel_spec", "unit_backend_kernels", TESTS="ON")
-        for name in ("unit_kernel_values", "unit_kernel_spec", "unit_backend_kernels"):
+        names = ("unit_kernel_values", "unit_kernel_spec", "unit_backend_kernels", "unit_gradient")
+        self.build("conformance", *names, TESTS="ON")
+        for name in names:
             self.run_command(os.path.join("build", "tests", name))
         output = self.run_command(os.path.join("build", "tests", "conformance"), "--filter", "inverse-multiquadric")
         self.assertRegex(output, r"cpu/scalar.*reference")

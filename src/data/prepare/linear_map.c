@@ -62,8 +62,7 @@ void mrc_linear_map_add(const mrc_linear_map *map, int64_t column, int64_t first
 {
     int64_t groups = (mrc_min(MRC_MAP_STRIP, map->width - column) + MRC_MAP_GROUP - 1) / MRC_MAP_GROUP;
     for (int64_t group = 0; group < groups; group++) {
-        const double *a =
-            map->packed + ((column / MRC_MAP_GROUP + group) * map->features + first) * MRC_MAP_GROUP;
+        const double *a = map->packed + ((column / MRC_MAP_GROUP + group) * map->features + first) * MRC_MAP_GROUP;
         double part[MRC_MAP_ROWS][MRC_MAP_GROUP];
         for (int r = 0; r < MRC_MAP_ROWS; r++)
             memcpy(part[r], sums + r * MRC_MAP_STRIP + group * MRC_MAP_GROUP, sizeof part[r]);

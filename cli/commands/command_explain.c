@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command explain: which features a model's outputs depend on. Over the samples i and outputs l, in feature k,
+ *
+ *   mean absolute  sum_l mean_i |g_ilk|     root mean squared  sqrt(sum_l mean_i g_ilk^2)     g_ilk = d f_l / d x_k
+ *
+ * and both times the standard deviation of the feature over the samples, so that units do not matter.
+ */
+#include "commands/commands.h"
+#include "commands/evaluate.h"
+#include "data.h"
+#include "options/options.h"
+#include "ranks/program_ranks.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known of a feature. */
+typedef struct sensitivity {
+    int64_t feature;
+    char *name;
+    double absolute, square;   /* sums, then the two measures */
+    double mean, spread;       /* of the feature itself; sum of squared differences, then the deviation */
+    double effect, effect_rms; /* of a change by one deviation */
+} sensitivity;
+
+static int by_effect(const void *a, const void *b)
+{
+    const sensitivity *left = a, *right = b;
+    if (left->effect_rms != right->effect_rms) return left->effect_rms < right->effect_rms ? 1 : -1;
+    return (left->feature > right->feature) - (left->feature < right->feature);
+}
+
+/* Adds rows of gradients (m, c d) and of samples (m, d). */
+static void add_rows(sensitivity *all, int64_t d, int64_t c, int64_t before, int64_t m, const double *gradients,
+                     const double *x)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t k = 0; k < d; k++) {
+            sensitivity *one = &all[k];
+            for (int64_t l = 0; l < c; l++) {
+                double g = gradients[(i * c + l) * d + k];
+                one->absolute += fabs(g);
+                one->square += g * g;
+            }
+            double delta = x[i * d + k] - one->mean;
+            one->mean += delta / (double)(before + i + 1);
+            one->spread += delta * (x[i * d + k] - one->mean);
+        }
+}
+
+static int measure(mercer_model *model, mercer_context *context, mercer_dataset *data, const char *name,
+                   sensitivity *all)
+{
+    mercer_dataset_info info = cli_data_info(data);
+    int64_t c = mercer_model_weights(model).cols, d = info.features, n = info.rows;
+    int64_t most = cli_block_rows(d, c * d);
+    void *samples = cli_allocate(most * d, (size_t)cli_dtype_size(info.dtype));
+    double *x = cli_allocate(most * d, sizeof *x), *gradients = cli_allocate(most * c * d, sizeof *gradients);
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < n && status == MERCER_OK; first += most) {
+        int64_t m = n - first < most ? n - first : most;
+        mercer_matrix X = mercer_matrix_view(samples, m, d, info.dtype), wide = mercer_matrix_view(x, m, d, MERCER_F64),
+                      G = mercer_matrix_view(gradients, m, c * d, MERCER_F64);
+        status = mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, first);
+        if (status == MERCER_OK) status = mercer_dataset_read(data, &wide, NULL, NULL, NULL, NULL, first);
+        if (status == MERCER_OK) status = mercer_model_gradient(model, &G, &X);
+        if (status == MERCER_OK) add_rows(all, d, c, first, m, gradients, x);
+    }
+    for (int64_t k = 0; k < d; k++) {
+        all[k].absolute /= (double)n;
+        all[k].square = sqrt(all[k].square / (double)n);
+        all[k].spread = sqrt(all[k].spread / (double)n);
+        all[k].effect = all[k].absolute * all[k].spread;
+        all[k].effect_rms = all[k].square * all[k].spread;
+    }
+    free(gradients);
+    free(x);
+    free(samples);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(context, status, data, name);
+}
+
+static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t rows)
+{
+    if (cli_flag(v, "json")) {
+        json_t *list = json_array();
+        for (int64_t k = 0; k < d; k++)
+            json_array_append_new(
+                list, json_pack("{sI so so so so so so}", "feature", (json_int_t)all[k].feature, "name",
+                                cli_json_text(all[k].name), "mean_absolute", cli_json_real(all[k].absolute),
+                                "root_mean_squared", cli_json_real(all[k].square), "deviation",
+                                cli_json_real(all[k].spread), "effect_mean_absolute", cli_json_real(all[k].effect),
+                                "effect_root_mean_squared", cli_json_real(all[k].effect_rms)));
+        return cli_print_json(json_pack("{sI so}", "rows", (json_int_t)rows, "gradients", list));
+    }
+    cli_table *table = cli_table_new(5, "lrrrr");
+    const char *const heads[] = {"feature", "effect of a deviation (rms)", "(mean)", "derivative (rms)", "(mean)"};
+    for (int i = 0; i < 5; i++) cli_table_cell(table, "%s", heads[i]);
+    cli_table_line(table);
+    for (int64_t k = 0; k < d; k++) {
+        cli_table_cell(table, "%s", all[k].name);
+        const double numbers[] = {all[k].effect_rms, all[k].effect, all[k].square, all[k].absolute};
+        for (int i = 0; i < 4; i++) cli_table_cell(table, "%.4g", numbers[i]);
+    }
+    cli_table_print(table, stdout, "");
+    cli_table_free(table);
+    return CLI_OK;
+}
+
+static int explain(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
+{
+    int64_t named = 0, d = mercer_model_features(model), rows = cli_data_info(data).rows;
+    const char *const *names = mercer_model_feature_names(model, &named);
+    sensitivity *all = cli_allocate(d + 1, sizeof *all);
+    for (int64_t k = 0; k < d; k++) {
+        all[k].feature = k;
+        all[k].name = names != NULL ? cli_copy(names[k]) : cli_format("%" PRId64, k);
+    }
+    int code = measure(model, context, data, cli_data_name(v), all);
+    qsort(all, (size_t)d, sizeof *all, by_effect);
+    if (code == CLI_OK) code = show(v, all, d, rows);
+    for (int64_t k = 0; k < d; k++) free(all[k].name);
+    free(all);
+    return code;
+}
+
+int cli_explain(const cli_values *v)
+{
+    mercer_context *context = NULL;
+    mercer_model *model = NULL;
+    mercer_dataset *data = NULL;
+    int code = cli_check_data(v);
+    if (code == CLI_OK) code = cli_context(v, &context);
+    if (code != CLI_OK) return code;
+    mercer_status status = cli_load_model(v, context, &model);
+    if (status != MERCER_OK) code = cli_fail(context, status);
+    if (code == CLI_OK) code = cli_open_for_model(v, context, model, 1, &data);
+    if (code == CLI_OK) code = explain(v, context, model, data);
+    mercer_dataset_free(data);
+    mercer_model_free(model);
+    cli_release_context(context);
+    return code;
+}

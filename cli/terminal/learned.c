@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What was learned about the features, for the log and the page: error by round, largest weights, eigenvalues. */
+#include "terminal/progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_FEATURES = 30 };
+
+typedef struct weight {
+    int64_t feature;
+    double value;
+} weight;
+
+static int by_value(const void *a, const void *b)
+{
+    const weight *left = a, *right = b;
+    if (left->value != right->value) return left->value < right->value ? 1 : -1;
+    return (left->feature > right->feature) - (left->feature < right->feature);
+}
+
+/* M = A A' of the map A (d, d'), or of its diagonal (1, d): its diagonal entries, sorted. */
+static weight *weights_of(const mercer_matrix *map, int64_t d)
+{
+    const double *a = map->data;
+    weight *all = cli_allocate(d, sizeof *all);
+    for (int64_t k = 0; k < d; k++) {
+        all[k].feature = k;
+        if (map->rows == 1) all[k].value = a[k] * a[k];
+        for (int64_t j = 0; map->rows > 1 && j < map->cols; j++)
+            all[k].value += a[k * map->ld + j] * a[k * map->ld + j];
+    }
+    qsort(all, (size_t)d, sizeof *all, by_value);
+    return all;
+}
+
+/* A bar of blocks, as long as the share says. */
+static char *bar_of(double share)
+{
+    enum { LONGEST = 24 };
+    char *text = cli_copy("");
+    for (int i = 0; i < (int)lround(share * LONGEST); i++) {
+        char *longer = cli_format("%s\xe2\x96\x88", text);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+static json_t *feature_rows(const cli_job *job, const mercer_matrix *map)
+{
+    int64_t d = mercer_model_features(job->fit.model);
+    weight *all = weights_of(map, d);
+    json_t *rows = json_array();
+    for (int64_t k = 0; k < d && k < MOST_FEATURES; k++) {
+        const char *const *names = job->info.feature_names;
+        char *name = names != NULL ? cli_copy(names[all[k].feature]) : cli_format("feature %" PRId64, all[k].feature);
+        char *bar = bar_of(all[0].value > 0 ? all[k].value / all[0].value : 0);
+        json_array_append_new(rows, json_pack("[o, o, s]", cli_json_text(name), cli_json_real(all[k].value), bar));
+        free(bar);
+        free(name);
+    }
+    free(all);
+    return rows;
+}
+
+/* A line through values at first, first + 1, ... */
+static json_t *chart(const char *title, const char *x, const char *y, int64_t first, const double *values,
+                     int64_t count)
+{
+    json_t *places = json_array(), *heights = json_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_array_append_new(places, json_integer(first + i));
+        json_array_append_new(heights, cli_json_real(values[i]));
+    }
+    return json_pack("{ss ss ss sb ss s[{ss so so}]}", "title", title, "x", x, "y", y, "log_y", 1, "section",
+                     "Learned features", "series", "name", y, "x", places, "y", heights);
+}
+
+/* Eigenvalues of A A' are squared norms of the columns of a map that was learned: they are orthogonal. */
+static json_t *spectrum_chart(const mercer_matrix *map)
+{
+    const double *a = map->data;
+    double *values = cli_allocate(map->cols, sizeof *values);
+    for (int64_t j = 0; j < map->cols; j++)
+        for (int64_t k = 0; k < map->rows; k++) values[j] += a[k * map->ld + j] * a[k * map->ld + j];
+    json_t *event = chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
+    free(values);
+    return event;
+}
+
+void cli_log_learned(cli_log *log, const cli_job *job)
+{
+    const mercer_fit_report *fit = &job->fit;
+    mercer_matrix map = mercer_preprocess_metric(mercer_model_preprocess(fit->model));
+    if (log == NULL || fit->rounds == 0) return;
+    cli_log_event(
+        log, "chart",
+        chart("Error by round", "round", "squared error on rows held back", 0, fit->round_errors, fit->rounds + 1));
+    if (map.rows == 0) return;
+    if (map.rows > 1) cli_log_event(log, "chart", spectrum_chart(&map));
+    cli_log_event(log, "table",
+                  json_pack("{ss ss s[sss] so}", "title", "Learned features: the largest weights", "text",
+                            "Entries of the metric's diagonal, in preprocessed samples.", "columns", "Feature",
+                            "Weight", "", "rows", feature_rows(job, &map)));
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradients, metrics and learned features beside plain NumPy."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from mercer import KernelClassifier, KernelRegressor, Model  # noqa: E402
+
+RNG = np.random.RandomState(1)
+X, Z, ALPHA = RNG.randn(7, 4), RNG.randn(9, 4), RNG.randn(9, 2)
+
+
+def kernel(r, b, q):
+    return np.exp(-((r / b) ** q))
+
+
+def distances(A, B):
+    return np.sqrt(np.maximum(((A[:, None] - B[None]) ** 2).sum(-1), 0))
+
+
+def jacobian(A, B, alpha, b, q):
+    """(m, c, d): the definition, pair by pair."""
+    r = distances(A, B)
+    psi = kernel(r, b, q) * (q / b**q) * r ** (q - 2)
+    return -np.einsum("mp,mpd,pc->mcd", psi, A[:, None] - B[None], alpha)
+
+
+@pytest.mark.parametrize("q", [1.0, 0.7])
+def test_gradients(q):
+    spec = "laplace:bandwidth=1.7" if q == 1 else "exppower:bandwidth=1.7,gamma=0.7"
+    model = Model(spec, Z, 2)
+    model.weights[...] = ALPHA
+    got, wanted = model.gradients(X), jacobian(X, Z, ALPHA, 1.7, q)
+    assert got.shape == (7, 2, 4)
+    assert np.abs(got - wanted).max() < 1e-12 * np.abs(wanted).max()
+    steps = [(model.predict(X + e) - model.predict(X - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    outer = [np.einsum("mcd,mce->de", J, J) / len(X) for J in (got, np.stack(steps, -1))]
+    assert np.abs(outer[0] - outer[1]).max() < 1e-6 * np.abs(outer[1]).max()
+
+
+def test_gradients_are_refused_by_name():
+    with pytest.raises(Exception, match="polynomial has no gradients"):
+        Model("polynomial:degree=2", Z).gradients(X)
+
+
+def fit(A, Y, C, b, lam):
+    K, KZ = kernel(distances(A, C), b, 1), kernel(distances(C, C), b, 1)
+    return np.linalg.solve(K.T @ K + lam * KZ, K.T @ Y)
+
+
+def planted(n=900, d=6, seed=3):
+    rng = np.random.RandomState(seed)
+    A = rng.randn(n, d)
+    return A, np.sin(2 * A[:, 0]) + 0.5 * A[:, 1] * A[:, 2]
+
+
+def test_one_round_is_that_of_numpy():
+    """A fit, the AGOP at its samples and the update, by plain linear algebra; the metric to five digits."""
+    A, y = planted()
+    y = (y - y.mean()) / y.std()
+    rows, held = A[:720], A[720:]
+    both = {"kernel": "laplace", "preprocess": "none", "centers": rows[:200], "solver": "direct", "ridge": 1e-3}
+    first = KernelRegressor(bandwidth=3.0, target_transform="none", **both).fit(rows, y[:720])
+    alpha = fit(rows, y[:720, None], rows[:200], 3.0, 1e-3)
+    assert np.abs(first.predict(held) - (kernel(distances(held, rows[:200]), 3.0, 1) @ alpha)[:, 0]).max() < 1e-6
+    J = first.model_.gradients(rows[200:])
+    wanted = jacobian(rows[200:], rows[:200], alpha, 3.0, 1.0)
+    assert np.abs(J - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+def test_metric_is_a_map():
+    A, y = planted()
+    half = np.random.RandomState(5).randn(6, 3)
+    common = {"bandwidth": 2.0, "preprocess": "none", "solver": "direct", "ridge": 1e-2, "n_centers": 100, "random_state": 0}
+    model = KernelRegressor(metric=half @ half.T, **common).fit(A, y)
+    by_hand = KernelRegressor(**common).fit(A @ half, y)
+    assert model.model_.centers.shape == (100, 3)
+    assert np.allclose(model.model_.metric, half @ half.T)
+    assert model.model_.preprocessed(A).shape == (900, 3)
+    assert np.abs(model.predict(A) - by_hand.predict(A @ half)).max() < 1e-6
+    diagonal = KernelRegressor(metric=[1, 4, 9, 0, 1, 1], **common).fit(A, y)
+    assert np.allclose(diagonal.model_.metric, [1, 4, 9, 0, 1, 1])
+    by_hand = KernelRegressor(**common).fit(A * [1, 2, 3, 0, 1, 1], y)
+    assert np.abs(diagonal.predict(A) - by_hand.predict(A * [1, 2, 3, 0, 1, 1])).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "metric, words", [([1, 1, -2, 1, 1, 1], "weight 2 .* is -2"), ([1, 2], "1 x 2"), (np.diag([1, 1, 1, 1, 1, -1.0]), "go down to -1")]
+)
+def test_metrics_that_are_refused(metric, words):
+    A, y = planted(50)
+    with pytest.raises(ValueError, match=words):
+        KernelRegressor(metric=metric).fit(A, y)
+
+
+def test_learning(tmp_path):
+    A, y = planted(1500, 10)
+    common = {"n_centers": 300, "ridge": 1e-3, "random_state": 0}
+    model = KernelRegressor(learn_features=3, n_jobs=1, **common).fit(A, y)
+    errors = model.summary_["round_errors"]
+    assert errors.min() < 0.6 * errors[0] and model.summary_["best_round"] == errors.argmin()
+    weights = np.diag(model.model_.metric)
+    assert weights[:3].min() > 3 * weights[3:].max()
+    B, z = planted(1000, 10, seed=4)
+    assert model.score(B, z) > KernelRegressor(**common).fit(A, y).score(B, z)
+    model.model_.save(tmp_path / "a")
+    assert (Model.load(tmp_path / "a").predict(B) == model.model_.predict(B)).all()
+    again = KernelRegressor(learn_features=3, n_jobs=2, **common).fit(A, y)
+    assert again.model_.to_bytes() == model.model_.to_bytes()  # for any number of threads
+
+
+def test_classes_are_learned_too():
+    A, y = planted(1200, 10)
+    labels = np.digitize(y, np.quantile(y, [0.2, 0.4, 0.6, 0.8]))  # five: with random signs
+    model = KernelClassifier(learn_features=True, n_centers=300, ridge=1e-3, random_state=0).fit(A, labels)
+    assert model.summary_["rounds"] >= 1 and model.summary_["round_errors"].min() < model.summary_["round_errors"][0]
+
+
+def test_what_is_no_number_of_rounds():
+    A, y = planted(50)
+    for wrong, error in ((1.5, TypeError), (-1, ValueError), (99, ValueError)):
+        with pytest.raises(error, match="learn_features"):
+            KernelRegressor(learn_features=wrong).fit(A, y)

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A metric in the kernel: given ones against points that are mapped by hand, what is refused, the model file; learned ones on
+ * problems whose answer is known; gradients of models with a preprocessing.
+ */
+#include "support/datasets.h"
+
+#include "core/numbers/random.h"
+#include "mercer/advanced.h"
+
+#include <math.h>
+
+enum { N = 500, D = 5, CENTERS = 80 };
+
+static double X[N][D], Y[N];
+
+static int open_tests(void **state)
+{
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < D; j++) X[i][j] = 3 + (j + 1) * mrc_random_normal((mrc_rng){21, 0}, (uint64_t)(i * D + j));
+        Y[i] = sin(X[i][0] - 3) + 0.3 * (X[i][2] - 3);
+    }
+    return open_datasets(state);
+}
+
+static mercer_matrix matrix_of(void *values, int64_t rows, int64_t cols)
+{
+    return mercer_matrix_view(values, rows, cols, MERCER_F64);
+}
+
+typedef struct arrays {
+    mercer_matrix x, y;
+    mercer_dataset_arrays of;
+} arrays;
+
+static mercer_dataset *dataset(arrays *self, void *x, int64_t n, int64_t d, double *y)
+{
+    mercer_dataset *out = NULL;
+    self->x = matrix_of(x, n, d), self->y = matrix_of(y, n, 1);
+    self->of = (mercer_dataset_arrays)MERCER_INIT(mercer_dataset_arrays);
+    self->of.X = &self->x, self->of.Y = &self->y;
+    assert_succeeds(context, mercer_dataset_from_arrays(&out, context, &self->of));
+    return out;
+}
+
+static mercer_fit_options options_for(mercer_train_options *train)
+{
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    train->solver = "direct", train->lambda = 1e-3;
+    options.train = train, options.centers = CENTERS, options.memory = INT64_C(1) << 30;
+    return options;
+}
+
+/* ---- Given metrics ----------------------------------------------------------------------------------------------- */
+
+/* Predictions of two models at samples that differ by a map. */
+static void assert_same_values(mercer_model *a, void *xa, int64_t da, mercer_model *b, void *xb, int64_t db)
+{
+    double fa[N], fb[N];
+    mercer_matrix FA = matrix_of(fa, N, 1), FB = matrix_of(fb, N, 1), XA = matrix_of(xa, N, da),
+                  XB = matrix_of(xb, N, db);
+    assert_succeeds(context, mercer_model_predict(a, &FA, &XA));
+    assert_succeeds(context, mercer_model_predict(b, &FB, &XB));
+    for (int i = 0; i < N; i++) assert_that(fabs(fa[i] - fb[i]) < 1e-6, "row %d: %.12g and %.12g", i, fa[i], fb[i]);
+}
+
+/* A fit with metric M to x and one to x A without, A A' = M, are the same function. Weights of the two differ by what rounding of
+   the points does to a system of condition 1e7 or less in double: 1e-6 is far above. */
+static void test_full_metric(void **state)
+{
+    (void)state;
+    enum { Q = 3 };
+    static double mapped[N][Q], A[D][Q], M[D][D];
+    arrays of, other;
+    mercer_train_options train;
+    for (int i = 0; i < D * Q; i++) A[i / Q][i % Q] = mrc_random_normal((mrc_rng){22, 0}, (uint64_t)i) / 2;
+    for (int i = 0; i < D; i++)
+        for (int j = 0; j < D; j++)
+            for (int k = 0; k < Q; k++) M[i][j] += A[i][k] * A[j][k];
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < Q; k++)
+            for (int j = 0; j < D; j++) mapped[i][k] += X[i][j] * A[j][k];
+    mercer_fit_options options = options_for(&train);
+    mercer_matrix metric = matrix_of(M, D, D);
+    options.preprocess = "none", options.bandwidth = 4, options.metric = &metric;
+    mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, mapped, N, Q, Y);
+    mercer_model *model = NULL, *wanted = NULL;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    options.metric = NULL;
+    assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
+    assert_int_equal(mercer_model_features(model), D);
+    assert_int_equal(mercer_model_centers(model).cols, Q); /* M has rank 3: that many directions */
+    mercer_matrix map = mercer_preprocess_metric(mercer_model_preprocess(model));
+    assert_int_equal(map.rows, D), assert_int_equal(map.cols, Q);
+    assert_same_values(model, X, D, wanted, mapped, Q);
+    mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
+}
+
+/* Weights w are a scaling by sqrt(w), after the preprocessing. */
+static void test_diagonal_metric(void **state)
+{
+    (void)state;
+    static double scaled[N][D];
+    double w[D] = {4, 0.25, 0, 1, 9};
+    arrays of, other;
+    mercer_train_options train;
+    mercer_preprocess *standard = NULL;
+    mercer_matrix x = matrix_of(X, N, D), out = matrix_of(scaled, N, D), metric = matrix_of(w, D, 1);
+    assert_succeeds(context, mercer_preprocess_fit_matrix(&standard, context, "standardise", &x));
+    assert_succeeds(context, mercer_preprocess_apply(standard, &out, &x));
+    mercer_preprocess_free(standard);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < D; j++) scaled[i][j] *= sqrt(w[j]);
+    mercer_fit_options options = options_for(&train);
+    options.metric = &metric, options.preprocess = "standardise", options.bandwidth = 2;
+    mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, scaled, N, D, Y);
+    mercer_model *model = NULL, *wanted = NULL;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    options.metric = NULL, options.preprocess = "none";
+    assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
+    assert_same_values(model, X, D, wanted, scaled, D);
+    mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
+}
+
+static void refuse(const mercer_matrix *metric, mercer_status status, const char *part)
+{
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    mercer_fit_options options = options_for(&train);
+    mercer_dataset *data = dataset(&of, X, N, D, Y);
+    options.metric = metric;
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), status, part);
+    assert_null(model);
+    mercer_dataset_free(data);
+}
+
+static void test_refused_metrics(void **state)
+{
+    (void)state;
+    double w[D] = {1, 2, -0.5, 1, 1}, zero[D] = {0}, nan[D] = {1, 1, (double)NAN, 1, 1}, m[D][D] = {{0}},
+           four[4] = {1, 1, 1, 1};
+    mercer_matrix metric = matrix_of(w, 1, D);
+    refuse(&metric, MERCER_ERROR_DATA, "weight 2 (from 0) is -0.5");
+    metric = matrix_of(zero, 1, D);
+    refuse(&metric, MERCER_ERROR_DATA, "all weights are 0");
+    metric = matrix_of(nan, D, 1);
+    refuse(&metric, MERCER_ERROR_DATA, "metric: element (2, 0) is nan");
+    metric = matrix_of(four, 1, 4);
+    refuse(&metric, MERCER_ERROR_SHAPE, "metric is 1 x 4: for 5 features it must be 5 weights, or 5 x 5");
+    for (int i = 0; i < D; i++) m[i][i] = 1;
+    m[1][3] = 0.5;
+    metric = matrix_of(m, D, D);
+    refuse(&metric, MERCER_ERROR_DATA, "entry (3, 1) (from 0) is 0, but (1, 3) is 0.5");
+    m[3][1] = 0.5, m[1][3] = 0.5, m[4][4] = -2;
+    refuse(&metric, MERCER_ERROR_DATA, "eigenvalues go down to -2, the largest is 1.5");
+    metric.rows = 4;
+    refuse(&metric, MERCER_ERROR_SHAPE, "metric is 4 x 5");
+    metric = (mercer_matrix){.data = m, .rows = D, .cols = D, .ld = D, .dtype = MERCER_U8};
+    refuse(&metric, MERCER_ERROR_DTYPE, "metric");
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+static mercer_model *fit_small(const mercer_matrix *metric, const char *preprocess)
+{
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    static const char *const names[D] = {"a", "b", "c", "d", "e"};
+    mercer_fit_options options = options_for(&train);
+    mercer_dataset *data = dataset(&of, X, N, D, Y);
+    options.metric = metric, options.preprocess = preprocess;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    assert_succeeds(context, mercer_model_set_feature_names(model, names, D));
+    mercer_dataset_free(data);
+    return model;
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    double full[D][D] = {{2, 1, 0, 0, 0}, {1, 2, 0, 0, 0}, {0, 0, 1, 0, 0}}, w[D] = {1, 2, 3, 4, 0}, before[N],
+           after[N];
+    const mercer_matrix metrics[] = {matrix_of(full, D, D), matrix_of(w, 1, D)};
+    for (int k = 0; k < 2; k++) {
+        mercer_model *model = fit_small(&metrics[k], k ? "minmax" : "none"), *loaded = NULL;
+        int64_t count = 0;
+        assert_succeeds(context, mercer_model_save(model, in_folder("metric"), NULL));
+        assert_succeeds(context, mercer_model_load(&loaded, context, in_folder("metric")));
+        assert_int_equal(mercer_model_features(loaded), D);
+        assert_string_equal(mercer_model_feature_names(loaded, &count)[4], "e");
+        assert_int_equal(count, D);
+        mercer_matrix x = matrix_of(X, N, D), F = matrix_of(before, N, 1), G = matrix_of(after, N, 1);
+        assert_succeeds(context, mercer_model_predict(model, &F, &x));
+        assert_succeeds(context, mercer_model_predict(loaded, &G, &x));
+        assert_memory_equal(before, after, sizeof before);
+        char header[4096];
+        size_t needed = 0;
+        assert_succeeds(context,
+                        mercer_model_file_header(context, header, sizeof header, &needed, in_folder("metric")));
+        assert_non_null(strstr(header, "\"format_version\":\"3\""));
+        mercer_matrix narrow = matrix_of(X, N, D - 1);
+        assert_fails(context, mercer_model_predict(loaded, &G, &narrow), MERCER_ERROR_SHAPE, "X has 4 columns");
+        mercer_model_free(model), mercer_model_free(loaded);
+    }
+    mercer_model *plain = fit_small(NULL, "none");
+    char header[4096];
+    size_t needed = 0;
+    assert_succeeds(context, mercer_model_save(plain, in_folder("plain"), NULL));
+    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, &needed, in_folder("plain")));
+    assert_non_null(strstr(header, "\"format_version\":\"2\"")); /* readers that know no metric read it */
+    mercer_model_free(plain);
+}
+
+/* ---- Gradients of models ----------------------------------------------------------------------------------------- */
+
+/* Against differences of predictions, h = 1e-5 of a feature's size: 2^-52 |f| / h and h^2 f''' are below 1e-8 here. */
+static void check_gradients(mercer_model *model, const char *what)
+{
+    enum { ROWS = 20 };
+    double g[ROWS][D], f[2], moved[2][D];
+    mercer_matrix G = matrix_of(g, ROWS, D), x = matrix_of(X, ROWS, D), F = matrix_of(f, 2, 1),
+                  two = matrix_of(moved, 2, D);
+    assert_succeeds(context, mercer_model_gradient(model, &G, &x));
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < D; k++) {
+            double h = 1e-5;
+            memcpy(moved[0], X[i], sizeof moved[0]), memcpy(moved[1], X[i], sizeof moved[1]);
+            moved[0][k] += h, moved[1][k] -= h;
+            assert_succeeds(context, mercer_model_predict(model, &F, &two));
+            double wanted = (f[0] - f[1]) / (2 * h);
+            assert_that(fabs(g[i][k] - wanted) < 1e-6, "%s: row %d, feature %d: %.10g, difference %.10g", what, i, k,
+                        g[i][k], wanted);
+        }
+}
+
+static void test_model_gradients(void **state)
+{
+    (void)state;
+    static const char *const preprocess[] = {"none", "standardise", "minmax", "unit", "scale:factor=0.3"};
+    double full[D][D] = {{2, 1, 0, 0, 0}, {1, 2, 0, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 0, 1, 0}, {0, 0, 0, 0, 1}},
+           w[D] = {1, 2, 3, 4, 0};
+    const mercer_matrix metrics[] = {matrix_of(full, D, D), matrix_of(w, 1, D)};
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 5; p++) {
+            arrays of;
+            mercer_train_options train;
+            mercer_model *model = NULL;
+            mercer_fit_options options = options_for(&train);
+            mercer_dataset *data = dataset(&of, X, N, D, Y);
+            options.kernel = "gaussian", options.metric = k < 2 ? &metrics[k] : NULL,
+            options.preprocess = preprocess[p];
+            assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+            check_gradients(model, preprocess[p]);
+            mercer_model_free(model), mercer_dataset_free(data);
+        }
+    mercer_model *model = NULL;
+    mercer_kernel kernel;
+    double one[D] = {1}, g[D];
+    mercer_matrix center = matrix_of(one, 1, D), G = matrix_of(g, 1, D), narrow = matrix_of(g, 1, D - 1);
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "polynomial:degree=2"));
+    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &center, 1, MERCER_F64));
+    assert_fails(context, mercer_model_gradient(model, &G, &center), MERCER_ERROR_UNSUPPORTED,
+                 "polynomial has no gradients");
+    assert_fails(context, mercer_model_gradient(model, &narrow, &center), MERCER_ERROR_SHAPE, "G");
+    assert_fails(context, mercer_model_gradient(NULL, &G, &center), MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_model_free(model);
+}
+
+/* ---- Learning ---------------------------------------------------------------------------------------------------- */
+
+/* y depends on feature 0 and on the sum of 1 and 2, of 8: the metric finds that plane, and the error falls. */
+enum { ROWS = 2000, FEATURES = 8 };
+static double planted_x[ROWS][FEATURES], planted_y[ROWS];
+
+static void plant(void)
+{
+    for (int i = 0; i < ROWS; i++) {
+        double *x = planted_x[i];
+        for (int j = 0; j < FEATURES; j++) x[j] = mrc_random_normal((mrc_rng){23, 0}, (uint64_t)(i * FEATURES + j));
+        planted_y[i] = sin(2 * x[0]) + cos(x[1] + x[2]);
+    }
+}
+
+static mercer_model *learn(mercer_fit_report *report, const char *kernel)
+{
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    mercer_fit_options options = options_for(&train);
+    options.kernel = kernel, options.learn_features = 3, options.centers = 300;
+    mercer_dataset *data = dataset(&of, planted_x, ROWS, FEATURES, planted_y);
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, report));
+    mercer_dataset_free(data);
+    return model;
+}
+
+static void test_learning(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"laplace", "gaussian", "laplace:bandwidth=6"};
+    plant();
+    for (int k = 0; k < 3; k++) {
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_model *model = learn(&report, kernels[k]);
+        assert_true(report.rounds >= 1 && report.rounds <= 3 && report.best_round >= 1);
+        double first = report.round_errors[0], best = report.round_errors[report.best_round];
+        assert_that(best < 0.5 * first, "%s: error %g at first, then %g", kernels[k], first, best);
+        mercer_matrix a = mercer_preprocess_metric(mercer_model_preprocess(model));
+        double weight[FEATURES] = {0}, across = 0, along = 0;
+        for (int i = 0; i < FEATURES; i++)
+            for (int64_t j = 0; j < a.cols; j++) weight[i] += mrc_load(&a, i, j) * mrc_load(&a, i, j);
+        for (int64_t j = 0; j < a.cols; j++) {
+            along += pow(mrc_load(&a, 1, j) + mrc_load(&a, 2, j), 2);
+            across += pow(mrc_load(&a, 1, j) - mrc_load(&a, 2, j), 2);
+        }
+        for (int i = 3; i < FEATURES; i++)
+            assert_that(weight[i] < 0.2 * weight[0] && weight[i] < 0.2 * weight[1], "%s: weight %d is %g, of 0 %g",
+                        kernels[k], i, weight[i], weight[0]);
+        assert_that(along > 5 * across, "%s: along %g, across %g", kernels[k], along, across);
+        mercer_model_free(model);
+    }
+}
+
+/* A constant target has no gradients: the metric stays, and the fit goes on. */
+static void test_constant_target(void **state)
+{
+    (void)state;
+    static double constant[N];
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    for (int i = 0; i < N; i++) constant[i] = 5;
+    mercer_fit_options options = options_for(&train);
+    mercer_dataset *data = dataset(&of, X, N, D, constant);
+    options.learn_features = -1;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, &report));
+    assert_true(report.best_round == 0 && mercer_preprocess_metric(mercer_model_preprocess(model)).rows == 0);
+    mercer_model_free(model);
+    model = NULL;
+    options.kernel = "ntk";
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
+                 "ntk has no gradients");
+    options.kernel = NULL, options.learn_features = MERCER_ROUNDS + 1;
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_ARGUMENT,
+                 "learn_features is 16");
+    mercer_dataset_free(data);
+}
+
+static int stop(void *user, const char *phase, int64_t done, int64_t total, double error)
+{
+    (void)error;
+    int *seen = user;
+    assert_true(strcmp(phase, "features") != 0 || (done >= 0 && done <= total && total == 4));
+    return strcmp(phase, "features") == 0 && done == 1 && ++*seen > 0;
+}
+
+static void test_stopping(void **state)
+{
+    (void)state;
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    int seen = 0;
+    mercer_fit_options options = options_for(&train);
+    plant();
+    mercer_dataset *data = dataset(&of, planted_x, ROWS, FEATURES, planted_y);
+    options.learn_features = 3, options.progress = stop, options.progress_user = &seen;
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_CALLBACK,
+                 "features were learned");
+    assert_true(seen > 0 && model == NULL);
+    mercer_dataset_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full_metric),     cmocka_unit_test(test_diagonal_metric),
+        cmocka_unit_test(test_refused_metrics), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_model_gradients), cmocka_unit_test(test_learning),
+        cmocka_unit_test(test_constant_target), cmocka_unit_test(test_stopping),
+    };
+    return cmocka_run_group_tests(tests, open_tests, close_datasets);
+}
