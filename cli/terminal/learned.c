@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What was learned about the features, for the log and the page: error by round, largest weights, eigenvalues. */
+#include "options/options.h"
 #include "terminal/progress.h"
 
 #include <inttypes.h>
