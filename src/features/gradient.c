@@ -18,7 +18,6 @@
 #include "core/memory.h"
 #include "core/threads/parallel.h"
 #include "kernels/table.h"
-#include "model/predict.h"
 
 #include <math.h>
 #include <string.h>

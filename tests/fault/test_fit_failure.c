@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, rows held back, every
- * way to choose centers, calibration on a validation set and by cross-validation. The status says memory, there is no
+ * way to choose centers, calibration on a validation set and by cross-validation, learned features. The status says memory, there is no
  * model, nothing leaks, and the last fit gives what an undisturbed one gives.
  */
 #include "support/check.h"
@@ -20,12 +20,14 @@ typedef struct fit_case {
     int64_t centers;
     double fraction;
     bool merged, calibrated;
+    int64_t rounds; /* of learned features */
 } fit_case;
 
 static const fit_case cases[] = {
-    {"plain", "direct", NULL, 10, 0, false, false},         {"merged", "direct", NULL, 0, 0, true, false},
-    {"held back", "ep4", NULL, 10, 0.25, true, true},       {"kmeans", "cg", "kmeans", 8, 0, false, false},
-    {"balanced", "direct", "balanced", 8, 0, false, false}, {"folds", "direct", NULL, -1, 0, true, true}};
+    {"plain", "direct", NULL, 10, 0, false, false, 0},         {"merged", "direct", NULL, 0, 0, true, false, 0},
+    {"held back", "ep4", NULL, 10, 0.25, true, true, 0},       {"kmeans", "cg", "kmeans", 8, 0, false, false, 0},
+    {"balanced", "direct", "balanced", 8, 0, false, false, 0}, {"folds", "direct", NULL, -1, 0, true, true, 0},
+    {"features", "direct", NULL, 10, 0.25, false, false, 1}};
 
 static mercer_status fit_once(mercer_context *context, const fit_case *of, mercer_model **model, double *temperature)
 {
@@ -38,7 +40,7 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, merce
     arrays.X = &x, arrays.labels = labels, arrays.classes = 2, arrays.weights = of->merged ? weights : NULL;
     train.solver = of->solver, train.epochs = 2;
     options.train = &train, options.memory = 1 << 28, options.centers = of->centers;
-    options.center_method = of->method, options.validation_fraction = of->fraction;
+    options.learn_features = of->rounds, options.center_method = of->method, options.validation_fraction = of->fraction;
     options.merge = of->merged ? MERCER_ON : MERCER_OFF, options.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
     mercer_status status = mercer_dataset_from_arrays(&data, context, &arrays);
     if (status == MERCER_OK) status = mercer_fit(model, context, data, &options, &report);
