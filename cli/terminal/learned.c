@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_FEATURES = 30 };
+enum { MOST_FEATURES = 30, MOST_MAPPED = 128 }; /* features that are listed, and of which a map is drawn */
 
 typedef struct weight {
     int64_t feature;
@@ -91,6 +91,28 @@ static json_t *spectrum_chart(const mercer_matrix *map)
     return event;
 }
 
+/* |M| as an image, dark where it is large; each entry a square of some pixels. */
+static json_t *map_image(const mercer_matrix *map)
+{
+    enum { SIDE = 160 };
+    const double *a = map->data;
+    int64_t d = map->rows, each = d < SIDE ? SIDE / d : 1, side = d * each;
+    double *m = cli_allocate(d * d, sizeof *m), largest = 0;
+    json_t *pixels = json_array();
+    for (int64_t i = 0; i < d * d; i++) {
+        for (int64_t j = 0; j < map->cols; j++) m[i] += a[i / d * map->ld + j] * a[i % d * map->ld + j];
+        largest = fmax(largest, fabs(m[i]));
+    }
+    for (int64_t i = 0; i < side * side; i++) {
+        double share = largest > 0 ? fabs(m[i / side / each * d + i % side / each]) / largest : 0;
+        json_array_append_new(pixels, json_integer((json_int_t)lround(255 * (1 - sqrt(share)))));
+    }
+    free(m);
+    return json_pack("{ss ss sI sI s[o] s[s]}", "title", "Learned features: the metric as a map", "text",
+                     "Entries of M without their signs, features in the order of the data; darker is larger.", "height",
+                     (json_int_t)side, "width", (json_int_t)side, "images", pixels, "labels", "M");
+}
+
 void cli_log_learned(cli_log *log, const cli_job *job)
 {
     const mercer_fit_report *fit = &job->fit;
@@ -101,6 +123,7 @@ void cli_log_learned(cli_log *log, const cli_job *job)
         chart("Error by round", "round", "squared error on rows held back", 0, fit->round_errors, fit->rounds + 1));
     if (map.rows == 0) return;
     if (map.rows > 1) cli_log_event(log, "chart", spectrum_chart(&map));
+    if (map.rows > 1 && map.rows <= MOST_MAPPED) cli_log_event(log, "images", map_image(&map));
     cli_log_event(log, "table",
                   json_pack("{ss ss s[sss] so}", "title", "Learned features: the largest weights", "text",
                             "Entries of the metric's diagonal, in preprocessed samples.", "columns", "Feature",

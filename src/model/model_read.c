@@ -121,6 +121,7 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     if (!is_version(self, MRC_MODEL_FORMAT_METRIC))
         return wrong(self, "it has a metric, which its format_version does not know");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
+    if (out->rows < 1) return wrong(self, "its metric is empty");
     if (out->rows > 1) *features = out->rows;
     return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
 }

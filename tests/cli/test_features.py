@@ -44,7 +44,7 @@ class Features(Case):
         self.assertIn("metric", self.good("inspect", "m.safetensors"))
         self.good("report", "run.jsonl", "-o", "page.html")
         page = self.read("page.html").decode()
-        for words in ("Error by round", "Eigenvalues of the metric", "Learned features"):
+        for words in ("Error by round", "Eigenvalues of the metric", "the metric as a map", "largest weights"):
             self.assertIn(words, page)
 
     def test_resumed_runs_end_in_the_same_bytes(self):

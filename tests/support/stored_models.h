@@ -73,7 +73,7 @@ static inline void assert_same_predictions(mercer_model *a, mercer_model *b, mer
     free(x.data), free(fa.data), free(fb.data);
 }
 
-/* A file with everything in it: preprocessing, units of the targets, labels, note. */
+/* A file with everything in it: preprocessing, metric, units of the targets, labels, note. */
 static inline file_bytes rich_file(const char *path)
 {
     static const char *const labels[C] = {"a", "b", "c"};
@@ -81,6 +81,8 @@ static inline file_bytes rich_file(const char *path)
     mercer_model *model = make_model("laplace:bandwidth=3", MERCER_F16, MERCER_F32);
     mercer_matrix x = make_samples(MERCER_F32);
     assert_succeeds(context, mercer_preprocess_fit_matrix(&preprocess, context, "standardise", &x));
+    mercer_matrix weights = mrc_view((double[D]){1, 2}, 1, D, MERCER_F64);
+    assert_succeeds(context, mercer_preprocess_set_metric(preprocess, &weights, D));
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     assert_succeeds(context,
                     mercer_model_set_targets(model, (const double[C]){0.1, -200, 1e6}, (const double[C]){1, 2, 1e-3}));

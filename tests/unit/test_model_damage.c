@@ -53,7 +53,7 @@ static void test_every_length(void **state)
 /* A model's file but for one text or tensor. */
 typedef struct forgery {
     const char *key, *value; /* a text; value NULL: without it */
-    mrc_tensor tensor;       /* a tensor instead of the one of that name; data NULL: without it */
+    mrc_tensor tensor;       /* a tensor instead of the one of that name, or beside them; data NULL: without it */
     const char *part;        /* of the message */
 } forgery;
 
@@ -67,7 +67,8 @@ static void check_forgery(const forgery *lie, mercer_status expected)
                             {.name = "targets.offset", .value = mrc_view(&offset, 1, 1, MERCER_F64), .vector = true},
                             {.name = "targets.scale", .value = mrc_view(&scale, 1, 1, MERCER_F64), .vector = true},
                             {.name = "preprocess.shift", .value = mrc_view(shift, 1, 3, MERCER_F64), .vector = true},
-                            {.name = "preprocess.factor", .value = mrc_view(factor, 1, 3, MERCER_F64), .vector = true}};
+                            {.name = "preprocess.factor", .value = mrc_view(factor, 1, 3, MERCER_F64), .vector = true},
+                            {0}}; /* for one more */
     mrc_metadata texts[] = {{"format", "mercer-model"},
                             {"format_version", "2"},
                             {"kernel", "laplace:bandwidth=2"},
@@ -80,11 +81,14 @@ static void check_forgery(const forgery *lie, mercer_status expected)
     int64_t count = 0, entries = sizeof texts / sizeof *texts;
     for (int64_t i = 0; lie->key && i < entries; i++)
         if (strcmp(texts[i].key, lie->key) == 0) texts[i].value = lie->value;
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+    bool found = false;
+    for (size_t i = 0; tensors[i].name; i++) {
         bool same = lie->tensor.name && strcmp(tensors[i].name, lie->tensor.name) == 0;
+        found |= same;
         if (same && !lie->tensor.value.data) continue;
         tensors[count++] = same ? lie->tensor : tensors[i];
     }
+    if (lie->tensor.name && !found) tensors[count++] = lie->tensor;
     const char *path = in_folder("forged");
     mercer_model *model;
     assert_succeeds(context, mrc_tensor_file_write(context, path, tensors, count, texts, entries));
@@ -114,7 +118,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "3", {0}, "written by a newer Mercer"},
+        {"format_version", "4", {0}, "written by a newer Mercer"},
         {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
@@ -176,11 +180,22 @@ static void test_no_model(void **state)
         {NULL, NULL, {.name = "preprocess.shift", .value = VIEW(1, 2, MERCER_F64)}, "does not fit"},
         {NULL, NULL, {.name = "weights", .value = mrc_view(column, 2, 1, MERCER_F64)}, "weights: element at row 1"},
         {NULL, NULL, {.name = "origin", .value = mrc_view(nans, 1, 3, MERCER_F64)}, "origin"},
+        {NULL, NULL, {.name = "metric", .value = VIEW(3, 3, MERCER_F64)}, "metric, which its format_version"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(3, 4, MERCER_F64)}, "does not fit"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(3, 3, MERCER_F32)}, "does not fit"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(0, 3, MERCER_F64)}, "empty"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(2, 3, MERCER_F64)}, "more columns"},
+        {"format_version", "3", {.name = "metric", .value = VIEW(4, 3, MERCER_F64)}, "preprocess.shift"},
+        {"format_version", "3", {.name = "metric", .value = mrc_view(nans, 1, 3, MERCER_F64)}, "metric"},
     };
 #undef VIEW
     check_forgery(&(forgery){0}, MERCER_OK);
     check_forgery(&(forgery){.key = "labels", .value = "[\"a\",\"b\"]"}, MERCER_OK);
     check_forgery(&(forgery){.key = "preprocess_folded"}, MERCER_OK);
+    check_forgery(&(forgery){.key = "format_version", .value = "3"}, MERCER_OK); /* says more than it must */
+    check_forgery(
+        &(forgery){"format_version", "3", {.name = "metric", .value = mrc_view(many, 3, 3, MERCER_F64)}, NULL},
+        MERCER_OK);
     check_forgery(&(forgery){.tensor = {.name = "targets.scale", .value = mrc_view(&units[4], 1, 1, MERCER_F64)}},
                   MERCER_OK);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_forgery(&texts[i], MERCER_ERROR_FORMAT);
