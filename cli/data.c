@@ -139,17 +139,7 @@ int64_t cli_memory(const cli_values *v)
 {
     int64_t bytes = cli_integer(v, "memory");
     if (cli_ranks_memory() > 0) return cli_ranks_memory();
-    if (bytes > 0) return bytes;
-    long long kib = 0;
-    char line[256];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtoll(line + 13, NULL, 10);
-    }
-    if (file != NULL) fclose(file);
-    if (kib > 0) return (int64_t)kib * 512;
-    int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? pages * size / 4 : (int64_t)1 << 30;
+    return bytes > 0 ? bytes : mercer_free_memory() / 2;
 }
 
 /* ---- What may stand together ------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct cli_values {
     const cli_command *command;
@@ -104,50 +105,30 @@ int cli_read_integer(const char *text, int64_t *out)
     const char *rest = NULL;
     double value = 0, factor = 1;
     if (read_decimal(text, &value, &rest) != 0) return -1;
-    if (*rest == 'k' || *rest == 'K')
-        factor = 1e3;
-    else if (*rest == 'm' || *rest == 'M')
-        factor = 1e6;
-    else if (*rest == 'g' || *rest == 'G')
-        factor = 1e9;
-    if (factor > 1) rest++;
+    static const char letters[] = "kmg";
+    const char *letter = *rest != '\0' ? strchr(letters, tolower((unsigned char)*rest)) : NULL;
+    if (letter != NULL) factor = pow(1000, (double)(letter - letters + 1)), rest++;
     if (*rest != '\0') return -1;
     return to_integer(value, factor, out);
 }
 
-int cli_read_bytes(const char *text, int64_t *out)
+/* "b", or a letter of kmgt: powers of 1024, or of 1000 with a plain b behind it. */
+static int read_bytes(const char *text, int64_t *out)
 {
-    static const struct {
-        const char *suffix;
-        double factor;
-    } units[] = {{"", 1},
-                 {"b", 1},
-                 {"k", 1024.0},
-                 {"kib", 1024.0},
-                 {"kb", 1e3},
-                 {"m", 1048576.0},
-                 {"mib", 1048576.0},
-                 {"mb", 1e6},
-                 {"g", 1073741824.0},
-                 {"gib", 1073741824.0},
-                 {"gb", 1e9},
-                 {"t", 1099511627776.0},
-                 {"tib", 1099511627776.0},
-                 {"tb", 1e12}};
+    static const char letters[] = "kmgt";
     const char *rest = NULL;
     double value = 0;
     if (read_decimal(text, &value, &rest) != 0) return -1;
     while (*rest == ' ') rest++;
-    char unit[4] = "";
-    if (strlen(rest) >= sizeof unit) return -1;
-    for (size_t i = 0; rest[i] != '\0'; i++) unit[i] = (char)tolower((unsigned char)rest[i]);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(unit, units[i].suffix) == 0) return to_integer(floor(value * units[i].factor), 1, out);
-    }
-    return -1;
+    const char *letter = *rest != '\0' ? strchr(letters, tolower((unsigned char)*rest)) : NULL;
+    const char *ending = letter != NULL ? rest + 1 : rest;
+    int plain = strcasecmp(ending, "b") == 0;
+    if (!plain && *ending != '\0' && (letter == NULL || strcasecmp(ending, "ib") != 0)) return -1;
+    int power = letter != NULL ? (int)(letter - letters) + 1 : 0;
+    return to_integer(floor(value * pow(plain ? 1000 : 1024, power)), 1, out);
 }
 
-int cli_read_duration(const char *text, double *out)
+static int read_duration(const char *text, double *out)
 {
     const char *rest = NULL;
     double value = 0, factor = 0;
@@ -199,13 +180,13 @@ static int check_value(const cli_option *option, const char *value, const char *
             if (cli_read_integer(value, &integer) == 0) return CLI_OK;
             return refuse(option, value, where, "a whole number such as 500, 20k or 5M");
         case CLI_BYTES:
-            if (cli_read_bytes(value, &integer) == 0 && integer > 0) return CLI_OK;
+            if (read_bytes(value, &integer) == 0 && integer > 0) return CLI_OK;
             return refuse(option, value, where, "a size such as 500MB, 8G or 16GiB");
         case CLI_NUMBER:
             if (cli_read_number(value, &number) == 0 && number >= 0) return CLI_OK;
             return refuse(option, value, where, "a number >= 0 such as 0.5 or 1e-3");
         case CLI_DURATION:
-            if (cli_read_duration(value, &number) == 0) return CLI_OK;
+            if (read_duration(value, &number) == 0) return CLI_OK;
             return refuse(option, value, where, "a time such as 30s, 10m or 1h");
         case CLI_CHOICE: return refuse(option, value, where, "a choice");
         case CLI_SWITCH:
@@ -275,7 +256,7 @@ int64_t cli_integer(const cli_values *v, const char *name)
     if (text == NULL || strcmp(text, "auto") == 0) return 0;
     if (option->words != NULL && cli_has_word(option->words, text)) return -1;
     if (option->type == CLI_BYTES)
-        cli_read_bytes(text, &value);
+        read_bytes(text, &value);
     else
         cli_read_integer(text, &value);
     return value;
@@ -288,7 +269,7 @@ double cli_number(const cli_values *v, const char *name)
     double value = 0;
     if (text == NULL || strcmp(text, "auto") == 0) return 0;
     if (option->type == CLI_DURATION)
-        cli_read_duration(text, &value);
+        read_duration(text, &value);
     else
         cli_read_number(text, &value);
     return value;

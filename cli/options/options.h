@@ -115,9 +115,7 @@ const char *cli_values_get(const cli_values *v, const cli_option *option); /* NU
 
 /* Numbers with their suffixes; 0, or -1 if the text is none. */
 int cli_read_integer(const char *text, int64_t *out);
-int cli_read_bytes(const char *text, int64_t *out);
 int cli_read_number(const char *text, double *out);
-int cli_read_duration(const char *text, double *out);
 /* True if `word` is one of "a|b|c". */
 int cli_has_word(const char *words, const char *word);
 

@@ -175,8 +175,7 @@ static void single_values(report_page *self, const report_run *run)
 /* Training by conjugate gradients counts its steps as epochs. */
 static time_axis epochs_axis(const report_run *run)
 {
-    const char *solver = report_text(run->plan, "solver");
-    bool steps = solver && strcmp(solver, "cg") == 0;
+    bool steps = mercer_solver_kind_of(report_text(run->plan, "solver")) == MERCER_SOLVER_STEPS;
     return (time_axis){steps ? "steps of conjugate gradients" : "epochs", offsetof(report_point, epoch), 1};
 }
 

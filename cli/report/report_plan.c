@@ -4,6 +4,8 @@
 
 #include "report/svg.h"
 
+#include <mercer/advanced.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +54,9 @@ static bool of_iteration(const char *field)
 /* Sizes that are 0 belong to parts that this plan does not have; an exact projector has none. */
 static bool worth_showing(const plan_row *row, const json_t *plan)
 {
-    const char *solver = report_text(plan, "solver");
-    bool iterates = !solver || (strcmp(solver, "direct") != 0 && strcmp(solver, "cg") != 0);
-    if (!iterates && of_iteration(row->field)) return false;
+    mercer_solver_kind kind = mercer_solver_kind_of(report_text(plan, "solver"));
+    bool once = kind == MERCER_SOLVER_DIRECT || kind == MERCER_SOLVER_STEPS;
+    if (once && of_iteration(row->field)) return false;
     const json_t *value = json_object_get(plan, row->field);
     const char *projector = report_text(plan, "projector");
     bool sized = projector && strcmp(projector, "exact") != 0 && strcmp(projector, "none") != 0;

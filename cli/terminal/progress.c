@@ -101,8 +101,8 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
 
 void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan)
 {
-    int cg = strcmp(plan->solver, "cg") == 0, direct = strcmp(plan->solver, "direct") == 0;
-    watch->unit = direct ? NULL : cg ? "step" : "epoch";
+    mercer_solver_kind kind = mercer_solver_kind_of(plan->solver);
+    watch->unit = kind == MERCER_SOLVER_DIRECT ? NULL : kind == MERCER_SOLVER_STEPS ? "step" : "epoch";
     watch->trainer = trainer;
     watch->told = strlen(plan->text);
 }
@@ -223,7 +223,7 @@ static json_t *phases_json(const mercer_report *r)
     json_t *phases = json_pack("{so so so so}", "setup", cli_json_real(r->setup_seconds), "forward",
                                cli_json_real(r->forward_seconds), "gradient", cli_json_real(r->gradient_seconds),
                                "projection", cli_json_real(r->projection_seconds));
-    if (strcmp(r->plan->solver, "direct") == 0 || strcmp(r->plan->solver, "cg") == 0)
+    if (mercer_solver_kind_of(r->plan->solver) < MERCER_SOLVER_BATCHES)
         json_object_set_new(phases, "solve", cli_json_real(rest > 0 ? rest : 0));
     json_object_set_new(phases, "validation", cli_json_real(r->validation_seconds));
     return phases;
@@ -277,8 +277,9 @@ static char *solver_text(const mercer_plan *plan)
     cli_count_text(batch, plan->batch);
     cli_count_text(sample, plan->nystrom);
     cli_count_text(pairs, plan->eigenpairs);
-    if (strcmp(plan->solver, "direct") == 0) return cli_copy("direct");
-    if (strcmp(plan->solver, "cg") == 0) return cli_format("cg, at most %" PRId64 " steps", plan->epochs);
+    mercer_solver_kind kind = mercer_solver_kind_of(plan->solver);
+    if (kind == MERCER_SOLVER_DIRECT) return cli_copy(plan->solver);
+    if (kind == MERCER_SOLVER_STEPS) return cli_format("%s, at most %" PRId64 " steps", plan->solver, plan->epochs);
     return cli_format("%s, projector %s, %" PRId64 " %s, batch %s, preconditioner %s of %s samples", plan->solver,
                       plan->projector, plan->epochs, plan->epochs == 1 ? "epoch" : "epochs", batch, pairs, sample);
 }

@@ -36,6 +36,12 @@ typedef struct mercer_context_info {
 /* What the context decided and what it uses. */
 MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info);
 
+/* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in
+   this build, or there is none. Any thread. */
+MERCER_API int mercer_device_count(const char *backend);
+/* Bytes of host memory that are free or easily freed; a guess of 1 GiB where the system does not say. Any thread. */
+MERCER_API int64_t mercer_free_memory(void);
+
 /* ---- 1. Kernel functions -------------------------------------------------------------------------------------- */
 
 /* The kernel functions, 0 .. count - 1: the name, a text that is read as one, the names of its parameters, 0, 1, ...
@@ -282,6 +288,11 @@ MERCER_API int mercer_format_count(void);
 MERCER_API const char *mercer_format_name(int index);
 MERCER_API int mercer_format_holds(int index, int targets);
 
+/* The samples (n, d), borrowed; data is NULL if they are synthetic or lie in several files: use mercer_dataset_read. */
+MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
+/* Class numbers (n), borrowed; NULL unless classification with stored labels. */
+MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
+
 /*
  * Samples that are computed when they are read, never stored: sample i is a function of (spec, seed, i). Samples
  * first .. first + rows - 1 of an endless sequence:
@@ -457,9 +468,61 @@ MERCER_API mercer_status mercer_median_distance(mercer_context *context, double 
 MERCER_API int mercer_solver_count(void);
 MERCER_API const char *mercer_solver_name(int index);
 MERCER_API const char *mercer_solver_says(int index);
+/* What kind of solver has that name. */
+typedef enum mercer_solver_kind {
+    MERCER_SOLVER_NONE = 0,      /* there is none of that name */
+    MERCER_SOLVER_DIRECT = 1,    /* it solves once: there are no epochs */
+    MERCER_SOLVER_STEPS = 2,     /* steps over all samples, which count as epochs */
+    MERCER_SOLVER_BATCHES = 3,   /* epochs of batches; the only kind for mercer_trainer_step */
+    MERCER_SOLVER_ON_SAMPLES = 4 /* epochs of batches; the centers are the samples */
+} mercer_solver_kind;
+MERCER_API mercer_solver_kind mercer_solver_kind_of(const char *name);
 MERCER_API int mercer_projector_count(void);
 MERCER_API const char *mercer_projector_name(int index);
 MERCER_API const char *mercer_projector_says(int index);
+
+enum { MERCER_PLAN_TEXT = 4096 };
+
+/* What training will do and why. */
+typedef struct mercer_plan {
+    size_t struct_size;
+    char solver[16], projector[16];
+    int64_t epochs, batch, nystrom, eigenpairs, period;
+    int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
+    int carry, average, decay; /* 0 or 1 */
+    int cache_data;            /* K(X, Z) is kept: 1 as the weights, 2 in half precision */
+    int cache_centers;         /* K(Z, Z) or its factor is kept: 1, or 2 in half precision */
+    mercer_dtype precision;    /* of weights and kernel values */
+    double step_factor, lambda;
+    int64_t bytes;               /* planned peak, beyond the caller's data and the model */
+    double flops, seconds;       /* estimates for the whole training */
+    char text[MERCER_PLAN_TEXT]; /* every choice in words, one line each */
+} mercer_plan;
+
+/* Why a training ended. */
+typedef enum mercer_stop {
+    MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver had converged */
+    MERCER_STOP_PATIENCE = 1, /* validation had not got better for long enough */
+    MERCER_STOP_CALLBACK = 2  /* the progress callback said so */
+} mercer_stop;
+
+/* What training did. */
+typedef struct mercer_report {
+    size_t struct_size;
+    const mercer_plan *plan; /* with all numbers as they were used; belongs to the model, until it is trained again */
+    int64_t epochs, samples, steps, projections;
+    double train_loss, train_accuracy;           /* means that count the sample weights; below, validation_weights */
+    double validation_loss, validation_accuracy; /* of the returned weights; NaN without a validation set */
+    double projection_residual_mean, projection_residual_last;
+    double tail, beta; /* t = lambda_{q+1} and beta of the step rule */
+    int64_t halvings;  /* times the watchdog rolled back and halved the step */
+    mercer_stop stopped;
+    /* Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums over the samples. Projection:
+       onto the centers; for direct and cg, solves with their factors. */
+    double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
+    double flops;       /* done, counted */
+    int64_t peak_bytes; /* most memory held through the context, beyond what was held before */
+} mercer_report;
 
 /* How training goes: handed to the progress callback at the end of every epoch (or CG step), and on request. */
 typedef struct mercer_progress {
@@ -581,6 +644,8 @@ typedef struct mercer_speed {
 MERCER_API mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
                                               const mercer_shape *shape);
 
+typedef struct mercer_trainer mercer_trainer;
+
 /* Makes a trainer, which trains a model's weights. The model, and comm (NULL: one rank), must outlive it. Weights other
    than 0 in the model are a warm start. Names and numbers of the options that are never valid are refused here.
    Errors: SHAPE, DTYPE, DATA. */
@@ -631,6 +696,36 @@ MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, 
                                                  int64_t *count);
 
 /* ---- 9. Fitting in steps -------------------------------------------------------------------------------------- */
+
+/* The length of a kernel as text; rounds of learn_features at most, and errors that they have. */
+enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15, MERCER_ROUND_ERRORS = 16 };
+
+/* What was chosen, and what came of it, as far as it is known. */
+struct mercer_fit_report {
+    size_t struct_size;
+    mercer_report *training; /* set by the caller, with its struct_size: where the report of training goes, or NULL */
+    int64_t rows, validation_rows, samples; /* trained on; validated on; in a pass */
+    int held_at_end;                        /* validation rows are the last ones: the file is too large to draw them */
+    int64_t centers, largest_centers;       /* how many; the most that fit if those do not, -1: none do */
+    int64_t memory, device_memory;          /* bytes for everything; of each of several ranks' devices, or 0 */
+    mercer_dtype points;                    /* type of preprocessed samples */
+    double bandwidth;                       /* the median distance, if it was looked for; else 0 */
+    char kernel[MERCER_KERNEL_TEXT];        /* in the units of preprocessed samples */
+    char preprocess[64];
+    int folded;             /* the factor of the preprocessing is in the kernel's bandwidth */
+    char center_method[16]; /* as asked for, or all, given, checkpoint */
+    int64_t center_iterations;
+    double center_error, center_seconds; /* see mercer_center_report */
+    double temperature; /* T of softmax(f(x) / T); NaN unless calibrate is ON, 0.25: nothing to find it on */
+    /* Of a mercer_fitting, borrowed; NULL before there are any, and from mercer_fit. */
+    mercer_dataset *train, *validation;
+    mercer_model *model;
+    mercer_trainer *trainer;
+    /* Of learned features: rounds done, the one whose metric was taken (0: that of the start), and the squared error
+       on rows held back before the first round and after each. */
+    int64_t rounds, best_round;
+    double round_errors[MERCER_ROUND_ERRORS];
+};
 
 /*
  * mercer_fit in steps, to look at the plan before it is followed: open (samples are merged and held back), prepare

@@ -4,7 +4,7 @@
  *
  * Mercer works with general kernel models  f(x) = sum_j alpha_j K(x, z_j)  whose p centers z_j are chosen freely.
  *
- *   1. version    3. context         5. kernel functions    7. training: progress, plan, report    9. fitting
+ *   1. version    3. context         5. kernel functions    7. fitting
  *   2. status     4. matrix views    6. datasets            8. models
  *
  * <mercer/advanced.h> has the parts that these are made of: kernel products, preprocessing, sources, centers, trainers,
@@ -101,12 +101,12 @@ typedef enum mercer_switch { MERCER_AUTO = 0, MERCER_ON = 1, MERCER_OFF = 2 } me
 
 /* Owns the backend, the number of threads, the allocator, the log sink and the text of the last error. */
 typedef struct mercer_context mercer_context;
-/* What options may point to: defined in advanced.h, the last in ranks.h. */
+/* What options may point to, and what reports tell: defined in advanced.h, the last in ranks.h. */
 typedef struct mercer_allocator mercer_allocator;
 typedef struct mercer_kernel mercer_kernel;
 typedef struct mercer_train_options mercer_train_options;
+typedef struct mercer_fit_report mercer_fit_report;
 typedef struct mercer_comm mercer_comm;
-typedef struct mercer_trainer mercer_trainer;
 
 typedef enum mercer_log_level {
     MERCER_LOG_ERROR = 1,
@@ -141,10 +141,6 @@ MERCER_API void mercer_context_free(mercer_context *context);
 
 /* What went wrong in the last failed call on this context ("" if nothing did). Valid until the next call. */
 MERCER_API const char *mercer_last_error(const mercer_context *context);
-
-/* How many devices "cuda" has here, numbered from 0; 1 for a backend that computes on the processor; 0: it is not in
-   this build, or there is none. Any thread. */
-MERCER_API int mercer_device_count(const char *backend);
 
 /* ---- 4. Matrix views ------------------------------------------------------------------------------------------ */
 
@@ -278,58 +274,11 @@ typedef struct mercer_dataset_info {
 
 /* What a dataset is. Texts are borrowed from it. */
 MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info);
-/* The samples (n, d), borrowed; data is NULL if they are synthetic or lie in several files: use mercer_dataset_read. */
-MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
-/* Class numbers (n), borrowed; NULL unless classification with stored labels. */
-MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
 
 /* ---- 7. Fitting ----------------------------------------------------------------------------------------------- */
 
 /* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
 typedef struct mercer_model mercer_model;
-
-enum { MERCER_PLAN_TEXT = 4096 };
-
-/* What training will do and why. */
-typedef struct mercer_plan {
-    size_t struct_size;
-    char solver[16], projector[16];
-    int64_t epochs, batch, nystrom, eigenpairs, period;
-    int64_t projector_nystrom, projector_eigenpairs, projector_passes, projector_block;
-    int carry, average, decay; /* 0 or 1 */
-    int cache_data;            /* K(X, Z) is kept: 1 as the weights, 2 in half precision */
-    int cache_centers;         /* K(Z, Z) or its factor is kept: 1, or 2 in half precision */
-    mercer_dtype precision;    /* of weights and kernel values */
-    double step_factor, lambda;
-    int64_t bytes;               /* planned peak, beyond the caller's data and the model */
-    double flops, seconds;       /* estimates for the whole training */
-    char text[MERCER_PLAN_TEXT]; /* every choice in words, one line each */
-} mercer_plan;
-
-/* Why a training ended. */
-typedef enum mercer_stop {
-    MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver had converged */
-    MERCER_STOP_PATIENCE = 1, /* validation had not got better for long enough */
-    MERCER_STOP_CALLBACK = 2  /* the progress callback said so */
-} mercer_stop;
-
-/* What training did. */
-typedef struct mercer_report {
-    size_t struct_size;
-    const mercer_plan *plan; /* with all numbers as they were used; belongs to the model, until it is trained again */
-    int64_t epochs, samples, steps, projections;
-    double train_loss, train_accuracy;           /* means that count the sample weights; below, validation_weights */
-    double validation_loss, validation_accuracy; /* of the returned weights; NaN without a validation set */
-    double projection_residual_mean, projection_residual_last;
-    double tail, beta; /* t = lambda_{q+1} and beta of the step rule */
-    int64_t halvings;  /* times the watchdog rolled back and halved the step */
-    mercer_stop stopped;
-    /* Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums over the samples. Projection:
-       onto the centers; for direct and cg, solves with their factors. */
-    double seconds, setup_seconds, forward_seconds, gradient_seconds, projection_seconds, validation_seconds;
-    double flops;       /* done, counted */
-    int64_t peak_bytes; /* most memory held through the context, beyond what was held before */
-} mercer_report;
 
 /* Tells how far the phase "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what there is,
    or with MERCER_ERROR_CALLBACK if that is nothing. */
@@ -393,38 +342,8 @@ typedef struct mercer_fit_options {
     int64_t learn_features;
 } mercer_fit_options;
 
-/* The length of a kernel as text; rounds of learn_features at most, and errors that they have. */
-enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15, MERCER_ROUND_ERRORS = 16 };
-
-/* What was chosen, and what came of it, as far as it is known. */
-typedef struct mercer_fit_report {
-    size_t struct_size;
-    mercer_report *training; /* set by the caller, with its struct_size: where the report of training goes, or NULL */
-    int64_t rows, validation_rows, samples; /* trained on; validated on; in a pass */
-    int held_at_end;                        /* validation rows are the last ones: the file is too large to draw them */
-    int64_t centers, largest_centers;       /* how many; the most that fit if those do not, -1: none do */
-    int64_t memory, device_memory;          /* bytes for everything; of each of several ranks' devices, or 0 */
-    mercer_dtype points;                    /* type of preprocessed samples */
-    double bandwidth;                       /* the median distance, if it was looked for; else 0 */
-    char kernel[MERCER_KERNEL_TEXT];        /* in the units of preprocessed samples */
-    char preprocess[64];
-    int folded;             /* the factor of the preprocessing is in the kernel's bandwidth */
-    char center_method[16]; /* as asked for, or all, given, checkpoint */
-    int64_t center_iterations;
-    double center_error, center_seconds; /* see mercer_center_report */
-    double temperature; /* T of softmax(f(x) / T); NaN unless calibrate is ON, 0.25: nothing to find it on */
-    /* Of a mercer_fitting (advanced.h), borrowed; NULL before there are any, and from mercer_fit. */
-    mercer_dataset *train, *validation;
-    mercer_model *model;
-    mercer_trainer *trainer;
-    /* Of learned features: rounds done, the one whose metric was taken (0: that of the start), and the squared error
-       on rows held back before the first round and after each. */
-    int64_t rounds, best_round;
-    double round_errors[MERCER_ROUND_ERRORS];
-} mercer_fit_report;
-
-/* Fits a model to data with targets. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says how many centers
-   would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
+/* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says
+   how many centers would fit), NUMERIC, CALLBACK, UNSUPPORTED, IO, MISMATCH (checkpoint or model), COMM. */
 MERCER_API mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                                     const mercer_fit_options *options, mercer_fit_report *report);
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _library, centers
 from ._context import Context
-from ._dataset import Dataset
 from ._kernels import Kernel, kernel_matmul, kernel_matrix, median_distance
-from ._model import Model, file_header, target_moments
+from ._model import Dataset, Model, file_header, target_moments
 from ._training import Trainer, plan
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import NoReturn
 
-from ._program import program
+from ._runtime import program
 
 
 def main() -> NoReturn:

@@ -13,10 +13,11 @@ switch: AUTO=0 ON=1 OFF=2
 log_level: LOG_ERROR=1 LOG_WARNING=2 LOG_INFO=3 LOG_DEBUG=4
 dtype: F64=1 F32=2 F16=3 U8=4
 task: TASK_AUTO=0 TASK_CLASSIFICATION=1 TASK_REGRESSION=2 TASK_UNLABELLED=3
-stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2
 kernel_id: KERNEL_CALLBACK_DISTANCE=100 KERNEL_CALLBACK_INNER=101
+solver_kind: SOLVER_NONE=0 SOLVER_DIRECT=1 SOLVER_STEPS=2 SOLVER_BATCHES=3 SOLVER_ON_SAMPLES=4
+stop: STOP_FINISHED=0 STOP_PATIENCE=1 STOP_CALLBACK=2
 option_type: OPTION_INTEGER=1 OPTION_NUMBER=2 OPTION_SWITCH=3 OPTION_NAME=4
-constants: PLAN_TEXT=4096 KERNEL_TEXT=256 ROUNDS=15 ROUND_ERRORS=16 SHARDS_AUTO=-1
+constants: PLAN_TEXT=4096 SHARDS_AUTO=-1 KERNEL_TEXT=256 ROUNDS=15 ROUND_ERRORS=16
 """
 
 CALLBACKS = """
@@ -29,10 +30,7 @@ matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
 dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q
-plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_block=q carry=i average=i decay=i cache_data=i cache_centers=i precision=i step_factor=d lambda=d bytes=q flops=d seconds=d text=c4096
-report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual_mean=d projection_residual_last=d tail=d beta=d halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d validation_seconds=d flops=d peak_bytes=q
 fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=q
-fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p rounds=q best_round=q round_errors=d16
 save_options: struct_size=z centers=i weights=i
 allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
 context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
@@ -43,11 +41,14 @@ source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
 center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=center_callback progress_user=p comm=p total_centers=q
 center_report: struct_size=z iterations=q error=d reseeded=q seconds=d
+plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_block=q carry=i average=i decay=i cache_data=i cache_centers=i precision=i step_factor=d lambda=d bytes=q flops=d seconds=d text=c4096
+report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual_mean=d projection_residual_last=d tail=d beta=d halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d validation_seconds=d flops=d peak_bytes=q
 progress: struct_size=z epoch=q epochs=q samples=q seconds=d train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual=d step=d pass_samples=q pass_total=q steps=q projections=q phase=s phase_share=d
 train_options: struct_size=z solver=s projector=s epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_tolerance=d projector_block=q carry=i step_factor=d lambda=d average=i decay=i polish=q seed=Q memory=q cache=i classification=i validation_X=*matrix validation_Y=*matrix patience=q progress=progress_callback progress_user=p progress_seconds=d checkpoint=s checkpoint_seconds=d checkpoint_note=s validation_weights=*d
 option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d
+fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p rounds=q best_round=q round_errors=d16
 comm_options: struct_size=z kind=s shards=i deadline=d exchange=s leaving=v(p,i,s) leaving_user=p
 comm_info: struct_size=z rank=i ranks=i shards=i broken=i left_code=i exchanges=q bytes_sent=q bytes_received=q direct=i
 network: struct_size=z ranks=i shards=i bytes_per_second=d latency=d validation_rows=q
@@ -59,11 +60,12 @@ version=s()
 status_string=s(i)
 context_create=i(*p,*context_options) context_free=v(p) context_query=i(p,*context_info)
 last_error=s(p)
-device_count=i(s)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_fingerprint=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
 model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_features=q(p) model_gradient=i(p,*matrix,*matrix) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_preprocess=i(p,p) model_preprocess=p(p) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
+device_count=i(s)
+free_memory=q()
 kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix)
 target_moments=i(p,*d,*d,*matrix,*d)
 preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_set_metric=i(p,*matrix,q) preprocess_metric=matrix(p) preprocess_width=q(p,q) preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix)
@@ -72,7 +74,7 @@ source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q) source_from_labels=i(*sou
 choose_centers=i(p,*matrix,*matrix,*center_options,*center_report) choose_centers_from=i(p,*matrix,p,*center_options,*center_report)
 nearest_rows=i(p,*l,*d,*matrix,*matrix)
 median_distance=i(p,*d,*matrix,Q)
-solver_count=i() solver_name=s(i) solver_says=s(i)
+solver_count=i() solver_name=s(i) solver_says=s(i) solver_kind_of=i(s)
 projector_count=i() projector_name=s(i) projector_says=s(i)
 train_option=*option(i)
 plan_model=i(p,*plan,q,*train_options) plan_shape=i(p,*plan,*shape,*train_options) plan_ranks=i(p,*rank_plan,*plan,*shape,*network)

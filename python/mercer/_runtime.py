@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ctypes from the tables in _library.py, the library itself, and its errors as exceptions.
+"""ctypes from the tables in _library.py, the library itself, its errors as exceptions, and the program.
 
 tools/make-python-library explains the codes that the tables use for types.
 """
@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes as C
 import os
 import re
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +119,19 @@ def text(value: str | os.PathLike[str], name: str) -> bytes:
     if b"\0" in raw:
         raise ValueError(f"{name} contains a zero byte")
     return raw
+
+
+def program() -> str:
+    """The program's path; MERCER_PROGRAM names another (for working on Mercer itself)."""
+    path = os.environ.get("MERCER_PROGRAM") or str(Path(__file__).parent / "bin" / "mercer")
+    if not os.access(path, os.X_OK):
+        raise FileNotFoundError(f"the mercer program is missing: {path}")
+    return path
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs the program; its last line of complaint becomes the message of an OSError."""
+    done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"mercer {arguments[0]} ended with {done.returncode}"]
+        raise OSError(lines[-1])

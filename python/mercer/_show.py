@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ._arrays import Array
-from ._program import run
+from ._runtime import run
 
 
 def _axes(ax: Any) -> Any:

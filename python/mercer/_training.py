@@ -15,9 +15,8 @@ from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, Failure, fill, release_with, shared_context
-from ._dataset import Dataset
 from ._kernels import Kernel
-from ._model import Model, release
+from ._model import Dataset, Model, release
 
 Callback = Callable[[dict[str, Any]], Any]
 
@@ -196,7 +195,7 @@ class Trainer:
 
     def _take_names(self, data: Dataset) -> None:
         """A model learns the names of its columns from the first dataset that has any; later ones must agree."""
-        known, found = self.model.feature_names, data.info()["features_named"]
+        known, found = self.model.feature_names, data.info()["feature_names"]
         if known is None and found is not None and len(found) == self.model.centers.shape[1]:
             self.model.feature_names = found
         elif known is not None and found is not None and known != found:

@@ -43,8 +43,8 @@ def test_datasets_go_by_name(tables, model):
     ordered = Dataset(tables / "n.csv", task="unlabelled", columns=model.feature_names)
     np.testing.assert_array_equal(model.predict(ordered.read()[0]), expected)
     info = ordered.info()
-    assert info["features_named"] == ["a", "b", "c"]
-    assert info["unused_named"] == ["name"]
+    assert info["feature_names"] == ["a", "b", "c"]
+    assert info["unused_names"] == ["name"]
     assert list(model.match(["c", "name", "b", "a"])) == [3, 2, 0]
 
 
@@ -61,5 +61,5 @@ def test_missing_columns(tables, model):
 
 def test_several_targets(tables):
     data = Dataset(tables / "t.csv", target="c,a")
-    assert data.info()["targets_named"] == ["c", "a"]
+    assert data.info()["target_names"] == ["c", "a"]
     assert data.read()[1].shape == (40, 2)

@@ -422,6 +422,16 @@ def test_set_up_reaches_callbacks(waves):
     assert len(model.history_["train_loss"]) == 2
 
 
+def test_every_option_of_training(waves):
+    model = clone(KernelRegressor(solver="ep4", epochs=2, projector="exact", eigenpairs=7, random_state=0)).fit(*waves)
+    assert model.plan_["projector"] == "exact" and model.plan_["eigenpairs"] == 7
+    assert model.get_params()["eigenpairs"] == 7 and KernelRegressor().get_params()["polish"] is None
+    with pytest.raises(TypeError, match="KernelRegressor has no parameter 'eigenpair'"):
+        KernelRegressor(eigenpair=7)
+    with pytest.raises(ValueError, match="patience"):
+        KernelRegressor(patience=2).fit(*waves)
+
+
 def test_plots(waves):
     pytest.importorskip("matplotlib")
     model = KernelRegressor(solver="ep4", epochs=3).fit(*waves)

@@ -300,7 +300,7 @@ def test_dataset_in_several_files(tmp_path, problem):
 def test_csv(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,label\n1,2,x\n3,4,y\n5,6,x\n")
     data = Dataset(tmp_path / "t.csv", target="label")
-    assert data.info()["labels"] == ["x", "y"] and data.info()["features_named"] == ["a", "b"]
+    assert data.info()["labels"] == ["x", "y"] and data.info()["feature_names"] == ["a", "b"]
     assert data.read()[1].tolist() == [0, 1, 0]
 
 

@@ -52,7 +52,7 @@ static mercer_status check_options(mrc_center_request *request)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: method rpcholesky needs the model's kernel");
         MRC_TRY(mrc_kernel_check(context, options->kernel));
     }
-    if (options->memory == 0) options->memory = mrc_free_memory() / 2;
+    if (options->memory == 0) options->memory = mercer_free_memory() / 2;
     return MERCER_OK;
 }
 

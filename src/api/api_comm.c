@@ -23,11 +23,6 @@ mercer_status mercer_comm_create_virtual(mercer_comm **out, mercer_context *cont
     return mrc_comm_create_virtual(out, context, ranks);
 }
 
-void mercer_comm_free(mercer_comm *comm)
-{
-    mrc_comm_free(comm);
-}
-
 /* ---- Opening -------------------------------------------------------------------------------------------------- */
 
 int mercer_comm_launched(int *rank)

@@ -17,16 +17,6 @@ const char *mercer_version(void)
     return TEXT_OF(MERCER_VERSION_MAJOR) "." TEXT_OF(MERCER_VERSION_MINOR) "." TEXT_OF(MERCER_VERSION_PATCH);
 }
 
-const char *mercer_status_string(mercer_status status)
-{
-    return mrc_status_text(status);
-}
-
-const char *mercer_last_error(const mercer_context *context)
-{
-    return mrc_error_text(context);
-}
-
 static mercer_status read_options(mercer_context_options *ours, mercer_allocator *allocator,
                                   const mercer_context_options *theirs)
 {
@@ -99,11 +89,6 @@ void mercer_context_free(mercer_context *context)
     mrc_backend_free(context->backend);
     mercer_allocator allocator = context->allocator;
     mrc_raw_free(&allocator, context);
-}
-
-int mercer_device_count(const char *backend)
-{
-    return mrc_backend_devices(backend);
 }
 
 mercer_status mercer_context_query(mercer_context *context, mercer_context_info *info)

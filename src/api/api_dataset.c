@@ -133,11 +133,6 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
     return mrc_dataset_from_arrays(out, context, &ours);
 }
 
-void mercer_dataset_free(mercer_dataset *dataset)
-{
-    mrc_dataset_free(dataset);
-}
-
 mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
@@ -192,7 +187,7 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
                                 const mercer_matrix *X, const mercer_matrix *Y, const int32_t *labels)
 {
     mercer_context *context = dataset->context;
-    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
+    mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_REAL | 1 << dtype));
     int64_t fitted = mrc_preprocess_features(preprocess);
     if (fitted > 0 && fitted != dataset->features)
@@ -230,13 +225,6 @@ mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_ma
     MRC_TRY(check_read(dataset, preprocess, X, Y, labels));
     MRC_TRY(check_range(dataset, rows, first, X->rows));
     return mrc_dataset_read(dataset, preprocess, rows, first, X, Y, labels);
-}
-
-mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
-{
-    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
-    if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    return mrc_dataset_fingerprint(dataset, out);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */

@@ -94,19 +94,6 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     return mrc_fitting_open(out, context, data, &ours, &train);
 }
 
-mercer_status mercer_fitting_prepare(mercer_fitting *fitting, mercer_plan *plan)
-{
-    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
-    return mrc_fitting_prepare(fitting, plan);
-}
-
-mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers)
-{
-    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
-    if (!centers) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "centers is NULL");
-    return mrc_fitting_centers(fitting, centers);
-}
-
 /* The caller's report, and the one of training that it points to. */
 static mercer_status write_report(const mercer_fitting *fitting, mercer_fit_report *report)
 {
@@ -135,18 +122,6 @@ mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_rep
     return write_report(fitting, report);
 }
 
-mercer_status mercer_fitting_take_model(mercer_fitting *fitting, mercer_model **out)
-{
-    if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
-    if (!out) return mrc_fail(fitting->context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    return mrc_fitting_take_model(fitting, out);
-}
-
-void mercer_fitting_free(mercer_fitting *fitting)
-{
-    mrc_fitting_free(fitting);
-}
-
 /* ---- At once ------------------------------------------------------------------------------------------------- */
 
 mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
@@ -159,8 +134,8 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
     MRC_TRY(mrc_read_struct(context, &checked, MRC_STRUCT(mercer_fit_report), report, "report"));
     MRC_TRY(mercer_fitting_open(&fitting, context, data, options));
     mercer_status status = mercer_fitting_run(fitting, report);
-    if (status == MERCER_OK) status = mrc_fitting_take_model(fitting, out);
-    mrc_fitting_free(fitting);
+    if (status == MERCER_OK) status = mercer_fitting_take_model(fitting, out);
+    mercer_fitting_free(fitting);
     if (report && status == MERCER_OK) {
         report->train = report->validation = NULL;
         report->model = NULL;

@@ -28,7 +28,7 @@ static mercer_status finish(mercer_model **out, mercer_model *model)
     if (status == MERCER_OK)
         *out = model;
     else
-        mrc_model_free(model);
+        mercer_model_free(model);
     return status;
 }
 
@@ -73,7 +73,7 @@ mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, 
     mercer_status status = create_share(&model, comm, kernel, centers, total, outputs, weights);
     status = mrc_comm_together(comm, status, "the model");
     if (status == MERCER_OK && model) return finish(out, model);
-    mrc_model_free(model);
+    mercer_model_free(model);
     return status;
 }
 
@@ -86,7 +86,7 @@ mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, co
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
     mercer_status status = mrc_comm_together(comm, mrc_model_read(out, context, comm, path), "the model");
     if (status == MERCER_OK || !*out) return status;
-    mrc_model_free(*out);
+    mercer_model_free(*out);
     *out = NULL;
     return status;
 }
@@ -94,11 +94,6 @@ mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, co
 int64_t mercer_model_size(const mercer_model *model)
 {
     return model ? model->total : 0;
-}
-
-void mercer_model_free(mercer_model *model)
-{
-    mrc_model_free(model);
 }
 
 const mercer_kernel *mercer_model_kernel(const mercer_model *model)

@@ -50,22 +50,10 @@ mercer_status mercer_model_file_header(mercer_context *context, char *text, size
 
 /* ---- Labels, note, preprocessing ----------------------------------------------------------------------------- */
 
-mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    return mrc_model_set_labels(model, labels, count);
-}
-
 const char *const *mercer_model_labels(const mercer_model *model, int64_t *count)
 {
     if (count) *count = model ? model->label_count : 0;
     return model ? (const char *const *)model->labels : NULL;
-}
-
-mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    return mrc_model_set_feature_names(model, names, count);
 }
 
 const char *const *mercer_model_feature_names(const mercer_model *model, int64_t *count)
@@ -73,12 +61,6 @@ const char *const *mercer_model_feature_names(const mercer_model *model, int64_t
     bool named = model && model->feature_names;
     if (count) *count = named ? mrc_model_features(model) : 0;
     return named ? (const char *const *)model->feature_names : NULL;
-}
-
-mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    return mrc_model_set_target_names(model, names, count);
 }
 
 const char *const *mercer_model_target_names(const mercer_model *model, int64_t *count)
@@ -105,12 +87,6 @@ mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, co
     return MERCER_OK;
 }
 
-mercer_status mercer_model_set_note(mercer_model *model, const char *note)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    return mrc_model_set_note(model, note);
-}
-
 const char *mercer_model_note(const mercer_model *model)
 {
     return model && model->note ? model->note : "";
@@ -131,7 +107,7 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess: is for %lld features, the model has %lld names",
                         (long long)fitted, (long long)mrc_model_features(model));
     if (preprocess) MRC_TRY(mrc_preprocess_copy(&copy, context, preprocess));
-    mrc_preprocess_free(model->preprocess);
+    mercer_preprocess_free(model->preprocess);
     model->preprocess = copy;
     return MERCER_OK;
 }

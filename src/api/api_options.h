@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: the public functions. They check arguments and call; what is computed stands in the other folders.
+ * api: the public functions. They check arguments and call; what is computed stands in the other folders. Where only
+ * a handle is to be checked, the other folder has the public function itself.
  *
  * This header: structs that cross the boundary begin with struct_size; reading and writing old and new ones.
  */

@@ -31,16 +31,6 @@ mercer_status mercer_preprocess_fit_matrix(mercer_preprocess **out, mercer_conte
     return mrc_preprocess_fit_matrix(out, context, spec, X);
 }
 
-const char *mercer_preprocess_auto(const char *format, mercer_dtype dtype)
-{
-    return mrc_preprocess_auto(format, dtype);
-}
-
-void mercer_preprocess_free(mercer_preprocess *preprocess)
-{
-    mrc_preprocess_free(preprocess);
-}
-
 mercer_status mercer_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel, int *folded)
 {
     if (!preprocess) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "preprocess is NULL");
@@ -93,11 +83,6 @@ mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const 
     mercer_status status = mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
     mrc_metric_free(&made);
     return status;
-}
-
-mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype)
-{
-    return mrc_preprocess_dtype(preprocess, dtype);
 }
 
 mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,

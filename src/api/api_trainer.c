@@ -12,11 +12,6 @@
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 
-const mercer_option *mercer_train_option(int index)
-{
-    return mrc_train_option(index);
-}
-
 int mercer_solver_count(void)
 {
     int count = 0;
@@ -34,6 +29,15 @@ const char *mercer_solver_says(int index)
 {
     const mrc_solver *row = mrc_solver_row(index);
     return row ? row->says : NULL;
+}
+
+mercer_solver_kind mercer_solver_kind_of(const char *name)
+{
+    const mrc_solver *row = mrc_solver_find(name);
+    if (!row) return MERCER_SOLVER_NONE;
+    if (row->traits & MRC_NEEDS_SAMPLES) return MERCER_SOLVER_ON_SAMPLES;
+    if (row->traits & MRC_USES_STEPS) return MERCER_SOLVER_BATCHES;
+    return row->traits & MRC_USES_EPOCHS ? MERCER_SOLVER_STEPS : MERCER_SOLVER_DIRECT;
 }
 
 int mercer_projector_count(void)
@@ -325,12 +329,6 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
                         mrc_dtype_name(trainer->planned_points));
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     return mrc_trainer_step(trainer, &batch);
-}
-
-mercer_status mercer_trainer_finish(mercer_trainer *trainer)
-{
-    if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    return mrc_trainer_finish(trainer);
 }
 
 mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report)

@@ -213,8 +213,6 @@ extern const mrc_backend_ops *const mrc_backend_registry[];
    else the default; "name:2": its device 2) for context. On failure *out is NULL. */
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
-/* How many devices the backend of that name (without a number) has here; 0: none, or no such backend. */
-int mrc_backend_devices(const char *name);
 
 /* MERCER_ERROR_UNSUPPORTED, by name, unless the kernel is a callback or a function that the backend has a formula for:
    what every operation on kernels begins with, so that none ever computes another function instead. */

@@ -127,7 +127,7 @@ static int compare_rows(const void *a, const void *b)
 static mercer_status read_rows(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t count, void **memory, mercer_matrix *out)
 {
-    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, dataset->dtype);
+    mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
     int64_t width = mrc_preprocess_width(preprocess, dataset->features);
     MRC_TRY(
         mrc_alloc(dataset->context, memory, count, width * mrc_dtype_size(dtype), "samples to choose centers from"));
@@ -170,7 +170,8 @@ static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dat
 static int64_t count_part(const mrc_center_request *request, const mercer_dataset *dataset,
                           const mercer_preprocess *preprocess)
 {
-    int64_t size = mrc_dtype_size(mrc_preprocess_dtype(preprocess, dataset->dtype)), memory = request->options.memory;
+    int64_t size = mrc_dtype_size(mercer_preprocess_dtype(preprocess, dataset->dtype)),
+            memory = request->options.memory;
     int64_t fit =
         memory / 2 / mrc_max(1, mrc_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
     int64_t useful = request->method == MRC_CENTERS_RPCHOLESKY ? memory / 2 / (request->p * mrc_max(size, 4))

@@ -40,12 +40,12 @@ mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int ran
     if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, 1, "the list of missing ranks");
     if (status == MERCER_OK) self->missing = memory;
     if (status == MERCER_OK) return MERCER_OK;
-    mrc_comm_free(self);
+    mercer_comm_free(self);
     *out = NULL;
     return status;
 }
 
-void mrc_comm_free(mrc_comm *comm)
+void mercer_comm_free(mrc_comm *comm)
 {
     if (!comm) return;
     mrc_comm_unlink(comm);

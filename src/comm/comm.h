@@ -65,7 +65,6 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
 /* Ranks that are threads of this process, each with a context of its own (ranks): all of them or none. */
 mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
                                     double deadline);
-void mrc_comm_free(mrc_comm *comm);
 /* One of several ranks, not connected yet. */
 mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline);

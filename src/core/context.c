@@ -11,7 +11,7 @@ static _Thread_local char thread_error[MRC_ERROR_CHARS];
 #define STATUS_AS_CASE(name, value, text) \
     case name: return text;
 
-const char *mrc_status_text(mercer_status status)
+const char *mercer_status_string(mercer_status status)
 {
     switch (status) {
         MERCER_STATUS_LIST(STATUS_AS_CASE)
@@ -27,11 +27,11 @@ mercer_status mrc_fail(mercer_context *context, mercer_status status, const char
     va_start(arguments, format);
     vsnprintf(text, MRC_ERROR_CHARS, format, arguments);
     va_end(arguments);
-    mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mrc_status_text(status), text);
+    mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mercer_status_string(status), text);
     return status;
 }
 
-const char *mrc_error_text(const mercer_context *context)
+const char *mercer_last_error(const mercer_context *context)
 {
     return context ? context->error : thread_error;
 }

@@ -45,8 +45,6 @@ struct mercer_context {
 #define MRC_PRINTF(text, first)
 #endif
 
-const char *mrc_status_text(mercer_status status);
-
 /*
  * Records the message (for the calling thread if context is NULL) and returns status, so that a failure is one line:
  *     return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %d rows, Z has %d", ...);
@@ -55,9 +53,6 @@ mercer_status mrc_fail(mercer_context *context, mercer_status status, const char
 
 /* Hands a line to the context's sink if it wants that level. Safe with context == NULL (does nothing). */
 void mrc_log(mercer_context *context, mercer_log_level level, const char *format, ...) MRC_PRINTF(3, 4);
-
-/* The message recorded last for this context, or for the calling thread if NULL; "" if none. */
-const char *mrc_error_text(const mercer_context *context);
 
 /* Passes a failure on to the caller. */
 #define MRC_TRY(call)                                           \

@@ -4,7 +4,6 @@
 #include "core/memory.h"
 #include "data/dataset.h"
 
-
 static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
 {
     void *memory;
@@ -77,7 +76,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     if (status == MERCER_OK)
         *out = self;
     else
-        mrc_dataset_free(self);
+        mercer_dataset_free(self);
     return status;
 }
 
@@ -121,6 +120,6 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
     if (status == MERCER_OK)
         *out = self;
     else
-        mrc_dataset_free(self);
+        mercer_dataset_free(self);
     return status;
 }

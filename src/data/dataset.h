@@ -51,7 +51,7 @@ struct mercer_dataset {
     int64_t height, width, channels;  /* of images, or 0 */
     const double *weights;            /* (rows) >= 0, how often a sample counts; NULL: once each */
 
-    /* The memory of the views above; released by mrc_dataset_free, but for maps, parts and computed samples that are
+    /* The memory of the views above; released by mercer_dataset_free, but for maps, parts and computed samples that are
        another dataset's. */
     bool borrowed;
     mrc_mapping x_map, y_map;
@@ -68,7 +68,6 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
                        const mercer_matrix *y, int32_t *labels);
 /* The target of one stored sample, into row i of y. */
 void mrc_dataset_target(const mercer_dataset *dataset, int64_t row, const mercer_matrix *y, int64_t i);
-void mrc_dataset_free(mercer_dataset *dataset);
 
 /* The stored samples with number `row` and those around it, in place. Borrowed. */
 mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row);
@@ -93,7 +92,6 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
                                       const mercer_dataset_arrays *arrays);
 /* Own weights (rows), not set, in place of those that the dataset has. */
 mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights);
-mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 
 /* What a file is written as. */
 typedef enum mrc_write_form { MRC_WRITE_NPY, MRC_WRITE_CSV, MRC_WRITE_TSV } mrc_write_form;

@@ -81,8 +81,10 @@ static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-mercer_status mrc_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
+mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out)
 {
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
     int64_t shape[] = {dataset->rows, dataset->features, dataset->outputs, dataset->dtype, dataset->task};
     uint64_t hash = mix(0, shape, sizeof shape);
     if (dataset->synth) {

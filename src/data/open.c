@@ -80,13 +80,13 @@ mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, co
     mrc_opening self = {.context = context,
                         .options = options,
                         .dataset = memory,
-                        .budget = {.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2},
+                        .budget = {.allowed = options->memory > 0 ? options->memory : mercer_free_memory() / 2},
                         .slice = {.first = options->first, .rows = options->rows}};
     self.dataset->context = context;
     mercer_status status = open_both(&self);
     if (status == MERCER_OK)
         *out = self.dataset;
     else
-        mrc_dataset_free(self.dataset);
+        mercer_dataset_free(self.dataset);
     return status;
 }

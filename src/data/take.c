@@ -70,6 +70,6 @@ mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from,
     if (status == MERCER_OK)
         *out = to;
     else
-        mrc_dataset_free(to);
+        mercer_dataset_free(to);
     return status;
 }

@@ -25,7 +25,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     mercer_comm *comm = self->options.comm;
     mercer_comm_info info = {.struct_size = sizeof info};
     self->on_device = backend->ops->capabilities(backend).memory != MRC_HOST;
-    self->memory = self->options.memory > 0 ? self->options.memory : mrc_free_memory() / 2;
+    self->memory = self->options.memory > 0 ? self->options.memory : mercer_free_memory() / 2;
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
     MRC_TRY(mercer_comm_query(comm, &info));

@@ -98,7 +98,7 @@ static mercer_status calibrate_on_validation(mercer_fitting *self)
     if (status == MERCER_OK) status = mrc_dataset_take(&some, held, rows, m);
     if (status == MERCER_OK) status = mercer_model_predict(self->model, &scores, &some->x);
     if (status == MERCER_OK) status = find_temperature(self, some, &scores);
-    mrc_dataset_free(some);
+    mercer_dataset_free(some);
     mrc_free(context, rows);
     mrc_free(context, scores.data);
     return status;
@@ -169,7 +169,7 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     if (status == MERCER_OK) status = mercer_fit(&model, fitting->context, others, &options, NULL);
     if (status == MERCER_OK && end > begin) status = mercer_model_predict(model, &f, &x);
     mercer_model_free(model);
-    mrc_dataset_free(others);
+    mercer_dataset_free(others);
     return status;
 }
 
@@ -190,7 +190,7 @@ static mercer_status cross_validate(mercer_fitting *self)
     for (; possible && status == MERCER_OK && all.number < FOLDS && !all.stopped; all.number++)
         status = score_fold(&all, sorted, all.order + n, &scores);
     if (possible && status == MERCER_OK && !all.stopped) status = find_temperature(self, sorted, &scores);
-    mrc_dataset_free(sorted);
+    mercer_dataset_free(sorted);
     mrc_free(context, rows);
     mrc_free(context, scores.data);
     return status;

@@ -58,7 +58,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
     if (status == MERCER_OK)
         *out = self;
     else
-        mrc_fitting_free(self);
+        mercer_fitting_free(self);
     return status;
 }
 
@@ -107,9 +107,10 @@ static mercer_status create_trainer(mercer_fitting *self)
     return self->options.checkpoint ? mercer_trainer_resume(self->trainer, self->options.checkpoint) : MERCER_OK;
 }
 
-mercer_status mrc_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
+mercer_status mercer_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
 {
     mercer_plan own = {.struct_size = sizeof own};
+    if (!self) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
     if (self->info.task == MERCER_TASK_UNLABELLED)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the data have no targets to learn");
     if (self->begun)
@@ -122,8 +123,10 @@ mercer_status mrc_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     return MERCER_OK;
 }
 
-mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers)
+mercer_status mercer_fitting_centers(mercer_fitting *self, mercer_matrix *centers)
 {
+    if (!self) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    if (!centers) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "centers is NULL");
     if (self->begun)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
     self->begun = true;
@@ -176,7 +179,7 @@ static mercer_status write_note(const mercer_fitting *self)
 
 mercer_status mrc_fitting_run(mercer_fitting *self)
 {
-    if (!self->trainer) MRC_TRY(mrc_fitting_prepare(self, NULL));
+    if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
@@ -201,8 +204,10 @@ void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
     report->trainer = self->trainer;
 }
 
-mercer_status mrc_fitting_take_model(mercer_fitting *self, mercer_model **out)
+mercer_status mercer_fitting_take_model(mercer_fitting *self, mercer_model **out)
 {
+    if (!self) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
+    if (!out) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "out is NULL");
     if (!self->model)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "there is no model yet: call mercer_fitting_prepare");
     mercer_trainer_free(self->trainer);
@@ -212,7 +217,7 @@ mercer_status mrc_fitting_take_model(mercer_fitting *self, mercer_model **out)
     return MERCER_OK;
 }
 
-void mrc_fitting_free(mercer_fitting *self)
+void mercer_fitting_free(mercer_fitting *self)
 {
     if (!self) return;
     mercer_context *context = self->context;
@@ -225,8 +230,8 @@ void mrc_fitting_free(mercer_fitting *self)
     mrc_free(context, self->validation_x.data);
     mrc_free(context, self->validation_y.data);
     mrc_free(context, (void *)self->validation_weights);
-    mrc_dataset_free(self->aside);
-    mrc_dataset_free(self->rest);
-    mrc_dataset_free(self->merged);
+    mercer_dataset_free(self->aside);
+    mercer_dataset_free(self->rest);
+    mercer_dataset_free(self->merged);
     mrc_free(context, self);
 }

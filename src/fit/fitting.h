@@ -119,11 +119,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
                                const mercer_fit_options *options, const mercer_train_options *train);
 /* The plan of a fitting that has sizes (info) in place of data. */
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
-mercer_status mrc_fitting_prepare(mercer_fitting *self, mercer_plan *plan);
 mercer_status mrc_fitting_run(mercer_fitting *self);
-mercer_status mrc_fitting_centers(mercer_fitting *self, mercer_matrix *centers);
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
-mercer_status mrc_fitting_take_model(mercer_fitting *self, mercer_model **out);
-void mrc_fitting_free(mercer_fitting *self);
 
 #endif

@@ -319,8 +319,8 @@ mercer_status mrc_fit_learn(mercer_fitting *fitting)
     learner self = {.fitting = fitting};
     mercer_status status = run_rounds(&self);
     mrc_free(fitting->context, self.memory);
-    mrc_dataset_free(self.checked);
-    mrc_dataset_free(self.part);
+    mercer_dataset_free(self.checked);
+    mercer_dataset_free(self.part);
     return status;
 }
 

@@ -182,6 +182,6 @@ mercer_status mrc_fit_pick_centers(mercer_fitting *self, bool shared)
     MRC_TRY(take_distinct(self, &distinct));
     mercer_dataset *from = distinct ? distinct : self->data;
     mercer_status status = all ? take_rows(self, from, shared) : choose(self, from, mrc_min(p, from->rows), shared);
-    mrc_dataset_free(distinct);
+    mercer_dataset_free(distinct);
     return status;
 }

@@ -43,14 +43,14 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
     }
     mercer_status status = fill(model, centers, outputs, weights);
     if (status != MERCER_OK) {
-        mrc_model_free(model);
+        mercer_model_free(model);
         return status;
     }
     *out = model;
     return MERCER_OK;
 }
 
-void mrc_model_free(mercer_model *model)
+void mercer_model_free(mercer_model *model)
 {
     if (!model) return;
     mercer_context *context = model->context;
@@ -62,7 +62,7 @@ void mrc_model_free(mercer_model *model)
         mrc_free(context, model->centers.data);
     }
     mrc_units_clear(&model->units, context);
-    mrc_preprocess_free(model->preprocess);
+    mercer_preprocess_free(model->preprocess);
     mrc_free(context, (void *)model->labels);
     mrc_free(context, (void *)model->feature_names);
     mrc_free(context, (void *)model->target_names);
@@ -103,8 +103,9 @@ static mercer_status replace_names(mercer_model *model, const char ***list, cons
     return MERCER_OK;
 }
 
-mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
+mercer_status mercer_model_set_labels(mercer_model *model, const char *const *labels, int64_t count)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t outputs = model->weights.cols;
     if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
@@ -115,8 +116,9 @@ mercer_status mrc_model_set_labels(mercer_model *model, const char *const *label
     return MERCER_OK;
 }
 
-mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
+mercer_status mercer_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t features = mrc_model_features(model);
     if (count != 0 && count != features)
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "names: there are %lld, the model has %lld features",
@@ -125,8 +127,9 @@ mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const
     return replace_names(model, &model->feature_names, names, count);
 }
 
-mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
+mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     int64_t outputs = model->weights.cols;
     if (count != 0 && count != outputs && count != 1)
         return mrc_fail(model->context, MERCER_ERROR_SHAPE,
@@ -138,8 +141,9 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
     return MERCER_OK;
 }
 
-mercer_status mrc_model_set_note(mercer_model *model, const char *note)
+mercer_status mercer_model_set_note(mercer_model *model, const char *note)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     void *memory = NULL;
     if (note && note[0]) {
         MRC_TRY(mrc_check_text(model->context, "note", note));

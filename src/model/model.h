@@ -44,18 +44,9 @@ struct mercer_model {
    the caller to fill. */
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights);
-void mrc_model_free(mercer_model *model);
 
 /* Columns that samples have: the centers have as many unless a metric maps to fewer. */
 int64_t mrc_model_features(const mercer_model *model);
-
-/* Copies; the model keeps what it had if they fail. How many labels there may be is checked here: as many as outputs,
-   two for a single output, or none. */
-mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
-mercer_status mrc_model_set_note(mercer_model *model, const char *note);
-/* Names of the columns: as many as features, or as outputs (one for classes), or none. */
-mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
-mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
 
 /* F (m, c) = f(X), and labels (m) of the largest outputs. Types and sizes of the arguments were checked, values are
    here. */

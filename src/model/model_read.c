@@ -30,7 +30,7 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 {
     char text[MRC_ERROR_CHARS];
     if (status == MERCER_OK) return status;
-    snprintf(text, sizeof text, "%s", mrc_error_text(self->context));
+    snprintf(text, sizeof text, "%s", mercer_last_error(self->context));
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     return mrc_fail(self->context, status == MERCER_ERROR_MEMORY ? status : MERCER_ERROR_FORMAT, "%s: %s: %s",
@@ -210,10 +210,10 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_tensors(self));
     MRC_TRY(read_units(self));
     MRC_TRY(read_preprocess(self));
-    MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mrc_model_set_labels));
-    MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mrc_model_set_feature_names));
-    MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mrc_model_set_target_names));
-    return note ? mrc_model_set_note(self->model, note) : MERCER_OK;
+    MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mercer_model_set_labels));
+    MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mercer_model_set_feature_names));
+    MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mercer_model_set_target_names));
+    return note ? mercer_model_set_note(self->model, note) : MERCER_OK;
 }
 
 /* The rows of this rank. */
@@ -243,7 +243,7 @@ mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_co
     }
     mrc_tensor_file_close(self.file);
     if (status != MERCER_OK) {
-        mrc_model_free(self.model);
+        mercer_model_free(self.model);
         return status;
     }
     *out = self.model;

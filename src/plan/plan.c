@@ -66,7 +66,7 @@ static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
     mrc_backend *backend = self->request->context->backend;
-    int64_t available = backend ? backend->ops->free_memory(backend) : mrc_free_memory();
+    int64_t available = backend ? backend->ops->free_memory(backend) : mercer_free_memory();
     self->plan->budget = self->request->budget > 0 ? self->request->budget
                          : asked > 0               ? asked
                                                    : mrc_plan_share(self->device, available);
@@ -356,7 +356,7 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request)
     mercer_status status = make_plan(out, request, NULL);
     if (status != MERCER_ERROR_MEMORY) return status;
     char reason[MRC_ERROR_CHARS];
-    snprintf(reason, sizeof reason, "%s", mrc_error_text(context));
+    snprintf(reason, sizeof reason, "%s", mercer_last_error(context));
     mrc_plan_request asked = *request;
     int64_t most = mrc_plan_largest(request->p, has_plan, &asked);
     if (most == 0) return mrc_fail(context, status, "%s; no number of centers fits", reason);

@@ -27,8 +27,6 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request);
 /* A plan for another solver in place of one that failed; the text gains a line that begins with "replaced:". */
 mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_solver *row, const char *why);
 
-/* Row `index` of the list of options; NULL behind the last. */
-const mercer_option *mrc_train_option(int index);
 /* MERCER_ERROR_ARGUMENT for values out of range, names that are in no table, and options that the solver has no use
    for. */
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *options);

@@ -133,7 +133,7 @@ static int skip(void *user, int64_t rows)
 
 static const char *last_error(void *user)
 {
-    return mrc_error_text(((device_source *)user)->backend->context);
+    return mercer_last_error(((device_source *)user)->backend->context);
 }
 
 static void release(void *user)

@@ -72,7 +72,7 @@ void mrc_trainer_free(mrc_trainer *self)
 {
     if (!self) return;
     tear_down(self);
-    mrc_comm_free(self->own_comm);
+    mercer_comm_free(self->own_comm);
     mrc_free(self->job.context, self->job.spectrum);
     mrc_free(self->job.context, self);
 }
@@ -288,7 +288,7 @@ static mercer_status fall_back(mrc_trainer *self)
     const mercer_source *source = job->stream.source;
     const mrc_solver *row = mrc_solver_fallback();
     char why[MRC_ERROR_CHARS];
-    snprintf(why, sizeof why, "%s", mrc_error_text(job->context));
+    snprintf(why, sizeof why, "%s", mercer_last_error(job->context));
     tear_down(self);
     mrc_plan_request request = request_for(self, source->rows, true, source->dtype);
     mercer_status status = mrc_replace_plan(&job->plan, &request, row, why);
@@ -365,8 +365,9 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
     return job->report.projections > before ? publish(job) : MERCER_OK;
 }
 
-mercer_status mrc_trainer_finish(mrc_trainer *self)
+mercer_status mercer_trainer_finish(mrc_trainer *self)
 {
+    if (!self) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!self->job.ready) return MERCER_OK;
     MRC_TRY(self->job.plan.solver->ops->finish(&self->job));
     return publish(&self->job);

@@ -56,7 +56,6 @@ mercer_status mrc_trainer_plan(mrc_trainer *trainer, const mercer_source *source
 mercer_status mrc_trainer_make_plan(mrc_trainer *trainer, int64_t n, bool rows_known, mercer_dtype points);
 mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
-mercer_status mrc_trainer_finish(mrc_trainer *trainer);
 /* The report so far, numbers of the running parts included. */
 void mrc_trainer_fill_report(mrc_trainer *trainer);
 

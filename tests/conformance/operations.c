@@ -46,7 +46,7 @@ static bool returned(verdict *v, const target *t, const problem *p, const char *
                      const guarded *out)
 {
     char why[160];
-    snprintf(why, sizeof why, ": %s: %.100s", mrc_status_text(status), t->context.error);
+    snprintf(why, sizeof why, ": %s: %.100s", mercer_status_string(status), t->context.error);
     if (status != MERCER_OK) fail(v, p, what, why);
     if (!guarded_gaps_intact(out)) fail(v, p, what, ": wrote between the rows of its output");
     if (!problem_inputs_intact(p)) fail(v, p, what, ": wrote to its inputs");

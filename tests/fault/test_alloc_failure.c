@@ -101,7 +101,7 @@ static bool fail_one(fixture *f, const char *what, call run, int n, bool and_all
     mercer_status status = run(f);
     bool done = status == MERCER_OK;
     if (!done) {
-        assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s", what, n, mrc_status_text(status));
+        assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s", what, n, mercer_status_string(status));
         assert_that(strlen(mercer_last_error(f->context)) > 0, "%s, allocation %d: no message", what, n);
         for (size_t i = 0; i < out_bytes(f); i++)
             assert_that(((unsigned char *)f->out.data)[i] == 0x3c, "%s, allocation %d: byte %d was written", what, n,

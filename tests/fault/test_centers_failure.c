@@ -76,7 +76,7 @@ static void fail_each(fixture *f, const char *what, call run)
         mercer_status status = run(f);
         done = status == MERCER_OK;
         if (!done) {
-            assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s", what, n, mrc_status_text(status));
+            assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s", what, n, mercer_status_string(status));
             for (size_t i = 0; i < bytes; i++)
                 assert_that(((char *)f->out.data)[i] == 0x3c, "%s, allocation %d: byte %d was written", what, n,
                             (int)i);

@@ -207,7 +207,7 @@ static bool fail_one(int c, int n, bool json)
     json_counter.fail_at = self.counter.fail_at = 0;
     if (status != MERCER_OK) {
         assert_that(status == MERCER_ERROR_MEMORY, "%s, allocation %d: %s, %s", calls[c].name, n,
-                    mrc_status_text(status), mercer_last_error(self.context));
+                    mercer_status_string(status), mercer_last_error(self.context));
         assert_that(json_counter.live == json_before, "%s, allocation %d: JSON leaks", calls[c].name, n);
         for (size_t i = 0; i < sizeof(float) * M * C; i++) assert_int_equal(((char *)self.f.data)[i], 0x3c);
         for (int i = 0; i < M; i++) assert_int_equal(self.labels[i], 0x3c3c3c3c);

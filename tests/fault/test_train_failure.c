@@ -112,7 +112,7 @@ static void check_failure(chain *self, int at, mercer_status status, int n)
     const char *message = mercer_last_error(self->context);
     bool by_source = status == MERCER_ERROR_CALLBACK && strncmp(message, "source: next failed: out of memory", 34) == 0;
     assert_that(status == MERCER_ERROR_MEMORY || by_source, "%s %s, %s, allocation %d: %s: %s", self->solver,
-                self->projector, stages[at].name, n, mrc_status_text(status), message);
+                self->projector, stages[at].name, n, mercer_status_string(status), message);
     assert_that(strstr(message, "memory"), "%s, allocation %d: the message is '%s'", stages[at].name, n, message);
     if (at == 0) assert_null(self->model);
     if (at == 2) assert_null(self->comm);
@@ -136,7 +136,7 @@ static bool run_chain(chain *self, int n, const double *expected)
             if (status == MERCER_OK) status = mercer_trainer_finish(self->trainer);
             if (status == MERCER_OK) continue;
             clean = false;
-            assert_that(status == MERCER_ERROR_MEMORY, "step, allocation %d: %s", n, mrc_status_text(status));
+            assert_that(status == MERCER_ERROR_MEMORY, "step, allocation %d: %s", n, mercer_status_string(status));
             mercer_trainer_free(self->trainer);
             self->trainer = NULL;
             continue;

@@ -47,6 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         fuzz_refused(status);
     if (reading.have_targets) mrc_targets_close(&reading.targets);
-    mrc_dataset_free(dataset);
+    mercer_dataset_free(dataset);
     return 0;
 }

@@ -111,7 +111,7 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
         double wanted = 2 * (double)bytes * share;
         check(sent > 0.99 * wanted && sent < 1.01 * wanted, "bytes of a sum", (int)sent, (int)wanted);
     }
-    mrc_comm_free(alone);
+    mercer_comm_free(alone);
     free_parts(parts, (int)local);
     free_parts(all, shards);
 }
@@ -208,7 +208,7 @@ static void test_projection(const char *kind)
     if (comm->ranks > 1 && strcmp(kind, "exact") != 0)
         check((double)held < least * (double)held_alone, "memory of a projector", (int)held, (int)held_alone);
     comm->shards = 0;
-    mrc_comm_free(alone);
+    mercer_comm_free(alone);
     free(theta.data);
     free(all.data);
 }
@@ -272,7 +272,7 @@ int main(int count, char **arguments)
     for (int i = 0; i < 4 && comm->ranks <= 8 && !pretender && !comm->broken; i++) test_projection(kinds[i]);
     int failed = failures != 0;
     if (comm->broken) _Exit(1); /* MPI would wait at the end for ranks that are gone */
-    mrc_comm_free(comm);
+    mercer_comm_free(comm);
     mercer_context_free(context);
     return failed;
 }

@@ -27,7 +27,7 @@ static inline void check_succeeds(const mercer_context *context, mercer_status s
                                   const char *file, int line)
 {
     if (status == MERCER_OK) return;
-    print_error("%s: %s: %s\n", what, mrc_status_text(status), mrc_error_text(context));
+    print_error("%s: %s: %s\n", what, mercer_status_string(status), mercer_last_error(context));
     _fail(file, line);
 }
 
@@ -38,10 +38,10 @@ static inline void check_succeeds(const mercer_context *context, mercer_status s
 static inline void check_fails(const mercer_context *context, mercer_status got, mercer_status wanted, const char *part,
                                const char *what, const char *file, int line)
 {
-    const char *message = mrc_error_text(context);
+    const char *message = mercer_last_error(context);
     if (got == wanted && strstr(message, part)) return;
-    print_error("%s: status '%s' (wanted '%s'), message '%s' (wanted to contain '%s')\n", what, mrc_status_text(got),
-                mrc_status_text(wanted), message, part);
+    print_error("%s: status '%s' (wanted '%s'), message '%s' (wanted to contain '%s')\n", what,
+                mercer_status_string(got), mercer_status_string(wanted), message, part);
     _fail(file, line);
 }
 

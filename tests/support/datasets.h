@@ -113,9 +113,9 @@ static inline void check_refused(const mercer_dataset_options *options, mercer_s
     int64_t live = allocator.live;
     mercer_status got = mercer_dataset_open(&dataset, context, options);
     check_fails(context, got, status, part, "mercer_dataset_open", file, line);
-    if (got == MERCER_OK || dataset || allocator.live != live || strchr(mrc_error_text(context), '\n')) {
+    if (got == MERCER_OK || dataset || allocator.live != live || strchr(mercer_last_error(context), '\n')) {
         print_error("a refused dataset left something behind, or its message has several lines: '%s'\n",
-                    mrc_error_text(context));
+                    mercer_last_error(context));
         _fail(file, line);
     }
 }

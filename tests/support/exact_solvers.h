@@ -137,7 +137,7 @@ static inline void close_bench(bench *self)
     free(self->alpha.data);
     mrc_kernel_blocks_destroy(&self->passes);
     mrc_centers_destroy(&self->centers);
-    mrc_comm_free(self->comm);
+    mercer_comm_free(self->comm);
     mrc_backend_free(self->backend);
     assert_that(self->context.bytes_now == 0, "%lld bytes leak", (long long)self->context.bytes_now);
     assert_that(self->counter.live == 0, "%lld blocks leak", (long long)self->counter.live);

@@ -87,7 +87,7 @@ static inline void close_problem(problem *self)
 {
     free(self->z.data), free(self->h0.data), free(self->h.data), free(self->theta.data), free(self->k.data);
     mrc_centers_destroy(&self->centers);
-    mrc_comm_free(self->comm);
+    mercer_comm_free(self->comm);
     mrc_backend_free(self->backend);
     assert_that(self->context.bytes_now == 0, "%lld bytes are left", (long long)self->context.bytes_now);
 }

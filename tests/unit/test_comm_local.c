@@ -58,7 +58,7 @@ static void run_ranks(rank_thread *all, int ranks, duty work, void *user)
     for (int r = 1; r < ranks; r++) pthread_join(all[r].thread, NULL);
     for (int r = 0; r < ranks; r++)
         assert_that(all[r].failures == 0, "rank %d of %d: failure %d: %s", r, ranks, all[r].failures,
-                    mrc_error_text(all[r].context));
+                    mercer_last_error(all[r].context));
 }
 
 static void free_ranks(rank_thread *all, int ranks, int first)
@@ -134,7 +134,7 @@ static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, voi
     }
     mercer_status status = mrc_comm_exchange(comm, send, receive);
     if (comm->rank == 1) return status != MERCER_OK; /* it got what it expected */
-    return status != MERCER_ERROR_COMM || !strstr(mrc_error_text(context), "rank 1 sends 16 bytes");
+    return status != MERCER_ERROR_COMM || !strstr(mercer_last_error(context), "rank 1 sends 16 bytes");
 }
 
 static void test_sizes_that_do_not_agree(void **state)
@@ -192,7 +192,7 @@ static void check_sum(int ranks, sum_case job)
     with_ranks(ranks, job.shards, sum_shards, &job);
     for (int s = 0; s < job.shards; s++) free(parts[s].data);
     free(parts);
-    mrc_comm_free(alone);
+    mercer_comm_free(alone);
 }
 
 static void test_sums_have_the_bits_of_virtual_shards(void **state)
@@ -218,11 +218,11 @@ static int ask_around(mrc_comm *comm, mercer_context *context, void *user)
         wrong += mrc_comm_any(comm, comm->rank == who, &any) != MERCER_OK || any != (who < comm->ranks);
     wrong += mrc_comm_agree(comm, "other words", "same", 4) != MERCER_OK;
     wrong += mrc_comm_agree(comm, "other words", comm->rank == 1 ? "diff" : "same", 4) != MERCER_ERROR_COMM;
-    wrong += strstr(mrc_error_text(context), "rank 1 has other words") == NULL;
+    wrong += strstr(mercer_last_error(context), "rank 1 has other words") == NULL;
     mercer_status own = comm->rank == 1 ? mrc_fail(context, MERCER_ERROR_IO, "disk full") : MERCER_OK;
     mercer_status status = mrc_comm_together(comm, own, "writing");
     wrong += status != (comm->rank == 1 ? MERCER_ERROR_IO : MERCER_ERROR_COMM);
-    return wrong + (strstr(mrc_error_text(context), "disk full") == NULL) + comm->broken;
+    return wrong + (strstr(mercer_last_error(context), "disk full") == NULL) + comm->broken;
 }
 
 static void test_other_collectives(void **state)
@@ -280,7 +280,7 @@ static int leave_early(mrc_comm *comm, mercer_context *context, void *user)
         return 0;
     }
     if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 2;
-    if (!strstr(mrc_error_text(context), "rank 1 ended: disk full")) return 3;
+    if (!strstr(mercer_last_error(context), "rank 1 ended: disk full")) return 3;
     if (comm->left_code != 74 || !comm->broken) return 4;
     if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 5;
     mercer_comm_leave(comm, 74, "the same");
@@ -302,7 +302,7 @@ static int close_early(mrc_comm *comm, mercer_context *context, void *user)
         return 0;
     }
     if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 1;
-    return strstr(mrc_error_text(context), "rank 1 ended: it has closed") == NULL;
+    return strstr(mercer_last_error(context), "rank 1 ended: it has closed") == NULL;
 }
 
 static void test_a_rank_that_closes_too_soon(void **state)
@@ -327,8 +327,8 @@ static int come_late(mrc_comm *comm, mercer_context *context, void *user)
     if (comm->rank != 2) pthread_barrier_wait(given_up);
     if (status != MERCER_ERROR_COMM) return 1;
     /* The late one hears it from the first who left, or that it has been given up if none has yet. */
-    if (comm->rank == 2 && strstr(mrc_error_text(context), "gave this one up")) return 0;
-    if (!strstr(mrc_error_text(context), "rank 2 has died or stopped: no word for 0.1 s, the deadline")) return 2;
+    if (comm->rank == 2 && strstr(mercer_last_error(context), "gave this one up")) return 0;
+    if (!strstr(mercer_last_error(context), "rank 2 has died or stopped: no word for 0.1 s, the deadline")) return 2;
     if (comm->rank == 2) return 0;
     return took < 0.09 || took > 10 ? 3 : 0;
 }

@@ -45,6 +45,7 @@ static void test_defaults(void **state)
     assert_string_equal(info.isa, mrc_isa_name(mrc_isa_best()));
     assert_int_equal(info.threads, mrc_processors());
     assert_string_equal(mercer_last_error(context), "");
+    assert_that(mercer_free_memory() >= 1 << 20, "%lld bytes are free", (long long)mercer_free_memory());
     mercer_context_free(context);
     mercer_context_free(NULL);
     assert_fails(NULL, mercer_context_create(NULL, NULL), MERCER_ERROR_ARGUMENT, "out");

@@ -26,7 +26,7 @@ static void open_bench(bench *self, const char *kernel, int64_t s, int64_t d)
 static void close_bench(bench *self)
 {
     mrc_centers_destroy(&self->centers);
-    mrc_comm_free(self->comm);
+    mercer_comm_free(self->comm);
     task_close(&self->data);
 }
 

@@ -203,7 +203,7 @@ static void test_memory_refused(void **state)
     int64_t direct = (int64_t)mrc_bytes_sum(mrc_exact_direct_bytes(&sizes, BATCH));
     snprintf(needed, sizeof needed, "%lld bytes", (long long)direct);
     assert_fails(&self.context, mrc_exact_direct(&self.exact, &self.alpha), MERCER_ERROR_MEMORY, needed);
-    assert_non_null(strstr(mrc_error_text(&self.context), "5000"));
+    assert_non_null(strstr(mercer_last_error(&self.context), "5000"));
     assert_fails(&self.context, mrc_exact_cg(&self.exact, &self.alpha), MERCER_ERROR_MEMORY, "5000");
     self.exact.memory = direct;
     assert_succeeds(&self.context, mrc_exact_direct(&self.exact, &self.alpha));
@@ -385,7 +385,7 @@ static bool fails_cleanly(const problem *data, solver_call call, int ranks, int 
     self.counter.fail_at = self.counter.requests + nth;
     mercer_status status = call(&self.exact, &self.alpha);
     assert_that(status == MERCER_OK || status == MERCER_ERROR_MEMORY, "allocation %d: %s", nth,
-                mrc_status_text(status));
+                mercer_status_string(status));
     for (int64_t i = 0; i < P * C && status != MERCER_OK; i++) assert_true(((double *)self.alpha.data)[i] == 0);
     bool done = self.counter.requests < self.counter.fail_at;
     close_bench(&self); /* checks that nothing is left */

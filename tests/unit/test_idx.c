@@ -159,7 +159,7 @@ static void test_damaged_gzip(void **state)
             assert_samples(data, 3, 4, pixels);
             mercer_dataset_free(data);
         } else {
-            assert_true(status == MERCER_ERROR_FORMAT && strstr(mrc_error_text(context), "odd.gz"));
+            assert_true(status == MERCER_ERROR_FORMAT && strstr(mercer_last_error(context), "odd.gz"));
         }
         packed.data[i] ^= 0x10;
     }

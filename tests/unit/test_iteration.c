@@ -95,7 +95,7 @@ static void close_bench(bench *self)
     mrc_kernel_blocks_destroy(&self->passes);
     mrc_eigensystem_destroy(&self->system, context->backend);
     mrc_centers_destroy(&self->centers);
-    mrc_comm_free(self->comm);
+    mercer_comm_free(self->comm);
     dense *const all[] = {&self->xs, &self->zs, &self->ss, &self->e, &self->a, &self->w, &self->ws};
     for (int i = 0; i < 7; i++) free(all[i]->a);
     kernels_free(&self->k);

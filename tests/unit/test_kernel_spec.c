@@ -175,7 +175,7 @@ static void test_bad_specs(void **state)
         memset(&kernel, 0x55, sizeof kernel);
         memset(&before, 0x55, sizeof before);
         mercer_status status = mrc_kernel_parse(&context, &kernel, bad_specs[i].spec);
-        assert_that(status == MERCER_ERROR_KERNEL, "'%s': %s", bad_specs[i].spec, mrc_status_text(status));
+        assert_that(status == MERCER_ERROR_KERNEL, "'%s': %s", bad_specs[i].spec, mercer_status_string(status));
         for (int p = 0; p < 3; p++)
             if (bad_specs[i].parts[p])
                 assert_that(strstr(context.error, bad_specs[i].parts[p]), "'%s': message '%s' lacks '%s'",

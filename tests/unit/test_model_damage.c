@@ -9,7 +9,7 @@ static void must_refuse(const char *path, const char *what, size_t place)
 {
     mercer_model *loaded = NULL;
     mercer_status status = mercer_model_load(&loaded, context, path);
-    assert_that(status == MERCER_ERROR_FORMAT && !loaded, "%s %zu: %s", what, place, mrc_status_text(status));
+    assert_that(status == MERCER_ERROR_FORMAT && !loaded, "%s %zu: %s", what, place, mercer_status_string(status));
     assert_true(strncmp(mercer_last_error(context), path, strlen(path)) == 0);
 }
 

@@ -206,7 +206,7 @@ static void test_roughness(void **state)
     z.rows = 1;
     assert_succeeds(context, mrc_roughness(context->backend, comm, &kernel, &z, z.rows, NULL, &value));
     assert_true(value == 0);
-    mrc_comm_free(comm);
+    mercer_comm_free(comm);
     free(z.data);
 }
 
@@ -349,6 +349,18 @@ static void test_lists(void **state)
                          names[list](i));
         }
     }
+}
+
+static void test_kinds(void **state)
+{
+    (void)state;
+    assert_int_equal(mercer_solver_kind_of("direct"), MERCER_SOLVER_DIRECT);
+    assert_int_equal(mercer_solver_kind_of("cg"), MERCER_SOLVER_STEPS);
+    assert_int_equal(mercer_solver_kind_of("ep4"), MERCER_SOLVER_BATCHES);
+    assert_int_equal(mercer_solver_kind_of("gd"), MERCER_SOLVER_BATCHES);
+    assert_int_equal(mercer_solver_kind_of("ep2"), MERCER_SOLVER_ON_SAMPLES);
+    assert_int_equal(mercer_solver_kind_of("auto"), MERCER_SOLVER_NONE);
+    assert_int_equal(mercer_solver_kind_of(NULL), MERCER_SOLVER_NONE);
 }
 
 /* More memory never makes a plan fail, and a plan never exceeds its budget, over a grid of sizes. */
@@ -632,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_no_option_is_ignored),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_device_budget),
         cmocka_unit_test(test_largest_p),

@@ -337,7 +337,7 @@ static bool fails_cleanly(const problem *data, int ranks, int nth)
     self.counter.fail_at = self.counter.requests + nth;
     mercer_status status = mrc_exact_cg(&self.exact, &self.alpha);
     assert_that(status == MERCER_OK || status == MERCER_ERROR_MEMORY, "allocation %d: %s", nth,
-                mrc_status_text(status));
+                mercer_status_string(status));
     bool done = self.counter.requests < self.counter.fail_at;
     close_bench(&self); /* checks that nothing is left */
     return !done;

@@ -53,7 +53,7 @@ static void check_values(mercer_context *context, const char *spec, mercer_dtype
     for (int64_t i = 0; i < N; i++) data_store(&x, i, CONSTANT, 7);
     mercer_preprocess *fitted = fit(context, spec, &x);
     for (int64_t j = 0; j < D; j++) data_store(&x, ZERO_ROW, j, 0);
-    mrc_preprocess_free(fitted);
+    mercer_preprocess_free(fitted);
     fitted = fit(context, spec, &x);
     assert_succeeds(context, mercer_preprocess_apply(fitted, &out, &x));
     double eps = out_type == MERCER_F64 ? DBL_EPSILON : (double)FLT_EPSILON;

@@ -192,7 +192,7 @@ static void test_times(void **state)
                     distance_of(&got, &wanted), bound);
         mrc_matrix_destroy(backend, &kept);
         mrc_centers_destroy(&centers);
-        mrc_comm_free(comm);
+        mercer_comm_free(comm);
     }
     free(z.data), free(v.data), free(wanted.data), free(got.data);
     mrc_backend_free(backend);

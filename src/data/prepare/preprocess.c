@@ -63,7 +63,7 @@ mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *con
                                    ? mrc_alloc(context, &memory, values, sizeof(double), "the preprocessing")
                                    : mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
         if (status != MERCER_OK) {
-            mrc_preprocess_free(self);
+            mercer_preprocess_free(self);
             return status;
         }
         self->shift = memory;
@@ -90,7 +90,7 @@ mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *conte
     if (!map) return MERCER_OK;
     mercer_status status = mrc_preprocess_set_map(*out, map->features, map->width, map->diagonal, map->values);
     if (status == MERCER_OK) return MERCER_OK;
-    mrc_preprocess_free(*out);
+    mercer_preprocess_free(*out);
     *out = NULL;
     return status;
 }
@@ -105,7 +105,7 @@ mercer_status mrc_preprocess_set_map(mercer_preprocess *self, int64_t features, 
     return MERCER_OK;
 }
 
-void mrc_preprocess_free(mercer_preprocess *self)
+void mercer_preprocess_free(mercer_preprocess *self)
 {
     if (!self) return;
     mrc_linear_map_free(self->context, self->map);
@@ -130,7 +130,7 @@ int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features)
     return self && self->map ? self->map->width : features;
 }
 
-mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
+mercer_dtype mercer_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype)
 {
     if (mrc_preprocess_is_identity(self)) return dtype;
     return dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;

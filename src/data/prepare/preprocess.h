@@ -43,7 +43,6 @@ bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind);
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor);
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
-void mrc_preprocess_free(mercer_preprocess *preprocess);
 
 /* The same from a text such as "standardise", fitted to data where it needs them; data may be NULL where it does
    not. */
@@ -51,9 +50,6 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
                                  const mercer_dataset *data);
 mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context *context, const char *spec,
                                         const mercer_matrix *x);
-
-/* What "auto" stands for: bytes are pixels; other numbers are columns of a table, each in a unit of its own. */
-const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
 
 /* True if samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
@@ -63,10 +59,8 @@ int64_t mrc_preprocess_width(const mercer_preprocess *preprocess, int64_t featur
 /* Adds a metric, or replaces it: see mrc_linear_map_create; its features are those of the preprocessing. */
 mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
                                      const double *values);
-/* The type that samples of type `dtype` have afterwards. */
-mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *preprocess, mercer_dtype dtype);
-/* out = the preprocessed rows of x; of that type, or f32 or f64. Shapes have been checked. Any thread; never fails,
-   never allocates. */
+/* out = the preprocessed rows of x; of the type that mercer_preprocess_dtype tells, or f32 or f64. Shapes have been
+   checked. Any thread; never fails, never allocates. */
 void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
 /* As mrc_dataset_fetch, with x of another type too and preprocessed. Arguments have been checked. */
 mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,

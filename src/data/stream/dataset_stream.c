@@ -317,7 +317,7 @@ double mrc_data_stream_unevenness(const mercer_source *source)
 
 static const char *last_error(void *user)
 {
-    return mrc_error_text(((data_stream *)user)->context);
+    return mercer_last_error(((data_stream *)user)->context);
 }
 
 static void release(void *user)
@@ -362,7 +362,7 @@ static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
     mercer_status status = mrc_background_start(&self->background, self->context, make_chunk, self);
     if (status != MERCER_ERROR_UNSUPPORTED || prefetch == MERCER_ON) return status;
     mrc_log(self->context, MERCER_LOG_WARNING, "%s; samples are read when they are needed",
-            mrc_error_text(self->context));
+            mercer_last_error(self->context));
     return MERCER_OK;
 }
 
@@ -411,7 +411,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->threads = options->threads > 1 ? options->threads : 1;
     self->samples = options->samples ? options->samples : data->rows;
     self->names_rows = !options->augment && self->samples == data->rows;
-    self->x_dtype = mrc_preprocess_dtype(options->preprocess, data->dtype);
+    self->x_dtype = mercer_preprocess_dtype(options->preprocess, data->dtype);
     self->width = mrc_preprocess_width(options->preprocess, data->features);
     self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;

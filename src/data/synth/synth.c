@@ -140,7 +140,7 @@ mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, c
     dataset->synth_first = first;
     mercer_status status = make_synth(dataset, spec, seed);
     if (status != MERCER_OK) {
-        mrc_dataset_free(dataset);
+        mercer_dataset_free(dataset);
         return status;
     }
     dataset->x = mrc_view(NULL, rows, dataset->features, dataset->dtype);
