@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes as C
+import inspect
 import math
 import numbers
 from collections.abc import Iterable
@@ -111,7 +112,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> None:
         if unknown := sorted(set(options) - set(FURTHER)):
             raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}")
-        vars(self).update(options)
+        for name in FURTHER:
+            setattr(self, name, options.get(name))
         self.kernel, self.bandwidth, self.preprocess = kernel, bandwidth, preprocess
         self.n_centers, self.centers, self.center_method = n_centers, centers, center_method
         self.solver, self.epochs, self.batch_size, self.ridge = solver, epochs, batch_size, ridge
@@ -120,10 +122,6 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self.memory, self.device, self.arithmetic, self.precision = memory, device, arithmetic, precision
         self.n_jobs, self.random_state, self.verbose, self.warm_start = n_jobs, random_state, verbose, warm_start
         self.metric, self.learn_features = metric, learn_features
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted([*super()._get_param_names(), *FURTHER])
 
     # ---- Input ----
 
@@ -327,8 +325,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return state
 
 
-for _name in FURTHER:
-    setattr(KernelEstimator, _name, None)
+# scikit-learn finds parameters in the signature.
+_signature = inspect.signature(KernelEstimator.__init__)
+_named = [p for p in _signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+_named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in FURTHER]
+KernelEstimator.__init__.__signature__ = _signature.replace(parameters=_named)  # type: ignore[attr-defined]
 
 
 class _Tolerance:
