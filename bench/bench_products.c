@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fused products Y = K(X, Z) W: validated against the scalar double reference, then timed beside a plain GEMM X Z' of the same BLAS
- * in the same run. Counts 2 m p (d + c) flops for a product and 2 m p d for the GEMM; bytes are those of X, Z, W and Y, once.
+ * in the same run. Counts, for every kernel, 2 m p (d + c) flops for a product and 2 m p d for the GEMM; bytes are those of X, Z, W and Y, once.
  */
 #include "bench.h"
 
@@ -28,6 +28,17 @@ static const bench_case cases[] = {
     {"matern52 f32 d=784", "matern52:bandwidth=8", MERCER_F32, {4096, 8192, 784, 10}},
     {"ntk f32 d=784", "ntk:depth=2", MERCER_F32, {1024, 4096, 784, 10}},
     {"laplace f32 d=16", "laplace:bandwidth=2", MERCER_F32, {8192, 8192, 16, 1}},
+    {"laplace f32 d=32", "laplace:bandwidth=2", MERCER_F32, {8192, 8192, 32, 1}},
+    {"laplace f32 d=128", "laplace:bandwidth=4", MERCER_F32, {8192, 8192, 128, 1}},
+    {"laplace-l1 f32 d=16", "laplace-l1:bandwidth=5", MERCER_F32, {8192, 8192, 16, 1}},
+    {"laplace-l1 f32 d=32", "laplace-l1:bandwidth=10", MERCER_F32, {8192, 8192, 32, 1}},
+    {"laplace-l1 f32 d=128", "laplace-l1:bandwidth=40", MERCER_F32, {8192, 8192, 128, 1}},
+    {"laplace-l1 u8 d=16", "laplace-l1:bandwidth=1280", MERCER_U8, {8192, 8192, 16, 1}},
+    {"laplace-l1 u8 d=32", "laplace-l1:bandwidth=2560", MERCER_U8, {8192, 8192, 32, 1}},
+    {"laplace-l1 u8 d=128", "laplace-l1:bandwidth=10240", MERCER_U8, {8192, 8192, 128, 1}},
+    {"laplace-l1 f64 d=32", "laplace-l1:bandwidth=10", MERCER_F64, {4096, 8192, 32, 1}},
+    {"exppower-l1 f32 d=32", "exppower-l1:bandwidth=10,gamma=0.7", MERCER_F32, {4096, 8192, 32, 1}},
+    {"lpq f32 d=32", "lpq:p=1.5,q=1,bandwidth=4", MERCER_F32, {1024, 4096, 32, 1}},
     {"laplace f32 d=128 c=100", "laplace:bandwidth=4", MERCER_F32, {4096, 8192, 128, 100}},
     {"laplace f32 one row", "laplace:bandwidth=10", MERCER_F32, {1, 16384, 784, 10}},
 };

@@ -52,7 +52,7 @@ MERCER_API const char *mercer_kernel_example(int index);
 MERCER_API const char *mercer_kernel_parameter(int index, int parameter);
 
 typedef enum mercer_kernel_id {
-    MERCER_KERNEL_CALLBACK_DISTANCE = 100, /* user function of |x - z| */
+    MERCER_KERNEL_CALLBACK_DISTANCE = 100, /* user function of |x - z|, or of (sum |x_k - z_k|^p)^(1/p) */
     MERCER_KERNEL_CALLBACK_INNER = 101     /* user function of x.z, |x|^2 and |z|^2 */
 } mercer_kernel_id;
 
@@ -80,14 +80,16 @@ struct mercer_kernel {
     int32_t depth;  /* ntk, nngp */
     int32_t reserved0;
     double bandwidth; /* functions of the distance */
-    double gamma;     /* exppower */
+    double gamma;     /* exppower, exppower-l1 */
     double alpha;     /* rational-quadratic */
     double scale;     /* polynomial */
     double offset;    /* polynomial */
     double bias;      /* ntk, nngp */
     mercer_kernel_callback callback;
     void *callback_user;
-    int64_t reserved[4];
+    double p; /* lpq; of a user's function of the distance: the norm of that distance, 0 for 2 */
+    double q; /* lpq */
+    int64_t reserved[2];
 };
 
 /* Reads "laplace:bandwidth=10". The message of a failure says what is valid. context may be NULL (then:

@@ -81,7 +81,7 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
     double x_top, z_top;
     MRC_TRY(mrc_check_finite(context, "X", X, &x_top));
     MRC_TRY(mrc_check_finite(context, "Z", Z, &z_top));
-    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
+    if (mrc_kernel_is_stationary(kernel)) return MERCER_OK;
     double top = fmax(x_top, z_top), limit = arithmetic == MERCER_F64 ? DBL_MAX : (double)FLT_MAX;
     if (mrc_kernel_largest(kernel, top * top * (double)X->cols) <= limit) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,

@@ -75,6 +75,7 @@ typedef struct mrc_search {
     const mercer_matrix *z; /* (p, d) any dtype, p > 0 */
     const double *origin;   /* as in mrc_pair */
     bool wide;              /* compute in double: squared distances would leave the range of float */
+    double norm;            /* p of the distance, as mrc_kernel_norm; 0: 2 */
 } mrc_search;
 
 /* C = alpha op(A) op(B) + beta C; all f32 or all f64. beta == 0 does not read C. */
@@ -161,11 +162,10 @@ struct mrc_backend_ops {
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
 
-    /* For each row of X the nearest row of Z, the first of equals, and its squared distance; both (m). Distances are
-       those a kernel function of the distance gets: exact integers for bytes, else with the rounding of float or
-       double. */
-    mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
-                                  double *sqdistances);
+    /* For each row of X the nearest row of Z, the first of equals, and the sum of |x_k - z_k|^p of the two, which is the
+       squared distance in the L2 norm; both (m). Sums are those a kernel function of the distance gets: exact integers
+       for bytes (p 1 and 2), else with the rounding of float or double. */
+    mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest, double *sums);
 
     /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64,
        each of length 1 with its largest entry (the first of equals) positive. */

@@ -170,8 +170,9 @@ static mercer_status default_column_mean(mrc_backend *backend, const mercer_matr
 }
 
 static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
-                                          double *sqdistances)
+                                          double *sums)
 {
+    const double norm = search->norm > 0 ? search->norm : 2;
     int64_t d = search->x->cols;
     void *memory;
     MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
@@ -181,9 +182,9 @@ static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search
         for (int64_t j = 0; j < search->z->rows; j++) {
             double sum = 0;
             mrc_load_row_f64(search->z, j, z);
-            for (int64_t k = 0; k < d; k++) sum += (x[k] - z[k]) * (x[k] - z[k]);
-            if (j > 0 && !(sum < sqdistances[i])) continue;
-            sqdistances[i] = sum;
+            for (int64_t k = 0; k < d; k++) sum += mrc_difference_power(norm, x[k] - z[k]);
+            if (j > 0 && !(sum < sums[i])) continue;
+            sums[i] = sum;
             nearest[i] = (int32_t)j;
         }
     }

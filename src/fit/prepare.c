@@ -72,7 +72,7 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     mercer_kernel kernel;
     bool open, bytes_stay = info->dtype == MERCER_U8 && strncmp(preprocess, "scale", 5) == 0 &&
                             mrc_fit_parse_kernel(options, NULL, 1, &kernel, &open) == MERCER_OK &&
-                            mrc_kernel_argument(&kernel) == MRC_ON_DISTANCE && !mrc_kernel_is_callback(&kernel);
+                            mrc_kernel_is_stationary(&kernel) && !mrc_kernel_is_callback(&kernel);
     bool mapped = options->metric || mrc_fit_rounds(options) > 0;
     if ((strcmp(preprocess, "none") == 0 || bytes_stay) && !mapped) return info->dtype;
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;

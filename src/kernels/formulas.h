@@ -29,6 +29,16 @@
  * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
  * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h).
  *
+ * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums have no inner product
+ * in them, so they are formed from differences, pair by pair:
+ *
+ *   laplace-l1  exp(-r/b), p = 1                exppower-l1  exp(-(r/b)^gamma), p = 1
+ *   lpq         exp(-(r/b)^q) = exp(-s^(q/p) / b^q)
+ *
+ * laplace-l1 is lpq with p = q = 1, exppower-l1 is lpq with p = 1 and q = gamma, and lpq with p = 2 is exppower with
+ * gamma = q. Positive semi-definite in every dimension for 0 < q <= p <= 2: s is then conditionally negative definite,
+ * and so is its power q/p <= 1 (Schoenberg 1938).
+ *
  * Functions of the inner product t = x.z and the squared norms:
  *
  *   linear  t        polynomial  (scale t + offset)^degree
@@ -148,6 +158,24 @@ MRC_HD double mrc_rational_quadratic_slope(const mercer_kernel *kernel, double s
     return exp(-(alpha + 1) * log1p(inside)) / kernel->bandwidth / kernel->bandwidth;
 }
 
+/* ---- Definitions: of the sum s = sum_k |x_k - z_k|^p >= 0 -------------------------------------------------------- */
+
+MRC_HD double mrc_laplace_l1(const mercer_kernel *kernel, double s)
+{
+    return exp(-s / kernel->bandwidth);
+}
+
+MRC_HD double mrc_exppower_l1(const mercer_kernel *kernel, double s)
+{
+    return exp(-pow(s / kernel->bandwidth, kernel->gamma));
+}
+
+MRC_HD double mrc_lpq(const mercer_kernel *kernel, double s)
+{
+    double root = pow(kernel->bandwidth, kernel->p / 2); /* b^p might leave the range */
+    return exp(-pow(s / root / root, kernel->q / kernel->p));
+}
+
 /* ---- Definitions: of the inner product t and the squared norms --------------------------------------------------- */
 
 MRC_HD double mrc_polynomial(const mercer_kernel *kernel, double t, double xx, double zz)
@@ -201,6 +229,9 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 #define MRC_PARAMETER(field, ...) {#field, offsetof(mercer_kernel, field), __VA_ARGS__}
 #define MRC_BANDWIDTH MRC_PARAMETER(bandwidth, MRC_REAL, true, false, 0, 1e300, 0)
 #define MRC_GAMMA     MRC_PARAMETER(gamma, MRC_REAL, true, false, 0, 2, 0)
+#define MRC_GAMMA_L1  MRC_PARAMETER(gamma, MRC_REAL, true, false, 0, 1, 0)
+#define MRC_P         MRC_PARAMETER(p, MRC_REAL, true, false, 0, 2, 0)
+#define MRC_Q         MRC_PARAMETER(q, MRC_REAL, true, false, 0, 2, 0) /* and at most p: mrc_kernel_check */
 #define MRC_ALPHA     MRC_PARAMETER(alpha, MRC_REAL, false, false, 0, 1e100, 1)
 #define MRC_DEGREE    MRC_PARAMETER(degree, MRC_WHOLE, false, true, 1, 64, 3)
 #define MRC_SCALE     MRC_PARAMETER(scale, MRC_REAL, false, false, 0, 1e100, 1)
@@ -209,8 +240,10 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 #define MRC_BIAS      MRC_PARAMETER(bias, MRC_REAL, false, true, 0, 1e100, 0)
 #define MRC_NOTHING   {0}
 
-/* X(ID, definition, what it is a function of, name, example, parameters...): DISTANCE, INNER, or ANGLE for those of the
-   inner product that are ill-conditioned where vectors are nearly parallel. New ones at the end. */
+/* X(ID, definition, pair form, name, example, parameters...). The pair form is what the function is one of: DISTANCE, the
+   squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (which has the form of DISTANCE
+   where p is 2); INNER, the inner product; or ANGLE for those of the inner product that are ill-conditioned where vectors
+   are nearly parallel. New ones at the end. */
 #define MRC_KERNELS(X)                                                                                                 \
     X(LAPLACE, mrc_laplace, DISTANCE, "laplace", "laplace:bandwidth=10", MRC_BANDWIDTH)                                \
     X(GAUSSIAN, mrc_gaussian, DISTANCE, "gaussian", "gaussian:bandwidth=5", MRC_BANDWIDTH)                             \
@@ -224,7 +257,11 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
       MRC_SCALE, MRC_OFFSET)                                                                                           \
     X(LINEAR, mrc_linear, INNER, "linear", "linear", MRC_NOTHING)                                                      \
     X(NTK, mrc_ntk, ANGLE, "ntk", "ntk:depth=2,bias=0.1", MRC_DEPTH, MRC_BIAS)                                         \
-    X(NNGP, mrc_nngp, ANGLE, "nngp", "nngp:depth=2,bias=0.1", MRC_DEPTH, MRC_BIAS)
+    X(NNGP, mrc_nngp, ANGLE, "nngp", "nngp:depth=2,bias=0.1", MRC_DEPTH, MRC_BIAS)                                     \
+    X(LAPLACE_L1, mrc_laplace_l1, DIFFERENCES, "laplace-l1", "laplace-l1:bandwidth=20", MRC_BANDWIDTH)                 \
+    X(EXPPOWER_L1, mrc_exppower_l1, DIFFERENCES, "exppower-l1", "exppower-l1:bandwidth=20,gamma=0.7", MRC_BANDWIDTH,   \
+      MRC_GAMMA_L1)                                                                                                    \
+    X(LPQ, mrc_lpq, DIFFERENCES, "lpq", "lpq:p=1.5,q=0.8,bandwidth=12", MRC_P, MRC_Q, MRC_BANDWIDTH)
 
 /* Numbers are places in the list, from 1; those from MERCER_KERNEL_CALLBACK_DISTANCE on are functions of the user's. */
 #define MRC_KERNEL_NUMBER(ID, ...) MRC_KERNEL_##ID,
@@ -239,7 +276,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
 
 /*
  * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
- * (or of the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
+ * (the squared distance, the sum of |x_k - z_k|^p, or the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
  * LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose exp(-u) is 0, so that infinity is none.
  *   FLOAT   in float and in double; DOUBLE  in double, then rounded where it is float
  * or, without a value:
@@ -251,14 +288,16 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, (u = CAP(a * SQRT(s)), (1 + u) * EXP(-u)))                           \
     X(MATERN52, FLOAT, sqrt(5) / k->bandwidth, 0,                                                                      \
       (u = CAP(a * SQRT(s)), FMA(u, FMA(u, (REAL)1 / 3, 1), 1) * EXP(-u)))                                             \
-    X(EXPPOWER, DOUBLE, 1 / k->bandwidth / k->bandwidth, k->gamma / 2,                                                 \
-      (u = b * LOG(a * s), u = u < 7 ? u : 7 /* exp(-exp(7)) is 0 */, s > 0 ? EXP(-EXP(u)) : 1))                       \
+    X(EXPPOWER, DOUBLE, 1 / k->bandwidth / k->bandwidth, k->gamma / 2, MRC_STRETCHED)                                  \
     X(CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, 1 / FMA(s, a, 1))                                             \
     X(RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha, EXP(b * LOG1P(a * s)))  \
     X(POLYNOMIAL, POWER, k->scale, k->offset, )                                                                        \
     X(LINEAR, SAME, 1, 0, )                                                                                            \
     X(NTK, ANGLE, k->bias * k->bias, 1, )                                                                              \
     X(NNGP, ANGLE, k->bias * k->bias, 0, )                                                                             \
+    X(LAPLACE_L1, FLOAT, -1 / k->bandwidth, 0, EXP(a * s))                                                             \
+    X(EXPPOWER_L1, DOUBLE, 1 / k->bandwidth, k->gamma, MRC_STRETCHED)                                                  \
+    X(LPQ, DOUBLE, pow(k->bandwidth, -k->p), k->q / k->p, MRC_STRETCHED)\
     X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, 0, (u = SQRT(s), u > 0 ? EXP(a * u) * (-a / u) : 0))                    \
     X(SLOPE_GAUSSIAN, FLOAT, -0.5 / k->bandwidth / k->bandwidth, 0, EXP(a * s) * (-2 * a))                             \
     X(SLOPE_MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, EXP(-(a * SQRT(s))) * (a * a))                                 \
@@ -269,12 +308,16 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(SLOPE_RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha,                   \
       EXP((b - 1) * LOG1P(a * s)) * (-2 * a * b))
 
-/* Float on the GPU: X(ID, OF, scale, value), of u = scale r (ROOT) or scale s (SQUARE), and decay = exp(-u). */
+/* exp(-(a s)^b); exp(-exp(7)) is 0. */
+#define MRC_STRETCHED (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? EXP(-EXP(u)) : 1)
+
+/* Float on the GPU: X(ID, OF, scale, value), of u = scale sqrt(s) (ROOT) or scale s (SQUARE), and decay = exp(-u). */
 #define MRC_FLOAT_FORMS(X)                                                                                             \
     X(LAPLACE, ROOT, 1 / k->bandwidth, decay)                                                                          \
     X(GAUSSIAN, SQUARE, 0.5 / (k->bandwidth * k->bandwidth), decay)                                                    \
     X(MATERN32, ROOT, 1.7320508075688772 / k->bandwidth, MRC_MATERN32(u, decay))                                       \
-    X(MATERN52, ROOT, 2.23606797749979 / k->bandwidth, MRC_MATERN52(u, decay))
+    X(MATERN52, ROOT, 2.23606797749979 / k->bandwidth, MRC_MATERN52(u, decay))                                         \
+    X(LAPLACE_L1, SQUARE, 1 / k->bandwidth, decay)
 
 /* Half precision on the GPU: X(ID, scale, value), 2^15 K of t = scale s >= 0; POWER(u) = 2^(15 - u). */
 #define MRC_LOG2E 1.4426950408889634
@@ -295,6 +338,8 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     case number: return definition(kernel, s); \
     case (int)MRC_SLOPES + (int)number:        \
         return definition##_slope(kernel, s);
+#define MRC_CASE_DIFFERENCES(number, definition) \
+    case number: return definition(kernel, s);
 #define MRC_CASE_INNER(number, definition)
 #define MRC_CASE_ANGLE(number, definition)
 #define MRC_CASE(ID, definition, ARGUMENT, ...) MRC_CASE_##ARGUMENT(MRC_KERNEL_##ID, definition)
@@ -306,10 +351,12 @@ MRC_HD double mrc_formula_of_distance(const mercer_kernel *kernel, double s)
     }
 }
 #undef MRC_CASE_DISTANCE
+#undef MRC_CASE_DIFFERENCES
 #undef MRC_CASE_INNER
 #undef MRC_CASE_ANGLE
 
 #define MRC_CASE_DISTANCE(number, definition)
+#define MRC_CASE_DIFFERENCES(number, definition)
 #define MRC_CASE_INNER(number, definition) \
     case number:                           \
         return definition(kernel, t, xx, zz);
@@ -322,6 +369,7 @@ MRC_HD double mrc_formula_of_inner(const mercer_kernel *kernel, double t, double
     }
 }
 #undef MRC_CASE_DISTANCE
+#undef MRC_CASE_DIFFERENCES
 #undef MRC_CASE_INNER
 #undef MRC_CASE_ANGLE
 #undef MRC_CASE

@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-#define ON_DISTANCE MRC_ON_DISTANCE, false
-#define ON_INNER    MRC_ON_INNER, false
-#define ON_ANGLE    MRC_ON_INNER, true
+#define ON_DISTANCE    MRC_ON_DISTANCE, false
+#define ON_DIFFERENCES MRC_ON_DIFFERENCES, false
+#define ON_INNER       MRC_ON_INNER, false
+#define ON_ANGLE       MRC_ON_INNER, true
 #define ROW(ID, definition, ARGUMENT, name, example, ...) \
     {{name, example, {__VA_ARGS__}}, MRC_KERNEL_##ID, ON_##ARGUMENT},
 const mrc_kernel_entry mrc_kernel_table[] = {MRC_KERNELS(ROW)};
@@ -31,12 +32,22 @@ const mrc_kernel_entry *mrc_kernel_named(const char *spec)
     return NULL;
 }
 
+mercer_status mrc_kernel_check_powers(mercer_context *context, const mercer_kernel *kernel)
+{
+    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (!mrc_spec_parameter(&entry->form, "q") || kernel->q <= kernel->p) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_KERNEL,
+                    "kernel %s: q is %g, it must be > 0 and <= p, which is %g: others are not positive definite",
+                    entry->form.name, kernel->q, kernel->p);
+}
+
 mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel)
 {
     if (!kernel) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel is NULL");
     if (mrc_kernel_is_callback(kernel)) {
-        if (kernel->callback) return MERCER_OK;
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel: its callback is NULL");
+        if (!kernel->callback) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel: its callback is NULL");
+        if (kernel->p >= 0 && kernel->p <= 2) return MERCER_OK;
+        return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel: p is %g, it must be > 0 and <= 2 (0: 2)", kernel->p);
     }
     const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
     if (!entry)
@@ -52,7 +63,7 @@ mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *ker
         return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel %s: %s is %g, it must be %s", entry->form.name,
                         parameter->name, value, range);
     }
-    return MERCER_OK;
+    return mrc_kernel_check_powers(context, kernel);
 }
 
 /* ---- Questions ----------------------------------------------------------------------------------------------- */
@@ -62,11 +73,24 @@ bool mrc_kernel_is_callback(const mercer_kernel *kernel)
     return kernel->id == MERCER_KERNEL_CALLBACK_DISTANCE || kernel->id == MERCER_KERNEL_CALLBACK_INNER;
 }
 
+double mrc_kernel_norm(const mercer_kernel *kernel)
+{
+    if (kernel->id == MERCER_KERNEL_CALLBACK_DISTANCE) return kernel->p > 0 ? kernel->p : 2;
+    const mrc_kernel_entry *entry = mrc_kernel_find(mrc_kernel_base(kernel->id));
+    if (!entry || entry->argument == MRC_ON_INNER) return 0;
+    if (entry->argument == MRC_ON_DISTANCE) return 2;
+    return mrc_spec_parameter(&entry->form, "p") ? kernel->p : 1;
+}
+
 mrc_argument mrc_kernel_argument(const mercer_kernel *kernel)
 {
-    if (kernel->id == MERCER_KERNEL_CALLBACK_DISTANCE) return MRC_ON_DISTANCE;
-    if (kernel->id == MERCER_KERNEL_CALLBACK_INNER) return MRC_ON_INNER;
-    return mrc_kernel_find(mrc_kernel_base(kernel->id))->argument;
+    double norm = mrc_kernel_norm(kernel);
+    return norm > 0 ? norm < 2 ? MRC_ON_DIFFERENCES : MRC_ON_DISTANCE : MRC_ON_INNER;
+}
+
+bool mrc_kernel_is_stationary(const mercer_kernel *kernel)
+{
+    return mrc_kernel_norm(kernel) > 0;
 }
 
 int32_t mrc_kernel_base(int32_t id)
@@ -91,9 +115,19 @@ bool mrc_kernel_is_angular(const mercer_kernel *kernel)
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
 
-double mrc_kernel_of_distance(const mercer_kernel *kernel, double sqdist)
+double mrc_difference_power(double norm, double difference)
 {
-    return mrc_formula_of_distance(kernel, sqdist);
+    return norm == 2 ? difference * difference : norm == 1 ? fabs(difference) : pow(fabs(difference), norm);
+}
+
+double mrc_norm_root(double norm, double sum)
+{
+    return norm == 2 ? sqrt(sum) : norm == 1 ? sum : pow(sum, 1 / norm);
+}
+
+double mrc_kernel_of_distance(const mercer_kernel *kernel, double sum)
+{
+    return mrc_formula_of_distance(kernel, sum);
 }
 
 double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm)
@@ -103,20 +137,20 @@ double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqn
 
 bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out)
 {
-    double sqdist = 0, dot = 0, xx = 0, zz = 0;
+    const double norm = mrc_kernel_norm(kernel);
+    double sum = 0, dot = 0, xx = 0, zz = 0;
     for (int64_t k = 0; k < d; k++) {
-        double difference = x[k] - z[k];
-        sqdist += difference * difference;
+        if (norm > 0) sum += mrc_difference_power(norm, x[k] - z[k]);
         dot += x[k] * z[k];
         xx += x[k] * x[k];
         zz += z[k] * z[k];
     }
-    bool on_distance = mrc_kernel_argument(kernel) == MRC_ON_DISTANCE;
+    bool on_distance = norm > 0;
     if (!mrc_kernel_is_callback(kernel)) {
-        *out = on_distance ? mrc_kernel_of_distance(kernel, sqdist) : mrc_kernel_of_inner(kernel, dot, xx, zz);
+        *out = on_distance ? mrc_kernel_of_distance(kernel, sum) : mrc_kernel_of_inner(kernel, dot, xx, zz);
         return true;
     }
-    double value = on_distance ? sqrt(sqdist) : dot;
+    double value = on_distance ? mrc_norm_root(norm, sum) : dot;
     mercer_kernel_block block = {sizeof block, 1, 1, 1, &value, on_distance ? NULL : &xx, on_distance ? NULL : &zz};
     if (kernel->callback(kernel->callback_user, &block)) return false;
     *out = value;

@@ -13,8 +13,11 @@
 
 #include <stdbool.h>
 
-/* What a kernel is a function of: the squared L2 distance, or the inner product with both squared norms. */
-typedef enum mrc_argument { MRC_ON_DISTANCE, MRC_ON_INNER } mrc_argument;
+/*
+ * The pair form of a kernel, what it is a function of: the squared L2 distance; the inner product with both squared
+ * norms; or the sum of |x_k - z_k|^p, p not 2. Matrix products give the first two, the last is formed from differences.
+ */
+typedef enum mrc_argument { MRC_ON_DISTANCE, MRC_ON_INNER, MRC_ON_DIFFERENCES } mrc_argument;
 
 /* "laplace:bandwidth=10" to a kernel and back; the contracts are those of mercer_kernel_parse and
    mercer_kernel_print. */
@@ -26,19 +29,27 @@ mercer_status mrc_kernel_print(mercer_context *context, const mercer_kernel *ker
 mercer_status mrc_kernel_check(mercer_context *context, const mercer_kernel *kernel);
 
 mrc_argument mrc_kernel_argument(const mercer_kernel *kernel);
+/* p of the distance (sum_k |x_k - z_k|^p)^(1/p) that the kernel is a function of; 0: it is one of the inner product. */
+double mrc_kernel_norm(const mercer_kernel *kernel);
+/* A function of a distance, in any norm: K(x, x) is the same for all x, and for those of the list 1, the largest. */
+bool mrc_kernel_is_stationary(const mercer_kernel *kernel);
+/* The sum s = sum_k |x_k - z_k|^p that a distance in that norm is the 1/p-th power of, and that power. */
+double mrc_difference_power(double norm, double difference);
+double mrc_norm_root(double norm, double sum);
 bool mrc_kernel_is_callback(const mercer_kernel *kernel);
 /* Inner-product kernels of the angle, ill-conditioned where vectors are nearly parallel (ntk, nngp). */
 bool mrc_kernel_is_angular(const mercer_kernel *kernel);
 
-/* The slope psi = -phi'(r) / r of a function of the distance, as a function that backends compute as they do phi: false
-   if it has none (functions of the inner product, callbacks). It is neither parsed nor printed, and is no kernel of a
+/* The slope psi = -phi'(r) / r of a function of the L2 distance, as a function that backends compute as they do phi: false
+   if it has none (others, callbacks). It is neither parsed nor printed, and is no kernel of a
    model. */
 bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope);
 /* The number of the kernel whose slope this one is; its own if it is none. */
 int32_t mrc_kernel_base(int32_t id);
 
-/* The formulas. sqdist >= 0. Not for callbacks. */
-double mrc_kernel_of_distance(const mercer_kernel *kernel, double sqdist);
+/* The formulas, of sum = sum_k |x_k - z_k|^p >= 0 in the kernel's norm: for the L2 norm the squared distance. Not for
+   callbacks. */
+double mrc_kernel_of_distance(const mercer_kernel *kernel, double sum);
 double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm);
 
 /* K(x, z) from the coordinates in double; false if a callback failed. Cost: O(d). */

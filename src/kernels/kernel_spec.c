@@ -17,6 +17,7 @@ mercer_status mrc_kernel_parse(mercer_context *context, mercer_kernel *out, cons
     int index;
     MRC_TRY(mrc_spec_read(context, &grammar, spec, &kernel, &index));
     kernel.id = mrc_kernel_table[index].id;
+    MRC_TRY(mrc_kernel_check_powers(context, &kernel));
     *out = kernel;
     return MERCER_OK;
 }

@@ -44,7 +44,7 @@ mercer_status mrc_kernel_check_range(mercer_context *context, const mercer_kerne
 {
     double top, limit = ROUNDING_MARGIN * (real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX);
     MRC_TRY(mrc_check_finite(context, name, x, &top));
-    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
+    if (mrc_kernel_is_stationary(kernel)) return MERCER_OK;
     if (mrc_kernel_largest(kernel, top * top * (double)x->cols) <= limit) return MERCER_OK;
     int64_t row = 0;
     double sqnorm = longest(x, &row);

@@ -20,4 +20,7 @@ extern const int mrc_kernel_table_size;
 const mrc_kernel_entry *mrc_kernel_find(int32_t id);
 const mrc_kernel_entry *mrc_kernel_named(const char *spec);
 
+/* Where a kernel has the parameters p and q: q <= p, each being in its range. */
+mercer_status mrc_kernel_check_powers(mercer_context *context, const mercer_kernel *kernel);
+
 #endif

@@ -93,8 +93,7 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     const mercer_matrix *z = job->target.z;
     double median = 0;
     *out = 0;
-    if (mrc_kernel_argument(kernel) != MRC_ON_DISTANCE || mrc_kernel_is_callback(kernel) || z->rows < 2)
-        return MERCER_OK;
+    if (!mrc_kernel_is_stationary(kernel) || mrc_kernel_is_callback(kernel) || z->rows < 2) return MERCER_OK;
     mercer_matrix some = *z; /* spread evenly: rows may be in some order */
     some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
     char error[MRC_ERROR_CHARS];
@@ -140,7 +139,7 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                               .spread = job->comm->rank == 0 ? self->spread : 0, /* one rank says it */
                               .unevenness = self->unevenness,
                               .rows_known = rows_known,
-                              .bounded = mrc_kernel_argument(job->target.kernel) == MRC_ON_DISTANCE &&
+                              .bounded = mrc_kernel_is_stationary(job->target.kernel) &&
                                          !mrc_kernel_is_callback(job->target.kernel)};
 }
 

@@ -14,11 +14,20 @@
  * Two matrices of bytes have exact integer distances, rounded once: u r. A search for nearest rows does not round them. It may name another
  * row than the reference only if the two distances are within their errors of each other.
  *
+ * Sums of |differences|^p. No origin is subtracted: each term is a difference that is rounded once, added to the sum so far.
+ *     p = 1         d roundings of a term at most (the first sum is exact), subnormal differences and sums are exact:  e = g(d) s
+ *                   bytes: whole numbers below 2^24, exact in float too
+ *     other p       in double whatever the type of s: |t|^p = exp(l), l = p log |t|. With u = 2^-53, t is off by u, log by 1.6 ulp = 3.2 u of
+ *                   itself, the product by u, exp by 1.2 ulp = 2.4 u:  a term by u (p + 4.2 |l| + 2.4), the sum by g(d) s; then one
+ *                   rounding to the type of s. Terms that underflow lose at most the smallest double each. pow of the reference: 2 u.
+ * A user's function gets s^(1/p).
+ *
  * Functions of the distance fall monotonically, so an error e of r changes them by at most max(K(r - e) - K(r), K(r) - K(r + e)). Their own
  * evaluation adds  K u (steps + 2 y)  with y = -log K-like argument of exp, which carries a rounded constant and a rounded product:
  *     laplace, gaussian 3 (exp within one and a half ulp)   matern32 + 2   matern52 + 5   cauchy, and all done in double, 3
  * With vectors of double, y = (r/b)^g = exp(p) has p = g/2 log(r^2/b^2) off by u (2 + 3.6 |p|): two roundings of its argument, 1.6 ulp of
- * log, a constant and a product. So y is off by u y (3.2 + 3.6 |log y|). For rational-quadratic y = alpha log1p(t) is off by 7.2 u y: three
+ * log, a constant and a product. So y is off by u y (3.2 + 3.6 |log y|). exppower-l1 is alike with p = g log(s/b), g <= 1, and lpq with
+ * p = q/p' log(s b^-p'), q <= p', whose definition has four roundings in the argument of its last power: 5.2 instead of 3.2. For rational-quadratic y = alpha log1p(t) is off by 7.2 u y: three
  * roundings of t, 3.2 ulp of log1p, a product.
  * Where exp is subnormal it is off by up to 1.5 steps of the smallest float, which matern's polynomial then multiplies.
  *
@@ -66,16 +75,19 @@ static inline double gamma_k(double k, double unit)
 /* What a pair of rows looks like: plain sums in double (their own rounding is far below u; for double it is added by the caller). */
 typedef struct pair_sums {
     double sqdist;     /* |x - z|^2 */
+    double sum, logs;  /* s = sum |x_k - z_k|^p in the kernel's norm, and sum |x_k - z_k|^p |log |x_k - z_k|^p| */
     double a2, b2;     /* |x - o|^2, |z - o|^2 */
     double dot, terms; /* x.z and sum |x_k z_k| */
     double xx, zz;
 } pair_sums;
 
-static inline pair_sums pair_sums_of(int64_t d, const double *x, const double *z, const double *origin)
+static inline pair_sums pair_sums_of(double norm, int64_t d, const double *x, const double *z, const double *origin)
 {
     pair_sums s = {0};
     for (int64_t k = 0; k < d; k++) {
-        double o = origin ? origin[k] : 0;
+        double o = origin ? origin[k] : 0, term = norm > 0 ? mrc_difference_power(norm, x[k] - z[k]) : 0;
+        s.sum += term;
+        s.logs += term > 0 ? term * fabs(log(term)) : 0;
         s.sqdist += (x[k] - z[k]) * (x[k] - z[k]);
         s.a2 += (x[k] - o) * (x[k] - o);
         s.b2 += (z[k] - o) * (z[k] - o);
@@ -110,6 +122,21 @@ static inline double sqdistance_error(const pair_sums *s, double d, const arithm
     return products_error(s, d, how) + (how->unit + 2 * gamma_k(d + 4, 0x1p-53)) * s->sqdist + smallest_of(how->unit);
 }
 
+/* Error of s as a sum of |differences|^p, p not 2. */
+static inline double sum_error(double norm, const pair_sums *s, double d, const arithmetic *how)
+{
+    double wide = 0x1p-53, reference = (gamma_k(d, wide) + (norm + 2) * wide) * s->sum;
+    if (norm == 1) return how->bytes ? 0 : gamma_k(d, how->unit) * s->sum + gamma_k(d, wide) * s->sum;
+    double terms = wide * ((norm + 2.4) * s->sum + 4.2 * s->logs) + gamma_k(d, wide) * s->sum + d * 0x1p-1074;
+    return reference + terms + how->unit * (s->sum + terms) + smallest_of(how->unit);
+}
+
+/* The same for nearest_rows. */
+static inline double search_error(double norm, const pair_sums *s, double d, const arithmetic *how)
+{
+    return norm == 2 ? sqdistance_error(s, d, how) : sum_error(norm, s, d, how);
+}
+
 /* K(r) by the scalar formula; callbacks through their function. */
 static inline double value_at_distance(const mercer_kernel *kernel, double r)
 {
@@ -140,6 +167,16 @@ static inline double distance_value_error(const mercer_kernel *kernel, const pai
     double e = distance_error(s, d, how) + gamma_k(d + 4, 0x1p-53) * r;
     double nearer = value_at_distance(kernel, fmax(0, r - e)) - value,
            farther = value - value_at_distance(kernel, r + e);
+    return fmax(nearer, farther) + map_error(kernel, r, value, how->unit) + 2 * map_error(kernel, r, value, 0x1p-53);
+}
+
+static inline double differences_value_error(const mercer_kernel *kernel, const pair_sums *s, double d,
+                                             const arithmetic *how)
+{
+    double norm = mrc_kernel_norm(kernel), e = sum_error(norm, s, d, how);
+    double value = mrc_kernel_of_distance(kernel, s->sum), r = mrc_norm_root(norm, s->sum);
+    double nearer = mrc_kernel_of_distance(kernel, fmax(0, s->sum - e)) - value,
+           farther = value - mrc_kernel_of_distance(kernel, s->sum + e);
     return fmax(nearer, farther) + map_error(kernel, r, value, how->unit) + 2 * map_error(kernel, r, value, 0x1p-53);
 }
 
@@ -215,8 +252,9 @@ static inline double inner_value_error(const mercer_kernel *kernel, const pair_s
 static inline double value_error(const mercer_kernel *kernel, int64_t d, const double *x, const double *z,
                                  const double *origin, const arithmetic *how)
 {
-    pair_sums s = pair_sums_of(d, x, z, origin);
+    pair_sums s = pair_sums_of(mrc_kernel_norm(kernel), d, x, z, origin);
     if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return distance_value_error(kernel, &s, (double)d, how);
+    if (mrc_kernel_argument(kernel) == MRC_ON_DIFFERENCES) return differences_value_error(kernel, &s, (double)d, how);
     return inner_value_error(kernel, &s, (double)d, how);
 }
 

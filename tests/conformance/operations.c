@@ -183,17 +183,17 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
     guarded_free(&diagonal);
 }
 
-/* What is allowed of the squared distance between row i of X and row j of Z; *sqdist: what it is. */
-static double allowed_sqdist(const problem *p, int64_t i, int64_t j, const double *origin, const arithmetic *how,
-                             double *sqdist)
+/* What is allowed of the sum of |differences|^p between row i of X and row j of Z, in the kernel's norm; *sum: what it is. */
+static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *origin, const arithmetic *how,
+                          double *sum)
 {
-    double *x = calloc(2 * (size_t)p->shape.d + 1, sizeof *x), *z = x + p->shape.d;
+    double *x = calloc(2 * (size_t)p->shape.d + 1, sizeof *x), *z = x + p->shape.d, norm = mrc_kernel_norm(&p->kernel);
     mrc_load_row_f64(&p->x, i, x);
     mrc_load_row_f64(&p->z, j, z);
-    pair_sums sums = pair_sums_of(p->shape.d, x, z, origin);
+    pair_sums sums = pair_sums_of(norm, p->shape.d, x, z, origin);
     free(x);
-    *sqdist = sums.sqdist;
-    return sqdistance_error(&sums, (double)p->shape.d, how);
+    *sum = sums.sum;
+    return search_error(norm, &sums, (double)p->shape.d, how);
 }
 
 /* Of the nearest rows that t found, each is the nearest up to what is allowed, the first of equals, and as far as it says. */
@@ -208,10 +208,10 @@ static void compare_nearest(verdict *v, const problem *p, const char *what, cons
             fail(v, p, what, ": a row number is out of range");
             continue;
         }
-        double own, error = allowed_sqdist(p, i, got, origin, how, &own);
+        double own, error = allowed_sum(p, i, got, origin, how, &own);
         compare(v, p, what, i, got, distances[i], own, error);
         for (int64_t j = 0; j < p->shape.p; j++) {
-            double other, its_error = allowed_sqdist(p, i, j, origin, how, &other);
+            double other, its_error = allowed_sum(p, i, j, origin, how, &other);
             if (own - error > other + its_error) fail(v, p, what, ": another row is nearer");
             /* Rows of equal coordinates have equal distances: the first must win. */
             if (j < got && p->types.x == p->types.z && other == 0) fail(v, p, what, ": not the first of equals");
@@ -226,7 +226,8 @@ static void check_nearest(verdict *v, const target *t, const problem *p, bool wi
     if (s->p == 0) return;                                               /* nothing is nearest */
     guarded nearest = guarded_matrix(s->m, 1, 1, MERCER_F32, p->at_end); /* as wide as int32_t */
     guarded distances = guarded_matrix(s->m, 1, 1, MERCER_F64, p->at_end);
-    mrc_search search = {.x = &p->x, .z = &p->z, .origin = p->origin, .wide = wide};
+    mrc_search search = {
+        .x = &p->x, .z = &p->z, .origin = p->origin, .wide = wide, .norm = mrc_kernel_norm(&p->kernel)};
     mercer_status status =
         t->backend->ops->nearest_rows(t->backend, &search, nearest.matrix.data, distances.matrix.data);
     const char *what = wide ? "nearest in double" : "nearest";
@@ -252,7 +253,9 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
     for (int r = 0; r < 3; r++)
         if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
     check_diagonal(&v, t, p);
-    if (p->kernel.id == MRC_KERNEL_GAUSSIAN) { /* once for each set of points: no kernel takes part */
+    /* Once for each norm and set of points: only the norm of the kernel takes part. */
+    if (p->kernel.id == MRC_KERNEL_GAUSSIAN || p->kernel.id == MRC_KERNEL_LAPLACE_L1 ||
+        (p->kernel.id == MRC_KERNEL_LPQ && all_rooms)) { /* powers are slow to check */
         check_nearest(&v, t, p, false, bits);
         check_nearest(&v, t, p, true, bits);
     }

@@ -2,8 +2,8 @@
 /*
  * The kernel functions once more, for tests: each of MRC_KERNELS (kernels/formulas.h) has a row here, in one of two lists.
  *
- * Functions of the distance: X(ID, wanted, slope, y, steps, factor, roundings)
- *   wanted     the value, written differently and in long double, of s, r = sqrt(s), b, u = r / b and the kernel k
+ * Functions of a distance: X(ID, wanted, slope, y, steps, factor, roundings)
+ *   wanted     the value, written differently and in long double, of s = sum |x_k - z_k|^p, r = s^(1/p), b, u = r / b and the kernel k
  *   slope      the largest |dK/dr|, times b; INFINITY: none
  *   y ...      what evaluation adds to the error of its argument, K e (steps + roundings y) + 1.5 factor * the smallest number of the
  *              type, e the unit roundoff and y = -log K or near it, of v = r / b and the value. Derived in conformance/budget.h.
@@ -28,6 +28,11 @@
       1 + y + y * y / 3, 2)                                                                                            \
     X(EXPPOWER, s > 0 ? expl(-expl((long double)k->gamma * logl(u))) : 1, exppower_slope(k->gamma), pow(v, k->gamma),  \
       3, 1, y > 0 ? 3.2 + 3.6 * fabs(log(y)) : 0)                                                                      \
+    X(LAPLACE_L1, 1 / expl(s / b), 1, v, 3, 1, 2)                                                                      \
+    X(EXPPOWER_L1, s > 0 ? expl(-expl((long double)k->gamma * logl(s / b))) : 1, exppower_slope(k->gamma),             \
+      pow(v, k->gamma), 3, 1, y > 0 ? 3.2 + 3.6 * fabs(log(y)) : 0)                                                    \
+    X(LPQ, s > 0 ? expl(-expl((long double)k->q * (logl(s) / (long double)k->p - logl(b)))) : 1,                       \
+      exppower_slope(k->q), pow(v, k->q), 3, 1, y > 0 ? 5.2 + 3.6 * fabs(log(y)) : 0)                                  \
     X(CAUCHY, b * b / (b * b + s), 3 * sqrt(3) / 8, FALLS_TO(value), 3, 1, 2)                                              \
     X(RATIONAL_QUADRATIC, powl(2 * k->alpha * b * b / (2 * k->alpha * b * b + s), k->alpha),                           \
       rational_quadratic_slope(k->alpha), value > 0 ? -log(value) : 746, 3, 1, 7.2)

@@ -35,7 +35,7 @@ DOCUMENT_ROW = "| `inverse-multiquadric` | `bandwidth` | 1 / sqrt(1 + r^2/b^2) |
 class Kernel(extend.Extended):
     def test_three_files(self):
         self.insert(FORMULAS, "squared distance s >= 0 " + "-" * 65 + " */\n\n", DEFINITION)
-        self.insert(FORMULAS, '"nngp:depth=2,bias=0.1", MRC_DEPTH, MRC_BIAS)', ROW)
+        self.insert(FORMULAS, 'MRC_P, MRC_Q, MRC_BANDWIDTH)', ROW)
         self.insert(TABLE, "value > 0 ? -log(value) : 746, 3, 1, 7.2)", TEST_ROW)
         self.insert(DOCUMENT, "| (1 + r^2 / (2 alpha b^2))^-alpha | at most 0.6066 / b |\n", DOCUMENT_ROW)
         self.assertLessEqual(len(self.touched), 3)
@@ -54,7 +54,7 @@ class Kernel(extend.Extended):
     def test_documents(self):
         """docs/math.md has every kernel of the list."""
         with open(os.path.join(extend.ROOT, FORMULAS), encoding="utf-8") as file:
-            names = re.findall(r'^    X\(\w+, \w+, (?:DISTANCE|INNER|ANGLE), "([^"]+)"', file.read(), re.MULTILINE)
+            names = re.findall(r'^    X\(\w+, \w+, (?:DISTANCE|DIFFERENCES|INNER|ANGLE), "([^"]+)"', file.read(), re.MULTILINE)
         with open(os.path.join(extend.ROOT, DOCUMENT), encoding="utf-8") as file:
             rows = re.findall(r"^\| `([^`]+)` \|", file.read(), re.MULTILINE)
         self.assertGreater(len(names), 10)

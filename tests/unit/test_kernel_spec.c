@@ -78,8 +78,10 @@ static void test_values_land_in_their_fields(void **state)
     k = parse("ntk:bias=.25,depth=4");
     assert_int_equal(k.depth, 4);
     assert_true(k.bias == 0.25);
+    k = parse("lpq:q=0.5,bandwidth=3,p=1.5");
+    assert_true(k.p == 1.5 && k.q == 0.5 && k.bandwidth == 3);
     assert_null(k.callback);
-    assert_int_equal(k.reserved[0] | k.reserved[1] | k.reserved[2] | k.reserved[3], 0);
+    assert_int_equal(k.reserved[0] | k.reserved[1], 0);
 }
 
 static void test_defaults(void **state)
@@ -152,6 +154,14 @@ static const bad_spec bad_specs[] = {
     {"laplace:bandwidth=-2", {"bandwidth=-2 is out of range", "> 0", ""}},
     {"laplace:bandwidth=1e-400", {"bandwidth=1e-400 is out of range", "> 0", ""}},
     {"exppower:bandwidth=1,gamma=2.1", {"gamma=2.1 is out of range", "<= 2", ""}},
+    {"exppower-l1:bandwidth=1,gamma=1.1", {"gamma=1.1 is out of range", "> 0 and <= 1", ""}},
+    {"exppower-l1:bandwidth=1,gamma=0", {"gamma=0 is out of range", "> 0 and <= 1", ""}},
+    {"laplace-l1:bandwidth=-3", {"bandwidth=-3 is out of range", "> 0", ""}},
+    {"lpq:p=2.5,q=1,bandwidth=1", {"p=2.5 is out of range", "> 0 and <= 2", ""}},
+    {"lpq:p=0,q=1,bandwidth=1", {"p=0 is out of range", "> 0 and <= 2", ""}},
+    {"lpq:p=1,q=-0.5,bandwidth=1", {"q=-0.5 is out of range", "> 0 and <= 2", ""}},
+    {"lpq:q=1.5,p=1.25,bandwidth=1", {"kernel lpq: q is 1.5", "<= p, which is 1.25", "positive definite"}},
+    {"lpq:p=1,q=1", {"missing parameter 'bandwidth'", "p (> 0 and <= 2, required)", "lpq:p=1.5,q=0.8"}},
     {"polynomial:degree=2.5", {"degree=2.5 is out of range", "whole", "<= 64"}},
     {"polynomial:degree=0", {"degree=0 is out of range", ">= 1", ""}},
     {"polynomial:degree=65", {"degree=65 is out of range", "<= 64", ""}},

@@ -27,9 +27,10 @@ static mercer_kernel parse(const char *spec)
 
 /* ---- Functions of the distance ------------------------------------------------------------------------------- */
 
-static long double expected_of_distance(const mercer_kernel *k, double sqdist)
+static long double expected_of_distance(const mercer_kernel *k, double sum)
 {
-    long double s = sqdist, r = sqrtl(s), b = k->bandwidth, u = r / b;
+    long double s = sum, r = powl(s, 1 / (long double)mrc_kernel_norm(k)), b = k->bandwidth, u = r / b;
+    (void)u;
     switch (k->id) {
 #define WANTED(ID, wanted, slope, y, steps, factor, roundings) \
     case MRC_KERNEL_##ID: return wanted;
@@ -51,9 +52,11 @@ static double largest_slope(const mercer_kernel *k)
 }
 
 /* Beside the example of each. */
-static const char *const further_specs[] = {"laplace:bandwidth=0.5",          "gaussian:bandwidth=0.5",
-                                            "exppower:bandwidth=3,gamma=1",   "exppower:bandwidth=3,gamma=2",
-                                            "exppower:bandwidth=2,gamma=0.1", "rational-quadratic:bandwidth=2,alpha=7"};
+static const char *const further_specs[] = {
+    "laplace:bandwidth=0.5",        "gaussian:bandwidth=0.5",          "exppower:bandwidth=3,gamma=1",
+    "exppower:bandwidth=3,gamma=2", "exppower:bandwidth=2,gamma=0.1",  "rational-quadratic:bandwidth=2,alpha=7",
+    "laplace-l1:bandwidth=0.5",     "exppower-l1:bandwidth=3,gamma=1", "lpq:p=1,q=1,bandwidth=3",
+    "lpq:p=2,q=1.3,bandwidth=3",    "lpq:p=0.5,q=0.5,bandwidth=2"};
 enum { FURTHER = sizeof further_specs / sizeof *further_specs, MOST = 128 };
 
 static const char *distance_specs[MOST];
@@ -63,8 +66,7 @@ static int collect_specs(void **state)
 {
     (void)state;
     for (int i = 0; i < mercer_kernel_count(); i++)
-        if (mrc_kernel_table[i].argument == MRC_ON_DISTANCE)
-            distance_specs[distance_count++] = mercer_kernel_example(i);
+        if (mrc_kernel_table[i].argument != MRC_ON_INNER) distance_specs[distance_count++] = mercer_kernel_example(i);
     for (int i = 0; i < FURTHER; i++) distance_specs[distance_count++] = further_specs[i];
     return 0;
 }
@@ -75,7 +77,7 @@ static void test_functions_of_distance(void **state)
     const double squares[] = {0, 1e-300, 1e-20, 1e-6, 0.01, 0.5, 1, 3, 25, 100, 1000, 12345.678, 1e6};
     for (int i = 0; i < distance_count; i++) {
         mercer_kernel kernel = parse(distance_specs[i]);
-        assert_int_equal(mrc_kernel_argument(&kernel), MRC_ON_DISTANCE);
+        assert_true(mrc_kernel_is_stationary(&kernel));
         assert_false(mrc_kernel_is_angular(&kernel));
         assert_true(mrc_kernel_of_distance(&kernel, 0) == 1); /* exactly */
         for (size_t j = 0; j < sizeof squares / sizeof *squares; j++) {
@@ -132,9 +134,10 @@ static void test_slopes(void **state)
     for (int i = 0; i < distance_count; i++) {
         mercer_kernel kernel = parse(distance_specs[i]);
         double bound = largest_slope(&kernel), largest = 0, h = 1e-4 * kernel.bandwidth;
+        const double norm = mrc_kernel_norm(&kernel);
         for (double r = 0; r < 8 * kernel.bandwidth; r += h) {
-            double k0 = mrc_kernel_of_distance(&kernel, r * r);
-            double k1 = mrc_kernel_of_distance(&kernel, (r + h) * (r + h));
+            double k0 = mrc_kernel_of_distance(&kernel, mrc_difference_power(norm, r));
+            double k1 = mrc_kernel_of_distance(&kernel, mrc_difference_power(norm, r + h));
             largest = fmax(largest, fabs(k1 - k0) / h);
         }
         if (isinf(bound)) { /* between 0 and h it is steeper the smaller h is: (h/b)^gamma over h */
@@ -321,6 +324,33 @@ static void test_callbacks(void **state)
     assert_true(value == 42);
 }
 
+/* The same sum, whatever the norm is called: laplace-l1 and exppower-l1 are lpq with p = 1, exppower is lpq with p = 2, and a user's
+   function gets the distance in its own norm. Both sides are within 8 e of the value. */
+static void test_norms_agree(void **state)
+{
+    (void)state;
+    const char *const pairs[][2] = {{"laplace-l1:bandwidth=3", "lpq:p=1,q=1,bandwidth=3"},
+                                    {"exppower-l1:bandwidth=3,gamma=0.7", "lpq:p=1,q=0.7,bandwidth=3"},
+                                    {"exppower-l1:bandwidth=3,gamma=1", "laplace-l1:bandwidth=3"},
+                                    {"exppower:bandwidth=3,gamma=1.3", "lpq:p=2,q=1.3,bandwidth=3"}};
+    const double x[4] = {1, -2, 0.5, 3}, z[4] = {0, 2, 1.5, -1};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        mercer_kernel one = parse(pairs[i][0]), other = parse(pairs[i][1]);
+        double a, b;
+        assert_true(mrc_kernel_reference(&one, 4, x, z, &a) && mrc_kernel_reference(&other, 4, x, z, &b));
+        assert_that(fabs(a - b) <= 16 * E, "%s: %.17g, %s: %.17g", pairs[i][0], a, pairs[i][1], b);
+    }
+    int calls = 0;
+    double value;
+    mercer_kernel square = {
+        .id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = square_distance, .callback_user = &calls};
+    square.p = 1;
+    assert_int_equal(mrc_kernel_argument(&square), MRC_ON_DIFFERENCES);
+    assert_true(mrc_kernel_reference(&square, 4, x, z, &value) && value == 100); /* (1 + 4 + 1 + 4)^2 */
+    square.p = 0.5;
+    assert_true(mrc_kernel_reference(&square, 4, x, z, &value) && value == 1296); /* ((1 + 2 + 1 + 2)^2)^2 */
+}
+
 static void test_reference_is_the_formula_of_the_rows(void **state)
 {
     (void)state;
@@ -331,6 +361,9 @@ static void test_reference_is_the_formula_of_the_rows(void **state)
         assert_true(mrc_kernel_reference(&kernel, 4, x, z, &value));
         if (mrc_kernel_argument(&kernel) == MRC_ON_DISTANCE)
             wanted = mrc_kernel_of_distance(&kernel, 1 + 16 + 1 + 16);
+        else if (mrc_kernel_norm(&kernel) > 0) /* 1 and powers of 2 */
+            wanted = mrc_kernel_of_distance(&kernel, 1 + pow(4, mrc_kernel_norm(&kernel)) + 1 +
+                                                         pow(4, mrc_kernel_norm(&kernel)));
         else
             wanted = mrc_kernel_of_inner(&kernel, -4 + 0.75 - 3, 14.25, 7.25);
         assert_true(value == wanted);
@@ -384,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_antiparallel_and_zero_vectors),
         cmocka_unit_test(test_callbacks),
         cmocka_unit_test(test_reference_is_the_formula_of_the_rows),
+        cmocka_unit_test(test_norms_agree),
         cmocka_unit_test(test_gram_matrices_are_psd),
     };
     return cmocka_run_group_tests(tests, collect_specs, NULL);

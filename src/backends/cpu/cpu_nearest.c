@@ -3,7 +3,7 @@
  * The nearest row of Z for each row of X, on the fused driver:
  *
  *   nearest_i = argmin_j |x_i - z_j|^2, the first of equals;   |x - z|^2 = |x|^2 + |z|^2 - 2 x.z as for kernels
- *   (tile_body.h)
+ *   (tile_body.h); in other norms sum_k |x_k - z_k|^p from differences
  *
  * X (m, d), Z (p, d). Cost 2 m p d flops, m p comparisons; memory a few tiles for each worker. Each tile of 240 centers
  * gives its own minimum; tiles are merged in order and the later one wins only if it is smaller, so neither threads nor
@@ -47,9 +47,10 @@ void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t
 mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                    double *sqdistances)
 {
-    /* Any function of the distance would do: it is never evaluated. A bandwidth beyond float makes the driver use
-       double. */
-    const mercer_kernel kernel = {.id = MRC_KERNEL_GAUSSIAN, .bandwidth = search->wide ? 1e100 : 1};
+    /* Any function of the distance in that norm would do: it is never evaluated. A bandwidth beyond float makes the driver
+       use double. */
+    const double norm = search->norm > 0 ? search->norm : 2;
+    const mercer_kernel kernel = {.id = MRC_KERNEL_LPQ, .p = norm, .q = norm, .bandwidth = search->wide ? 1e100 : 1};
     mrc_pair pair = {.kernel = &kernel, .x = search->x, .z = search->z, .origin = search->origin};
     mrc_product product;
     MRC_TRY(mrc_product_init(&product, backend, &pair, NULL, NULL, NULL));

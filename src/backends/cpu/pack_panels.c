@@ -6,6 +6,7 @@
  *   group 4: bytes; the Z side is shifted by -128 to become signed, and start_r = 128 sum_k x_rk on the X side undoes
  *            it: sum x (z - 128) + 128 sum x = sum x z
  *   group 64: bytes as they are; the Z side has 64 features of a row together, the X side 4
+ *   group 8: bytes as they are, for sums of absolute differences
  */
 #include "backends/cpu/tile.h"
 
@@ -28,17 +29,17 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
     }
 }
 
-/* Few rows of X: products of bytes from where they lie. */
+/* Few rows of X: products or differences of bytes from where they lie. */
 void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;
+    int32_t (*pair)(int64_t d, const uint8_t *x, const uint8_t *z) = product->direct ? panel->sad_u8 : panel->inner_u8;
     int32_t *norms = space->z_norms;
     for (int64_t j = 0; j < place->z_count; j++) {
         const uint8_t *z = mrc_row(product->z, place->z_first + j);
-        norms[j] = panel->inner_u8(product->d, z, z);
+        norms[j] = pair(product->d, z, z);
         for (int64_t i = 0; i < place->x_count; i++)
-            space->dots[i * place->x_step + j] =
-                panel->inner_u8(product->d, mrc_row(product->x, place->x_first + i), z);
+            space->dots[i * place->x_step + j] = pair(product->d, mrc_row(product->x, place->x_first + i), z);
     }
 }
 
@@ -65,6 +66,14 @@ double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *
         double difference = mrc_load(x, i, k) - mrc_load(z, j, k);
         sum += difference * difference;
     }
+    return sum;
+}
+
+double mrc_exact_sum(double norm, const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j)
+{
+    if (norm == 2) return mrc_exact_sqdist(x, i, z, j);
+    double sum = 0;
+    for (int64_t k = 0; k < x->cols; k++) sum += mrc_difference_power(norm, mrc_load(x, i, k) - mrc_load(z, j, k));
     return sum;
 }
 

@@ -32,7 +32,10 @@ enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
     _Static_assert(MRC_TILE_CENTERS % (mr) == 0 && MRC_BLOCK_ROWS % (nr) == 0, #name);
 #define MRC_UK_GEMM_F64                         MRC_UK_GEMM_F32
 #define MRC_UK_DOT_U8(isa, name, mr, nr, group) MRC_UK_GEMM_F32(isa, name, mr, nr)
-#define MRC_UK_FEW_F32(isa, name, lanes)        _Static_assert(MRC_TILE_CENTERS % (lanes) == 0, #name);
+#define MRC_UK_L1_F32                           MRC_UK_GEMM_F32
+#define MRC_UK_L1_F64                           MRC_UK_GEMM_F32
+#define MRC_UK_SAD_U8                           MRC_UK_GEMM_F32
+#define MRC_UK_FEW_F32(isa, name, l1, lanes)    _Static_assert(MRC_TILE_CENTERS % (lanes) == 0, #name);
 #define MRC_UK_FEW_F64                          MRC_UK_FEW_F32
 #define MRC_UK_ROWS(isa, dots, sums, group, strip)
 #define MRC_UK_PANEL(isa, name)
@@ -54,19 +57,24 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
                 (product->k.cols > 0 && product->k.dtype == MERCER_F64) ||
                 (both_bytes && product->d > MRC_U8_MAX_FEATURES) ||
                 (product->on_distance && !product->callback && !bandwidth_fits_float(product->kernel));
+    bool slow = product->direct && product->norm != 1; /* by powers: the panels of float and double alone */
     product->uk = uk;
-    product->bytes = both_bytes && !wide;
-    product->centred = product->on_distance && !both_bytes;
+    product->bytes = both_bytes && !wide && !slow;
+    product->centred = product->on_distance && !product->direct && !both_bytes;
     product->type = wide ? &mrc_tile_f64 : &mrc_tile_f32;
     product->mr_sum = wide ? uk->mr_f64 : uk->mr_f32;
     product->nr = wide ? uk->nr_f64 : uk->nr_f32;
-    product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
-    product->group = product->bytes ? uk->group_u8 : 1;
-    product->groups = (product->d + product->group - 1) / product->group * (product->group == 64 ? 16 : 1);
+    if (product->direct)
+        product->mr = product->bytes ? uk->mr_sad_u8 : wide ? uk->mr_l1_f64 : uk->mr_l1_f32;
+    else
+        product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
+    product->group = !product->bytes ? 1 : product->direct ? 8 : uk->group_u8;
+    int words = product->group >= 8 ? product->group / 4 : 1;
+    product->groups = (product->d + product->group - 1) / product->group * words;
     product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
     product->results = product->c_panels * product->mr_sum;
     product->few = product->x->rows <= (product->bytes ? MRC_FEW_ROWS_U8 : MRC_FEW_ROWS) &&
-                   (product->w || product->k.cols > 0); /* not a search */
+                   (product->w || product->k.cols > 0) && !slow; /* not a search */
     if (product->few) { /* no panels: as wide as X is high, and as many results as outputs */
         product->nr = (int)mrc_max(product->x->rows, 1);
         product->lanes = product->bytes ? 1 : wide ? uk->few_lanes_f64 : uk->few_lanes_f32;
@@ -88,7 +96,9 @@ mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const
     product->y = y;
     if (k) product->k = *k;
     product->d = pair->x->cols;
-    product->on_distance = mrc_kernel_argument(pair->kernel) == MRC_ON_DISTANCE;
+    product->on_distance = mrc_kernel_is_stationary(pair->kernel);
+    product->direct = mrc_kernel_argument(pair->kernel) == MRC_ON_DIFFERENCES;
+    product->norm = mrc_kernel_norm(pair->kernel);
     product->angular = mrc_kernel_is_angular(pair->kernel);
     product->callback = mrc_kernel_is_callback(pair->kernel);
     atomic_init(&product->callback_failed, 0);
@@ -188,14 +198,16 @@ static void pack_tile(const mrc_product *product, mrc_space *space, int64_t firs
     if (product->w) product->type->pack_weights(product, first, count, space->weights);
 }
 
-/* Products of one panel of X with the whole packed tile. */
+/* Products of one panel of X with the whole packed tile, or sums of its differences. */
 static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel, int64_t centers)
 {
     const int mr = product->mr, nr = product->nr;
     const char *x_panel = (const char *)space->x_panels + panel * panel_bytes(product, nr);
     const char *z_panel = space->z_panels;
     for (int64_t done = 0; done < centers; done += mr, z_panel += panel_bytes(product, mr)) {
-        if (product->bytes)
+        if (product->bytes && product->direct)
+            product->uk->sad_u8(product->groups / 2, z_panel, x_panel, space->dots + done * nr);
+        else if (product->bytes)
             product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr,
                                 space->dots + done * nr);
         else

@@ -5,6 +5,7 @@
  *
  *   X block: up to 512 rows, packed once in panels of nr rows        Z tile: 240 centers, packed in panels of mr rows
  *   products of one X panel with a Z tile: (240, nr), center-major   -> distances -> kernel values, in place, in cache
+ *   or sums of |differences|^p, which are the kernel's argument as they are
  *   values (240, nr) and weights (240, c)                            -> sums (c, nr), added up in double
  *   or distances (240, nr)                                           -> the nearest of the 240, a running minimum
  *
@@ -53,14 +54,16 @@ typedef struct mrc_product {
     const int64_t *k_rows;     /* (m) or NULL: rows of k that get them; else 0, 1, ... */
     const mrc_tile_type *type; /* float or double */
     bool bytes;                /* exact integer products: X and Z are u8, results float (double is exact without) */
-    bool on_distance, angular, callback;
+    bool on_distance, angular, callback; /* on_distance: in any norm */
+    bool direct;      /* tiles hold sums of |differences|^norm from the start: no products, norms or near pairs */
+    double norm;      /* p of the distance; 0 for inner products */
     bool few;         /* X has few rows: centers are not packed */
     int lanes;        /* centers read at a time, if few */
     int mr, nr;       /* micro-tile of the products; nr is m if few */
     int mr_sum;       /* micro-tile of the sums: (mr_sum, nr) */
-    int group;        /* features packed together: 1, or group_u8 for bytes */
+    int group;        /* features packed together: 1, or for bytes group_u8, 8 for differences */
     int64_t d;        /* features */
-    int64_t groups;   /* 32-bit words of a packed row: d / group, rounded up; 16 for a group of 64 */
+    int64_t groups;   /* 32-bit words of a packed row: d / group, rounded up; a group of 8 has 2, one of 64 16 */
     int64_t c_panels; /* panels of mr_sum outputs */
     int64_t results;  /* doubles that a tile gives for each row of X: sums, or the nearest and its squared distance */
     bool centred;     /* an origin is subtracted from both sides: of no use to inner products and integers */
@@ -80,7 +83,7 @@ typedef struct mrc_space {
     void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved */
     void *values;     /* (240, nr): products, then kernel values */
     void *turned;     /* (nr, 240): the same for storing */
-    int32_t *dots;    /* (240, nr): integer products, bytes only */
+    int32_t *dots;    /* (240, nr): integer products or differences, bytes only */
     double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
     void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16) */
     void *partial;    /* (mr_sum, nr) */
@@ -130,7 +133,8 @@ void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *p
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                  bool centers, void *panel, int32_t *norms, int32_t *start);
 
-/* |x_i - z_j|^2, and the inner product with both norms, from the coordinates in double. */
+/* |x_i - z_j|^2, the sum of |differences|^norm, and the inner product with both norms, from the coordinates in double. */
+double mrc_exact_sum(double norm, const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
 double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
                      double *zz);

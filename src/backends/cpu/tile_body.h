@@ -6,6 +6,7 @@
  *   pack      panel[k * width + r] = x_rk - o_k; |x_r - o|^2 by the micro-kernels' FMA chain
  *   finish    products -> squared distances -> kernel values. Pairs that are too near for products to resolve
  *             (r^2 <= near (|x|^2 + |z|^2), or overflow) are redone from their coordinates in double: O(d) each, rare.
+ *             Sums of |differences|^p are arguments as they are; those of bytes are below 2^24, exact in float.
  *   nearest   r^2_i = min_j, and which: the first of equals in the tile.
  *   few_...   the same products and sums for few rows of X, from centers that are not packed, in the same chains
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
@@ -39,7 +40,7 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
         if (origin) product->uk->panel->TYPED(center)(d, origin, row);
     }
     product->uk->panel->TYPED(interleave)(d, width, staging, d, panel);
-    product->uk->panel->TYPED(sqnorms)(d, width, panel, norms);
+    if (!product->direct) product->uk->panel->TYPED(sqnorms)(d, width, panel, norms);
 }
 
 /* Weights of one center, outputs column .. column + columns - 1, and zeros behind them. */
@@ -69,7 +70,12 @@ static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64
 
 static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out)
 {
-    product->uk->TYPED(gemm)(product->d, z_panel, x_panel, out);
+    if (!product->direct)
+        product->uk->TYPED(gemm)(product->d, z_panel, x_panel, out);
+    else if (product->norm == 1)
+        product->uk->TYPED(l1)(product->d, z_panel, x_panel, out);
+    else
+        product->uk->panel->TYPED(powers)(product->d, product->norm, product->mr, product->nr, z_panel, x_panel, out);
 }
 
 static void TYPED(few_products)(const mrc_product *product, mrc_space *space, const mrc_place *place)
@@ -86,8 +92,11 @@ static void TYPED(few_products)(const mrc_product *product, mrc_space *space, co
             rows = space->staging;
             ld = d;
         }
-        product->uk->TYPED(few)(d, count, rows, ld, product->origin, product->nr, space->x_panels, values + j,
-                                place->x_step, norms + j);
+        if (product->direct)
+            product->uk->TYPED(few_l1)(d, count, rows, ld, product->nr, space->x_panels, values + j, place->x_step);
+        else
+            product->uk->TYPED(few)(d, count, rows, ld, product->origin, product->nr, space->x_panels, values + j,
+                                    place->x_step, norms + j);
     }
 }
 
@@ -125,7 +134,7 @@ static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, co
         x_sq[i] = TYPED(norm_at)(product, place->x_norms, i);
         for (int64_t j = 0; j < place->z_count; j++) {
             double value = TYPED(argument_at)(product, space, i * place->x_step + j * place->z_step);
-            space->block[i * place->z_count + j] = product->on_distance ? sqrt(value) : value;
+            space->block[i * place->z_count + j] = product->on_distance ? mrc_norm_root(product->norm, value) : value;
         }
     }
     for (int64_t j = 0; j < place->z_count; j++) z_sq[j] = TYPED(norm_at)(product, space->z_norms, j);
@@ -156,7 +165,7 @@ static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, c
 {
     if (product->on_distance) {
         if (isinf(argument)) /* beyond REAL, where a heavy tail may still count */
-            argument = mrc_exact_sqdist(product->x, place->x_first + i, product->z, place->z_first + j);
+            argument = mrc_exact_sum(product->norm, product->x, place->x_first + i, product->z, place->z_first + j);
         return (REAL)mrc_kernel_of_distance(product->kernel, argument);
     }
     double xx = TYPED(norm_at)(product, place->x_norms, i), zz = TYPED(norm_at)(product, space->z_norms, j);
@@ -210,7 +219,7 @@ static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const 
     return true;
 }
 
-/* Products to squared distances where the kernel is a function of the distance; integer products to REAL. */
+/* Products to squared distances where the kernel is a function of the L2 distance; whole numbers to REAL. */
 static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     REAL *values = space->values;
@@ -221,13 +230,13 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
     int64_t rows = product->few ? product->nr : product->nearest ? place->z_count : MRC_TILE_CENTERS;
     int64_t width = product->few ? place->x_step : product->nr;
 #if IS_F32 /* integer products are only formed for float results (tile.h) */
-    if (product->bytes && product->on_distance)
+    if (product->bytes && product->on_distance && !product->direct)
         panel->sqdist_u8(rows, width, space->dots, across, down, values);
     else if (product->bytes)
-        for (int64_t i = 0; i < rows * width; i++) values[i] = (REAL)space->dots[i];
+        panel->from_whole(rows * width, space->dots, values);
     if (product->bytes) return;
 #endif
-    if (product->on_distance && panel->TYPED(sqdist)(rows, width, values, across, down, NEAR))
+    if (product->on_distance && !product->direct && panel->TYPED(sqdist)(rows, width, values, across, down, NEAR))
         TYPED(redo_near_pairs)(product, space, place);
 }
 
@@ -292,7 +301,7 @@ static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const m
 {
     const mrc_panel_ops *panel = product->uk->panel;
     const int nr = product->nr;
-    if (product->bytes) {
+    if (product->bytes && !product->direct) {
         int32_t *best = space->partial;
         panel->nearest_u8(place->z_count, nr, space->dots, place->x_norms, space->z_norms, best, space->nearest);
         for (int i = 0; i < nr; i++) result[i] = best[i];

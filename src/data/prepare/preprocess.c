@@ -321,7 +321,7 @@ void mrc_preprocess_pull_back(const mercer_preprocess *self, const mercer_matrix
 
 bool mrc_preprocess_fold(mercer_preprocess *self, mercer_kernel *kernel)
 {
-    if (self->map || self->kind != MRC_PREPROCESS_SCALE || mrc_kernel_argument(kernel) != MRC_ON_DISTANCE ||
+    if (self->map || self->kind != MRC_PREPROCESS_SCALE || !mrc_kernel_is_stationary(kernel) ||
         mrc_kernel_is_callback(kernel))
         return false;
     mercer_kernel scaled = *kernel;

@@ -111,7 +111,7 @@ mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, co
 {
     mrc_backend *backend = centers->backend;
     const mercer_kernel *kernel = centers->kernel;
-    if (mrc_kernel_argument(kernel) == MRC_ON_DISTANCE) return MERCER_OK;
+    if (mrc_kernel_is_stationary(kernel)) return MERCER_OK;
     mercer_matrix diagonal;
     double seen = 0, all = 0;
     MRC_TRY(

@@ -16,8 +16,13 @@ typedef struct row {
 #define MRC_UK_GEMM_F64(level, name, mr, nr) {MRC_ISA_##level, {.gemm_f64 = name, .mr_f64 = mr, .nr_f64 = nr}},
 #define MRC_UK_DOT_U8(level, name, mr, nr, group) \
     {MRC_ISA_##level, {.dot_u8 = name, .mr_u8 = mr, .nr_u8 = nr, .group_u8 = group}},
-#define MRC_UK_FEW_F32(level, name, count) {MRC_ISA_##level, {.few_f32 = name, .few_lanes_f32 = count}},
-#define MRC_UK_FEW_F64(level, name, count) {MRC_ISA_##level, {.few_f64 = name, .few_lanes_f64 = count}},
+#define MRC_UK_L1_F32(level, name, mr, nr) {MRC_ISA_##level, {.l1_f32 = name, .mr_l1_f32 = mr}},
+#define MRC_UK_L1_F64(level, name, mr, nr) {MRC_ISA_##level, {.l1_f64 = name, .mr_l1_f64 = mr}},
+#define MRC_UK_SAD_U8(level, name, mr, nr) {MRC_ISA_##level, {.sad_u8 = name, .mr_sad_u8 = mr}},
+#define MRC_UK_FEW_F32(level, name, l1_name, count) \
+    {MRC_ISA_##level, {.few_f32 = name, .few_l1_f32 = l1_name, .few_lanes_f32 = count}},
+#define MRC_UK_FEW_F64(level, name, l1_name, count) \
+    {MRC_ISA_##level, {.few_f64 = name, .few_l1_f64 = l1_name, .few_lanes_f64 = count}},
 #define MRC_UK_ROWS(level, dots, sums, most, columns) \
     {MRC_ISA_##level, {.rows_dots = dots, .rows_sums = sums, .rows_group = most, .rows_strip = columns}},
 #define MRC_UK_PANEL(level, name) {MRC_ISA_##level, {.panel = &name}},
@@ -33,8 +38,17 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
         if (rows[i].isa > isa) continue;
         if (entry->gemm_f32) best.gemm_f32 = entry->gemm_f32, best.mr_f32 = entry->mr_f32, best.nr_f32 = entry->nr_f32;
         if (entry->gemm_f64) best.gemm_f64 = entry->gemm_f64, best.mr_f64 = entry->mr_f64, best.nr_f64 = entry->nr_f64;
-        if (entry->few_f32) best.few_f32 = entry->few_f32, best.few_lanes_f32 = entry->few_lanes_f32;
-        if (entry->few_f64) best.few_f64 = entry->few_f64, best.few_lanes_f64 = entry->few_lanes_f64;
+        if (entry->l1_f32) best.l1_f32 = entry->l1_f32, best.mr_l1_f32 = entry->mr_l1_f32;
+        if (entry->l1_f64) best.l1_f64 = entry->l1_f64, best.mr_l1_f64 = entry->mr_l1_f64;
+        if (entry->sad_u8) best.sad_u8 = entry->sad_u8, best.mr_sad_u8 = entry->mr_sad_u8;
+        if (entry->few_f32) {
+            best.few_f32 = entry->few_f32, best.few_l1_f32 = entry->few_l1_f32;
+            best.few_lanes_f32 = entry->few_lanes_f32;
+        }
+        if (entry->few_f64) {
+            best.few_f64 = entry->few_f64, best.few_l1_f64 = entry->few_l1_f64;
+            best.few_lanes_f64 = entry->few_lanes_f64;
+        }
         if (entry->panel) best.panel = entry->panel;
         if (entry->rows_dots) {
             best.rows_dots = entry->rows_dots, best.rows_sums = entry->rows_sums;

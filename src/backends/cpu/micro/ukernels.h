@@ -9,7 +9,8 @@
  *
  * The contract that makes results the same bits on every instruction set, in every batch and at every tile position:
  * an inner product is ONE chain of fused multiply-adds over k = 0, 1, ..., starting from 0. Products and norms both
- * follow it, so a row's product with an equal row equals its squared norm exactly.
+ * follow it, so a row's product with an equal row equals its squared norm exactly. A sum of absolute differences is one
+ * chain of sums over k = 0, 1, ..., each difference rounded once.
  */
 #ifndef MRC_BACKENDS_CPU_MICRO_UKERNELS_H
 #define MRC_BACKENDS_CPU_MICRO_UKERNELS_H
@@ -21,8 +22,12 @@
 typedef void (*mrc_gemm_f32_fn)(int64_t depth, const float *a, const float *b, float *c);
 typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b, double *c);
 
+/* Sums of absolute differences: the same with C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|. Functions of that type. Of
+   bytes, exactly: value k of row r of a panel is at panel[((k / 8) * width + r) * 8 + k % 8], zeros behind the last. */
+typedef void (*mrc_sad_u8_fn)(int64_t groups, const void *a, const void *b, int32_t *c);
+
 /*
- * The same for bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
+ * Products of bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
  * panel[((k / group) * width + r) * group + k % group]. group 2: int16 values 0 .. 255 on both sides. group 4: bytes,
  * a holds value - 128 (signed), b the value (unsigned), and start_j = 128 * sum of b's row j undoes the shift. group
  * 64: unsigned bytes on both sides, a in groups of 64 and b in groups of 4, features padded with zeros to a multiple of
@@ -39,6 +44,12 @@ typedef void (*mrc_few_f32_fn)(int64_t depth, int64_t count, const float *z, int
                                int64_t width, const float *x, float *dots, int64_t stride, float *norms);
 typedef void (*mrc_few_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
                                int64_t width, const double *x, double *dots, int64_t stride, double *norms);
+
+/* sums[i * stride + j] = sum_k |row_jk - x[k * width + i]|: the same for absolute differences. */
+typedef void (*mrc_few_l1_f32_fn)(int64_t depth, int64_t count, const float *z, int64_t ld, int64_t width,
+                                  const float *x, float *sums, int64_t stride);
+typedef void (*mrc_few_l1_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, int64_t width,
+                                  const double *x, double *sums, int64_t stride);
 
 /*
  * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
@@ -78,12 +89,20 @@ typedef struct mrc_panel_ops {
                        float near);
     bool (*sqdist_f64)(int64_t rows, int64_t width, double *tile, const double *x_norms, const double *z_norms,
                        double near);
-    /* One row of d bytes into a panel of bytes: row r of width, groups of 2 int16, 4 or 64 bytes; flip is added to
+    /* One row of d bytes into a panel of bytes: row r of width, groups of 2 int16, 4, 8 or 64 bytes; flip is added to
        every byte (group 4). The sum and the sum of squares come back. The panel's groups beyond d are left alone. */
     void (*pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip, const uint8_t *row, void *panel,
                     int32_t *sum, int32_t *squares);
-    /* sum_k x_k z_k of bytes, exactly */
+    /* sum_k x_k z_k of bytes, exactly; and sum_k |x_k - z_k| */
     int32_t (*inner_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
+    int32_t (*sad_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
+    /* C (mr, nr) of packed panels as in a product: C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|^power, 0 < power < 2, in
+       double, rounded once; nr <= 32 */
+    void (*powers_f32)(int64_t depth, double power, int64_t mr, int64_t nr, const float *a, const float *b, float *c);
+    void (*powers_f64)(int64_t depth, double power, int64_t mr, int64_t nr, const double *a, const double *b,
+                       double *c);
+    /* whole numbers to floats */
+    void (*from_whole)(int64_t count, const int32_t *from, float *to);
     /* sums[k] (16) = sum_j weights[j * 16 + k] values[j], one chain over j < count */
     void (*few_sums_f32)(int64_t count, const float *weights, const float *values, float *sums);
     void (*few_sums_f64)(int64_t count, const double *weights, const double *values, double *sums);
@@ -133,8 +152,14 @@ typedef struct mrc_ukernels {
     int mr_f64, nr_f64;
     mrc_dot_u8_fn dot_u8;
     int mr_u8, nr_u8, group_u8;
+    mrc_gemm_f32_fn l1_f32; /* (mr_l1_f32, nr_f32) */
+    mrc_gemm_f64_fn l1_f64;
+    mrc_sad_u8_fn sad_u8;
+    int mr_l1_f32, mr_l1_f64, mr_sad_u8;
     mrc_few_f32_fn few_f32;
     mrc_few_f64_fn few_f64;
+    mrc_few_l1_f32_fn few_l1_f32;
+    mrc_few_l1_f64_fn few_l1_f64;
     int few_lanes_f32, few_lanes_f64;
     mrc_rows_dots_fn rows_dots;
     mrc_rows_sums_fn rows_sums;
@@ -149,12 +174,19 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_GEMM_F64(isa, name, mr, nr) void name(int64_t depth, const double *a, const double *b, double *c);
 #define MRC_UK_DOT_U8(isa, name, mr, nr, group) \
     void name(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
-#define MRC_UK_FEW_F32(isa, name, lanes)                                                                    \
-    void name(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin, int64_t width, \
-              const float *x, float *dots, int64_t stride, float *norms);
-#define MRC_UK_FEW_F64(isa, name, lanes)                                                                      \
+#define MRC_UK_L1_F32(isa, name, mr, nr) MRC_UK_GEMM_F32(isa, name, mr, nr)
+#define MRC_UK_L1_F64(isa, name, mr, nr) MRC_UK_GEMM_F64(isa, name, mr, nr)
+#define MRC_UK_SAD_U8(isa, name, mr, nr) void name(int64_t groups, const void *a, const void *b, int32_t *c);
+#define MRC_UK_FEW_F32(isa, name, l1_name, lanes)                                                                      \
+    void name(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin, int64_t width,            \
+              const float *x, float *dots, int64_t stride, float *norms);                                              \
+    void l1_name(int64_t depth, int64_t count, const float *z, int64_t ld, int64_t width, const float *x, float *sums, \
+                 int64_t stride);
+#define MRC_UK_FEW_F64(isa, name, l1_name, lanes)                                                             \
     void name(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin, int64_t width, \
-              const double *x, double *dots, int64_t stride, double *norms);
+              const double *x, double *dots, int64_t stride, double *norms);                                  \
+    void l1_name(int64_t depth, int64_t count, const double *z, int64_t ld, int64_t width, const double *x,   \
+                 double *sums, int64_t stride);
 #define MRC_UK_ROWS(isa, dots, sums, group, strip)                                                                \
     void dots(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v, float *out, \
               int64_t stride);                                                                                    \

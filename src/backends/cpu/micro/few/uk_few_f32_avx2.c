@@ -28,6 +28,7 @@ static inline __attribute__((always_inline)) void transpose(__m256 v[8])
 }
 
 #define UK_NAME              mrc_uk_few_f32_8_avx2
+#define UK_NAME_L1           mrc_uk_few_l1_f32_8_avx2
 #define UK_REAL              float
 #define UK_LANES             8
 #define UK_MOST              4
@@ -37,6 +38,8 @@ static inline __attribute__((always_inline)) void transpose(__m256 v[8])
 #define UK_STORE(address, v) _mm256_storeu_ps(address, v)
 #define UK_FILL(scalar)      _mm256_set1_ps(scalar)
 #define UK_SUB(a, b)         _mm256_sub_ps(a, b)
+#define UK_ADD(a, b)         _mm256_add_ps(a, b)
+#define UK_ABS(a)            _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
 #define UK_FMA(a, b, c)      _mm256_fmadd_ps(a, b, c)
 #define UK_TRANSPOSE(v)      transpose(v)
 #include "backends/cpu/micro/few/uk_few_body.h"

@@ -37,6 +37,7 @@ static inline __attribute__((always_inline)) void transpose(__m512 v[16])
 }
 
 #define UK_NAME              mrc_uk_few_f32_16_avx512
+#define UK_NAME_L1           mrc_uk_few_l1_f32_16_avx512
 #define UK_REAL              float
 #define UK_LANES             16
 #define UK_MOST              8
@@ -46,6 +47,8 @@ static inline __attribute__((always_inline)) void transpose(__m512 v[16])
 #define UK_STORE(address, v) _mm512_storeu_ps(address, v)
 #define UK_FILL(scalar)      _mm512_set1_ps(scalar)
 #define UK_SUB(a, b)         _mm512_sub_ps(a, b)
+#define UK_ADD(a, b)         _mm512_add_ps(a, b)
+#define UK_ABS(a)            _mm512_abs_ps(a)
 #define UK_FMA(a, b, c)      _mm512_fmadd_ps(a, b, c)
 #define UK_TRANSPOSE(v)      transpose(v)
 #include "backends/cpu/micro/few/uk_few_body.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #define UK_NAME              mrc_uk_few_f32_1_scalar
+#define UK_NAME_L1           mrc_uk_few_l1_f32_1_scalar
 #define UK_REAL              float
 #define UK_LANES             1
 #define UK_MOST              4
@@ -14,6 +15,8 @@
 #define UK_STORE(address, v) (*(address) = (v))
 #define UK_FILL(scalar)      (scalar)
 #define UK_SUB(a, b)         ((a) - (b))
+#define UK_ADD(a, b)         ((a) + (b))
+#define UK_ABS(a)            fabsf(a)
 #define UK_FMA(a, b, c)      fmaf(a, b, c)
 #define UK_TRANSPOSE(v)      (void)(v)
 #include "backends/cpu/micro/few/uk_few_body.h"

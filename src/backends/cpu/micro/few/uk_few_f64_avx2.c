@@ -16,6 +16,7 @@ static inline __attribute__((always_inline)) void transpose(__m256d v[4])
 }
 
 #define UK_NAME              mrc_uk_few_f64_4_avx2
+#define UK_NAME_L1           mrc_uk_few_l1_f64_4_avx2
 #define UK_REAL              double
 #define UK_LANES             4
 #define UK_MOST              4
@@ -25,6 +26,8 @@ static inline __attribute__((always_inline)) void transpose(__m256d v[4])
 #define UK_STORE(address, v) _mm256_storeu_pd(address, v)
 #define UK_FILL(scalar)      _mm256_set1_pd(scalar)
 #define UK_SUB(a, b)         _mm256_sub_pd(a, b)
+#define UK_ADD(a, b)         _mm256_add_pd(a, b)
+#define UK_ABS(a)            _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
 #define UK_FMA(a, b, c)      _mm256_fmadd_pd(a, b, c)
 #define UK_TRANSPOSE(v)      transpose(v)
 #include "backends/cpu/micro/few/uk_few_body.h"

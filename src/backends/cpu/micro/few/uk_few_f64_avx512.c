@@ -30,6 +30,7 @@ static inline __attribute__((always_inline)) void transpose(__m512d v[8])
 }
 
 #define UK_NAME              mrc_uk_few_f64_8_avx512
+#define UK_NAME_L1           mrc_uk_few_l1_f64_8_avx512
 #define UK_REAL              double
 #define UK_LANES             8
 #define UK_MOST              8
@@ -39,6 +40,8 @@ static inline __attribute__((always_inline)) void transpose(__m512d v[8])
 #define UK_STORE(address, v) _mm512_storeu_pd(address, v)
 #define UK_FILL(scalar)      _mm512_set1_pd(scalar)
 #define UK_SUB(a, b)         _mm512_sub_pd(a, b)
+#define UK_ADD(a, b)         _mm512_add_pd(a, b)
+#define UK_ABS(a)            _mm512_abs_pd(a)
 #define UK_FMA(a, b, c)      _mm512_fmadd_pd(a, b, c)
 #define UK_TRANSPOSE(v)      transpose(v)
 #include "backends/cpu/micro/few/uk_few_body.h"

@@ -5,7 +5,8 @@
  *   UK_NAME              the function          UK_REAL        float or double
  *   UK_MR                height                UK_VECTOR      a vector of UK_REAL
  *   UK_NV                vectors in a row      UK_LANES       its length
- *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar), UK_FMA(a, b, c) = a * b + c in one rounding
+ *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar), UK_STEP(sum, a, b) = sum + a * b in one rounding,
+ *   or what else is added up over the features (micro/differences)
  *
  *   C_ij = sum_k a[k * MR + i] b[k * NR + j],   i < MR,  j < NR = UK_NV * UK_LANES,   one chain of FMAs over k
  *
@@ -28,7 +29,7 @@ void UK_NAME(int64_t depth, const UK_REAL *a, const UK_REAL *b, UK_REAL *c)
         for (int i = 0; i < UK_MR; i++) {
             UK_VECTOR factor = UK_FILL(a[i]);
 #pragma GCC unroll 4
-            for (int v = 0; v < UK_NV; v++) sum[i][v] = UK_FMA(factor, row[v], sum[i][v]);
+            for (int v = 0; v < UK_NV; v++) sum[i][v] = UK_STEP(sum[i][v], factor, row[v]);
         }
     }
 #pragma GCC unroll 16

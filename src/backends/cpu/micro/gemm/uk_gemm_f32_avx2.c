@@ -15,5 +15,5 @@
 #define UK_LOAD(address)     _mm256_loadu_ps(address)
 #define UK_STORE(address, v) _mm256_storeu_ps(address, v)
 #define UK_FILL(scalar)      _mm256_set1_ps(scalar)
-#define UK_FMA(a, b, c)      _mm256_fmadd_ps(a, b, c)
+#define UK_STEP(sum, a, b)   _mm256_fmadd_ps(a, b, sum)
 #include "backends/cpu/micro/gemm/uk_gemm_body.h"

@@ -14,5 +14,5 @@
 #define UK_LOAD(address)     _mm512_loadu_pd(address)
 #define UK_STORE(address, v) _mm512_storeu_pd(address, v)
 #define UK_FILL(scalar)      _mm512_set1_pd(scalar)
-#define UK_FMA(a, b, c)      _mm512_fmadd_pd(a, b, c)
+#define UK_STEP(sum, a, b)   _mm512_fmadd_pd(a, b, sum)
 #include "backends/cpu/micro/gemm/uk_gemm_body.h"

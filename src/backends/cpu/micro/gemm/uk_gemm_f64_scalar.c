@@ -14,5 +14,5 @@
 #define UK_LOAD(address)     (*(address))
 #define UK_STORE(address, v) (*(address) = (v))
 #define UK_FILL(scalar)      (scalar)
-#define UK_FMA(a, b, c)      fma(a, b, c)
+#define UK_STEP(sum, a, b)   fma(a, b, sum)
 #include "backends/cpu/micro/gemm/uk_gemm_body.h"

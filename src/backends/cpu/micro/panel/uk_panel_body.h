@@ -10,6 +10,7 @@
 #include "kernels/formulas.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__SSE2__)
@@ -127,6 +128,12 @@ static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r,
         if (whole < d) out[0] = row[whole];
         return;
     }
+    if (group == 8) {
+        uint8_t *out = (uint8_t *)panel + 8 * r;
+        for (int64_t k = 0; k < whole; k += 8, out += 8 * width) memcpy(out, row + k, 8);
+        memcpy(out, row + whole, (size_t)(d - whole));
+        return;
+    }
     if (group == 64) {
         uint8_t *out = (uint8_t *)panel + 64 * r;
         for (int64_t k = 0; k < whole; k += 64, out += 64 * width) memcpy(out, row + k, 64);
@@ -163,6 +170,18 @@ static int32_t UK_PANEL_FN(inner_u8)(int64_t d, const uint8_t *restrict x, const
     int32_t sum = 0;
     for (int64_t k = 0; k < d; k++) sum += x[k] * z[k];
     return sum;
+}
+
+static int32_t UK_PANEL_FN(sad_u8)(int64_t d, const uint8_t *restrict x, const uint8_t *restrict z)
+{
+    int32_t sum = 0;
+    for (int64_t k = 0; k < d; k++) sum += abs(x[k] - z[k]);
+    return sum;
+}
+
+static void UK_PANEL_FN(from_whole)(int64_t count, const int32_t *restrict from, float *restrict to)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = (float)from[i];
 }
 
 static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
@@ -281,6 +300,10 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .sqdist_f64 = UK_PANEL_FN(sqdist_f64),
     .pack_u8 = UK_PANEL_FN(pack_u8),
     .inner_u8 = UK_PANEL_FN(inner_u8),
+    .sad_u8 = UK_PANEL_FN(sad_u8),
+    .powers_f32 = UK_PANEL_FN(powers_f32),
+    .powers_f64 = UK_PANEL_FN(powers_f64),
+    .from_whole = UK_PANEL_FN(from_whole),
     .few_sums_f32 = UK_PANEL_FN(few_sums_f32),
     .few_sums_f64 = UK_PANEL_FN(few_sums_f64),
     .from_half = UK_PANEL_FN(from_half),

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * backends/cpu/micro/differences: sums of absolute differences, the pair form of L1 kernels. Those of float and double
+ * are the body of the products (uk_gemm_body.h) with another step, sum + |x - z|: one chain of sums over the features,
+ * so the same bits on every instruction set. Here: the body for bytes, exact, included by each file after it has defined
+ *
+ *   UK_NAME, UK_MR       the function, its height               UK_LANES       64-bit lanes of UK_VECTOR
+ *   UK_NV                vectors in a row                       UK_ZERO(), UK_LOAD(address), UK_FILL(a 64-bit word)
+ *   UK_STEP(sum, a, b)   each lane's sum plus that of its 8 absolute differences
+ *   UK_STORE(address, v) the low halves of the lanes
+ *
+ *   C_ij = sum_g sum_{k < 8} |a[g][i][k] - b[g][j][k]|,   exact in int32; layout: ukernels.h
+ *
+ * The gradient of an L1 kernel, which needs sign(x_k - z_k) times a value for each pair, fits the same panels: a
+ * micro-kernel that gets the values (mr, nr) and adds to sums (nr) for each k.
+ */
+#include <string.h>
+
+#define UK_NR (UK_NV * UK_LANES)
+
+void UK_NAME(int64_t groups, const void *a, const void *b, int32_t *c)
+{
+    const char *left = a, *right = b;
+    UK_VECTOR sum[UK_MR][UK_NV];
+#pragma GCC unroll 16
+    for (int i = 0; i < UK_MR; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < UK_NV; v++) sum[i][v] = UK_ZERO();
+    for (int64_t g = 0; g < groups; g++, left += 8 * UK_MR, right += 8 * UK_NR) {
+        UK_VECTOR row[UK_NV];
+#pragma GCC unroll 4
+        for (int v = 0; v < UK_NV; v++) row[v] = UK_LOAD(right + 8 * v * UK_LANES);
+#pragma GCC unroll 16
+        for (int i = 0; i < UK_MR; i++) {
+            int64_t word;
+            memcpy(&word, left + 8 * i, sizeof word);
+            UK_VECTOR center = UK_FILL(word);
+#pragma GCC unroll 4
+            for (int v = 0; v < UK_NV; v++) sum[i][v] = UK_STEP(sum[i][v], center, row[v]);
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < UK_MR; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < UK_NV; v++) UK_STORE(c + i * UK_NR + v * UK_LANES, sum[i][v]);
+}
