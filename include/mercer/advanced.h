@@ -422,7 +422,7 @@ typedef struct mercer_center_options {
     size_t struct_size;
     const char *method; /* random, kmeans, rpcholesky, balanced; NULL: random */
     uint64_t seed;
-    const mercer_kernel *kernel; /* rpcholesky: of the model */
+    const mercer_kernel *kernel; /* of the model: rpcholesky needs it, kmeans refuses one of another distance than L2 */
     const int32_t *labels;       /* balanced: class numbers (n) of X */
     int64_t classes;
     int64_t iterations; /* kmeans: at most so many rounds; 0: chosen */
@@ -458,10 +458,20 @@ MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, con
 MERCER_API mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
                                              const mercer_matrix *X, const mercer_matrix *Z);
 
+/* The same with the distance that the kernel is a function of, in its norm; distances (n), not squared, unless NULL.
+   Errors: SHAPE, DTYPE, DATA, KERNEL. */
+MERCER_API mercer_status mercer_kernel_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
+                                                    const mercer_kernel *kernel, const mercer_matrix *X,
+                                                    const mercer_matrix *Z);
+
 /* The median distance between rows of X (of a random part of at most 2000): a bandwidth to start from. Errors: SHAPE,
    DTYPE, DATA. */
 MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X,
                                                 uint64_t seed);
+/* The same with the distance that the kernel is a function of, in its norm. Errors: SHAPE, DTYPE, DATA, KERNEL. */
+MERCER_API mercer_status mercer_kernel_median_distance(mercer_context *context, double *out,
+                                                       const mercer_kernel *kernel, const mercer_matrix *X,
+                                                       uint64_t seed);
 
 /* ---- 8. Training ---------------------------------------------------------------------------------------------- */
 

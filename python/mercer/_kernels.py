@@ -179,12 +179,22 @@ def kernel_matmul(
     return result[:, 0] if flat and out is None else result
 
 
-def median_distance(X: Any, *, random_state: Any = 0, n_jobs: int | None = None) -> float:
+def median_distance(
+    X: Any, *, kernel: Kernel | str | None = None, random_state: Any = 0, n_jobs: int | None = None
+) -> float:
     """The median distance between rows of X (of at most 2000 random ones): a bandwidth to start from.
 
-    >>> median_distance([[0.0], [1.0], [3.0]])
-    2.0
+    Distances are Euclidean, or those that the ``kernel`` is a function of.
+
+    >>> median_distance([[0.0, 0.0], [3.0, 4.0]])
+    5.0
+    >>> median_distance([[0.0, 0.0], [3.0, 4.0]], kernel="laplace-l1:bandwidth=1")
+    7.0
     """
-    x, context, result = A.points(X, "X"), shared_context(n_jobs), C.c_double()
-    context.call("mercer_median_distance", context.handle, result, A.view(x), seed_from(random_state))
+    x, context, result, seed = A.points(X, "X"), shared_context(n_jobs), C.c_double(), seed_from(random_state)
+    if kernel is None:
+        context.call("mercer_median_distance", context.handle, result, A.view(x), seed)
+    else:
+        struct = as_kernel(kernel).struct
+        context.call("mercer_kernel_median_distance", context.handle, result, struct, A.view(x), seed)
     return result.value

@@ -35,7 +35,7 @@ save_options: struct_size=z centers=i weights=i
 allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
 context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
 kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
-kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p reserved=q4
+kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
 batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q
 source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(p,q,*batch) last_error=s(p) release=v(p) user=p skip=i(p,q)
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
@@ -66,7 +66,7 @@ fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,
 model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_features=q(p) model_gradient=i(p,*matrix,*matrix) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_preprocess=i(p,p) model_preprocess=p(p) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
 device_count=i(s)
 free_memory=q()
-kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix)
+kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix) kernel_nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix) kernel_median_distance=i(p,*d,*kernel,*matrix,Q)
 target_moments=i(p,*d,*d,*matrix,*d)
 preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_set_metric=i(p,*matrix,q) preprocess_metric=matrix(p) preprocess_width=q(p,q) preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix)
 format_count=i() format_name=s(i) format_holds=i(i,i)

@@ -99,13 +99,23 @@ def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, *
     return choose(X, n_centers, "balanced", labels=numbers, random_state=random_state, **options)
 
 
-def nearest(X: Any, Z: Any, *, n_jobs: int | None = None) -> tuple[Array, Array]:
+def nearest(
+    X: Any, Z: Any, *, kernel: Kernel | str | None = None, n_jobs: int | None = None
+) -> tuple[Array, Array]:
     """For every row of X the nearest row of Z, the first of equals, and the squared distance.
+
+    With a ``kernel``: in the distance that it is a function of, which is not squared then.
 
     >>> nearest([[0.0], [9.0]], [[1.0], [10.0]])
     (array([0, 1], dtype=int32), array([1., 1.]))
+    >>> nearest([[0.0, 0.0]], [[3.0, 3.0], [0.0, 5.0]], kernel="laplace-l1:bandwidth=1")
+    (array([1], dtype=int32), array([5.]))
     """
     x, z, context = A.points(X, "X"), A.points(Z, "Z"), shared_context(n_jobs)
-    index, squares = np.empty(x.shape[0], np.int32), np.empty(x.shape[0])
-    context.call("mercer_nearest_rows", context.handle, A.integers(index), A.doubles(squares), A.view(x), A.view(z))
-    return index, squares
+    index, distances = np.empty(x.shape[0], np.int32), np.empty(x.shape[0])
+    out = (context.handle, A.integers(index), A.doubles(distances))
+    if kernel is None:
+        context.call("mercer_nearest_rows", *out, A.view(x), A.view(z))
+    else:
+        context.call("mercer_kernel_nearest_rows", *out, as_kernel(kernel).struct, A.view(x), A.view(z))
+    return index, distances

@@ -52,6 +52,10 @@ static mercer_status check_options(mrc_center_request *request)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: method rpcholesky needs the model's kernel");
         MRC_TRY(mrc_kernel_check(context, options->kernel));
     }
+    if (request->method == MRC_CENTERS_KMEANS && options->kernel) {
+        MRC_TRY(mrc_kernel_check(context, options->kernel));
+        MRC_TRY(mrc_check_center_kernel(context, request->method, options->kernel));
+    }
     if (options->memory == 0) options->memory = mercer_free_memory() / 2;
     return MERCER_OK;
 }
@@ -158,10 +162,19 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
 
 /* ---- Nearest rows and the median distance -------------------------------------------------------------------- */
 
-mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
-                                  const mercer_matrix *X, const mercer_matrix *Z)
+/* The norm of a kernel's distance, checked. */
+static mercer_status norm_of(mercer_context *context, const mercer_kernel *kernel, double *norm)
 {
-    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_kernel_check(context, kernel));
+    *norm = mrc_kernel_norm(kernel);
+    if (*norm > 0) return MERCER_OK;
+    return mrc_fail(context, MERCER_ERROR_KERNEL, "kernel: it is a function of the inner product and has no distance");
+}
+
+/* sums (n), or NULL: sum_k |x_k - z_k|^norm */
+static mercer_status search_rows(mercer_context *context, double norm, int32_t *nearest, double *sums,
+                                 const mercer_matrix *X, const mercer_matrix *Z)
+{
     double x_top, z_top;
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_matrix(context, "Z", Z, MRC_ACCEPT_ANY));
@@ -174,19 +187,36 @@ mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, dou
     if (X->rows > 0 && !nearest) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "nearest is NULL");
     MRC_TRY(mrc_check_finite(context, "X", X, &x_top));
     MRC_TRY(mrc_check_finite(context, "Z", Z, &z_top));
-    mrc_search search = {.x = X, .z = Z};
+    mrc_search search = {.x = X, .z = Z, .norm = norm};
     MRC_TRY(mrc_check_range(context, fmax(x_top, z_top), X->cols, &search.wide));
     void *room = NULL;
-    if (!sqdistances) MRC_TRY(mrc_alloc(context, &room, X->rows, sizeof(double), "distances"));
-    mercer_status status =
-        context->backend->ops->nearest_rows(context->backend, &search, nearest, sqdistances ? sqdistances : room);
+    if (!sums) MRC_TRY(mrc_alloc(context, &room, X->rows, sizeof(double), "distances"));
+    mercer_status status = context->backend->ops->nearest_rows(context->backend, &search, nearest, sums ? sums : room);
     mrc_free(context, room);
     return status;
 }
 
-mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X, uint64_t seed)
+mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,
+                                  const mercer_matrix *X, const mercer_matrix *Z)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    return search_rows(context, 2, nearest, sqdistances, X, Z);
+}
+
+mercer_status mercer_kernel_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
+                                         const mercer_kernel *kernel, const mercer_matrix *X, const mercer_matrix *Z)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    double norm;
+    MRC_TRY(norm_of(context, kernel, &norm));
+    MRC_TRY(search_rows(context, norm, nearest, distances, X, Z));
+    for (int64_t i = 0; i < X->rows && distances; i++) distances[i] = mrc_norm_root(norm, distances[i]);
+    return MERCER_OK;
+}
+
+static mercer_status find_median(mercer_context *context, double norm, double *out, const mercer_matrix *X,
+                                 uint64_t seed)
+{
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
     if (X->rows < 2)
@@ -195,7 +225,22 @@ mercer_status mercer_median_distance(mercer_context *context, double *out, const
     bool wide;
     MRC_TRY(mrc_check_finite(context, "X", X, &top));
     MRC_TRY(mrc_check_range(context, top, X->cols, &wide));
-    MRC_TRY(mrc_median_distance(context->backend, X, seed, &median));
+    MRC_TRY(mrc_median_distance(context->backend, norm, X, seed, &median));
     *out = median;
     return MERCER_OK;
+}
+
+mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_matrix *X, uint64_t seed)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    return find_median(context, 2, out, X, seed);
+}
+
+mercer_status mercer_kernel_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
+                                            const mercer_matrix *X, uint64_t seed)
+{
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    double norm;
+    MRC_TRY(norm_of(context, kernel, &norm));
+    return find_median(context, norm, out, X, seed);
 }

@@ -104,6 +104,7 @@ typedef struct mrc_capabilities {
     mrc_memory memory; /* where its matrices live */
     /* What it computes and moves in a second, roughly, for plans; 0: measured by the instruction set. */
     double rate, rate_double, bandwidth;
+    double rate_differences; /* the same of sums of absolute differences, 2 for each; 0: a third of rate */
     int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
     uint64_t place;    /* the same for those that share a device's memory, whatever its number; 0: the host's */
 } mrc_capabilities;

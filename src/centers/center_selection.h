@@ -46,6 +46,8 @@ typedef enum mrc_center_method {
 } mrc_center_method;
 /* NULL: random. */
 bool mrc_center_method_find(const char *name, mrc_center_method *out);
+/* MERCER_ERROR_ARGUMENT, by name, for k-means with a kernel of another distance than that which means make small. */
+mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method method, const mercer_kernel *kernel);
 
 /* What is asked for, checked; and what came of it. */
 typedef struct mrc_center_request {
@@ -85,10 +87,11 @@ int64_t mrc_draw_row(const double *sums, int64_t n, double share);
 /* Squared distances between rows of d values up to `top` are numbers, in double at least; *wide: in double only.
    (Kernels do without this check: they are 0 where a distance overflows.) */
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide);
-/* out (m, p) f64: the distances between the rows of X and Z, in double. */
-mercer_status mrc_distances(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z,
+/* out (m, p) f64: the distances (sum_k |x_k - z_k|^norm)^(1/norm) between the rows of X and Z, in double. */
+mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matrix *x, const mercer_matrix *z,
                             const mercer_matrix *out);
-mercer_status mrc_median_distance(mrc_backend *backend, const mercer_matrix *x, uint64_t seed, double *out);
+mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed,
+                                  double *out);
 
 /* ---- Methods -------------------------------------------------------------------------------------------------- */
 

@@ -22,6 +22,16 @@ bool mrc_center_method_find(const char *name, mrc_center_method *out)
     return false;
 }
 
+mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method method, const mercer_kernel *kernel)
+{
+    if (method != MRC_CENTERS_KMEANS || mrc_kernel_argument(kernel) != MRC_ON_DIFFERENCES) return MERCER_OK;
+    return mrc_fail(
+        context, MERCER_ERROR_ARGUMENT,
+        "center method kmeans makes means, which are for L2 distances; the kernel's distance has p = %g: take "
+        "random, balanced or rpcholesky",
+        mrc_kernel_norm(kernel));
+}
+
 /* Bytes hold 0 .. 255: a value outside would be changed, not rounded. */
 static mercer_status check_bytes(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X)
 {

@@ -80,7 +80,7 @@ static mercer_status one_round(seeding *self, int64_t count)
     mercer_matrix points = mrc_rows(&self->candidates, 0, count),
                   pairs = mrc_view(self->pairs, count, count, MERCER_F64);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, self->rows));
-    if (count > 1) MRC_TRY(mrc_distances(backend, &points, &points, &pairs));
+    if (count > 1) MRC_TRY(mrc_distances(backend, 2, &points, &points, &pairs));
     int64_t first = self->have, taken = accept(self, count);
     points = mrc_rows(&self->candidates, 0, taken);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, all->seeds + first));

@@ -4,6 +4,8 @@
  *
  *   median of { |x_i - x_j| : i < j, |x_i - x_j| > 0 }      over min(n, 2000) random rows of X (n, d), in double
  *
+ * |.| is the norm that the kernel's distance has: a bandwidth is one of its distances.
+ *
  * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two
  * in the middle is taken. Cost: 2000^2 d flops at most; memory 8 * 2000^2 bytes.
  *
@@ -37,10 +39,10 @@ static int keep_distance(void *user, const mercer_kernel_block *block)
     return 0;
 }
 
-mercer_status mrc_distances(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z,
+mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matrix *x, const mercer_matrix *z,
                             const mercer_matrix *out)
 {
-    const mercer_kernel distance = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = keep_distance};
+    const mercer_kernel distance = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = keep_distance, .p = norm};
     mrc_pair pair = {.kernel = &distance, .x = x, .z = z};
     return backend->ops->kernel_eval(backend, &pair, out);
 }
@@ -77,11 +79,12 @@ static double select_value(const double *values, int64_t count, int64_t k)
     return value;
 }
 
-static mercer_status median_of(mrc_backend *backend, const mercer_matrix *sample, double *block, double *out)
+static mercer_status median_of(mrc_backend *backend, double norm, const mercer_matrix *sample, double *block,
+                               double *out)
 {
     int64_t m = sample->rows;
     mercer_matrix distances = mrc_view(block, m, m, MERCER_F64);
-    MRC_TRY(mrc_distances(backend, sample, sample, &distances));
+    MRC_TRY(mrc_distances(backend, norm, sample, sample, &distances));
     int64_t count = collect_pairs(block, m);
     if (count == 0)
         return mrc_fail(backend->context, MERCER_ERROR_DATA,
@@ -91,7 +94,7 @@ static mercer_status median_of(mrc_backend *backend, const mercer_matrix *sample
     return MERCER_OK;
 }
 
-mercer_status mrc_median_distance(mrc_backend *backend, const mercer_matrix *x, uint64_t seed, double *out)
+mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed, double *out)
 {
     mercer_context *context = backend->context;
     int64_t m = mrc_min(x->rows, MOST_ROWS), row_bytes = x->cols * mrc_dtype_size(x->dtype), rows[MOST_ROWS];
@@ -102,7 +105,7 @@ mercer_status mrc_median_distance(mrc_backend *backend, const mercer_matrix *x, 
         mercer_matrix sample = mrc_view(points, m, x->cols, x->dtype);
         mrc_choose_random(seed, x->rows, m, rows);
         status = backend->ops->gather_rows(backend, &sample, x, rows);
-        if (status == MERCER_OK) status = median_of(backend, &sample, block, out);
+        if (status == MERCER_OK) status = median_of(backend, norm, &sample, block, out);
     }
     mrc_free(context, points);
     mrc_free(context, block);

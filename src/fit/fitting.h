@@ -76,8 +76,8 @@ const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_d
 /* The kernel of the options, with that bandwidth where its text has none: *open tells whether. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
-/* The median distance between some preprocessed rows. */
-mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_dataset *data,
+/* The median distance between some preprocessed rows, in the norm of the kernel. */
+mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, double *out);
 /* Columns of preprocessed samples, in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);

@@ -154,7 +154,7 @@ static mercer_status measure(const learner *self, const mercer_matrix *metric, d
     const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
     MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
     mercer_status status = metric ? mercer_preprocess_set_metric(preprocess, metric, self->data->features) : MERCER_OK;
-    if (status == MERCER_OK) status = mrc_fit_median_distance(context, self->data, preprocess, out);
+    if (status == MERCER_OK) status = mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, out);
     mercer_preprocess_free(preprocess);
     return status;
 }

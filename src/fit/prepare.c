@@ -2,6 +2,7 @@
 /* What a model is made of, but for its centers: preprocessing, kernel function, units of the targets, names. */
 #include "fit/fitting.h"
 
+#include "centers/center_selection.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "kernels/table.h"
@@ -47,6 +48,10 @@ mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_con
     if (options->kernel && options->kernel_function)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kernel and kernel_function are both set");
     MRC_TRY(mrc_fit_parse_kernel(options, context, 1, &kernel, &open));
+    mrc_center_method method;
+    bool chosen = options->centers >= 0 && !options->given_centers;
+    if (chosen && mrc_center_method_find(options->center_method, &method))
+        MRC_TRY(mrc_check_center_kernel(context, method, &kernel));
     if (options->bandwidth == 0) return MERCER_OK;
     if (!open)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth: the kernel %s %s",
@@ -78,9 +83,9 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* The median distance between preprocessed rows, of at most 2000 spread over the data, in four digits: they are as good
+/* The median distance between preprocessed rows in the kernel's norm, of at most 2000 spread over the data, in four digits: they are as good
    as all of them, and can be typed. */
-mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_dataset *data,
+mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, double *out)
 {
     enum { MOST = 2000 };
@@ -92,7 +97,7 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_data
     MRC_TRY(mrc_alloc(context, &memory, m, mrc_max(1, d) * mrc_dtype_size(dtype), "rows to find a bandwidth"));
     mercer_matrix X = mrc_view(memory, m, d, dtype);
     mercer_status status = mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0);
-    if (status == MERCER_OK) status = mercer_median_distance(context, out, &X, 0);
+    if (status == MERCER_OK) status = mercer_kernel_median_distance(context, out, kernel, &X, 0);
     mrc_free(context, memory);
     if (status != MERCER_OK) return status;
     snprintf(digits, sizeof digits, "%.4g", *out);
@@ -117,7 +122,7 @@ mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
         MRC_TRY(mercer_preprocess_set_metric(self->preprocess, self->options.metric, self->info.features));
     MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
     if (open && bandwidth == 0) {
-        MRC_TRY(mrc_fit_median_distance(context, self->data, self->preprocess, &bandwidth));
+        MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, self->preprocess, &bandwidth));
         self->report.bandwidth = bandwidth;
         MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth, &self->kernel, &open));
     }

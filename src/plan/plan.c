@@ -31,6 +31,23 @@ enum {
 
 /* ---- Machine and budget -------------------------------------------------------------------------------------- */
 
+/*
+ * What a feature of a pair costs beside one of a product: 1 for those that are products. |x - z| is a subtraction, a
+ * mask and a sum in place of one fused operation; of bytes, 8 of them are one instruction and a sum. A power is a
+ * logarithm and an exponential in double.
+ */
+static double effort_of(const mrc_plan_request *request, const mrc_capabilities *machine)
+{
+    enum { SINGLE = 3, POWER = 60 };
+    static const double bytes = 0.6;
+    if (request->norm <= 0 || request->norm >= 2) return 1;
+    double single = machine->rate_differences > 0 ? machine->rate / machine->rate_differences
+                    : request->points == MERCER_U8 && request->real == MERCER_F32 && request->norm == 1
+                        ? bytes
+                        : (double)SINGLE;
+    return request->norm == 1 ? single : POWER * single;
+}
+
 static void rate_machine(mrc_planner *self)
 {
     /* Flops a second in float: scalar, AVX2, AVX-512, with VNNI, AMX (whose tiles are for bytes, not for floats). */
@@ -50,6 +67,7 @@ static void rate_machine(mrc_planner *self)
                                   .c = request->c,
                                   .real_size = mrc_dtype_size(request->real),
                                   .point_size = mrc_dtype_size(request->points),
+                                  .effort = effort_of(request, &machine),
                                   .shards = request->shards};
     bool own = machine.kept_size > 0 && request->real == MERCER_F32;
     self->kept_size = own ? machine.kept_size : self->problem.real_size;

@@ -28,6 +28,7 @@ typedef struct mrc_plan_request {
     int64_t critical_batch;
     double roughness;  /* of K(Z,Z) (roughness.c); 0 if not known */
     bool bounded;      /* kernel values lie between 0 and 1 */
+    double norm;       /* of the kernel's distance, mrc_kernel_norm */
     bool rows_known;   /* the source says which samples a batch holds, as far as known */
     double spread;     /* bandwidth over the median distance between centers; 0 if not known */
     double unevenness; /* heaviest sample weight over their mean; 0 if not known */

@@ -98,7 +98,7 @@ static mercer_status measure_spread(mrc_job *job, double *out)
     some.rows = mrc_min(z->rows, SPREAD_CENTERS), some.ld = z->ld * (z->rows / some.rows);
     char error[MRC_ERROR_CHARS];
     memcpy(error, job->context->error, sizeof error);
-    mercer_status status = mrc_median_distance(job->backend, &some, 0, &median);
+    mercer_status status = mrc_median_distance(job->backend, mrc_kernel_norm(kernel), &some, 0, &median);
     if (status != MERCER_OK && status != MERCER_ERROR_DATA) return status;
     memcpy(job->context->error, error, sizeof error);
     if (status == MERCER_OK && median > 0) *out = kernel->bandwidth / median;
@@ -139,6 +139,7 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                               .spread = job->comm->rank == 0 ? self->spread : 0, /* one rank says it */
                               .unevenness = self->unevenness,
                               .rows_known = rows_known,
+                              .norm = mrc_kernel_norm(job->target.kernel),
                               .bounded = mrc_kernel_is_stationary(job->target.kernel) &&
                                          !mrc_kernel_is_callback(job->target.kernel)};
 }

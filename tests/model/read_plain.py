@@ -55,8 +55,12 @@ def kernel(text, x, z):
         return inner
     if name == "polynomial":
         return (given["scale"] * inner + given["offset"]) ** given["degree"]
-    r = math.dist(x, z) / given["bandwidth"]
+    p = given.get("p", 1 if name.endswith("-l1") else 2)
+    r = math.fsum(abs(a - b) ** p for a, b in zip(x, z)) ** (1 / p) / given["bandwidth"]
     return {
+        "laplace-l1": lambda: math.exp(-r),
+        "exppower-l1": lambda: math.exp(-(r ** given["gamma"])),
+        "lpq": lambda: math.exp(-(r ** given["q"])),
         "laplace": lambda: math.exp(-r),
         "gaussian": lambda: math.exp(-r * r / 2),
         "matern32": lambda: (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r),

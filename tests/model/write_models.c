@@ -28,6 +28,9 @@ static const model_case cases[] = {
     {"rational-quadratic:bandwidth=2,alpha=1.5", "none", MERCER_U8, 0, 0},
     {"polynomial:degree=3,scale=0.5,offset=1.25", NULL, MERCER_U8, 0, 0},
     {"linear", NULL, MERCER_F16, 0, 0},
+    {"laplace-l1:bandwidth=4", "standardise", MERCER_F32, 0, 0},
+    {"exppower-l1:bandwidth=5,gamma=0.7", "scale:factor=0.3", MERCER_F32, 1, 0},
+    {"lpq:p=1.5,q=1.25,bandwidth=3", NULL, MERCER_F64, 0, 1},
 };
 
 /* Tests of other programs: a failure ends this one, with the reason. */

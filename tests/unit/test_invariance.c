@@ -26,8 +26,11 @@ static const char *const distance_specs[] = {"laplace:bandwidth=10",
                                              "matern52:bandwidth=8",
                                              "exppower:bandwidth=10,gamma=0.7",
                                              "cauchy:bandwidth=10",
-                                             "rational-quadratic:bandwidth=10,alpha=0.5"};
-enum { DTYPES = 4, DISTANCE_SPECS = 7 };
+                                             "rational-quadratic:bandwidth=10,alpha=0.5",
+                                             "laplace-l1:bandwidth=20",
+                                             "exppower-l1:bandwidth=20,gamma=0.7",
+                                             "lpq:p=1.5,q=0.8,bandwidth=12"};
+enum { DTYPES = 4, DISTANCE_SPECS = 10 };
 
 static mercer_context *open_context(int isa, int threads)
 {

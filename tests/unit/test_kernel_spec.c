@@ -21,9 +21,9 @@ static mercer_kernel parse(const char *spec)
 static void test_list(void **state)
 {
     (void)state;
-    static const char *const first[] = {"laplace", "gaussian",           "matern32",   "matern52", "exppower",
-                                        "cauchy",  "rational-quadratic", "polynomial", "linear",   "ntk",
-                                        "nngp"};
+    static const char *const first[] = {"laplace", "gaussian",           "matern32",    "matern52", "exppower",
+                                        "cauchy",  "rational-quadratic", "polynomial",  "linear",   "ntk",
+                                        "nngp",    "laplace-l1",         "exppower-l1", "lpq"};
     const int known = sizeof first / sizeof *first, count = mercer_kernel_count();
     assert_true(count >= known);
     for (int i = 0; i < known; i++) assert_string_equal(mercer_kernel_name(i), first[i]);

@@ -29,17 +29,23 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
     }
 }
 
-/* Few rows of X: products or differences of bytes from where they lie. */
+/* Few rows of X: products of bytes from where they lie; or sums of their differences, as values. */
 void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;
-    int32_t (*pair)(int64_t d, const uint8_t *x, const uint8_t *z) = product->direct ? panel->sad_u8 : panel->inner_u8;
     int32_t *norms = space->z_norms;
+    float *values = space->values; /* integers are only formed for float results (tile.h) */
     for (int64_t j = 0; j < place->z_count; j++) {
         const uint8_t *z = mrc_row(product->z, place->z_first + j);
-        norms[j] = pair(product->d, z, z);
-        for (int64_t i = 0; i < place->x_count; i++)
-            space->dots[i * place->x_step + j] = pair(product->d, mrc_row(product->x, place->x_first + i), z);
+        if (!product->direct) norms[j] = panel->inner_u8(product->d, z, z);
+        for (int64_t i = 0; i < place->x_count; i++) {
+            const uint8_t *x = mrc_row(product->x, place->x_first + i);
+            int64_t at = i * place->x_step + j;
+            if (product->direct)
+                values[at] = (float)panel->sad_u8(product->d, x, z);
+            else
+                space->dots[at] = panel->inner_u8(product->d, x, z);
+        }
     }
 }
 

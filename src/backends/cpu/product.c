@@ -131,7 +131,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->staging = take(base, &used, product->bytes ? 0 : tallest * product->d * size);
     space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
     space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
-    space->dots = take(base, &used, product->bytes ? MRC_TILE_CENTERS * nr * 4 : 0);
+    space->dots = take(base, &used, product->bytes && !product->direct ? MRC_TILE_CENTERS * nr * 4 : 0);
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
     int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->c_panels * product->mr_sum;
     space->weights = take(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
@@ -206,7 +206,7 @@ static void multiply_points(const mrc_product *product, mrc_space *space, int64_
     const char *z_panel = space->z_panels;
     for (int64_t done = 0; done < centers; done += mr, z_panel += panel_bytes(product, mr)) {
         if (product->bytes && product->direct)
-            product->uk->sad_u8(product->groups / 2, z_panel, x_panel, space->dots + done * nr);
+            product->uk->sad_u8(product->groups / 2, z_panel, x_panel, (float *)space->values + done * nr);
         else if (product->bytes)
             product->uk->dot_u8(product->groups, z_panel, x_panel, space->x_start + panel * nr,
                                 space->dots + done * nr);

@@ -83,7 +83,7 @@ typedef struct mrc_space {
     void *staging;    /* (nr, mr or lanes, d): rows converted, before they are interleaved */
     void *values;     /* (240, nr): products, then kernel values */
     void *turned;     /* (nr, 240): the same for storing */
-    int32_t *dots;    /* (240, nr): integer products or differences, bytes only */
+    int32_t *dots;    /* (240, nr): integer products, bytes only */
     double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
     void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16) */
     void *partial;    /* (mr_sum, nr) */

@@ -219,9 +219,10 @@ static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const 
     return true;
 }
 
-/* Products to squared distances where the kernel is a function of the L2 distance; whole numbers to REAL. */
+/* Products to squared distances where the kernel is a function of the L2 distance; integer products to REAL. */
 static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *space, const mrc_place *place)
 {
+    if (product->direct) return; /* they are there */
     REAL *values = space->values;
     const mrc_panel_ops *panel = product->uk->panel;
     /* Rows of the tile are centers, or the rows of X if they are few; a sum of two norms is the same either way. */
@@ -230,13 +231,13 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
     int64_t rows = product->few ? product->nr : product->nearest ? place->z_count : MRC_TILE_CENTERS;
     int64_t width = product->few ? place->x_step : product->nr;
 #if IS_F32 /* integer products are only formed for float results (tile.h) */
-    if (product->bytes && product->on_distance && !product->direct)
+    if (product->bytes && product->on_distance)
         panel->sqdist_u8(rows, width, space->dots, across, down, values);
     else if (product->bytes)
-        panel->from_whole(rows * width, space->dots, values);
+        for (int64_t i = 0; i < rows * width; i++) values[i] = (REAL)space->dots[i];
     if (product->bytes) return;
 #endif
-    if (product->on_distance && !product->direct && panel->TYPED(sqdist)(rows, width, values, across, down, NEAR))
+    if (product->on_distance && panel->TYPED(sqdist)(rows, width, values, across, down, NEAR))
         TYPED(redo_near_pairs)(product, space, place);
 }
 

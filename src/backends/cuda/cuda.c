@@ -119,6 +119,7 @@ static mrc_capabilities capabilities(const mrc_backend *backend)
                               .memory = MRC_CUDA,
                               .rate = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 500e12 : 40e12,
                               .rate_double = 40e12,
+                              .rate_differences = 15e12, /* through memory, as products in float are */
                               .bandwidth = 3e12,
                               .kept_size = backend->context->half_precision && mrc_cuda_of(backend)->hopper ? 2 : 4,
                               .place = mrc_cuda_of(backend)->place};

@@ -5,6 +5,8 @@
  *   Y = K(X, Z) W:   for each block of up to 8192 rows of X           packed: centred, one type, padded
  *                      for each block of up to 8192 centers           packed alike
  *                        D = X_b Z_b'                                 one matrix product (cuBLAS)      2 m p d flops
+ *                            or sums of |differences|^p               differences.cu                   2 m p d
+ *                            and with few W in one go                 difference_product.cu
  *                        K = profile(D)                               in place, profile.cu             memory-bound
  *                        sums += K W_b                                multiply_weights.cu, in double   2 m p c flops
  *                      Y_b = sums
@@ -37,6 +39,8 @@ typedef struct job {
     mrc_backend *backend;
     const mrc_pair *pair;
     mrc_cuda_arithmetic arithmetic;
+    bool direct;       /* dots are sums of |differences|^norm */
+    double norm;       /* of the kernel's distance */
     mercer_dtype real; /* of values: f32 or f64 */
     int64_t block;     /* rows of X, and centers, at a time */
     int64_t width;     /* features, padded */
@@ -109,7 +113,9 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
     *self = (job){.backend = backend, .pair = pair};
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     self->real = mrc_value_dtype(pair->x, pair->z, w, out);
-    bool bytes = pair->x->dtype == MERCER_U8 && pair->z->dtype == MERCER_U8;
+    self->direct = mrc_kernel_argument(pair->kernel) == MRC_ON_DIFFERENCES;
+    self->norm = mrc_kernel_norm(pair->kernel);
+    bool bytes = pair->x->dtype == MERCER_U8 && pair->z->dtype == MERCER_U8 && (!self->direct || self->norm == 1);
     self->arithmetic = bytes && pair->x->cols < MOST_BYTE_FEATURES ? MRC_CUDA_BYTES
                        : bytes || self->real == MERCER_F64         ? MRC_CUDA_F64
                                                                    : MRC_CUDA_F32;
@@ -150,6 +156,11 @@ static void release(job *self)
     mrc_free(self->backend->context, self->host);
 }
 
+static int splits(const job *self)
+{
+    return !self->direct && mrc_splits(self->arithmetic, self->width);
+}
+
 /* ---- One block ----------------------------------------------------------------------------------------------- */
 
 static mercer_status pack(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
@@ -161,8 +172,9 @@ static mercer_status pack(job *self, packed *out, const mercer_matrix *points, i
         out->points = to;
     }
     MRC_TRY(clear_packed(self, out, mrc_round_up(rows, LANES)));
-    MRC_CUDA_TRY(self->backend, mrc_launch_pack(mrc_cuda_of(self->backend)->stream, self->arithmetic, out->points,
-                                                self->origin, self->width, out->rows, out->norms, out->sums));
+    MRC_CUDA_TRY(self->backend,
+                 mrc_launch_pack(mrc_cuda_of(self->backend)->stream, self->arithmetic, splits(self), out->points,
+                                 self->origin, self->width, out->rows, out->norms, out->sums));
     return MERCER_OK;
 }
 
@@ -194,6 +206,42 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
     return mrc_cuda_copy(self->backend, values, &host);
 }
 
+/* Sums of |differences|^norm of the packed rows, in the place of products. */
+static mrc_differences packed_differences(const job *self)
+{
+    return (mrc_differences){.arithmetic = self->arithmetic,
+                             .power = self->norm,
+                             .rows = self->px.points.rows,
+                             .cols = self->pz.points.rows,
+                             .width = self->width,
+                             .a = self->px.rows,
+                             .b = self->pz.rows,
+                             .sums = self->dots,
+                             .ld = mrc_round_up(self->pz.points.rows, LANES)};
+}
+
+static mercer_status add_differences(job *self)
+{
+    mrc_differences sums = packed_differences(self);
+    MRC_CUDA_TRY(self->backend, mrc_launch_differences(mrc_cuda_of(self->backend)->stream, &sums));
+    return MERCER_OK;
+}
+
+/* Whether K W is done in one go, where nothing of K is stored. */
+static bool is_fused(const job *self)
+{
+    return self->direct && self->norm == 1 && self->real == MERCER_F32 && self->arithmetic != MRC_CUDA_F64 &&
+           !self->wide.data && mrc_difference_product_takes(self->pair->kernel, self->w.cols);
+}
+
+static mercer_status multiply_differences(job *self, const mercer_matrix *w, const mercer_matrix *sums)
+{
+    mrc_differences parts = packed_differences(self);
+    MRC_CUDA_TRY(self->backend, mrc_launch_difference_product(mrc_cuda_of(self->backend)->stream, &parts,
+                                                              self->pair->kernel, *w, self->parts, sums->data));
+    return MERCER_OK;
+}
+
 /* The products of the packed rows, and what the kernels that follow need to know of them. */
 static mercer_status multiply_points(job *self, mrc_profile_job *out)
 {
@@ -201,7 +249,10 @@ static mercer_status multiply_points(job *self, mrc_profile_job *out)
     int64_t rows = self->px.points.rows, cols = self->pz.points.rows, ld = mrc_round_up(cols, LANES);
     bool bytes = self->arithmetic == MRC_CUDA_BYTES;
     *out = (mrc_profile_job){.kernel = *kernel,
-                             .on_distance = mrc_kernel_argument(kernel) == MRC_ON_DISTANCE,
+                             .on_distance = mrc_kernel_is_stationary(kernel),
+                             .direct = self->direct,
+                             .split = splits(self),
+                             .norm = self->norm,
                              .angular = mrc_kernel_is_angular(kernel),
                              .arithmetic = self->arithmetic,
                              .x = self->px.points,
@@ -212,6 +263,7 @@ static mercer_status multiply_points(job *self, mrc_profile_job *out)
                              .z_sums = self->pz.sums,
                              .dots = self->dots,
                              .dots_ld = ld};
+    if (self->direct) return add_differences(self);
     return mrc_cuda_dots(self->backend, self->arithmetic, bytes ? mrc_round_up(rows, LANES) : rows, bytes ? ld : cols,
                          self->width, self->px.rows, self->pz.rows, self->dots, ld);
 }
@@ -264,6 +316,11 @@ static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix 
             int64_t cols = mrc_min(self->block, self->z.rows - j), stored = mrc_max(0, mrc_min(cols, k->cols - j));
             mercer_matrix values;
             MRC_TRY(pack(self, &self->pz, &self->z, j, cols));
+            if (y && stored == 0 && is_fused(self)) {
+                mercer_matrix weights = mrc_rows(&self->w, j, cols);
+                MRC_TRY(multiply_differences(self, &weights, &sums));
+                continue;
+            }
             MRC_TRY(evaluate(self, &values));
             if (stored > 0) {
                 mercer_matrix part = mrc_rows(k, i, rows), to = mrc_columns(&part, j, stored),
@@ -347,7 +404,9 @@ static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistance
 mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                     double *sqdistances)
 {
-    static const mercer_kernel any = {.id = MRC_KERNEL_LAPLACE, .bandwidth = 1}; /* a function of the distance */
+    /* Any function of the distance in that norm: it is never evaluated. */
+    const double norm = search->norm > 0 ? search->norm : 2;
+    const mercer_kernel any = {.id = MRC_KERNEL_LPQ, .p = norm, .q = norm, .bandwidth = 1};
     static const mercer_matrix in_double = {.dtype = MERCER_F64};
     mrc_pair pair = {.kernel = &any, .x = search->x, .z = search->z, .origin = search->origin};
     if (search->x->rows == 0) return MERCER_OK;

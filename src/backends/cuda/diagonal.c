@@ -27,8 +27,8 @@ static mercer_status device_diagonal(mrc_backend *backend, const mercer_kernel *
     mercer_matrix points, out;
     MRC_TRY(mrc_cuda_read(backend, x, &points));
     MRC_TRY(mrc_cuda_write(backend, diagonal, false, &out));
-    MRC_CUDA_TRY(backend, mrc_launch_diagonal(mrc_cuda_of(backend)->stream, kernel,
-                                              mrc_kernel_argument(kernel) == MRC_ON_DISTANCE, points, out));
+    MRC_CUDA_TRY(backend, mrc_launch_diagonal(mrc_cuda_of(backend)->stream, kernel, mrc_kernel_is_stationary(kernel),
+                                              points, out));
     return mrc_cuda_write_back(backend, diagonal, &out);
 }
 

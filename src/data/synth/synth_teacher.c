@@ -25,9 +25,18 @@ enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 #define RANDOM_WEIGHTS (UINT64_MAX - 1)
 #define RANDOM_PROBES  (UINT64_MAX - 2)
 
+/* K(x, z) of a distance in another norm. */
+static double difference_value(const mrc_synth *self, const float *x, const float *z)
+{
+    double norm = mrc_kernel_norm(&self->kernel), sum = 0;
+    for (int64_t k = 0; k < self->parameters.d; k++) sum += mrc_difference_power(norm, (double)x[k] - (double)z[k]);
+    return mrc_kernel_of_distance(&self->kernel, sum);
+}
+
 /* K(x, z) */
 static double kernel_value(const mrc_synth *self, const float *x, const float *z)
 {
+    if (mrc_kernel_argument(&self->kernel) == MRC_ON_DIFFERENCES) return difference_value(self, x, z);
     float gaps[LANES] = {0}, products[LANES] = {0}, xx[LANES] = {0}, zz[LANES] = {0};
     int64_t d = self->parameters.d, whole = d / LANES * LANES;
     for (int64_t first = 0; first < whole; first += LANES)
@@ -46,7 +55,7 @@ static double kernel_value(const mrc_synth *self, const float *x, const float *z
         gap += (double)gaps[j], product += (double)products[j];
         x_square += (double)xx[j], z_square += (double)zz[j];
     }
-    if (mrc_kernel_argument(&self->kernel) == MRC_ON_DISTANCE) return mrc_kernel_of_distance(&self->kernel, gap);
+    if (mrc_kernel_is_stationary(&self->kernel)) return mrc_kernel_of_distance(&self->kernel, gap);
     return mrc_kernel_of_inner(&self->kernel, product, x_square, z_square);
 }
 

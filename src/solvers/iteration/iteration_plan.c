@@ -227,12 +227,13 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     once->held.shared += 2 * p * c * e; /* weights to go back to, and the best ones */
     /* The sample's matrix and fresh rows exist during set-up only; the projector is made after it. */
     once->set_up.whole = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
-    once->alike = 2 * s * s * d + 40 * s * s * q;
-    once->flops = once->alike + 2 * p * s * (d + q);
+    double pair = mrc_problem_features(problem);
+    once->alike = 2 * s * s * pair + 40 * s * s * q;
+    once->flops = once->alike + 2 * p * s * (pair + q);
     once->state = p * c * e * (double)(4 + sizes->carry) + temporary * (points + c * e) + s * c * e;
-    batch->alike = 2 * m * s * (d + c) * (T > 1 ? 2 : 1);
+    batch->alike = 2 * m * s * (pair + c) * (T > 1 ? 2 : 1);
     batch->flops =
-        batch->alike + 2 * m * p * ((sizes->cache_data ? 0 : d) + 2 * c) + m * temporary * (d + c) + 2 * p * q * c;
+        batch->alike + 2 * m * p * ((sizes->cache_data ? 0 : pair) + 2 * c) + m * temporary * (pair + c) + 2 * p * q * c;
     mrc_cost_sums(batch, problem, m * c * e, 1);
     if (sizes->lambda > 0) mrc_cost_sums(batch, problem, q * c * e, 1);
     mrc_cost_flags(batch, problem, 2);

@@ -125,7 +125,7 @@ static void settle(mrc_planner *planner)
 static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     const mercer_plan *sizes = &plan->public_plan;
-    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
     out->epochs = expected_steps(sizes);
     out->batches = ceil((double)problem->n / fmax((double)sizes->batch, 1));
     out->projections = 1, out->all_projections = out->epochs;
@@ -134,7 +134,7 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
                       &out->projection);
     out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
     out->set_up.state = 4 * 8 * p * c;        /* alpha, the best, residual, direction */
-    out->batch.flops = 2 * m * p * ((sizes->cache_data ? 0 : d) + 2 * c);
+    out->batch.flops = 2 * m * p * ((sizes->cache_data ? 0 : mrc_problem_features(problem)) + 2 * c);
     if (sizes->cache_data) out->batch.read = m * p * (sizes->cache_data == MRC_CACHE_HALF ? 2 : e);
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
     mrc_cost_flags(&out->projection, problem, 4); /* weights are finite; what the trainer agrees on after a step */

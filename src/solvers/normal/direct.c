@@ -324,8 +324,9 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     out->set_up.held = mrc_exact_direct_bytes(problem, plan->public_plan.batch);
     out->set_up.held.shared += 3 * p * c * e; /* the weights, the best, and those of the model on their way */
     out->set_up.doubles = out->set_up.alike = rounded * 2 * p * p * p / 3;
-    out->batch.doubles = out->batch.alike = 2 * m * p * d + 2 * m * p * p;
-    out->batch.flops = 2 * m * p * (d + c); /* the loss */
+    double pair = mrc_problem_features(problem);
+    out->batch.doubles = out->batch.alike = 2 * m * p * pair + 2 * m * p * p;
+    out->batch.flops = 2 * m * p * (pair + c); /* the loss */
     mrc_cost_rows(&out->set_up, problem, p * d * (double)problem->point_size, 1);
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
 }

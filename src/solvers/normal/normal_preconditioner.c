@@ -301,7 +301,7 @@ static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *onc
     double second = p * ((lambda > 0 ? p : 0.0) + 2.0), sample = p * (SHIFT_SAMPLES + 1.0);
     once->held.whole = 8 * (p * p + fmax(second, sample));
     if (problem->ranks > 1) once->held.whole += 16 * p * c + p * d * (double)problem->point_size;
-    once->doubles = once->alike = (lambda > 0 ? 2 : 1) * (2 * p * p * d + p * p * p / 3);
+    once->doubles = once->alike = (lambda > 0 ? 2 : 1) * (2 * p * p * mrc_problem_features(problem) + p * p * p / 3);
     each->waiting = each->alike = 4 * p * p * c;
     each->read = 4 * 8 * p * p;
     mrc_cost_rows(each, problem, (1 + products) * p * c * 8, 1 + products);
@@ -311,10 +311,10 @@ static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *onc
 static void polynomial_cost(const mrc_problem *problem, double lambda, const mrc_preconditioner_sizes *sizes,
                             mrc_cost *once, mrc_cost *each)
 {
-    double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
+    double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
     double s = (double)sizes->sample, q = (double)sizes->basis, k = TYPICAL_DEGREE, products = lambda > 0 ? 2 : 0;
     once->held = mrc_preconditioner_bytes(sizes, problem);
-    once->flops = 2 * p * (s + p) * (d + q) + 12 * p * q * q;
+    once->flops = 2 * p * (s + p) * (mrc_problem_features(problem) + q) + 12 * p * q * q;
     once->serial = once->alike = 4 * s * s * s;
     each->flops = 2 * k * 2 * p * p * c;
     each->read = 2 * k * p * p * (double)mrc_dtype_size(sizes->stored);

@@ -94,7 +94,7 @@ void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int 
     if (!cache_data) return;
     out->held.shared += values * (cache_data == MRC_CACHE_HALF ? 2 : (double)problem->real_size);
     out->held.whole = (double)problem->n; /* which rows are there */
-    out->flops = 2 * values * (double)problem->d;
+    out->flops = 2 * values * mrc_problem_features(problem);
 }
 
 /* ---- Cache --------------------------------------------------------------------------------------------------- */

@@ -239,7 +239,7 @@ void mrc_coarse_cost(const mrc_problem *problem, int64_t s, int64_t q, mrc_cost 
     *out = (mrc_cost){.held = {p * (double)(q * real_size), (double)(8 * q)}};
     if (q == 0) return;
     out->alike = 40 * rows * rows * directions;
-    out->flops = out->alike + 2 * p * rows * ((double)problem->d + directions);
+    out->flops = out->alike + 2 * p * rows * (mrc_problem_features(problem) + directions);
     mrc_sample_system_bytes(problem, s, q, &sample, &total);
     /* While the sample's eigensystem is made there is no U yet; then both; then U with its small matrices, of which the
        eigenvectors of A need one more, and some rows. */

@@ -370,7 +370,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     once->peak = mrc_bytes_larger(working, making);
     once->held = mrc_blocks_bytes(problem, options->block, options->store);
     once->held.shared += 2 * wide, once->held.whole += 8 * q * q;
-    each->flops = passes * p * p * (d + 2 * c); /* every pair once */
+    each->flops = passes * p * p * (mrc_problem_features(problem) + 2 * c); /* every pair once */
     each->doubles = each->alike = passes * p * (double)(options->block * options->block) / 3;
     mrc_cost_sums(each, problem, 8 * c, passes);
     mrc_cost_rows(each, problem, passes * p * d * (double)problem->point_size, passes * blocks);

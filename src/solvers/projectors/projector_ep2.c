@@ -211,9 +211,10 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     once->held = (mrc_bytes){p * q * e, (double)held + 8 * s};
     once->peak.whole =
         fmax(fmax(m * (points + (c + q) * e + 16) + (q + s) * c * e, 8 * p), (double)(total - held) - p * q * e);
-    once->flops = 2 * p * s * (d + q) + 40 * s * s * q;
+    double pair = mrc_problem_features(problem);
+    once->flops = 2 * p * s * (pair + q) + 40 * s * s * q;
     once->alike = 40 * s * s * q;
-    each->flops = passes * 2 * p * p * (d + c);
+    each->flops = passes * 2 * p * p * (pair + c);
     mrc_cost_sums(each, problem, 8 * c, passes);
     mrc_cost_rows(each, problem, passes * p * (points + (c + q) * e), 3 * passes * ceil(p / m));
 }

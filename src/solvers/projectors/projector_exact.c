@@ -170,7 +170,7 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
 /* K(Z,Z) in double, and its factor in place. */
 static const char *suits(const mrc_planner *planner)
 {
-    double p = (double)planner->problem.p, work = 3 * (double)planner->problem.n * p * (double)planner->problem.d;
+    double p = (double)planner->problem.p, work = 3 * (double)planner->problem.n * p * mrc_problem_features(&planner->problem);
     bool fits = 8 * p * p <= 0.45 * (double)planner->plan->budget;
     bool pays = p * p * p / 3 / planner->rate_double <= (double)planner->public_plan->epochs * work / planner->rate;
     return fits && pays ? "its factor fits and pays" : NULL;
@@ -185,7 +185,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     if (problem->ranks > 1) once->held.whole += p * (double)(problem->d * problem->point_size);
     once->peak.whole = fmax(p * c * (3 * e + 3 * 8), 16 * p);
     /* Small factors are made at less than the nominal rate: as if a coarse space came with them. */
-    once->flops = coarse.flops + 2 * p * p * (double)problem->d;
+    once->flops = coarse.flops + 2 * p * p * mrc_problem_features(problem);
     once->doubles = p * p * p / 3;
     once->alike = mrc_cost_flops(once);
     each->doubles = each->alike = 4 * p * p * c;

@@ -184,8 +184,8 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     /* K(Z,Z) is made after the coarse space. */
     mrc_bytes making = {0, once->peak.whole - kept}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
     once->peak = mrc_bytes_larger(making, working);
-    if (options->store) once->flops += 2 * p * p * d;
-    each->flops = passes * 2 * p * p * (c + missing * d);
+    if (options->store) once->flops += 2 * p * p * mrc_problem_features(problem);
+    each->flops = passes * 2 * p * p * (c + missing * mrc_problem_features(problem));
     mrc_cost_sums(each, problem, q * c * e, passes + 1);
     mrc_cost_sums(each, problem, 8 * c, 3 * passes + 1);
     mrc_cost_rows(each, problem, passes * p * (c * e + missing * d * (double)problem->point_size),

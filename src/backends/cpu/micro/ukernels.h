@@ -24,7 +24,7 @@ typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b,
 
 /* Sums of absolute differences: the same with C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|. Functions of that type. Of
    bytes, exactly: value k of row r of a panel is at panel[((k / 8) * width + r) * 8 + k % 8], zeros behind the last. */
-typedef void (*mrc_sad_u8_fn)(int64_t groups, const void *a, const void *b, int32_t *c);
+typedef void (*mrc_sad_u8_fn)(int64_t groups, const void *a, const void *b, float *c);
 
 /*
  * Products of bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
@@ -101,8 +101,6 @@ typedef struct mrc_panel_ops {
     void (*powers_f32)(int64_t depth, double power, int64_t mr, int64_t nr, const float *a, const float *b, float *c);
     void (*powers_f64)(int64_t depth, double power, int64_t mr, int64_t nr, const double *a, const double *b,
                        double *c);
-    /* whole numbers to floats */
-    void (*from_whole)(int64_t count, const int32_t *from, float *to);
     /* sums[k] (16) = sum_j weights[j * 16 + k] values[j], one chain over j < count */
     void (*few_sums_f32)(int64_t count, const float *weights, const float *values, float *sums);
     void (*few_sums_f64)(int64_t count, const double *weights, const double *values, double *sums);
@@ -176,7 +174,7 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
     void name(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 #define MRC_UK_L1_F32(isa, name, mr, nr) MRC_UK_GEMM_F32(isa, name, mr, nr)
 #define MRC_UK_L1_F64(isa, name, mr, nr) MRC_UK_GEMM_F64(isa, name, mr, nr)
-#define MRC_UK_SAD_U8(isa, name, mr, nr) void name(int64_t groups, const void *a, const void *b, int32_t *c);
+#define MRC_UK_SAD_U8(isa, name, mr, nr) void name(int64_t groups, const void *a, const void *b, float *c);
 #define MRC_UK_FEW_F32(isa, name, l1_name, lanes)                                                                      \
     void name(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin, int64_t width,            \
               const float *x, float *dots, int64_t stride, float *norms);                                              \

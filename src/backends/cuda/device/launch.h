@@ -64,16 +64,39 @@ static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
 
 /*
  * rows (rows, width) = x - origin (NULL: 0) in the arithmetic, zeros behind the last column; norms (rows) = |row|^2.
- * Bytes lose 128 instead and become signed; sums (rows) then gets the sum of each row.
+ * Bytes lose 128 instead and become signed; sums (rows) then gets the sum of each row. split: as mrc_splits says.
  */
-cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, const double *origin,
-                            int64_t width, void *rows, double *norms, double *sums);
+cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, int split, mercer_matrix x,
+                            const double *origin, int64_t width, void *rows, double *norms, double *sums);
+
+/* ---- differences.cu: sums of |differences|^p ------------------------------------------------------------------- */
+
+/* sums (rows, ld) = sum_k |a_ik - b_jk|^power of packed rows that are not split: float, double, or int32 for bytes. */
+typedef struct mrc_differences {
+    mrc_cuda_arithmetic arithmetic;
+    double power;              /* 1 for bytes */
+    int64_t rows, cols, width; /* of a: (rows, width); of b: (cols, width) */
+    const void *a, *b;
+    void *sums;
+    int64_t ld;
+} mrc_differences;
+cudaError_t mrc_launch_differences(cudaStream_t stream, const mrc_differences *job);
+
+/* ---- difference_product.cu: such sums, values and products in one ---------------------------------------------- */
+
+/* There is a float form of the kernel, and few enough columns of W: in float or bytes, power 1. */
+bool mrc_difference_product_takes(const mercer_kernel *kernel, int64_t columns);
+/* sums (rows, c) f64 += K W, W (cols, c) f32; parts as mrc_launch_multiply_weights has it. job->sums is not used. */
+cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mrc_differences *job, const mercer_kernel *kernel,
+                                          mercer_matrix w, double *parts, double *sums);
 
 /* ---- profile.cu: kernel values from products ----------------------------------------------------------------- */
 
 typedef struct mrc_profile_job {
     mercer_kernel kernel;
     int on_distance, angular;
+    int direct, split; /* dots are sums of |differences|^norm; rows were split */
+    double norm;       /* of the kernel's distance */
     mrc_cuda_arithmetic arithmetic;
     mercer_matrix x, z; /* (rows, d), (cols, d): the points as they were given, for nearly equal pairs */
     const double *x_norms, *z_norms, *x_sums, *z_sums; /* of the packed rows */
@@ -97,6 +120,9 @@ cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel
 
 /* Groups of centers whose sums are kept apart; parts (groups, rows, c) f64 is scratch. */
 int64_t mrc_multiply_weights_groups(int64_t cols);
+/* sums (count) += parts (groups, count), in order. */
+cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t count,
+                                  double *sums);
 /* sums (rows, c) f64 += K (rows, cols) W (cols, c), summed in double in an order that depends on cols alone. */
 cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, mercer_matrix w, double *parts,
                                         double *sums);

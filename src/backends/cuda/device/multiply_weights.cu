@@ -66,6 +66,12 @@ static __global__ void store_sums(const double *sums, mercer_matrix y, bool add)
     }
 }
 
+cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t count, double *sums)
+{
+    add_groups<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(parts, groups, count, sums);
+    return cudaGetLastError();
+}
+
 cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, mercer_matrix w, double *parts,
                                         double *sums)
 {
@@ -75,10 +81,7 @@ cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, me
         multiply_weights<double><<<grid, 256, 0, stream>>>(k, w, parts);
     else
         multiply_weights<float><<<grid, 256, 0, stream>>>(k, w, parts);
-    int64_t count = k.rows * w.cols;
-    add_groups<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(parts, mrc_multiply_weights_groups(k.cols), count,
-                                                                     sums);
-    return cudaGetLastError();
+    return mrc_launch_add_groups(stream, parts, mrc_multiply_weights_groups(k.cols), k.rows * w.cols, sums);
 }
 
 cudaError_t mrc_launch_store_sums(cudaStream_t stream, const double *sums, mercer_matrix y, int add)

@@ -64,11 +64,11 @@ static __global__ void pack_split(mercer_matrix x, const double *origin, int64_t
     inverse[i] = 1 / factor;
 }
 
-cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, const double *origin,
-                            int64_t width, void *rows, double *norms, double *sums)
+cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, int split, mercer_matrix x,
+                            const double *origin, int64_t width, void *rows, double *norms, double *sums)
 {
     unsigned blocks = mrc_blocks(x.rows * 32, INT32_MAX);
-    if (mrc_splits(arithmetic, width))
+    if (split)
         pack_split<<<blocks, 256, 0, stream>>>(x, origin, width, (__half *)rows, norms, sums);
     else if (arithmetic == MRC_CUDA_F32)
         pack<<<blocks, 256, 0, stream>>>(x, origin, width, (float *)rows, norms, sums);

@@ -4,6 +4,7 @@
  *
  *   distances   s = |a|^2 + |b|^2 - 2 a.b of the packed rows; pairs with s <= near (|a|^2 + |b|^2) again from their
  *               coordinates in double, near = 2^-10 (float) or 2^-20 (double). Bytes: exact integers.
+ *   differences sums of |x_k - z_k|^p as they are
  *   inner       t = x.z, |x|^2, |z|^2; for kernels of the angle, nearly parallel pairs again in double.
  *   values      laplace, gaussian and the two Materns in float where that is the arithmetic and the bandwidth is
  *               moderate, everything else by the double formulas of kernels/formulas.h, rounded once
@@ -11,13 +12,15 @@
  * Memory-bound: reads a product, writes a value.
  */
 #include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/float_forms.cuh"
 #include "backends/cuda/device/launch.h"
 #include "kernels/formulas.h"
 
 /* What one thread needs to know, by value. */
 struct profile {
     mercer_kernel kernel;
-    bool on_distance, angular, wide, bytes, in_float, split;
+    bool on_distance, direct, angular, wide, bytes, in_float, split;
+    double norm;
     float scale; /* of the float forms: argument of exp2 or exp over r or s */
     mercer_matrix x, z, values;
     const double *x_norms, *z_norms, *x_sums, *z_sums;
@@ -26,9 +29,10 @@ struct profile {
 };
 
 /* A user's function gets the distance, or the inner product. */
-static __device__ double of_distance(const mercer_kernel &kernel, double s)
+static __device__ double of_distance(const mercer_kernel &kernel, double norm, double s)
 {
-    return kernel.id == MERCER_KERNEL_CALLBACK_DISTANCE ? sqrt(s) : mrc_formula_of_distance(&kernel, s);
+    if (kernel.id != MERCER_KERNEL_CALLBACK_DISTANCE) return mrc_formula_of_distance(&kernel, s);
+    return norm == 2 ? sqrt(s) : norm == 1 ? s : pow(s, 1 / norm);
 }
 
 static __device__ double of_inner(const mercer_kernel &kernel, double t, double xx, double zz)
@@ -40,33 +44,6 @@ static __device__ double of_inner(const mercer_kernel &kernel, double t, double 
 bool mrc_cuda_knows_kernel(int32_t id)
 {
     return id > MRC_KERNEL_NONE && id < MRC_KERNEL_END;
-}
-
-/* The float forms, within a few ulp. */
-static __device__ float of_distance_float(int id, float s, float scale)
-{
-    float u, decay;
-    switch (id) {
-#define ARGUMENT_ROOT   sqrtf(s)
-#define ARGUMENT_SQUARE s
-#define FORM(ID, OF, of_kernel, value) \
-    case MRC_KERNEL_##ID: u = ARGUMENT_##OF * scale, decay = expf(-u); return value;
-        MRC_FLOAT_FORMS(FORM)
-#undef FORM
-        default: return NAN; /* float_scale keeps others away */
-    }
-}
-
-/* 0: the kernel has no float form. */
-static float float_scale(const mercer_kernel *k)
-{
-    switch (k->id) {
-#define FORM(ID, OF, of_kernel, value) \
-    case MRC_KERNEL_##ID: return (float)(of_kernel);
-        MRC_FLOAT_FORMS(FORM)
-#undef FORM
-        default: return 0;
-    }
 }
 
 static __device__ double exact_sqdist(const profile &p, int64_t i, int64_t j)
@@ -96,8 +73,10 @@ template <typename Dot> static __device__ double dot_of(const profile &p, int64_
     return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* powers of two */
 }
 
+/* Or the sum of |differences|^norm, which is there already. */
 static __device__ double sqdist(const profile &p, int64_t i, int64_t j, double dot)
 {
+    if (p.direct) return dot;
     double all = p.x_norms[i] + p.z_norms[j], s = all - 2 * dot;
     return !p.bytes && s <= (p.wide ? 0x1p-20 : 0x1p-10) * all ? exact_sqdist(p, i, j) : s;
 }
@@ -106,9 +85,9 @@ static __device__ void distance_value(const profile &p, int64_t i, int64_t j, do
 {
     double s = sqdist(p, i, j, dot);
     if (p.in_float)
-        ((float *)p.values.data)[i * p.values.ld + j] = of_distance_float(p.kernel.id, (float)s, p.scale);
+        ((float *)p.values.data)[i * p.values.ld + j] = mrc_float_form(p.kernel.id, (float)s, p.scale);
     else
-        mrc_put(p.values, i, j, of_distance(p.kernel, s));
+        mrc_put(p.values, i, j, of_distance(p.kernel, p.norm, s));
 }
 
 static __device__ void inner_value(const profile &p, int64_t i, int64_t j, double dot)
@@ -141,22 +120,19 @@ template <typename Dot> static __global__ void fill(profile p)
     }
 }
 
-static bool moderate(double bandwidth)
-{
-    return bandwidth > 1e-15 && bandwidth < 1e15;
-}
-
 static profile profile_for(const mrc_profile_job *job)
 {
     bool wide = job->arithmetic == MRC_CUDA_F64, bytes = job->arithmetic == MRC_CUDA_BYTES;
-    float scale = float_scale(&job->kernel);
+    float scale = mrc_float_scale(&job->kernel);
     profile p = {job->kernel,
                  job->on_distance != 0,
+                 job->direct != 0,
                  job->angular != 0,
                  wide,
                  bytes,
-                 job->values.dtype == MERCER_F32 && !wide && scale > 0 && moderate(job->kernel.bandwidth),
-                 mrc_splits(job->arithmetic, job->x.cols) != 0,
+                 job->values.dtype == MERCER_F32 && !wide && scale > 0,
+                 job->split != 0,
+                 job->norm,
                  scale,
                  job->x,
                  job->z,
@@ -229,7 +205,7 @@ static __global__ void diagonal(mercer_kernel kernel, bool on_distance, mercer_m
     if (i >= x.rows) return;
     double sum = 0;
     for (int64_t k = 0; k < x.cols && !on_distance; k++) sum += mrc_at(x, i, k) * mrc_at(x, i, k);
-    mrc_put(values, i, 0, on_distance ? of_distance(kernel, 0) : of_inner(kernel, sum, sum, sum));
+    mrc_put(values, i, 0, on_distance ? of_distance(kernel, 2, 0) : of_inner(kernel, sum, sum, sum));
 }
 
 cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel, int on_distance, mercer_matrix x,

@@ -7,9 +7,9 @@
  *   UK_NAME, UK_MR       the function, its height               UK_LANES       64-bit lanes of UK_VECTOR
  *   UK_NV                vectors in a row                       UK_ZERO(), UK_LOAD(address), UK_FILL(a 64-bit word)
  *   UK_STEP(sum, a, b)   each lane's sum plus that of its 8 absolute differences
- *   UK_STORE(address, v) the low halves of the lanes
+ *   UK_STORE(address, v) the lanes as floats
  *
- *   C_ij = sum_g sum_{k < 8} |a[g][i][k] - b[g][j][k]|,   exact in int32; layout: ukernels.h
+ *   C_ij = sum_g sum_{k < 8} |a[g][i][k] - b[g][j][k]|,   below 2^24 for d <= 32768, exact in float; layout: ukernels.h
  *
  * The gradient of an L1 kernel, which needs sign(x_k - z_k) times a value for each pair, fits the same panels: a
  * micro-kernel that gets the values (mr, nr) and adds to sums (nr) for each k.
@@ -18,7 +18,7 @@
 
 #define UK_NR (UK_NV * UK_LANES)
 
-void UK_NAME(int64_t groups, const void *a, const void *b, int32_t *c)
+void UK_NAME(int64_t groups, const void *a, const void *b, float *c)
 {
     const char *left = a, *right = b;
     UK_VECTOR sum[UK_MR][UK_NV];

@@ -179,11 +179,6 @@ static int32_t UK_PANEL_FN(sad_u8)(int64_t d, const uint8_t *restrict x, const u
     return sum;
 }
 
-static void UK_PANEL_FN(from_whole)(int64_t count, const int32_t *restrict from, float *restrict to)
-{
-    for (int64_t i = 0; i < count; i++) to[i] = (float)from[i];
-}
-
 static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
 {
     int64_t i = 0;
@@ -303,7 +298,6 @@ const mrc_panel_ops UK_PANEL_NAME = {
     .sad_u8 = UK_PANEL_FN(sad_u8),
     .powers_f32 = UK_PANEL_FN(powers_f32),
     .powers_f64 = UK_PANEL_FN(powers_f64),
-    .from_whole = UK_PANEL_FN(from_whole),
     .few_sums_f32 = UK_PANEL_FN(few_sums_f32),
     .few_sums_f64 = UK_PANEL_FN(few_sums_f64),
     .from_half = UK_PANEL_FN(from_half),
