@@ -105,8 +105,8 @@ typedef struct mrc_capabilities {
     /* What it computes and moves in a second, roughly, for plans; 0: measured by the instruction set. */
     double rate, rate_double, bandwidth;
     double rate_differences; /* the same of sums of absolute differences, 2 for each; 0: a third of rate */
-    int64_t kept_size; /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
-    uint64_t place;    /* the same for those that share a device's memory, whatever its number; 0: the host's */
+    int64_t kept_size;       /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
+    uint64_t place;          /* the same for those that share a device's memory, whatever its number; 0: the host's */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -163,9 +163,9 @@ struct mrc_backend_ops {
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
 
-    /* For each row of X the nearest row of Z, the first of equals, and the sum of |x_k - z_k|^p of the two, which is the
-       squared distance in the L2 norm; both (m). Sums are those a kernel function of the distance gets: exact integers
-       for bytes (p 1 and 2), else with the rounding of float or double. */
+    /* For each row of X the nearest row of Z, the first of equals, and the sum of |x_k - z_k|^p of the two, for L2 the
+       squared distance; both (m). Sums are those a kernel function of the distance gets: exact integers for bytes
+       (p 1 and 2), else with the rounding of float or double. */
     mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest, double *sums);
 
     /* Top q eigenpairs of the symmetric A (n, n) f64, which is destroyed: values (q) descending, vectors (n, q) f64,

@@ -83,8 +83,8 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* The median distance between preprocessed rows in the kernel's norm, of at most 2000 spread over the data, in four digits: they are as good
-   as all of them, and can be typed. */
+/* The median distance between preprocessed rows in the kernel's norm, of at most 2000 spread over the data, in four
+   digits: they are as good as all of them, and can be typed. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, double *out)
 {

@@ -29,8 +29,8 @@
  * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
  * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h).
  *
- * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums have no inner product
- * in them, so they are formed from differences, pair by pair:
+ * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums have no inner
+ * product in them, so they are formed from differences, pair by pair:
  *
  *   laplace-l1  exp(-r/b), p = 1                exppower-l1  exp(-(r/b)^gamma), p = 1
  *   lpq         exp(-(r/b)^q) = exp(-s^(q/p) / b^q)
@@ -240,9 +240,9 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 #define MRC_BIAS      MRC_PARAMETER(bias, MRC_REAL, false, true, 0, 1e100, 0)
 #define MRC_NOTHING   {0}
 
-/* X(ID, definition, pair form, name, example, parameters...). The pair form is what the function is one of: DISTANCE, the
-   squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (which has the form of DISTANCE
-   where p is 2); INNER, the inner product; or ANGLE for those of the inner product that are ill-conditioned where vectors
+/* X(ID, definition, pair form, name, example, parameters...). The pair form is what the function is one of: DISTANCE,
+   the squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (with p = 2 that is a
+   DISTANCE); INNER, the inner product; or ANGLE for those of the inner product that are ill-conditioned where vectors
    are nearly parallel. New ones at the end. */
 #define MRC_KERNELS(X)                                                                                                 \
     X(LAPLACE, mrc_laplace, DISTANCE, "laplace", "laplace:bandwidth=10", MRC_BANDWIDTH)                                \
@@ -276,8 +276,9 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
 
 /*
  * Vectors of the CPU: X(ID, TYPES, a, b, value) with the constants a and b of a kernel k, in double, and the value of s
- * (the squared distance, the sum of |x_k - z_k|^p, or the inner product) in the arithmetic at hand, every rounding written out. u is there to be used; EXP, LOG,
- * LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose exp(-u) is 0, so that infinity is none.
+ * (the squared distance, the sum of |x_k - z_k|^p, or the inner product) in the arithmetic at hand, every rounding
+ * written out. u is there to be used; EXP, LOG, LOG1P, SQRT and FMA are branch-free; CAP(u) is at most a number whose
+ * exp(-u) is 0, so that infinity is none.
  *   FLOAT   in float and in double; DOUBLE  in double, then rounded where it is float
  * or, without a value:
  *   SAME    s itself;   POWER  (a s + b)^degree;   ANGLE  the layers, a = v^2, b = 1 for T and 0 for S

@@ -47,8 +47,8 @@ void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t
 mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                    double *sqdistances)
 {
-    /* Any function of the distance in that norm would do: it is never evaluated. A bandwidth beyond float makes the driver
-       use double. */
+    /* Any function of the distance in that norm would do: it is never evaluated. A bandwidth beyond float makes the
+       driver use double. */
     const double norm = search->norm > 0 ? search->norm : 2;
     const mercer_kernel kernel = {.id = MRC_KERNEL_LPQ, .p = norm, .q = norm, .bandwidth = search->wide ? 1e100 : 1};
     mrc_pair pair = {.kernel = &kernel, .x = search->x, .z = search->z, .origin = search->origin};

@@ -133,7 +133,8 @@ void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *p
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                  bool centers, void *panel, int32_t *norms, int32_t *start);
 
-/* |x_i - z_j|^2, the sum of |differences|^norm, and the inner product with both norms, from the coordinates in double. */
+/* The sum of |differences|^norm, |x_i - z_j|^2, and the inner product with both norms, from the coordinates in
+   double. */
 double mrc_exact_sum(double norm, const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
 double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j);
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,

@@ -232,8 +232,8 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     once->flops = once->alike + 2 * p * s * (pair + q);
     once->state = p * c * e * (double)(4 + sizes->carry) + temporary * (points + c * e) + s * c * e;
     batch->alike = 2 * m * s * (pair + c) * (T > 1 ? 2 : 1);
-    batch->flops =
-        batch->alike + 2 * m * p * ((sizes->cache_data ? 0 : pair) + 2 * c) + m * temporary * (pair + c) + 2 * p * q * c;
+    batch->flops = batch->alike + 2 * m * p * ((sizes->cache_data ? 0 : pair) + 2 * c) + m * temporary * (pair + c) +
+                   2 * p * q * c;
     mrc_cost_sums(batch, problem, m * c * e, 1);
     if (sizes->lambda > 0) mrc_cost_sums(batch, problem, q * c * e, 1);
     mrc_cost_flags(batch, problem, 2);

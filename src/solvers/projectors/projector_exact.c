@@ -170,7 +170,8 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
 /* K(Z,Z) in double, and its factor in place. */
 static const char *suits(const mrc_planner *planner)
 {
-    double p = (double)planner->problem.p, work = 3 * (double)planner->problem.n * p * mrc_problem_features(&planner->problem);
+    const mrc_problem *problem = &planner->problem;
+    double p = (double)problem->p, work = 3 * (double)problem->n * p * mrc_problem_features(problem);
     bool fits = 8 * p * p <= 0.45 * (double)planner->plan->budget;
     bool pays = p * p * p / 3 / planner->rate_double <= (double)planner->public_plan->epochs * work / planner->rate;
     return fits && pays ? "its factor fits and pays" : NULL;

@@ -96,8 +96,8 @@ typedef struct mrc_panel_ops {
     /* sum_k x_k z_k of bytes, exactly; and sum_k |x_k - z_k| */
     int32_t (*inner_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
     int32_t (*sad_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
-    /* C (mr, nr) of packed panels as in a product: C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|^power, 0 < power < 2, in
-       double, rounded once; nr <= 32 */
+    /* C (mr, nr) of packed panels as in a product: C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|^power, 0 < power < 2,
+       in double, rounded once; nr <= 32 */
     void (*powers_f32)(int64_t depth, double power, int64_t mr, int64_t nr, const float *a, const float *b, float *c);
     void (*powers_f64)(int64_t depth, double power, int64_t mr, int64_t nr, const double *a, const double *b,
                        double *c);

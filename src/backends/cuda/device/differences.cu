@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of |differences|^p of packed rows, stored: one block of threads for each tile. Math and cost: differences.cuh. */
+/* Sums of |differences|^p of packed rows, stored: one block of threads for each tile. Math: differences.cuh. */
 #include "backends/cuda/device/differences.cuh"
 
 template <typename Step, int BY>

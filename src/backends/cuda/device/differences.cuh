@@ -3,13 +3,13 @@
  * Tiles of sums of |differences|^p of packed rows, the pair form that has no matrix product, on the lanes for float and
  * double.
  *
- *   s_ij = sum_k |a_ik - b_jk|^p      one chain over k = 0, 1, ...; float, double, or exact in 32 bits for bytes (p = 1)
+ *   s_ij = sum_k |a_ik - b_jk|^p      one chain over k = 0, 1, ...; float, double, or for bytes (p = 1) exact
  *
  * A block of threads has SIDE = 16 BY rows of each side and goes through the features CHUNK at a time in shared memory,
  * features outermost; a thread has a square of BY x BY pairs in registers, in quarters that lie SIDE / 2 apart, so that
  * the threads of a warp read neighbouring words. Cost: 2 operations for each feature of a pair (a difference, and a sum
- * of its absolute value, which is free), 2 BY loads from shared memory for BY^2 pairs. Bytes are taken four at a time by
- * __vsadu4. A power other than 1 is pow in double, summed in double and rounded once.
+ * of its absolute value, which is free), 2 BY loads from shared memory for BY^2 pairs. Bytes are taken four at a time
+ * by __vsadu4. A power other than 1 is pow in double, summed in double and rounded once.
  */
 #ifndef MRC_BACKENDS_CUDA_DEVICE_DIFFERENCES_CUH
 #define MRC_BACKENDS_CUDA_DEVICE_DIFFERENCES_CUH

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of absolute differences, float, AVX-512: 24 accumulators, 2 rows, the mask of the sign. Math and cost: uk_gemm_body.h. */
+/* Sums of absolute differences, float, AVX-512: 24 accumulators, 2 rows, a mask. Math: uk_gemm_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include <immintrin.h>

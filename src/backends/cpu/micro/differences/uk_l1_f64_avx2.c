@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of absolute differences, double, AVX2: 12 accumulators, 2 rows, a difference; the mask of the sign is read. Math and cost: uk_gemm_body.h. */
+/* Sums of absolute differences, double, AVX2: 12 accumulators, 2 rows, a difference. Math: uk_gemm_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include <immintrin.h>

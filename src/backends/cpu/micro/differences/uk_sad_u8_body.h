@@ -2,7 +2,7 @@
 /*
  * backends/cpu/micro/differences: sums of absolute differences, the pair form of L1 kernels. Those of float and double
  * are the body of the products (uk_gemm_body.h) with another step, sum + |x - z|: one chain of sums over the features,
- * so the same bits on every instruction set. Here: the body for bytes, exact, included by each file after it has defined
+ * so the same bits on every instruction set. Here: the body for bytes, exact, included after
  *
  *   UK_NAME, UK_MR       the function, its height               UK_LANES       64-bit lanes of UK_VECTOR
  *   UK_NV                vectors in a row                       UK_ZERO(), UK_LOAD(address), UK_FILL(a 64-bit word)

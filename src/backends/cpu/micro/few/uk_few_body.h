@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/few: body of the product micro-kernels for few rows of X, included once by each file after it
- * has defined
+ * backends/cpu/micro/few: body of the product micro-kernels for few rows of X, included by files that define before
  *
  *   UK_NAME, UK_NAME_L1  the functions                       UK_REAL        float or double
  *   UK_LANES             centers, one in each lane           UK_VECTOR      a vector of UK_REAL
@@ -10,7 +9,7 @@
  *   UK_FMA(a, b, c) = a * b + c in one rounding
  *
  *   z_jk = row_jk - o_k;   dots_ij = sum_k z_jk x_ki;   norms_j = sum_k z_jk^2;   each one chain of FMAs over k
- *   L1: sums_ij = sum_k |row_jk - x_ki|, one chain of sums over k; neither origin nor norms
+ *   sums_ij = sum_k |row_jk - x_ki|   (L1)           one chain of sums over k; neither origin nor norms
  *
  * Rows of Z are read where they lie, UK_LANES features of UK_LANES rows at a time, and transposed in registers: a
  * center is then a lane, and its chain runs over features as everywhere. Cost: 2 (width + 1) flops and about 4 shuffled

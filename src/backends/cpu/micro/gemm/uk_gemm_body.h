@@ -5,8 +5,8 @@
  *   UK_NAME              the function          UK_REAL        float or double
  *   UK_MR                height                UK_VECTOR      a vector of UK_REAL
  *   UK_NV                vectors in a row      UK_LANES       its length
- *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar), UK_STEP(sum, a, b) = sum + a * b in one rounding,
- *   or what else is added up over the features (micro/differences)
+ *   UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar)
+ *   UK_STEP(sum, a, b)   sum + a * b in one rounding, or what else is added up over features (micro/differences)
  *
  *   C_ij = sum_k a[k * MR + i] b[k * NR + j],   i < MR,  j < NR = UK_NV * UK_LANES,   one chain of FMAs over k
  *
