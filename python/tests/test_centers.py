@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+import mercer
 from mercer import centers
 
 
@@ -69,3 +70,11 @@ def test_nearest_is_the_first_of_equals():
 def test_bad_arguments(change, error):
     with pytest.raises(error):
         centers.choose(**{"X": np.arange(20.0).reshape(10, 2), "n_centers": 3, **change})
+
+
+def test_means_are_for_euclidean_distances(rng):
+    X = rng.normal(size=(50, 3))
+    with pytest.raises(ValueError, match="kmeans makes means"):
+        centers.kmeans(X, 5, kernel="laplace-l1:bandwidth=1")
+    with pytest.raises(ValueError, match="kmeans makes means"):
+        mercer.KernelRegressor("laplace-l1", n_centers=5, center_method="kmeans").fit(X, X[:, 0])

@@ -33,6 +33,29 @@ def test_values(name, rng):
     np.testing.assert_allclose(K, FORMULAS[name](distances(X, Z)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name, p, q", [
+    ("laplace-l1", 1, 1), ("exppower-l1:gamma=0.7", 1, 0.7), ("lpq:p=1.5,q=0.8", 1.5, 0.8), ("lpq:p=2,q=1", 2, 1),
+])
+def test_other_norms(name, p, q, rng):
+    X, Z = rng.normal(size=(7, 4)), rng.normal(size=(9, 4))
+    r = (np.abs(X[:, None, :] - Z[None, :, :]) ** p).sum(-1) ** (1 / p)
+    kernel = Kernel(name, bandwidth=B)
+    np.testing.assert_allclose(kernel(X, Z), np.exp(-((r / B) ** q)), rtol=1e-9)
+    index, distance = mercer.centers.nearest(X, Z, kernel=kernel)
+    np.testing.assert_array_equal(index, r.argmin(1))
+    np.testing.assert_allclose(distance, r.min(1), rtol=1e-9)
+    among = (np.abs(X[:, None, :] - X[None, :, :]) ** p).sum(-1) ** (1 / p)
+    median = np.median(among[np.triu_indices(7, 1)])
+    np.testing.assert_allclose(mercer.median_distance(X, kernel=kernel), median, rtol=1e-9)
+
+
+def test_powers_out_of_range():
+    with pytest.raises(ValueError, match="q is 1.5, it must be > 0 and <= p, which is 1"):
+        Kernel("lpq", p=1, q=1.5, bandwidth=1)
+    with pytest.raises(ValueError, match="gamma=1.2 is out of range"):
+        Kernel("exppower-l1", gamma=1.2, bandwidth=1)
+
+
 def test_inner_products(rng):
     X, Z = rng.normal(size=(7, 4)), rng.normal(size=(9, 4))
     np.testing.assert_allclose(Kernel("linear")(X, Z), X @ Z.T, atol=1e-12)
