@@ -177,7 +177,7 @@ static void test_fold(void **state)
         before = kernel;
         int folded = -1;
         assert_succeeds(self->context, mercer_preprocess_fold(scale, &kernel, &folded));
-        assert_int_equal(folded, mrc_kernel_argument(&before) == MRC_ON_DISTANCE);
+        assert_int_equal(folded, mrc_kernel_is_stationary(&before));
         folds += folded;
         if (folded) {
             assert_memory_equal(mercer_preprocess_kernel(scale), &before, sizeof before);
