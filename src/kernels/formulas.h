@@ -298,7 +298,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(NNGP, ANGLE, k->bias * k->bias, 0, )                                                                             \
     X(LAPLACE_L1, FLOAT, -1 / k->bandwidth, 0, EXP(a * s))                                                             \
     X(EXPPOWER_L1, DOUBLE, 1 / k->bandwidth, k->gamma, MRC_STRETCHED)                                                  \
-    X(LPQ, DOUBLE, pow(k->bandwidth, -k->p), k->q / k->p, MRC_STRETCHED)\
+    X(LPQ, DOUBLE, pow(k->bandwidth, -k->p), k->q / k->p, MRC_STRETCHED)                                               \
     X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, 0, (u = SQRT(s), u > 0 ? EXP(a * u) * (-a / u) : 0))                    \
     X(SLOPE_GAUSSIAN, FLOAT, -0.5 / k->bandwidth / k->bandwidth, 0, EXP(a * s) * (-2 * a))                             \
     X(SLOPE_MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, EXP(-(a * SQRT(s))) * (a * a))                                 \
@@ -340,7 +340,8 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     case (int)MRC_SLOPES + (int)number:        \
         return definition##_slope(kernel, s);
 #define MRC_CASE_DIFFERENCES(number, definition) \
-    case number: return definition(kernel, s);
+    case number:                                 \
+        return definition(kernel, s);
 #define MRC_CASE_INNER(number, definition)
 #define MRC_CASE_ANGLE(number, definition)
 #define MRC_CASE(ID, definition, ARGUMENT, ...) MRC_CASE_##ARGUMENT(MRC_KERNEL_##ID, definition)

@@ -194,7 +194,7 @@ static void test_fold(void **state)
         }
         mercer_preprocess_free(scale);
     }
-    assert_int_equal(folds, 7);
+    assert_int_equal(folds, 10);
 }
 
 /* Folded, samples pass as they are; a copy is folded too. */
