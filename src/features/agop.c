@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { PART_ROWS = 256, SIGN_BITS = 0x7369676e };
+enum { PART_ROWS = 512, BLOCK_ROWS = 2048, SIGN_BITS = 0x7369676e };
 
 void mrc_outer_add(const mercer_matrix *G, const mercer_matrix *gradients, int64_t c, double factor)
 {
@@ -59,13 +59,15 @@ static mercer_status add_parts(mrc_backend *backend, const mrc_expansion *sum, c
 {
     int64_t m = x->rows;
     bool each = signed_sum == NULL;
+    int64_t rows = each ? BLOCK_ROWS : PART_ROWS;
+    bool wide = mrc_value_dtype(x, sum->z, alpha, NULL) == MERCER_F64 || !mrc_gradient_in_float(sum->kernel);
+    mercer_dtype real = wide ? MERCER_F64 : MERCER_F32;
     mercer_matrix weights = each ? *alpha : mrc_view(signed_sum, alpha->rows, 1, MERCER_F64);
-    for (int64_t first = 0; first < m; first += PART_ROWS) {
-        mercer_matrix part = mrc_rows(x, first, mrc_min(PART_ROWS, m - first));
+    for (int64_t first = 0; first < m; first += rows) {
+        mercer_matrix part = mrc_rows(x, first, mrc_min(rows, m - first));
         mercer_matrix g = mrc_view(gradients, part.rows, weights.cols * x->cols, MERCER_F64);
-        if (!each)
-            sum_outputs(alpha, (mrc_rng){seed, SIGN_BITS}, first / PART_ROWS, signed_sum, signed_sum + alpha->rows);
-        MRC_TRY(mrc_gradient_product(backend, sum, &part, &weights, &g));
+        if (!each) sum_outputs(alpha, (mrc_rng){seed, SIGN_BITS}, first / rows, signed_sum, signed_sum + alpha->rows);
+        MRC_TRY(mrc_gradient_product(backend, sum, &part, &weights, real, &g));
         MRC_TRY(add_outer(backend, G, &g, weights.cols, 1 / (double)m));
     }
     return MERCER_OK;
@@ -78,7 +80,8 @@ mercer_status mrc_agop(mrc_backend *backend, const mrc_expansion *sum, const mer
     int64_t c = alpha->cols > MRC_AGOP_OUTPUTS ? 1 : alpha->cols;
     void *gradients, *signs = NULL;
     for (int64_t i = 0; i < G->rows; i++) memset(mrc_row(G, i), 0, (size_t)G->cols * sizeof(double));
-    MRC_TRY(mrc_alloc(context, &gradients, PART_ROWS * c, mrc_max(1, x->cols) * (int64_t)sizeof(double), "gradients"));
+    int64_t rows = alpha->cols > c ? PART_ROWS : mrc_min(BLOCK_ROWS, x->rows);
+    MRC_TRY(mrc_alloc(context, &gradients, rows * c, mrc_max(1, x->cols) * (int64_t)sizeof(double), "gradients"));
     mercer_status status = MERCER_OK;
     if (alpha->cols > c)
         status = mrc_alloc(context, &signs, alpha->rows + alpha->cols, sizeof(double), "signed weights");

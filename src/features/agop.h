@@ -7,8 +7,9 @@
 
 /*
  * G (d, d) f64 = mean over the rows of x (m, d) of sum_l grad f_l grad f_l', or its diagonal (1, d). More than
- * MRC_AGOP_OUTPUTS outputs are not taken one by one: each part of 256 rows has one random sign for every output, and
- * the gradient of their signed sum, whose outer product has the same mean. x and alpha (p, c) in host memory.
+ * MRC_AGOP_OUTPUTS outputs are not taken one by one: each part of 512 rows has one random sign for every output, and
+ * the gradient of their signed sum, whose outer product has the same mean. x and alpha (p, c) in host memory. In float
+ * where x, alpha and the centers are (gradient.h).
  */
 enum { MRC_AGOP_OUTPUTS = 3 };
 mercer_status mrc_agop(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,

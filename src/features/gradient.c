@@ -11,12 +11,17 @@
  * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
  * therefore in double whatever the points are in: the error of a pair is 2^-53 |x - o| / r times its share, which is
  * below 1e-9 down to r = 1e-7 |x - o|. Pairs that coincide have psi = 0 where psi has no limit.
+ *
+ * In float, for averages that need no more: a slope that is bounded, psi <= S / b^2 with S of about 2, loses 2^-24 S
+ * |x| / b of K / b. That of laplace is not; it is kept below 2^12 / b^2 by a corner that is rounded within r < 2^-12 b,
+ * where it loses 2^-12 |x| / b. That of exppower stays in double.
  */
 #include "features/gradient.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/threads/parallel.h"
+#include "kernels/formulas.h"
 #include "kernels/table.h"
 
 #include <math.h>
@@ -35,6 +40,14 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                     "the kernel %s has no gradients here: they are for functions of the distance that have a name",
                     entry ? entry->form.name : "of a callback");
+}
+
+/* The radius within which a corner is rounded, in bandwidths. */
+#define CORNER 0x1p-12
+
+bool mrc_gradient_in_float(const mercer_kernel *kernel)
+{
+    return kernel->id != MRC_KERNEL_EXPPOWER;
 }
 
 /* ---- The definition ---------------------------------------------------------------------------------------------- */
@@ -88,39 +101,50 @@ typedef struct gradient_job {
     const mercer_matrix *alpha, *x, *gradients;
     mercer_matrix weights; /* (centers, outputs (d + 1)) alpha_j [z_j - o | 1] */
     mercer_matrix sums;    /* (m, outputs (d + 1)) */
+    double *rows;          /* (threads, d + 1) room for a center */
     int64_t first_center, first_output, outputs;
 } gradient_job;
 
 static void fill_weights(void *argument, int64_t part, int worker)
 {
-    (void)worker;
     const gradient_job *job = argument;
     const mercer_matrix *z = job->sum->z;
     int64_t d = z->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->weights.rows);
+    double *row = job->rows + worker * (d + 1);
     for (int64_t j = first; j < end; j++) {
-        double *row = mrc_row(&job->weights, j);
         mrc_load_row_f64(z, job->first_center + j, row);
         for (int64_t k = 0; k < d; k++) row[k] -= job->sum->origin[k];
         row[d] = 1;
-        for (int64_t l = job->outputs - 1; l >= 0; l--) {
+        for (int64_t l = 0; l < job->outputs; l++) {
             double a = mrc_load(job->alpha, job->first_center + j, job->first_output + l);
-            double *to = row + l * (d + 1);
-            for (int64_t k = 0; k <= d; k++) to[k] = a * row[k];
+            if (job->weights.dtype == MERCER_F64)
+                for (int64_t k = 0; k <= d; k++) ((double *)mrc_row(&job->weights, j))[l * (d + 1) + k] = a * row[k];
+            else
+                for (int64_t k = 0; k <= d; k++)
+                    ((float *)mrc_row(&job->weights, j))[l * (d + 1) + k] = (float)(a * row[k]);
         }
     }
 }
 
 static void take_gradients(void *argument, int64_t part, int worker)
 {
-    (void)worker;
     const gradient_job *job = argument;
     int64_t d = job->x->cols, first = part * PART_ROWS, end = mrc_min(first + PART_ROWS, job->x->rows);
-    for (int64_t i = first; i < end; i++)
+    double *x = job->rows + worker * (d + 1);
+    for (int64_t i = first; i < end; i++) {
+        mrc_load_row_f64(job->x, i, x);
+        for (int64_t k = 0; k < d; k++) x[k] -= job->sum->origin[k];
         for (int64_t l = 0; l < job->outputs; l++) {
-            const double *sums = (const double *)mrc_row(&job->sums, i) + l * (d + 1);
             double *to = (double *)mrc_row(job->gradients, i) + (job->first_output + l) * d;
-            for (int64_t k = 0; k < d; k++) to[k] = sums[k] - sums[d] * (mrc_load(job->x, i, k) - job->sum->origin[k]);
+            double s = mrc_load(&job->sums, i, l * (d + 1) + d);
+            if (job->sums.dtype == MERCER_F64)
+                memcpy(to, (const double *)mrc_row(&job->sums, i) + l * (d + 1), (size_t)d * sizeof *to);
+            else
+                for (int64_t k = 0; k < d; k++)
+                    to[k] = (double)((const float *)mrc_row(&job->sums, i))[l * (d + 1) + k];
+            for (int64_t k = 0; k < d; k++) to[k] -= s * x[k];
         }
+    }
 }
 
 static int64_t parts_of(int64_t rows)
@@ -146,33 +170,38 @@ static mercer_status some_outputs(mrc_backend *backend, const mercer_kernel *slo
 }
 
 static mercer_status all_outputs(mrc_backend *backend, const mercer_kernel *slope, gradient_job *job, int64_t at_once,
-                                 int64_t centers, void *weights, void *sums)
+                                 int64_t centers, mercer_dtype real, void *weights, void *sums)
 {
     int64_t c = job->alpha->cols, columns = job->x->cols + 1;
     for (job->first_output = 0; job->first_output < c; job->first_output += at_once) {
         job->outputs = mrc_min(at_once, c - job->first_output);
-        job->weights = mrc_view(weights, centers, job->outputs * columns, MERCER_F64);
-        job->sums = mrc_view(sums, job->x->rows, job->outputs * columns, MERCER_F64);
+        job->weights = mrc_view(weights, centers, job->outputs * columns, real);
+        job->sums = mrc_view(sums, job->x->rows, job->outputs * columns, real);
         MRC_TRY(some_outputs(backend, slope, job, centers));
     }
     return MERCER_OK;
 }
 
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
-                                   const mercer_matrix *alpha, const mercer_matrix *gradients)
+                                   const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients)
 {
     mercer_kernel slope;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
-    int64_t p = sum->z->rows, c = alpha->cols, row = (x->cols + 1) * (int64_t)sizeof(double);
+    if (real == MERCER_F32) slope.offset = CORNER * slope.bandwidth;
+    int64_t p = sum->z->rows, c = alpha->cols, row = (x->cols + 1) * mrc_dtype_size(real);
     int64_t most = WEIGHT_BYTES / row; /* rows of one output */
     int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(x->rows, mrc_min(p, BLOCK_ROWS)))));
     int64_t centers = mrc_max(1, mrc_min(p, most / at_once));
-    void *weights, *sums = NULL;
+    void *weights, *sums = NULL, *rows = NULL;
     if (x->rows == 0) return MERCER_OK;
     MRC_TRY(mrc_alloc(backend->context, &weights, centers * at_once, row, "weights for gradients"));
     mercer_status status = mrc_alloc_zero(backend->context, &sums, x->rows * at_once, row, "sums for gradients");
-    gradient_job job = {.sum = sum, .alpha = alpha, .x = x, .gradients = gradients};
-    if (status == MERCER_OK) status = all_outputs(backend, &slope, &job, at_once, centers, weights, sums);
+    if (status == MERCER_OK)
+        status = mrc_alloc(backend->context, &rows, mrc_max(1, backend->context->threads) * (x->cols + 1),
+                           sizeof(double), "rows for gradients");
+    gradient_job job = {.sum = sum, .alpha = alpha, .x = x, .gradients = gradients, .rows = rows};
+    if (status == MERCER_OK) status = all_outputs(backend, &slope, &job, at_once, centers, real, weights, sums);
+    mrc_free(backend->context, rows);
     mrc_free(backend->context, sums);
     mrc_free(backend->context, weights);
     return status;
@@ -210,7 +239,7 @@ static mercer_status one_block(mercer_model *model, const gradient_block *block,
                   pulled = mrc_rows(&block->pulled, 0, X->rows);
     mrc_preprocess_rows(model->preprocess, &points, X);
     MRC_TRY(mrc_check_finite(model->context, "X preprocessed", &points, NULL));
-    MRC_TRY(mrc_gradient_product(model->context->backend, &sum, &points, &model->weights, &mapped));
+    MRC_TRY(mrc_gradient_product(model->context->backend, &sum, &points, &model->weights, MERCER_F64, &mapped));
     mrc_preprocess_pull_back(model->preprocess, X, model->weights.cols, &mapped, &pulled);
     store(model, to, &pulled, X->cols);
     return MERCER_OK;

@@ -33,10 +33,14 @@ typedef struct mrc_expansion {
     const double *origin;   /* (d) amid them */
 } mrc_expansion;
 
-/* The same by fused products with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory. Memory
-   beyond the arguments: at most 64 MiB, or a row of weights. */
+/* The same by fused products with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory. real: the
+   arithmetic, f64, or f32 if the points are floats and mrc_gradient_in_float allows it. Memory beyond the arguments: at
+   most 64 MiB, or a row of weights. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
-                                   const mercer_matrix *alpha, const mercer_matrix *gradients);
+                                   const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients);
+/* Whether the slope is bounded, or can be by a rounded corner, so that float sums lose about 1e-3 |x| / b of a pair's
+   share at most. */
+bool mrc_gradient_in_float(const mercer_kernel *kernel);
 
 /* Gradients (m, c d) f32 or f64 of the model's outputs in the units of X, preprocessing and metric included. Arguments
    have been checked but for the values of X. MERCER_ERROR_UNSUPPORTED: a kernel without a slope, a model of ranks. */

@@ -224,11 +224,11 @@ static mercer_status next_metric(learner *self, const mercer_model *model, bool 
     void *points, *memory = NULL;
     bool diagonal = d > MOST_FULL;
     if (map) now.diagonal = map->diagonal, now.map = map->values;
-    MRC_TRY(mrc_alloc(context, &points, m, width * (int64_t)sizeof(double), "rows for gradients"));
+    mercer_dtype real = model->centers.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
+    MRC_TRY(mrc_alloc(context, &points, m, width * mrc_dtype_size(real), "rows for gradients"));
     mercer_status status =
         mrc_alloc(context, &memory, diagonal ? 1 : width, width * (int64_t)sizeof(double), "gradients");
-    mercer_matrix X = mrc_view(points, m, width, MERCER_F64),
-                  G = mrc_view(memory, diagonal ? 1 : width, width, MERCER_F64);
+    mercer_matrix X = mrc_view(points, m, width, real), G = mrc_view(memory, diagonal ? 1 : width, width, MERCER_F64);
     if (status == MERCER_OK) status = average_gradients(self, model, &X, &G);
     if (status == MERCER_OK) status = mrc_metric_next(&next, context->backend, MRC_NORM_2, &now, &G, zero);
     if (status == MERCER_OK && !*zero) status = write_metric(self, &next);

@@ -27,7 +27,8 @@
  *   rational-quadratic  (1 + s / (2 alpha b^2))^(-alpha - 1) / b^2
  *
  * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
- * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h).
+ * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h). That of laplace
+ * may have a rounded corner for sums in float: psi(max(r, offset)), offset = 0 otherwise.
  *
  * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums have no inner
  * product in them, so they are formed from differences, pair by pair:
@@ -121,6 +122,7 @@ MRC_HD double mrc_rational_quadratic(const mercer_kernel *kernel, double s)
 MRC_HD double mrc_laplace_slope(const mercer_kernel *kernel, double s)
 {
     double r = sqrt(s);
+    r = r > kernel->offset ? r : kernel->offset;
     return r > 0 ? exp(-r / kernel->bandwidth) / kernel->bandwidth / r : 0;
 }
 
@@ -299,7 +301,8 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(LAPLACE_L1, FLOAT, -1 / k->bandwidth, 0, EXP(a * s))                                                             \
     X(EXPPOWER_L1, DOUBLE, 1 / k->bandwidth, k->gamma, MRC_STRETCHED)                                                  \
     X(LPQ, DOUBLE, pow(k->bandwidth, -k->p), k->q / k->p, MRC_STRETCHED)                                               \
-    X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, 0, (u = SQRT(s), u > 0 ? EXP(a * u) * (-a / u) : 0))                    \
+    X(SLOPE_LAPLACE, FLOAT, -1 / k->bandwidth, k->offset,                                                              \
+      (u = SQRT(s), u = u > b ? u : b, u > 0 ? EXP(a * u) * (-a / u) : 0))                                             \
     X(SLOPE_GAUSSIAN, FLOAT, -0.5 / k->bandwidth / k->bandwidth, 0, EXP(a * s) * (-2 * a))                             \
     X(SLOPE_MATERN32, FLOAT, sqrt(3) / k->bandwidth, 0, EXP(-(a * SQRT(s))) * (a * a))                                 \
     X(SLOPE_MATERN52, FLOAT, sqrt(5) / k->bandwidth, 0, (u = CAP(a * SQRT(s)), (1 + u) * EXP(-u) * (a * a / 3)))       \

@@ -104,6 +104,7 @@ bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope)
     if (!entry || entry->argument != MRC_ON_DISTANCE) return false;
     *slope = *kernel;
     slope->id = MRC_SLOPES + kernel->id;
+    slope->offset = 0; /* no rounded corner */
     return true;
 }
 

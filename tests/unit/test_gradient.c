@@ -187,7 +187,7 @@ static void compare_products(mrc_backend *backend, const char *spec, mercer_dtyp
     data_fill_normal(&alpha, (mrc_rng){5, 2}, 0, 1);
     mrc_expansion sum = {&kernel, &z, origin};
     assert_true(mrc_kernel_slope(&kernel, &slope));
-    assert_succeeds(backend->context, mrc_gradient_product(backend, &sum, &x, &alpha, &got));
+    assert_succeeds(backend->context, mrc_gradient_product(backend, &sum, &x, &alpha, MERCER_F64, &got));
     assert_succeeds(backend->context,
                     mrc_gradient_reference(backend->context, &kernel, MRC_NORM_2, &x, &z, &alpha, &wanted));
     for (int64_t i = 0; i < ROWS; i++)
@@ -271,6 +271,52 @@ static void few_outputs_on(mrc_backend *backend)
     free_problem(&p);
 }
 
+/*
+ * In float: a pair's share of a gradient, at most t_j = |alpha_j| K / b, is off by at most 2^-12 (|x| + |z|) / b of it where
+ * a corner is rounded, and by (p + d + 20) 2^-24 S (|x| + |z|) / b elsewhere, S the largest psi b^2 there: below 2^12 with the
+ * corner. These points have none within 2^-4 b: S <= 2^4. So with R = sum_j |alpha_j| (|x| + |z_j|) / b^2, the mean of
+ * whose square is about that of a row, G is off by at most 2 |g| e + e^2, e = (p + d + 20) 2^-20 R.
+ */
+static void floats_on(mrc_backend *backend)
+{
+    static const char *const specs[] = {"laplace:bandwidth=2", "gaussian:bandwidth=2", "matern52:bandwidth=2",
+                                        "rational-quadratic:bandwidth=2,alpha=0.5", "exppower:bandwidth=2,gamma=0.7"};
+    for (int s = 0; s < 5; s++) {
+        problem p = make_problem(backend, 600, 2);
+        mercer_matrix x = data_matrix(600, D, 0, MERCER_F32), z = data_matrix(P, D, 0, MERCER_F32),
+                      alpha = data_matrix(P, 2, 0, MERCER_F32), wanted = data_matrix(D, D, 0, MERCER_F64);
+        double e = 0, g = 0, reach = 0;
+        for (int64_t i = 0; i < 600 * D; i++) mrc_store(&x, i / D, i % D, mrc_load(&p.x, i / D, i % D));
+        for (int64_t i = 0; i < P * D; i++) mrc_store(&z, i / D, i % D, mrc_load(&p.z, i / D, i % D));
+        for (int64_t i = 0; i < P * 2; i++) mrc_store(&alpha, i / 2, i % 2, mrc_load(&p.alpha, i / 2, i % 2));
+        for (int64_t i = 0; i < P * 2; i++) e += fabs(mrc_load(&alpha, i / 2, i % 2));
+        for (int64_t i = 0; i < 600 * D; i++) reach = fmax(reach, fabs(mrc_load(&x, i / D, i % D)));
+        for (int64_t i = 0; i < P * D; i++) reach = fmax(reach, fabs(mrc_load(&z, i / D, i % D)));
+        p.kernel = parse(specs[s]);
+        mrc_expansion sum = {&p.kernel, &z, p.origin};
+        assert_succeeds(backend->context, mrc_agop(backend, &sum, &x, &alpha, 1, &p.full));
+        assert_succeeds(backend->context,
+                        mrc_gradient_reference(backend->context, &p.kernel, MRC_NORM_2, &x, &z, &alpha, &p.gradients));
+        mrc_outer_add(&wanted, &p.gradients, 2, 1 / 600.0);
+        e *= (P + D + 20) * 0x1p-20 * 2 * sqrt(D) * reach / 4;
+        for (int k = 0; k < D; k++) g += mrc_load(&wanted, k, k);
+        for (int i = 0; i < D * D; i++)
+            assert_that(fabs(mrc_load(&p.full, i / D, i % D) - mrc_load(&wanted, i / D, i % D)) <=
+                            2 * sqrt(g) * e + e * e,
+                        "%s: (%d, %d): %.9g, wanted %.9g", specs[s], i / D, i % D, mrc_load(&p.full, i / D, i % D),
+                        mrc_load(&wanted, i / D, i % D));
+        assert_that(e < 0.05 * sqrt(g), "%s: bound %g, gradients %g", specs[s], e, sqrt(g));
+        free(x.data), free(z.data), free(alpha.data), free(wanted.data);
+        free_problem(&p);
+    }
+}
+
+static void test_floats(void **state)
+{
+    (void)state;
+    for_each_backend(floats_on);
+}
+
 static void test_few_outputs(void **state)
 {
     (void)state;
@@ -311,7 +357,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slopes),      cmocka_unit_test(test_slopes_are_no_kernels),
         cmocka_unit_test(test_definition),  cmocka_unit_test(test_products),
-        cmocka_unit_test(test_few_outputs), cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_few_outputs), cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
