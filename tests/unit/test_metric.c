@@ -282,7 +282,7 @@ static void test_model_gradients(void **state)
 /* ---- Learning ---------------------------------------------------------------------------------------------------- */
 
 /* y depends on feature 0 and on the sum of 1 and 2, of 8: the metric finds that plane, and the error falls. */
-enum { ROWS = 2000, FEATURES = 8 };
+enum { ROWS = 1000, FEATURES = 8 };
 static double planted_x[ROWS][FEATURES], planted_y[ROWS];
 
 static void plant(void)
@@ -300,7 +300,7 @@ static mercer_model *learn(mercer_fit_report *report, const char *kernel)
     mercer_train_options train;
     mercer_model *model = NULL;
     mercer_fit_options options = options_for(&train);
-    options.kernel = kernel, options.learn_features = 3, options.centers = 300;
+    options.kernel = kernel, options.learn_features = 3, options.centers = 200;
     mercer_dataset *data = dataset(&of, planted_x, ROWS, FEATURES, planted_y);
     assert_succeeds(context, mercer_fit(&model, context, data, &options, report));
     mercer_dataset_free(data);
