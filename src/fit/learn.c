@@ -268,7 +268,7 @@ static mercer_status do_round(learner *self, bool *end)
         mrc_log(fitting->context, MERCER_LOG_INFO, "features: round %lld: error %.6g on rows held back%s",
                 (long long)round, error, report->best_round == round ? "" : ", no better");
         *end = round == mrc_fit_rounds(&fitting->options) || round - report->best_round >= PATIENCE;
-        if (!*end) status = next_metric(self, model, &zero);
+        if (!*end && model) status = next_metric(self, model, &zero);
     }
     mercer_model_free(model);
     if (status == MERCER_OK && zero)
