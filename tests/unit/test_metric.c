@@ -124,6 +124,33 @@ static void test_diagonal_metric(void **state)
     mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(by_hand);
 }
 
+/* In norm 1 weights w are a scaling by w; a full metric has no meaning there. */
+static void test_other_norms(void **state)
+{
+    (void)state;
+    static double scaled[N][D];
+    double w[D] = {4, 0.25, 0, 1, 9}, full[D][D] = {{1}, {0, 1}, {0, 0, 1}, {0, 0, 0, 1}, {0, 0, 0, 0, 1}};
+    arrays of, other;
+    mercer_train_options train;
+    mercer_matrix metric = matrix_of(w, 1, D), all = matrix_of(full, D, D);
+    for (int i = 0; i < N * D; i++) scaled[i / D][i % D] = X[i / D][i % D] * w[i % D];
+    mercer_fit_options options = options_for(&train);
+    options.metric = &metric, options.preprocess = "none", options.kernel = "laplace-l1", options.bandwidth = 9;
+    mercer_dataset *data = dataset(&of, X, N, D, Y), *by_hand = dataset(&other, scaled, N, D, Y);
+    mercer_model *model = NULL, *wanted = NULL;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    options.metric = NULL;
+    assert_succeeds(context, mercer_fit(&wanted, context, by_hand, &options, NULL));
+    assert_same_values(model, X, D, wanted, scaled, D);
+    mercer_model_free(model), mercer_model_free(wanted);
+    options.metric = &all, model = NULL;
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
+                 "metric is 5 x 5");
+    options.metric = NULL, options.learn_features = 1;
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED, "laplace-l1");
+    mercer_dataset_free(data), mercer_dataset_free(by_hand);
+}
+
 static void refuse(const mercer_matrix *metric, mercer_status status, const char *part)
 {
     arrays of;
@@ -388,10 +415,11 @@ static void test_stopping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_metric),     cmocka_unit_test(test_diagonal_metric),
-        cmocka_unit_test(test_refused_metrics), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_model_gradients), cmocka_unit_test(test_learning),
-        cmocka_unit_test(test_constant_target), cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_full_metric), cmocka_unit_test(test_diagonal_metric),
+        cmocka_unit_test(test_other_norms), cmocka_unit_test(test_refused_metrics),
+        cmocka_unit_test(test_files),       cmocka_unit_test(test_model_gradients),
+        cmocka_unit_test(test_learning),    cmocka_unit_test(test_constant_target),
+        cmocka_unit_test(test_stopping),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }
