@@ -95,7 +95,10 @@ char *cli_targets_text(const mercer_model *model)
     if (offset == NULL) return NULL;
     for (int64_t i = 0; i < outputs; i++) scaled = scaled || scale[i] != 1;
     char *offsets = number_list(offset, outputs), *scales = number_list(scale, outputs);
-    char *text = scaled ? cli_format("offset %s, scale %s", offsets, scales) : cli_format("offset %s", offsets);
+    const char *curve = mercer_model_target_curve(model);
+    const char *before = curve != NULL ? curve : "", *between = curve != NULL ? ", " : "";
+    char *text = scaled ? cli_format("%s%soffset %s, scale %s", before, between, offsets, scales)
+                        : cli_format("%s%soffset %s", before, between, offsets);
     free(offsets);
     free(scales);
     return text;

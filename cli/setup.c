@@ -93,6 +93,9 @@ static void read_train_options(const cli_values *v, mercer_train_options *option
 static void read_fit_options(const cli_values *v, mercer_fit_options *options)
 {
     options->target_transform = cli_text(v, "target-transform");
+    options->class_weight = cli_text(v, "class-weight");
+    options->calibrate = cli_switch(v, "calibrate");
+    options->intervals = cli_switch(v, "intervals");
     options->validation_fraction = cli_number(v, "validation-fraction");
     options->augment = cli_text(v, "augment");
     options->samples = cli_integer(v, "samples");
@@ -207,6 +210,11 @@ int cli_job_open(cli_job *job)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
     if (training) code = cli_open_validation(v, job->context, &job->info, &job->validation);
     job->options.validation = job->validation;
+    /* The test part of a folder is only watched: what is learned from it would be told of it. */
+    if (training && job->validation != NULL && cli_text(v, "x-val") == NULL) {
+        if (job->options.calibrate == MERCER_AUTO) job->options.calibrate = MERCER_OFF;
+        if (job->options.intervals == MERCER_AUTO) job->options.intervals = MERCER_OFF;
+    }
     if (code == CLI_OK && training && cli_text(v, "image") != NULL)
         code = read_image(cli_text(v, "image"), &job->options);
     if (code == CLI_OK && center_file(v) != NULL) code = open_centers(job, center_file(v));

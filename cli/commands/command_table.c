@@ -28,17 +28,24 @@ const cli_command cli_commands[] = {
     {"predict", CLI_PREDICT, cli_predict, 0, 0, "", "labels or values for new samples",
      "Writes one row for each sample: the label if the model is a classifier, the values if not. As .npy, labels that "
      "are whole numbers become int64 and other names become text; values are float32 or float64 with the shape (n, "
-     "outputs), or (n) for one output. As .csv, .tsv or .txt, or on stdout, a line is a sample; .csv and .tsv begin "
-     "with the names of the targets, or of the classes for --scores, where the model knows them. Columns of a table "
+     "outputs), or (n) for one output. As .csv, .tsv, .jsonl or .txt, or on stdout, a line is a sample; .csv and .tsv "
+     "begin with names of the columns where the model knows them. --probabilities adds those of all classes, "
+     "--interval "
+     "0.9 the ends of intervals, or sets of classes, that hold nine of ten targets; --id-column and --keep write "
+     "columns of a csv file before the predictions. Columns of a table "
      "are found by the names they had in training, in any order; others are not used, a missing one is an error. "
      "Without names, in the data or the model, they go by position. Files may be larger than memory.",
      "mercer predict -m model.safetensors --x new.npy -o labels.npy\n"
-     "mercer predict -m model.safetensors --x new.csv --scores -o -",
+     "mercer predict -m model.safetensors --x new.csv --scores -o -\n"
+     "mercer predict -m model.safetensors --x new.csv --id-column id --interval 0.9 -o prices.csv",
      NULL, 0},
-    {"eval", CLI_EVAL, cli_eval, 0, 0, "", "accuracy and squared error on labelled samples",
+    {"eval", CLI_EVAL, cli_eval, 0, 0, "", "how good a model is on labelled samples",
      "Accuracy is the share of samples whose label is the one predicted; mse is the mean of (f(x) - y)^2 over samples "
-     "and outputs, with y one-hot for a classifier. With --json: accuracy (classifiers), mse, rmse, mae and r2 "
-     "(regression), rows, seconds, and confusion if asked for.",
+     "and outputs, with y one-hot for a classifier. Of values: rmse, mae, r2 and quantiles of the absolute error. Of "
+     "classes, by their probabilities: AUC (of more than two classes the mean over each against the rest), log loss, "
+     "Brier score, F1 (the mean over classes) and calibration error. Of models with intervals: the share of targets in "
+     "them. docs/math.md has the formulas. With --json: these names, rows, seconds, and each and confusion if asked "
+     "for.",
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
      NULL, 0},

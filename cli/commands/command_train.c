@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
+#include "results/results.h"
 #include "terminal/progress.h"
 
 #include <inttypes.h>
@@ -151,7 +152,7 @@ static int save_model(run *r)
 /* What the model gives beside what is true: class against class, or pairs of values. */
 static void log_comparison(const run *r)
 {
-    if (!r->metrics.classifier) {
+    if (r->metrics.all.task != MERCER_TASK_CLASSIFICATION) {
         cli_log_event(r->log, "predictions", cli_predictions_json(&r->metrics, "validation"));
         return;
     }
@@ -160,9 +161,11 @@ static void log_comparison(const run *r)
         json_t *name = json_string(r->job.info.labels[i]);
         json_array_append_new(names, name != NULL ? name : json_string("?"));
     }
-    cli_log_event(
-        r->log, "confusion",
-        json_pack("{ss so so}", "data", "validation", "labels", names, "matrix", cli_confusion_json(&r->metrics)));
+    const double *matrix = mercer_evaluation_confusion(r->metrics.evaluation);
+    cli_log_event(r->log, "curves", cli_curves_json(&r->metrics, r->job.info.labels, "validation"));
+    cli_log_event(r->log, "confusion",
+                  json_pack("{ss so so}", "data", "validation", "labels", names, "matrix",
+                            cli_confusion_json(matrix, r->metrics.all.outputs)));
 }
 
 static json_t *rounds_json(const mercer_fit_report *report)
@@ -178,7 +181,7 @@ static int finish(run *r)
     const cli_job *job = &r->job;
     int code = save_model(r);
     if (code == CLI_OK && job->fit.validation != NULL)
-        code = cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", &r->watch.bar,
+        code = cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", 0, &r->watch.bar,
                             &r->metrics);
     if (code != CLI_OK) return code;
     const cli_metrics *metrics = job->fit.validation != NULL ? &r->metrics : NULL;

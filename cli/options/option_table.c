@@ -112,10 +112,20 @@ static const cli_option written[] = {
     {"precision", NULL, 0, CLI_CHOICE, "TYPE", "auto|f32|f64", "auto", "MERCER_PRECISION", FITS, 0, "Model",
      "type of the weights and of training; auto: f64 for f64 data, else f32"},
 
-    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise", "auto", NULL, CLI_TRAIN, 0,
-     "Model",
+    {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, CLI_TRAIN, 0, "Model",
+     "what samples of a class count: balanced, so that all classes weigh the same in sum; or by name, cat=2,dog=0.5, 1 "
+     "for others. Weights of samples are multiplied by it, those held back for validation too"},
+    {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
+     "find the temperature of probabilities; kept in the model. auto: on the validation set, if there is one; on: "
+     "without one by cross-validation, or of more than 5000 rows on some that are held back"},
+    {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
+     "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
+     "is one; on: without one of a row in ten, at most 2000"},
+    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise|log|rank", "auto", NULL, CLI_TRAIN,
+     0, "Model",
      "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
-     "the mean, and they are divided by their standard deviation; auto: standardise for values, center for classes"},
+     "the mean, and they are divided by their standard deviation; log, rank: the same of their logarithm, or of the "
+     "normal quantile of their rank; auto: standardise for values, center for classes"},
 
     {.group = "Training"}, /* here come the options that the library lists */
     {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL, FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO, 0,
@@ -132,7 +142,18 @@ static const cli_option written[] = {
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
      "model file to write (safetensors)"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
-     "predictions: .npy, .csv, .tsv or .txt; - for text on stdout"},
+     "predictions: .npy, .csv, .tsv, .jsonl (a JSON object a line) or .txt; - for text on stdout"},
+    {"output-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|npy|csv|tsv|jsonl|text", "auto", NULL, CLI_PREDICT, 0,
+     "Output", "format of --output; auto: by its name"},
+    {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
+     "csv: a column of --x that names the rows; it is written before the predictions"},
+    {"keep", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
+     "csv: further columns of --x that are written before the predictions, as they stand there: a,b, or given again"},
+    {"probabilities", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
+     "write the probability of each class beside the class; in an array, alone"},
+    {"interval", NULL, 0, CLI_NUMBER, "LEVEL", NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
+     "write intervals that hold this share of the targets, 0.9 or such; for classes, sets of classes. The model must "
+     "have been trained with rows held back"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_CENTERS, CLI_CENTERS, "Output",
      "NPY file to write (.npy), centers as rows"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_SYNTH | CLI_CONVERT, CLI_SYNTH | CLI_CONVERT,
@@ -149,6 +170,10 @@ static const cli_option written[] = {
      "write the model's outputs instead of labels"},
     {"gradients", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EXPLAIN, CLI_EXPLAIN, "Output",
      "how much the outputs change with each feature, from their gradients at the samples"},
+    {"interval", NULL, 0, CLI_NUMBER, "LEVEL", NULL, "0.9", NULL, CLI_EVAL, 0, "Output",
+     "tell how many targets lie in the model's intervals of this level, or classes in their sets"},
+    {"each", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EVAL, 0, "Output",
+     "show the measures of each class, or of each of several outputs"},
     {"confusion", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EVAL, 0, "Output",
      "show which classes were taken for which"},
     {"save-centers-as", NULL, 0, CLI_CHOICE, "TYPE", "auto|f64|f32|f16|u8", "auto", NULL, CLI_TRAIN, 0, "Output",

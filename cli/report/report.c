@@ -37,6 +37,7 @@ static void make_sections(report_page *self, const report_run *run)
     report_predictions(self, run);
     report_curves(self, run);
     report_confusion(self, run);
+    report_quality(self, run);
     report_plan(self, run);
     report_spectrum(self, run);
     report_residuals(self, run);

@@ -3,7 +3,7 @@
  * cli/report: `mercer report`, an HTML page about a training, made from its run log.
  *
  * report_log.c reads the log; every other report_*.c writes one section of the page: headline, curves, plan, confusion
- * of classes, predictions. page.h writes HTML, svg.h draws charts. The page is one file
+ * and probabilities of classes, predictions. page.h writes HTML, svg.h draws charts. The page is one file
  * without scripts and without links to other files.
  */
 #ifndef MERCER_CLI_REPORT_H
@@ -25,7 +25,7 @@ typedef struct report_point {
 
 /* The last run of a log. Events that the log does not have are NULL. */
 typedef struct report_run {
-    json_t *start, *plan, *spectrum, *confusion, *predictions, *summary;
+    json_t *start, *plan, *spectrum, *confusion, *curves, *predictions, *summary;
     json_t *extras;       /* array: the events table, chart and images, in their order */
     report_point *points; /* (count), in the order of the log */
     size_t count, room;
@@ -69,6 +69,7 @@ void report_curves(report_page *self, const report_run *run);      /* report_cur
 void report_spectrum(report_page *self, const report_run *run);    /* report_curves.c */
 void report_residuals(report_page *self, const report_run *run);   /* report_curves.c */
 void report_confusion(report_page *self, const report_run *run);   /* report_confusion.c */
+void report_quality(report_page *self, const report_run *run);     /* report_quality.c */
 void report_predictions(report_page *self, const report_run *run); /* report_predictions.c */
 void report_extras(report_page *self, const report_run *run);      /* report_extras.c */
 

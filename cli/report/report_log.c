@@ -43,8 +43,8 @@ const char *report_text(const json_t *object, const char *name)
 
 static void drop_run(report_run *run)
 {
-    json_t **events[] = {&run->start,       &run->plan,    &run->spectrum, &run->confusion,
-                         &run->predictions, &run->summary, &run->extras};
+    json_t **events[] = {&run->start,  &run->plan,        &run->spectrum, &run->confusion,
+                         &run->curves, &run->predictions, &run->summary,  &run->extras};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         json_decref(*events[i]);
         *events[i] = NULL;
@@ -97,11 +97,8 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
     struct {
         const char *name;
         json_t **place;
-    } const single[] = {{"start", &run->start},
-                        {"plan", &run->plan},
-                        {"spectrum", &run->spectrum},
-                        {"confusion", &run->confusion},
-                        {"predictions", &run->predictions},
+    } const single[] = {{"start", &run->start},         {"plan", &run->plan},     {"spectrum", &run->spectrum},
+                        {"confusion", &run->confusion}, {"curves", &run->curves}, {"predictions", &run->predictions},
                         {"summary", &run->summary}};
     static const char *const extras[] = {"table", "chart", "images"};
     bool resumes = begins_anew(name, event) == RESUMES;
@@ -190,8 +187,8 @@ static int read_lines(report_run *run, const char *path, FILE *file)
 
 static bool has_events(const report_run *run)
 {
-    return run->start || run->plan || run->spectrum || run->confusion || run->predictions || run->summary ||
-           run->extras || run->count > 0;
+    return run->start || run->plan || run->spectrum || run->confusion || run->curves || run->predictions ||
+           run->summary || run->extras || run->count > 0;
 }
 
 int report_read(report_run *out, const char *path)

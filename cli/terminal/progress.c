@@ -3,6 +3,7 @@
 #include "terminal/progress.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
+#include "results/results.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -232,15 +233,7 @@ static json_t *phases_json(const mercer_report *r)
 json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, double seconds)
 {
     static const char *const stops[] = {"finished", "early", "interrupted"};
-    json_t *object = json_object();
-    if (metrics != NULL && metrics->classifier)
-        json_object_set_new(object, "accuracy", cli_json_real(metrics->accuracy));
-    if (metrics != NULL) json_object_set_new(object, "mse", cli_json_real(metrics->mse));
-    if (metrics != NULL && !metrics->classifier) {
-        json_object_set_new(object, "rmse", cli_json_real(sqrt(metrics->mse)));
-        json_object_set_new(object, "mae", cli_json_real(metrics->mae));
-        json_object_set_new(object, "r2", cli_json_real(metrics->r2));
-    }
+    json_t *object = metrics != NULL ? cli_metrics_json(&metrics->all) : json_object();
     json_t *rest =
         json_pack("{so so sI sI sI sI so so so sI so so sI so ss}", "train_loss", cli_json_real(r->train_loss),
                   "train_accuracy", cli_json_real(r->train_accuracy), "epochs", (json_int_t)r->epochs, "samples",
@@ -333,17 +326,18 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     char text[CLI_SHORT];
     if (cli_flag(job->v, "quiet")) return;
     cli_table *table = cli_table_new(2, "ll");
-    if (metrics != NULL && metrics->classifier)
+    const mercer_metrics *all = metrics != NULL ? &metrics->all : NULL;
+    if (all != NULL && all->task == MERCER_TASK_CLASSIFICATION)
         row(table, "accuracy",
-            cli_format("%.2f %% of %s validation samples", 100 * metrics->accuracy,
-                       cli_count_text(text, metrics->rows)));
-    if (metrics != NULL && !metrics->classifier) {
-        if (isfinite(metrics->r2))
-            row(table, "r2",
-                cli_format("%.4f on %s validation samples", metrics->r2, cli_count_text(text, metrics->rows)));
-        row(table, "rmse", cli_format("%.4g, mean absolute error %.4g", sqrt(metrics->mse), metrics->mae));
+            cli_format("%.2f %% of %s validation samples", 100 * all->accuracy, cli_count_text(text, all->rows)));
+    if (all != NULL && all->task == MERCER_TASK_CLASSIFICATION && isfinite(all->auc))
+        row(table, "auc", cli_format("%.4f, log loss %.4g", all->auc, all->log_loss));
+    if (all != NULL && all->task != MERCER_TASK_CLASSIFICATION) {
+        if (isfinite(all->r2))
+            row(table, "r2", cli_format("%.4f on %s validation samples", all->r2, cli_count_text(text, all->rows)));
+        row(table, "rmse", cli_format("%.4g, mean absolute error %.4g", all->rmse, all->mae));
     }
-    if (metrics != NULL) row(table, "mse", cli_format("%.6g", metrics->mse));
+    if (all != NULL) row(table, "mse", cli_format("%.6g", all->mse));
     if (isfinite(r->train_loss))
         row(table, "training loss", cli_format("%.6g%s", r->train_loss, r->stopped == 1 ? " (stopped early)" : ""));
     if (r->halvings > 0) row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));

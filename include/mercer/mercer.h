@@ -296,7 +296,9 @@ typedef struct mercer_fit_options {
     double bandwidth;       /* of a text that has none; 0: the median distance between preprocessed samples */
     const char *preprocess; /* none, scale, standardise, minmax, unit (advanced.h); NULL or auto: by format and type */
     /* What is taken away from targets and put back by predictions: none; center, the mean; standardise, the same, and
-       they are divided by their deviation. NULL or auto: center for classes, standardise for values. */
+       they are divided by their deviation; log and rank, of values, standardise their logarithm, or the normal quantile
+       of their rank (see mercer_model_set_target_curve): losses are then those of what is learned. Targets of log must
+       not be below 0; if one is 0, log(1 + y) is taken. NULL or auto: center for classes, standardise for values. */
     const char *target_transform;
     mercer_dtype precision; /* of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
 
@@ -314,8 +316,8 @@ typedef struct mercer_fit_options {
     /* ON: if some of at most 10,000 stored samples are equal or have weights, equal ones become one with the sum of
        their weights, in the order of their bytes: a weight of 2 and a row that comes twice give the same model. */
     mercer_switch merge;
-    /* ON: finds the temperature of probabilities (see the report) on the validation set; without one, of at most 5,000
-       samples by cross-validation, of more on a row in twenty, at most 2,000, which are held back. */
+    /* Finds the temperature of probabilities on the validation set. ON: without one, too, of at most 5,000 samples by
+       cross-validation, of more on a row in twenty, at most 2,000, which are held back. AUTO: if there is one. */
     mercer_switch calibrate;
     const char *augment;                      /* new samples from those read: see mercer_stream_options */
     int64_t samples, height, width, channels; /* in a pass; of images: see there */
@@ -340,6 +342,12 @@ typedef struct mercer_fit_options {
        error on rows held back wins; a given bandwidth keeps its ratio to the median distance. 0: none, the metric
        stays. For functions of the distance that have a name. */
     int64_t learn_features;
+    /* Keeps errors of rows held back in the model, for mercer_model_interval. ON: without a validation set, too, of a
+       row in ten, at most 2,000, which are held back. AUTO: if there is one. */
+    mercer_switch intervals;
+    /* What weights of samples are multiplied by, those of `validation` too: balanced, so that all classes weigh the
+       same in sum; or by name of the class, "cat=2,dog=0.5", 1 for others. NULL or none: nothing. */
+    const char *class_weight;
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says
@@ -360,6 +368,23 @@ MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_
 
 /* labels[i] = the output with the largest value at row i of X (the first of equals). Errors: as predict. */
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
+
+/* P = softmax(f(X) / T), (m, c) f32 or f64: probabilities of the classes. T was found in training, on rows held back
+   (mercer_fit_options.calibrate); without, it is 0.25: their order is then right, their size is not. Errors: as
+   predict. */
+MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
+                                                    const mercer_matrix *X);
+
+/*
+ * Intervals that hold a share `level` of the targets of further rows, from rows that training held back
+ * (mercer_fit_options.intervals). For values they are f_j(x) +- radius[j], radius (c); for classes radius (1) is the
+ * threshold of mercer_class_sets. Errors: ARGUMENT, if the model has none, or too few rows for the level.
+ */
+MERCER_API mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level);
+/* The likeliest classes of each row of P (m, c), as many as it takes for their probability to exceed the threshold (one
+   at least): members (m, c), the likeliest first, -1 behind the last. Errors: SHAPE, DTYPE. */
+MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P,
+                                           double threshold);
 
 /* The names of the classes, in the order of the outputs. NULL and *count = 0 if there are none; count may be NULL. */
 MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);

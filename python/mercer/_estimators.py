@@ -26,7 +26,6 @@ from ._show import Bar, ShowMixin
 from ._training import Callback, Fitting, Trainer
 
 PATIENCE = 5  # epochs without a better result before training stops early
-WITHOUT_DATA = 0.25  # temperature of probabilities that nothing was held back for
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 PRECISIONS = {"auto": 0, "float32": L.F32, "float64": L.F64}
 STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
@@ -48,12 +47,15 @@ PARAMETERS = """Parameters
         a step; whether to return the average of the later iterates.
     ridge : float
         lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2.
-    target_transform : {"auto", "none", "center", "standardise"}
+    target_transform : {"auto", "none", "center", "standardise", "log", "rank"}
         What is taken away from targets before they are learned, and put back by predictions: the mean, and they are
-        divided by their deviation. "auto": standardise for values, center for classes, which begin at their shares.
+        divided by their deviation; "log", "rank": the same of their logarithm, or of the normal quantile of their rank.
+        "auto": standardise for values, center for classes, which begin at their shares.
     tol, early_stopping, validation_fraction
         Stop when the loss has not fallen by the share ``tol``, or validation has not got better, for 5 epochs; the
         share of samples held back for that. 0: nothing is held back, for calibration neither.
+    intervals : bool
+        Hold back a sample in ten, at most 2,000, for intervals or sets of classes, unless early_stopping holds back.
     memory : int, str or None
         Bytes that training may hold beside the data: 8000000000, "8G", "16GiB"; None: half of what is free.
     device, arithmetic, n_jobs
@@ -80,6 +82,11 @@ PARAMETERS = """Parameters
     n_features_in_, feature_names_in_
         Columns of X, and their names if it was a frame."""
 
+CLASS_WEIGHT = """class_weight : None, "balanced" or dict
+        What samples of a class count: "balanced", so that all classes weigh the same in sum; or by class, 1 for others.
+        Weights of samples are multiplied by it, those held back for validation too.
+"""
+
 
 # The library's list of options of training; those that the constructor does not name are parameters as well.
 TRAIN: list[str] = []
@@ -95,6 +102,7 @@ class Task:
     outputs: int
     classes: Array | None = None  # sorted; of a classifier
     flat: bool = True  # targets of a regressor were 1-d
+    class_weight: dict[int, float] | str | None = None  # by class number, or a word
 
 
 class KernelEstimator(ShowMixin, BaseEstimator):
@@ -105,7 +113,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         n_centers: int | str | None = None, centers: Any = None, center_method: str = "random", solver: str = "auto",
         epochs: int | None = None, batch_size: int | None = None, ridge: float = 0.0, target_transform: str = "auto",
         average: bool | None = None, tol: float | None = None, validation_fraction: float = 0.1,
-        early_stopping: bool = False, memory: int | str | None = None, device: str = "cpu",
+        early_stopping: bool = False, intervals: bool = False, memory: int | str | None = None, device: str = "cpu",
         arithmetic: str = "accurate", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
         verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
         **options: Any,
@@ -119,6 +127,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         self.solver, self.epochs, self.batch_size, self.ridge = solver, epochs, batch_size, ridge
         self.target_transform, self.average, self.tol = target_transform, average, tol
         self.validation_fraction, self.early_stopping = validation_fraction, early_stopping
+        self.intervals = intervals
         self.memory, self.device, self.arithmetic, self.precision = memory, device, arithmetic, precision
         self.n_jobs, self.random_state, self.verbose, self.warm_start = n_jobs, random_state, verbose, warm_start
         self.metric, self.learn_features = metric, learn_features
@@ -192,6 +201,11 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if names is not None:
             usable = all(name and name.isprintable() for name in names)  # a file can hold them
             targets = {"labels": y, "classes": task.outputs, "names": names if usable else None}
+            called = names if usable else list(map(str, range(task.outputs)))
+            weight = task.class_weight
+            if isinstance(weight, dict):
+                weight = ",".join(f"{called[k]}={value!r}" for k, value in weight.items())
+            options["class_weight"] = weight or None
         data = Dataset._of_arrays(context, A.points(X, "X"), columns=columns, sample_weight=weights, **targets)
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         options = {
@@ -231,6 +245,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         share, model = float(self.validation_fraction), self.model_ if self._warm() else None
         train = {"progress_seconds": 0.05, **self._train_options()}
         options: dict[str, Any] = {"calibrate": task.classes is not None and share > 0}
+        if self.intervals:
+            options["intervals"] = True
         if self.early_stopping:
             train["patience"], options["validation_fraction"] = train["patience"] or PATIENCE, share
         watch = list(callbacks or [])
@@ -255,18 +271,18 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             print(self.plan_["text"], end="")
 
     def _publish(self, fitting: Fitting, task: Task) -> None:
-        model, report, spectrum, temperature = fitting.result()
-        self._adopt(model, task, temperature)
+        model, report, spectrum = fitting.result()
+        self._adopt(model, task)
         self.history_, self.spectrum_ = fitting.watch.arrays(), spectrum
         self.plan_, self.summary_ = report.pop("plan"), report
         self.n_iter_ = max(1, report["epochs"])
 
-    def _adopt(self, model: Model, task: Task, temperature: float = math.nan) -> None:
+    def _adopt(self, model: Model, task: Task) -> None:
         """All that predictions need, at once: a fit that fails leaves the estimator as it was."""
         self.model_, self._task = model, task
         if task.classes is not None:
             self.classes_ = task.classes
-            self.temperature_ = WITHOUT_DATA if math.isnan(temperature) else temperature
+            self.temperature_ = model.temperature
         self._trainer: Trainer | None = None
         self._stream_type: str | None = None
         self._behind = False
@@ -310,12 +326,17 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     # ---- Predictions ----
 
-    def _scores(self, X: Any, checked: bool = False) -> Array:
+    def _ready(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
+        """A method of the model, up to date, for samples that are checked."""
         check_is_fitted(self, "model_")
         if not checked:
             X = validate_data(self, X, dtype=TYPES, reset=False)
         self._sync()
-        return self.model_.predict(X)
+        return getattr(self.model_, what)(X, *arguments)
+
+    def _scores(self, X: Any, checked: bool = False) -> Array:
+        scores: Array = self._ready(X, "predict", checked=checked)
+        return scores
 
     def __getstate__(self) -> Any:
         if hasattr(self, "model_"):
@@ -350,8 +371,15 @@ class _Tolerance:
 
 def params_doc(cls: type) -> type:
     """Puts the parameters that estimators share into a docstring."""
-    cls.__doc__ = (cls.__doc__ or "").replace("%PARAMETERS%", PARAMETERS)
+    own = PARAMETERS.replace("    tol, early", f"    {CLASS_WEIGHT}    tol, early")
+    cls.__doc__ = (cls.__doc__ or "").replace("%PARAMETERS%", PARAMETERS).replace("%CLASSIFIER%", own)
     return cls
+
+
+def _with_class_weight(init: Any) -> inspect.Signature:
+    plain = inspect.signature(init)
+    more = inspect.Parameter("class_weight", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    return plain.replace(parameters=[*plain.parameters.values(), more])
 
 
 def _task_of(y: Array) -> Task:
@@ -395,6 +423,17 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         F = self._scores(X)
         return F[:, 0] if self._task.flat else F
 
+    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
+        """Lower and upper ends, each shaped as :meth:`predict`: a share ``level`` of further targets lies between.
+
+        Needs rows that :meth:`fit` held back: ``early_stopping`` or ``intervals=True``.
+        """
+        check_is_fitted(self, "model_")
+        radius = self.model_.interval(level)
+        F = self._scores(X)
+        low, high = F - radius, F + radius
+        return (low[:, 0], high[:, 0]) if self._task.flat else (low, high)
+
     def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Array, Array]:
         X, y = self._validate_data(X, y, reset=reset, multi_output=True, y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
@@ -404,7 +443,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 class KernelClassifier(ClassifierMixin, KernelEstimator):
     """Kernel least-squares classification on chosen centers: f is fitted to one-hot labels, the largest output wins.
 
-    %PARAMETERS%
+    %CLASSIFIER%
     classes_ : array
         The classes, sorted.
     temperature_ : float
@@ -415,6 +454,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     >>> KernelClassifier(ridge=1e-2, random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
     True
     """
+
+    def __init__(self, kernel: str | Kernel = "laplace", *, class_weight: Any = None, **parameters: Any) -> None:
+        super().__init__(kernel, **parameters)
+        self.class_weight = class_weight
+
+    # What scikit-learn reads parameters from: those of the base, and one more.
+    __init__.__signature__ = _with_class_weight(KernelEstimator.__init__)  # type: ignore[attr-defined]
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None
@@ -432,7 +478,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         classes, numbers = np.unique(y, return_inverse=True)
         if self._warm() and not np.array_equal(classes, self.classes_):
             raise ValueError("warm_start: the classes of y are not those of the last fit")
-        task = Task(len(classes), classes)
+        task = Task(len(classes), classes, class_weight=self._class_weight(classes))
         self._fit(task, X, numbers.reshape(-1).astype(np.int32), weights, callbacks)
         return self
 
@@ -456,6 +502,19 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         self._partial_fit(Task(len(known), known), X, numbers, sample_weight)
         return self
 
+    def _class_weight(self, classes: Array) -> dict[int, float] | str | None:
+        """Weights by the numbers of the classes, or a word."""
+        given = self.class_weight
+        if given is None or isinstance(given, str):
+            return given
+        if not isinstance(given, dict):
+            raise ValueError(f"class_weight is {given!r}; valid: None, 'balanced', or a dict of weights by class")
+        numbers = {name: k for k, name in enumerate(classes.tolist())}
+        unknown = [name for name in given if name not in numbers]
+        if unknown:
+            raise ValueError(f"class_weight: {unknown[0]!r} is no class of y")
+        return {numbers[name]: float(weight) for name, weight in given.items()}
+
     def decision_function(self, X: Any) -> Array:
         """The model's outputs (m, c); for two classes f_1 - f_0, of shape (m,): above 0 is the second class."""
         F = self._scores(X)
@@ -475,13 +534,18 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         were trained on. With ``validation_fraction=0`` T is a constant, 1/4: the order of the probabilities is then
         right, their size is not.
         """
-        shifted = self._scores(X).astype(np.float64) / self.temperature_
-        powers = np.exp(shifted - shifted.max(axis=1, keepdims=True))
-        return powers / powers.sum(axis=1, keepdims=True)
+        return self._ready(X, "probabilities")
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities."""
         return np.log(self.predict_proba(X))
+
+    def predict_set(self, X: Any, level: float = 0.9) -> Array:
+        """Which classes (m, c) are in the set of each row, as booleans: it holds the right one with probability level.
+
+        Needs rows that :meth:`fit` held back: ``early_stopping``, ``intervals=True``, or more than 5,000 samples.
+        """
+        return self._ready(X, "class_sets", level)
 
     def _score_stream(self, X: Array, numbers: Array) -> None:
         """The temperature of a stream is that of its latest samples, scored before they were trained on."""
@@ -494,4 +558,4 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         scores, labels = (np.concatenate(parts) for parts in zip(*self._stream, strict=True))
         context, found = self.model_.context, C.c_double()
         context.call("mercer_temperature", context.handle, found, A.view(scores), A.integers(labels), None)
-        self.temperature_ = found.value
+        self.model_.temperature = self.temperature_ = found.value

@@ -230,6 +230,15 @@ class Model:
         both = [np.ascontiguousarray(np.broadcast_to(values, outputs), dtype=np.float64) for values in pair or (0, 1)]
         self.context.call("mercer_model_set_targets", self.handle, A.doubles(both[0]), A.doubles(both[1]))
 
+    @property
+    def temperature(self) -> float:
+        """T of :meth:`probabilities`; 0.25 where training did not find it. Setting 0 forgets it."""
+        return float(L.lib.mercer_model_temperature(self.handle, None))
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        self.context.call("mercer_model_set_temperature", self.handle, float(temperature))
+
     labels = _names("labels", "The names of the classes, or None.")
     feature_names = _names("feature_names", "The names of the columns that samples had, or None: they go by position.")
     target_names = _names("target_names", "The names of the columns that targets had, or None.")
@@ -326,6 +335,37 @@ class Model:
         for part, block in self._blocks(X):
             self._compute("predict", A.view(result[part]), A.view(block))
         return result
+
+    def probabilities(self, X: Any) -> Array:
+        """Probabilities of the classes (m, c): softmax(f(X) / T), with T the :attr:`temperature`."""
+        rows = _row_count(X)
+        result = np.empty((rows[0] if rows else 0, L.lib.mercer_model_weights(self.handle).cols))
+        for part, block in self._blocks(X):
+            self._compute("probabilities", A.view(result[part]), A.view(block))
+        return result
+
+    def interval(self, level: float = 0.9) -> Array:
+        """Half the widths (c,) of intervals that hold a share ``level`` of targets; of classes a threshold (1,).
+
+        They come from rows that training held back; a model that has none, or too few for the level, is an error.
+        """
+        classes = L.lib.mercer_model_interval_task(self.handle, None) == L.TASK_CLASSIFICATION
+        radius = np.empty(1 if classes else L.lib.mercer_model_weights(self.handle).cols)
+        self.context.call("mercer_model_interval", self.handle, A.doubles(radius), float(level))
+        return radius
+
+    def class_sets(self, X: Any, level: float = 0.9) -> Array:
+        """Which classes (m, c) are in the set of each row, as booleans: it holds the right one with probability level.
+
+        A set has the likeliest classes, as many as it takes for their probability to exceed the threshold.
+        """
+        P, radius = self.probabilities(X), self.interval(level)
+        members = np.empty(P.shape, np.int32)
+        arguments = A.integers(members.reshape(-1)), A.view(P), float(radius[0])
+        self.context.call("mercer_class_sets", self.context.handle, *arguments)
+        result = np.zeros((P.shape[0], P.shape[1] + 1), bool)
+        np.put_along_axis(result, np.where(members < 0, P.shape[1], members).astype(np.int64), True, axis=1)
+        return result[:, :-1]
 
     def classify(self, X: Any) -> Array:
         """The number of the largest output, the first of equals, for every row of X."""

@@ -270,8 +270,8 @@ class Fitting:
         """Trains, and calibrates."""
         self._call("mercer_fitting_run", None)
 
-    def result(self) -> tuple[Model, dict[str, Any], Array, float]:
-        """The model, which is then the caller's; what training did; the spectrum; the temperature of probabilities."""
+    def result(self) -> tuple[Model, dict[str, Any], Array]:
+        """The model, which is then the caller's; what training did; the spectrum."""
         training = L.mercer_report()
         report = L.mercer_fit_report(training=C.pointer(training))
         self._call("mercer_fitting_query", report)
@@ -280,7 +280,7 @@ class Fitting:
             told["rounds"], told["best_round"] = report.rounds, report.best_round
             told["round_errors"] = np.array(report.round_errors[: report.rounds + 1])
         values = spectrum(self.context, report.trainer)
-        return self.model(), told, values, report.temperature
+        return self.model(), told, values
 
     def model(self) -> Model:
         """The model, trained or not."""

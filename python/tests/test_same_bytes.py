@@ -87,10 +87,12 @@ def test_same_bytes(dtype, classes, how, tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
     parameters, options, fields, train = how
-    program = of_program(tmp_path, classes, options)
+    # The estimator calibrates its probabilities: the others are asked to.
+    calibrate = {"calibrate": L.ON} if classes else {}
+    program = of_program(tmp_path, classes, [*options, *(["--calibrate", "on"] if classes else [])])
     task = "classification" if classes else "regression"
     data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task=task)
-    assert of_library(tmp_path, data, fields, train) == program
+    assert of_library(tmp_path, data, fields, train, **calibrate) == program
     assert of_estimator(tmp_path, X, y, classes, parameters) == program
 
 
@@ -102,7 +104,8 @@ def test_sample_weights(classes, tmp_path):
     targets = {"labels": y, "classes": 3, "names": ["0", "1", "2"]} if classes else {"Y": y.reshape(-1, 1)}
     ours = of_estimator(tmp_path, X, y, classes, HELD[0], weights)
     data = Dataset._of_arrays(Context(), X, sample_weight=weights, **targets)
-    assert of_library(tmp_path, data, HELD[2], HELD[3], merge=L.ON) == ours
+    calibrate = {"calibrate": L.ON} if classes else {}
+    assert of_library(tmp_path, data, HELD[2], HELD[3], merge=L.ON, **calibrate) == ours
     rows = np.repeat(np.arange(len(X)), weights.astype(int))
     assert of_estimator(tmp_path, X[rows], y[rows], classes, HELD[0]) == ours
 

@@ -45,6 +45,16 @@ class Things:
         L.lib.mercer_comm_free(handle)
         return status
 
+    def evaluated(self, name, *arguments):
+        """A question to an evaluation that has seen a row."""
+        handle, one = C.c_void_p(), np.ones((1, 1))
+        options = L.mercer_evaluation_options(task=L.TASK_REGRESSION, outputs=1, rows=1)
+        L.check(L.lib.mercer_evaluation_create(C.byref(handle), self.context, options), self.context)
+        L.check(L.lib.mercer_evaluation_add(handle, A.view(one), A.view(one), None, None), self.context)
+        status = getattr(L.lib, name)(handle, *arguments)
+        L.lib.mercer_evaluation_free(handle)
+        return status
+
     def choose(self, options, report):
         return L.lib.mercer_choose_centers(self.context, self.two, self.points, options, report)
 
@@ -74,6 +84,9 @@ CALLS = {
     "mercer_shape": lambda t, s: L.lib.mercer_plan_shape(t.context, t.plan, s, None),
     "mercer_speed": lambda t, s: L.lib.mercer_measure_speed(t.context, s, t.model.kernel.struct, t.shape),
     "mercer_report": lambda t, s: L.lib.mercer_trainer_report(t.trainer.handle, s),
+    "mercer_evaluation_options": lambda t, s: L.lib.mercer_evaluation_create(C.byref(t.out), t.context, s),
+    "mercer_metrics": lambda t, s: t.evaluated("mercer_evaluation_query", s),
+    "mercer_output_metrics": lambda t, s: t.evaluated("mercer_evaluation_output", s, 0),
     "mercer_comm_options": lambda t, s: L.lib.mercer_comm_create(C.byref(t.out), t.context, s),
     "mercer_comm_info": Things.query_comm,
     "mercer_network": lambda t, s: L.lib.mercer_plan_ranks(t.context, L.mercer_rank_plan(), t.plan, t.shape, s),

@@ -8,6 +8,7 @@
 #include "data/files/readers.h"
 #include "data/prepare/preprocess.h"
 #include "data/synth/synth.h"
+#include "data/table/column_texts.h"
 #include "data/targets.h"
 
 #include <string.h>
@@ -292,4 +293,37 @@ mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, doubl
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "the dataset has no targets");
     if (dataset->rows < 1) return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "the dataset has no rows");
     return mrc_dataset_moments(dataset, mean, deviation);
+}
+
+/* ---- Columns of text ------------------------------------------------------------------------------------------- */
+
+mercer_status mercer_column_texts_open(mercer_column_texts **out, mercer_context *context,
+                                       const mercer_dataset_options *options, const char *columns)
+{
+    mercer_dataset_options ours;
+    if (out) *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out || !columns) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "columns" : "out");
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_dataset_options), options, "options"));
+    MRC_TRY(check_options(context, &ours));
+    return mrc_column_texts_open(out, context, &ours, columns);
+}
+
+const char *const *mercer_column_texts_names(const mercer_column_texts *texts, int64_t *count)
+{
+    int64_t own = 0;
+    const char *const *names = texts ? mrc_column_texts_names(texts, &own) : NULL;
+    if (count) *count = own;
+    return names;
+}
+
+mercer_status mercer_column_texts_next(mercer_column_texts *texts, const char *const **fields)
+{
+    if (!texts || !fields) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "%s is NULL", texts ? "fields" : "texts");
+    return mrc_column_texts_next(texts, fields);
+}
+
+void mercer_column_texts_free(mercer_column_texts *texts)
+{
+    mrc_column_texts_free(texts);
 }

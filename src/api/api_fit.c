@@ -12,12 +12,12 @@
 
 static mercer_status check_transform(mercer_context *context, const char *how)
 {
-    static const char *const known[] = {"auto", "none", "center", "standardise"};
+    static const char *const known[] = {"auto", "none", "center", "standardise", "log", "rank"};
     for (size_t i = 0; how && i < sizeof known / sizeof *known; i++)
         if (strcmp(how, known[i]) == 0) return MERCER_OK;
     if (!how) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                    "target_transform '%s' is not known; there are auto, none, center and standardise", how);
+                    "target_transform '%s' is not known; there are auto, none, center, standardise, log and rank", how);
 }
 
 static mercer_status check_numbers(mercer_context *context, const mercer_fit_options *options)
@@ -65,6 +65,10 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
     MRC_TRY(check_numbers(context, ours));
     MRC_TRY(check_together(context, ours, train));
     MRC_TRY(check_transform(context, ours->target_transform));
+    if (mrc_fit_weighs_classes(ours) && strcmp(ours->class_weight, "balanced") != 0 && !strchr(ours->class_weight, '='))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "class_weight '%.60s' is not known; there are none, balanced, and NAME=WEIGHT,...",
+                        ours->class_weight);
     MRC_TRY(mrc_fit_check_kernel(ours, context));
     MRC_TRY(mrc_fit_check_learning(ours, context));
     return mrc_fit_check_centers(ours, context);

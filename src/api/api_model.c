@@ -168,6 +168,22 @@ mercer_status mercer_model_set_targets(mercer_model *model, const double *offset
     return mrc_units_set(&model->units, model->context, model->weights.cols, offset, scale);
 }
 
+mercer_status mercer_model_set_target_curve(mercer_model *model, const char *name, const mercer_matrix *numbers)
+{
+    mrc_curve_kind kind;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    if (!name || !mrc_curve_find(name, &kind))
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "name '%s' is not known; there are log and rank",
+                        name ? name : "(NULL)");
+    MRC_TRY(mrc_check_matrix(model->context, "numbers", numbers, MRC_ACCEPT_REAL));
+    return mrc_units_bend(&model->units, model->context, kind, model->weights.cols, numbers);
+}
+
+const char *mercer_model_target_curve(const mercer_model *model)
+{
+    return model ? mrc_curve_name(model->units.curve.kind) : NULL;
+}
+
 const double *mercer_model_target_offset(const mercer_model *model)
 {
     return model ? model->units.offset : NULL;

@@ -13,8 +13,7 @@ enum { TEXT_CHARS = 512, WORD_CHARS = MRC_SPEC_WORD };
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------- */
 
-/* A number in C notation whatever the locale's decimal point is; false unless the whole word is one, and finite. */
-static bool parse_number(const char *word, double *value)
+bool mrc_scan_number(const char *word, double *value)
 {
     size_t length = strlen(word);
     if (length == 0 || length >= WORD_CHARS || strspn(word, "0123456789+-.eE") != length) return false;
@@ -231,7 +230,7 @@ static mercer_status set_value(mercer_context *context, const mrc_spec_grammar *
         return MERCER_OK;
     }
     double value;
-    if (!parse_number(word, &value)) return fail_parameter(context, grammar, form, "not a number:", word);
+    if (!mrc_scan_number(word, &value)) return fail_parameter(context, grammar, form, "not a number:", word);
     if (!mrc_parameter_valid(parameter, value)) {
         char range[96];
         mrc_parameter_range(parameter, range, sizeof range);

@@ -64,5 +64,7 @@ void mrc_consider_name(const char *word, const char *name, const char **best, in
 /* The shortest decimal that reads back to the same double, with a point whatever the locale; 10, not 1e+01. */
 void mrc_print_number(double value, char *text, size_t size);
 void mrc_print_single(float value, char *text, size_t size); /* the same for a float */
+/* A number in C notation whatever the locale's decimal point is; false unless the whole word is one, and finite. */
+bool mrc_scan_number(const char *word, double *value);
 
 #endif

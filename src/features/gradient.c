@@ -222,6 +222,7 @@ static mercer_status make_matrix(mercer_context *context, mercer_matrix *out, in
     return mrc_alloc(context, &out->data, elements, sizeof(double), "gradients");
 }
 
+/* In the units of the targets; of a transform of them (log, rank), in those of what was learned. */
 static void store(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
 {
     bool scaled = mrc_units_given(&model->units);

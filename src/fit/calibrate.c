@@ -16,14 +16,13 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
+#include "core/numbers/softmax.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000 };
 #define RANDOM_FOLDS UINT64_C(0x666f6c6473)
-
-const double mrc_temperature_without_data = 0.25; /* a score of 1 against 0 becomes 0.98: sure, not certain */
 
 /* ---- The temperature ------------------------------------------------------------------------------------------- */
 
@@ -47,7 +46,7 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
 {
     const double ratio = 0.6180339887498949;
     double low = log(1e-2), high = log(1e1), left = high - ratio * (high - low), right = low + ratio * (high - low);
-    *out = mrc_temperature_without_data;
+    *out = MRC_TEMPERATURE_WITHOUT_DATA;
     if (scores->rows < LEAST_SCORES || scores->cols < 2) return MERCER_OK;
     double at_left = log_loss(scores, labels, weights, exp(left)),
            at_right = log_loss(scores, labels, weights, exp(right));
@@ -73,21 +72,27 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
 /* The temperature for what stands in `scores`: those of a dataset in memory. */
 static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *scores)
 {
-    return mrc_temperature(self->context, &self->report.temperature, scores, of->labels, of->weights);
+    MRC_TRY(mrc_temperature(self->context, &self->report.temperature, scores, of->labels, of->weights));
+    if (scores->rows < LEAST_SCORES || scores->cols < 2) return MERCER_OK;
+    return mercer_model_set_temperature(self->model, self->report.temperature);
 }
 
 static mercer_status make_scores(const mercer_fitting *self, int64_t rows, mercer_matrix *out)
 {
     mercer_matrix weights = mercer_model_weights(self->model);
-    *out = mrc_view(NULL, rows, weights.cols, weights.dtype);
-    return mrc_alloc(self->context, &out->data, rows, weights.cols * mrc_dtype_size(weights.dtype), "scores");
+    bool units = self->info.task == MERCER_TASK_REGRESSION && mercer_model_target_offset(self->model);
+    *out = mrc_view(NULL, rows, weights.cols, units ? MERCER_F64 : weights.dtype);
+    return mrc_alloc(self->context, &out->data, rows, weights.cols * mrc_dtype_size(out->dtype), "scores");
 }
 
-static mercer_status calibrate_on_validation(mercer_fitting *self)
+/* Of rows spread evenly over the validation set. */
+static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperature, bool intervals)
 {
     const mercer_dataset *held = self->validation;
     mercer_context *context = self->context;
-    int64_t m = mrc_min(held->rows, MOST_SCORES);
+    /* Their copy takes at most a quarter of the memory. */
+    int64_t row = held->features * mrc_dtype_size(held->dtype) + (held->outputs + 1) * (int64_t)sizeof(double);
+    int64_t m = mrc_min(mrc_min(held->rows, MOST_SCORES), self->memory / 4 / row + 1);
     mercer_dataset *some = NULL;
     mercer_matrix scores;
     void *rows = NULL;
@@ -97,7 +102,8 @@ static mercer_status calibrate_on_validation(mercer_fitting *self)
         ((int64_t *)rows)[i] = (int64_t)((double)i * (double)held->rows / (double)m);
     if (status == MERCER_OK) status = mrc_dataset_take(&some, held, rows, m);
     if (status == MERCER_OK) status = mercer_model_predict(self->model, &scores, &some->x);
-    if (status == MERCER_OK) status = find_temperature(self, some, &scores);
+    if (status == MERCER_OK && temperature) status = find_temperature(self, some, &scores);
+    if (status == MERCER_OK && intervals) status = mrc_fit_keep_scores(self, some, &scores);
     mercer_dataset_free(some);
     mrc_free(context, rows);
     mrc_free(context, scores.data);
@@ -160,7 +166,9 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     mercer_train_options train = fitting->train;
     mercer_fit_options options = fitting->options;
     train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
-    options.train = &train, options.calibrate = MERCER_OFF, options.model = NULL, options.checkpoint = NULL;
+    options.train = &train, options.calibrate = options.intervals = MERCER_OFF, options.model = NULL,
+    options.checkpoint = NULL;
+    options.class_weight = NULL; /* the samples have them */
     if (fitting->report.bandwidth > 0) options.bandwidth = fitting->report.bandwidth;
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);
     memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);
@@ -198,9 +206,11 @@ static mercer_status cross_validate(mercer_fitting *self)
 
 mercer_status mrc_fit_calibrate(mercer_fitting *self)
 {
-    if (self->options.calibrate != MERCER_ON) return MERCER_OK;
-    self->report.temperature = mrc_temperature_without_data;
-    if (self->info.task != MERCER_TASK_CLASSIFICATION || self->info.outputs < 2) return MERCER_OK;
-    if (self->validation) return calibrate_on_validation(self);
-    return self->options.comm || !self->data->labels ? MERCER_OK : cross_validate(self);
+    const mercer_fit_options *options = &self->options;
+    bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
+    bool temperature = classes && options->calibrate != MERCER_OFF, intervals = options->intervals != MERCER_OFF;
+    if (options->calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
+    if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
+    if (!temperature || options->calibrate != MERCER_ON) return MERCER_OK;
+    return options->comm || !self->data->labels ? MERCER_OK : cross_validate(self);
 }

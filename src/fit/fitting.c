@@ -181,6 +181,8 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
 {
     if (!self->trainer) MRC_TRY(mercer_fitting_prepare(self, NULL));
     self->training = (mercer_report){.struct_size = sizeof self->training};
+    MRC_TRY(mercer_model_set_temperature(self->model, 0)); /* of a model that is trained further: they are old */
+    MRC_TRY(mercer_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
     if (self->training.stopped != 2) MRC_TRY(mrc_fit_calibrate(self)); /* 2: the caller wants no more */
     return write_note(self);
@@ -233,5 +235,7 @@ void mercer_fitting_free(mercer_fitting *self)
     mercer_dataset_free(self->aside);
     mercer_dataset_free(self->rest);
     mercer_dataset_free(self->merged);
+    mercer_dataset_free(self->weighted);
+    mercer_dataset_free(self->weighted_validation);
     mrc_free(context, self);
 }

@@ -2,12 +2,15 @@
 /*
  * fit: the recipe, from a dataset to a trained model: which steps, in which order, with which defaults.
  *
+ *   class_weights.c   weights of classes
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
+ *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
  *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
- *   calibrate.c    the temperature of probabilities
+ *   calibrate.c    the temperature of probabilities, scores for intervals
+ *   intervals.c    scores of rows held back, as a table of quantiles
  *   fitting.c      the steps in their order
  *
  * The recipe is made of public functions: it does what any caller could.
@@ -31,7 +34,8 @@ struct mercer_fitting {
     mercer_dataset_info info;              /* of the samples that are trained on */
     mercer_dataset *data, *validation;     /* those, and those held back or given; NULL: none */
     mercer_dataset *merged, *rest, *aside; /* owned, if they were made: `data` and `validation` are among them */
-    bool watched;                          /* validation samples are looked at while training, not only at its end */
+    mercer_dataset *weighted, *weighted_validation; /* the same, what the others are made of */
+    bool watched; /* validation samples are looked at while training, not only at its end */
 
     mercer_preprocess *preprocess;    /* owned; NULL if the model's own serves */
     const mercer_preprocess *applied; /* to samples: the one above, or the model's */
@@ -52,6 +56,10 @@ struct mercer_fitting {
 
 /* Whether a solver's centers are the samples, in their order. */
 bool mrc_fit_samples_are_centers(const mercer_fitting *self);
+
+/* class_weights.c: puts data, and validation of the options, with weights of their own in the place of those given. */
+mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
+bool mrc_fit_weighs_classes(const mercer_fit_options *options);
 
 /* samples.c: sets data, validation, info. */
 mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given);
@@ -90,6 +98,9 @@ int64_t mrc_fit_rounds(const mercer_fit_options *options);
 /* Adds what the rounds cost to the text of a plan. */
 void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
 
+/* target_curve_fit.c: the transform log or rank of the targets, into the model. */
+mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how);
+
 /* pick.c */
 mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_context *context);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
@@ -112,7 +123,9 @@ mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 mercer_status mrc_fit_calibrate(mercer_fitting *self);
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights);
-extern const double mrc_temperature_without_data;
+
+/* intervals.c: keeps the scores of a dataset in memory, which stands in `predicted`, in the model. */
+mercer_status mrc_fit_keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted);
 
 /* fitting.c. Options have been read; arguments are not NULL. */
 mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,

@@ -134,7 +134,8 @@ static void set_options(learner *self)
     options->train = &self->train;
     options->learn_features = 0;
     options->comm = NULL, options->checkpoint = NULL, options->progress = NULL;
-    options->calibrate = MERCER_OFF, options->merge = MERCER_OFF;
+    options->calibrate = options->intervals = MERCER_OFF, options->merge = MERCER_OFF;
+    options->class_weight = NULL; /* the samples have them */
     options->augment = NULL, options->samples = 0;
     options->given_centers = NULL, options->center_type = 0;
     options->center_method = NULL, options->center_iterations = 0, options->center_batch = 0;

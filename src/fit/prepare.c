@@ -230,6 +230,7 @@ static mercer_status set_targets(mercer_fitting *self)
     const char *how = self->options.target_transform;
     if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
     if (strcmp(how, "none") == 0) return MERCER_OK;
+    if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return mrc_fit_bend_targets(self, how);
     void *memory;
     MRC_TRY(mrc_alloc(self->context, &memory, 2 * data->outputs, sizeof(double), "moments of the targets"));
     double *mean = memory, *deviation = mean + data->outputs;

@@ -21,7 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MERGED_ROWS = 10000, CROSS_VALIDATED_ROWS = 5000, ASIDE_ROWS = 2000, ASIDE_SHARE = 20 };
+enum {
+    MERGED_ROWS = 10000,
+    CROSS_VALIDATED_ROWS = 5000,
+    ASIDE_ROWS = 2000,
+    ASIDE_SHARE = 20,
+    ASIDE_SHARE_INTERVALS = 10
+};
 
 /* ---- Equal rows ------------------------------------------------------------------------------------------------ */
 
@@ -270,7 +276,8 @@ static mercer_status split(mercer_fitting *self)
     const mercer_dataset *data = self->data;
     double share = self->options.validation_fraction;
     int64_t held = (int64_t)(share * (double)data->rows + 0.5);
-    if (self->options.validation || (share == 0 && self->options.calibrate != MERCER_ON)) {
+    bool intervals = self->options.intervals == MERCER_ON;
+    if (self->options.validation || (share == 0 && self->options.calibrate != MERCER_ON && !intervals)) {
         self->validation = self->options.validation;
         self->watched = self->validation != NULL;
         return MERCER_OK;
@@ -280,8 +287,11 @@ static mercer_status split(mercer_fitting *self)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "validation_fraction: %g of %lld rows leaves one part empty", share, (long long)data->rows);
     if (share == 0) {
-        if (data->rows <= CROSS_VALIDATED_ROWS || data->outputs < 2) return MERCER_OK;
-        held = mrc_min(ASIDE_ROWS, data->rows / ASIDE_SHARE);
+        if (!intervals && (data->rows <= CROSS_VALIDATED_ROWS || data->outputs < 2)) return MERCER_OK;
+        held = mrc_min(ASIDE_ROWS, data->rows / (intervals ? ASIDE_SHARE_INTERVALS : ASIDE_SHARE));
+        if (held < 1)
+            return mrc_fail(self->context, MERCER_ERROR_DATA, "intervals: %lld rows are too few to hold some back",
+                            (long long)data->rows);
         share = (double)held / (double)data->rows;
     }
     MRC_TRY(hold_back(self, share, held));
@@ -293,6 +303,7 @@ static mercer_status split(mercer_fitting *self)
 mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given)
 {
     self->data = given;
+    MRC_TRY(mrc_fit_weigh_classes(self));
     if (mrc_fit_merges(self)) MRC_TRY(merge_samples(self));
     self->info = (mercer_dataset_info){.struct_size = sizeof self->info};
     MRC_TRY(mercer_dataset_query(self->data, &self->info));

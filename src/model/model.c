@@ -67,6 +67,7 @@ void mercer_model_free(mercer_model *model)
     mrc_free(context, (void *)model->feature_names);
     mrc_free(context, (void *)model->target_names);
     mrc_free(context, model->note);
+    mrc_free(context, model->calibration.scores);
     mrc_free(context, model->plan);
     mrc_free(context, model);
 }

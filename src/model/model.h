@@ -18,6 +18,19 @@
 #include "core/numbers/units.h"
 #include "data/prepare/preprocess.h"
 
+#include <stdbool.h>
+
+/* What rows that were not trained on tell of predictions; it changes none. */
+typedef struct mrc_calibration {
+    double temperature; /* of probabilities; 0: not known */
+    /* (lists, count) ascending; NULL: none. For values |f - y| of each output; for classes one list, the probability
+       ahead of the class (core/numbers/softmax.h). Entry k of a list has a share (k + 1) / count at most as large. */
+    double *scores;
+    int64_t lists, count;
+    double rows; /* that they are of, in effect: (sum w)^2 / sum w^2 */
+    bool classes;
+} mrc_calibration;
+
 struct mercer_model {
     mercer_context *context;
     mercer_kernel kernel;
@@ -36,7 +49,8 @@ struct mercer_model {
     const char **feature_names; /* (d) names of the columns of samples; NULL: columns go by position */
     const char **target_names;  /* (target_count) names of the columns of targets; NULL: unknown */
     int64_t target_count;
-    char *note;        /* owned; NULL: none */
+    char *note; /* owned; NULL: none */
+    mrc_calibration calibration;
     mercer_plan *plan; /* owned; of the training that was last reported; NULL: there was no trainer */
 };
 
@@ -52,6 +66,15 @@ int64_t mrc_model_features(const mercer_model *model);
    here. */
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
+/* P (m, c): softmax of the outputs, by the model's temperature. */
+mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X);
+
+/* calibration.c. Sets a temperature > 0, or 0: none. */
+mercer_status mrc_model_set_temperature(mercer_model *model, double temperature);
+/* Sets scores (lists, count), copied; NULL: none. What was there stays if it fails. */
+mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, bool classes);
+/* radius (lists): the scores that are exceeded by a share of at most 1 - level, of rows like those held back. */
+mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level);
 
 /* Fills model->origin: the mean of all centers, the same on any number of ranks. */
 mercer_status mrc_model_find_origin(mercer_model *model);

@@ -4,12 +4,13 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/spec.h"
 #include "kernels/kernel.h"
 
 #include <jansson.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 8 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 10 };
 
 /* What a model file consists of; texts that were made for it. */
 typedef struct contents {
@@ -17,6 +18,7 @@ typedef struct contents {
     int64_t count;
     char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
     char *labels, *features, *targets; /* JSON, or NULL */
+    char temperature[32], interval_rows[32];
 } contents;
 
 static mercer_status check_model(const mercer_model *model, const mercer_save_options *options)
@@ -71,6 +73,8 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
     MRC_TRY(mrc_kernel_print(model->context, &model->kernel, out->kernel, KERNEL_CHARS, NULL));
     if (preprocess && preprocess->folded)
         MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, out->kernel_before, KERNEL_CHARS, NULL));
+    mrc_print_number(model->calibration.temperature, out->temperature, sizeof out->temperature);
+    mrc_print_number(model->calibration.rows, out->interval_rows, sizeof out->interval_rows);
     MRC_TRY(print_names(model->context, model->labels, model->label_count, &out->labels));
     MRC_TRY(print_names(model->context, model->feature_names, mrc_model_features(model), &out->features));
     return print_names(model->context, model->target_names, model->target_count, &out->targets);
@@ -96,6 +100,16 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
         add_vector(out, "targets.offset", model->units.offset, model->weights.cols);
         add_vector(out, "targets.scale", model->units.scale, model->weights.cols);
     }
+    if (model->units.curve.numbers)
+        out->tensors[out->count++] = (mrc_tensor){
+            .name = "targets.curve",
+            .value = mrc_view(model->units.curve.numbers,
+                              mrc_curve_size(&model->units.curve, model->weights.cols) / model->units.curve.count,
+                              model->units.curve.count, MERCER_F64)};
+    if (model->calibration.scores)
+        out->tensors[out->count++] = (mrc_tensor){.name = "intervals.scores",
+                                                  .value = mrc_view(model->calibration.scores, model->calibration.lists,
+                                                                    model->calibration.count, MERCER_F64)};
     if (preprocess && preprocess->features > 0) {
         add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
         add_vector(out, "preprocess.factor", preprocess->factor, preprocess->features);
@@ -110,7 +124,7 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
 
 static const char *format_version(const mercer_model *model)
 {
-    if (model->preprocess && model->preprocess->map) return MRC_MODEL_FORMAT_METRIC;
+    if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }
 
@@ -129,6 +143,12 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
         {"labels", of->labels},
         {"feature_names", of->features},
         {"target_names", of->targets},
+        {"target_transform", mrc_curve_name(model->units.curve.kind)},
+        {"temperature", model->calibration.temperature > 0 ? of->temperature : NULL},
+        {"intervals", !model->calibration.scores   ? NULL
+                      : model->calibration.classes ? "classes"
+                                                   : "values"},
+        {"interval_rows", model->calibration.scores ? of->interval_rows : NULL},
         {"note", model->note},
     };
     int64_t entries = sizeof metadata / sizeof metadata[0];

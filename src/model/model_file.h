@@ -7,11 +7,11 @@
 #include "model/tensor_file.h"
 
 #define MRC_MODEL_FORMAT "mercer-model"
-/* The least version that says all a reader must know to predict: a model without units of its targets and without a
-   metric is a file of version 1. */
+/* The least version that says all a reader must know to predict: a model without units of its targets, without a metric
+   and without a transform of its targets is a file of version 1. */
 #define MRC_MODEL_FORMAT_PLAIN  "1"
 #define MRC_MODEL_FORMAT_UNITS  "2"
-#define MRC_MODEL_FORMAT_METRIC "3"
+#define MRC_MODEL_FORMAT_METRIC "3" /* or a transform */
 
 /*
  * Writes the model to path, atomically, and `extras` more tensors with names of the caller's ("state.alpha"), which

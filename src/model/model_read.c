@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/spec.h"
 #include "kernels/kernel.h"
 #include "model/tensor_format.h"
 
@@ -39,10 +40,17 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
-static bool is_version(const model_reader *self, const char *version)
+/* The versions that there are, in their order. */
+static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN, MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC};
+enum { VERSIONS = sizeof versions / sizeof *versions };
+
+/* The number of the file's version in that list, or -1. */
+static int version_of(const model_reader *self)
 {
     const char *found = mrc_tensor_file_metadata(self->file, "format_version");
-    return found && strcmp(found, version) == 0;
+    for (int i = VERSIONS - 1; i >= 0; i--)
+        if (found && strcmp(found, versions[i]) == 0) return i;
+    return -1;
 }
 
 static mercer_status check_format(const model_reader *self)
@@ -51,14 +59,12 @@ static mercer_status check_format(const model_reader *self)
     const char *version = mrc_tensor_file_metadata(self->file, "format_version");
     if (!format || strcmp(format, MRC_MODEL_FORMAT) != 0)
         return wrong(self, "its metadata do not say \"format\": \"" MRC_MODEL_FORMAT "\", it is no model");
-    if (is_version(self, MRC_MODEL_FORMAT_PLAIN) || is_version(self, MRC_MODEL_FORMAT_UNITS) ||
-        is_version(self, MRC_MODEL_FORMAT_METRIC))
-        return MERCER_OK;
+    if (version_of(self) >= 0) return MERCER_OK;
     if (!version || strlen(version) > 9 || strspn(version, "0123456789") != strlen(version) || atol(version) < 1)
         return wrong(self, "its metadata have no valid format_version");
     return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                     "%s: written by a newer Mercer (model format %s, version %s reads %s); update Mercer", self->path,
-                    version, mercer_version(), MRC_MODEL_FORMAT_METRIC);
+                    version, mercer_version(), versions[VERSIONS - 1]);
 }
 
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
@@ -103,8 +109,7 @@ static mercer_status read_units(const model_reader *self)
     bool have = mrc_tensor_file_find(self->file, "targets.offset", &offset) ||
                 mrc_tensor_file_find(self->file, "targets.scale", &scale);
     if (!have) return MERCER_OK;
-    if (is_version(self, MRC_MODEL_FORMAT_PLAIN))
-        return wrong(self, "it has units of targets, which its format_version does not know");
+    if (version_of(self) < 1) return wrong(self, "it has units of targets, which its format_version does not know");
     MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
     MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
     return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
@@ -118,12 +123,25 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     *features = width;
     *out = (mercer_matrix){0};
     if (!mrc_tensor_file_find(self->file, "metric", out)) return MERCER_OK;
-    if (!is_version(self, MRC_MODEL_FORMAT_METRIC))
-        return wrong(self, "it has a metric, which its format_version does not know");
+    if (version_of(self) < 2) return wrong(self, "it has a metric, which its format_version does not know");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
     if (out->rows < 1) return wrong(self, "its metric is empty");
     if (out->rows > 1) *features = out->rows;
     return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
+}
+
+/* A function of the targets, alike. */
+static mercer_status read_curve(const model_reader *self)
+{
+    mercer_model *model = self->model;
+    const char *name = mrc_tensor_file_metadata(self->file, "target_transform");
+    mrc_curve_kind kind;
+    mercer_matrix numbers;
+    if (!name) return MERCER_OK;
+    if (version_of(self) < 2) return wrong(self, "it has a target_transform, which its format_version does not know");
+    if (!mrc_curve_find(name, &kind)) return wrong(self, "its target_transform is not known");
+    MRC_TRY(read_tensor(self, "targets.curve", -1, -1, MRC_ACCEPT_F64, &numbers));
+    return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
 
 /* Those whose numbers are tensors are made of them, the others of their text. */
@@ -200,6 +218,32 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
     return status;
 }
 
+/* A number in the metadata; false if there is none, or it is no number. */
+static bool read_number(const model_reader *self, const char *key, double *out)
+{
+    const char *text = mrc_tensor_file_metadata(self->file, key);
+    return text && mrc_scan_number(text, out);
+}
+
+/* What older files do not have, and predictions do not need. */
+static mercer_status read_calibration(const model_reader *self)
+{
+    mercer_matrix scores;
+    double value;
+    const char *kind = mrc_tensor_file_metadata(self->file, "intervals");
+    if (mrc_tensor_file_metadata(self->file, "temperature")) {
+        if (!read_number(self, "temperature", &value)) return wrong(self, "its temperature is no number");
+        MRC_TRY(inside(self, "temperature", mrc_model_set_temperature(self->model, value)));
+    }
+    if (!kind) return MERCER_OK;
+    if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)
+        return wrong(self, "its intervals are neither of values nor of classes");
+    if (!read_number(self, "interval_rows", &value)) return wrong(self, "its interval_rows are no number");
+    MRC_TRY(read_tensor(self, "intervals.scores", -1, -1, MRC_ACCEPT_F64, &scores));
+    return inside(self, "intervals",
+                  mrc_model_set_intervals(self->model, &scores, value, strcmp(kind, "classes") == 0));
+}
+
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
 static mercer_status read_parts(const model_reader *self)
@@ -209,10 +253,12 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_kernel(self, "kernel", &self->model->kernel));
     MRC_TRY(read_tensors(self));
     MRC_TRY(read_units(self));
+    MRC_TRY(read_curve(self));
     MRC_TRY(read_preprocess(self));
     MRC_TRY(read_names(self, "labels", mrc_max(2, self->model->weights.cols), mercer_model_set_labels));
     MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mercer_model_set_feature_names));
     MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mercer_model_set_target_names));
+    MRC_TRY(read_calibration(self));
     return note ? mercer_model_set_note(self->model, note) : MERCER_OK;
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/softmax.h"
 #include "core/threads/parallel.h"
 #include "solvers/operators/center_shards.h"
 
@@ -242,8 +243,34 @@ static int32_t largest_output(const mercer_matrix *f, int64_t i)
     return best;
 }
 
-static mercer_status classify(mercer_model *model, const placed_model *placed, const input_block *block,
-                              int32_t *labels, const mercer_matrix *X)
+/* Gets the outputs f of rows first, first + 1, ... */
+typedef void (*take_scores)(const mercer_model *model, const mercer_matrix *f, int64_t first, void *to);
+
+static void take_labels(const mercer_model *model, const mercer_matrix *f, int64_t first, void *to)
+{
+    (void)model;
+    for (int64_t i = 0; i < f->rows; i++) ((int32_t *)to)[first + i] = largest_output(f, i);
+}
+
+/* Where probabilities go, and room for a row. */
+typedef struct probabilities {
+    const mercer_matrix *p;
+    double *row; /* (c) */
+} probabilities;
+
+static void take_probabilities(const mercer_model *model, const mercer_matrix *f, int64_t first, void *to)
+{
+    const probabilities *self = to;
+    double temperature = model->calibration.temperature;
+    for (int64_t i = 0; i < f->rows; i++) {
+        mrc_load_row_f64(f, i, self->row);
+        mrc_softmax(self->row, self->row, f->cols, temperature > 0 ? temperature : MRC_TEMPERATURE_WITHOUT_DATA);
+        mrc_store_row_f64(self->p, first + i, self->row);
+    }
+}
+
+static mercer_status visit_blocks(mercer_model *model, const placed_model *placed, const input_block *block,
+                                  const mercer_matrix *X, take_scores take, void *to)
 {
     void *memory;
     int64_t c = model->weights.cols;
@@ -255,13 +282,14 @@ static mercer_status classify(mercer_model *model, const placed_model *placed, c
         mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
         status = predict_block(model, placed, block, &f, &part);
         if (status == MERCER_OK) status = check_predictions(model, &f);
-        for (int64_t i = 0; i < part.rows && status == MERCER_OK; i++) labels[first + i] = largest_output(&f, i);
+        if (status == MERCER_OK) take(model, &f, first, to);
     }
     mrc_free(model->context, memory);
     return status;
 }
 
-mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
+/* Outputs in the type of the weights, block by block. */
+static mercer_status visit_scores(mercer_model *model, const mercer_matrix *X, take_scores take, void *to)
 {
     input_block block;
     MRC_TRY(check_input(model, X, NULL));
@@ -269,9 +297,24 @@ mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mer
     mercer_status status = check_preprocessed(model, &block, X, NULL);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
-    if (status == MERCER_OK) status = classify(model, &placed, &block, labels, X);
+    if (status == MERCER_OK) status = visit_blocks(model, &placed, &block, X, take, to);
     unplace(model->context->backend, &placed);
     close_block(model, &block);
+    return status;
+}
+
+mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
+{
+    return visit_scores(model, X, take_labels, labels);
+}
+
+mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
+{
+    void *row;
+    MRC_TRY(mrc_alloc(model->context, &row, model->weights.cols, sizeof(double), "a row of probabilities"));
+    probabilities to = {P, row};
+    mercer_status status = visit_scores(model, X, take_probabilities, &to);
+    mrc_free(model->context, row);
     return status;
 }
 

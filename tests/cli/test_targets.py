@@ -85,7 +85,7 @@ class Targets(Case):
         told = self.answer("inspect", model)
         self.assertNotIn("targets", told)
         self.assertEqual(told["header"]["__metadata__"]["format_version"], "1")
-        self.bad(2, "target-transform", "train", "--x", "x-train.npy", "-o", "m", "--target-transform", "log")
+        self.bad(2, "target-transform", "train", "--x", "x-train.npy", "-o", "m", "--target-transform", "square")
 
     def test_classes_begin_at_their_shares(self):
         self.make_npy(n=60)

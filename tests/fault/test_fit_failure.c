@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, rows held back, every
- * way to choose centers, calibration on a validation set and by cross-validation, learned features. The status says memory, there is no
- * model, nothing leaks, and the last fit gives what an undisturbed one gives.
+ * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, rows held back,
+ * every way to choose centers, calibration on a validation set and by cross-validation, learned features, intervals,
+ * weights of classes, transforms of targets. The status says memory, there is no model, nothing leaks, and the last fit
+ * gives what an undisturbed one gives.
  */
 #include "support/check.h"
 
@@ -12,7 +13,7 @@
 
 enum { N = 40, D = 2, MOST_ALLOCATIONS = 6000 };
 
-static double X[N][D], weights[N];
+static double X[N][D], Y[N], weights[N];
 static int32_t labels[N];
 
 typedef struct fit_case {
@@ -20,24 +21,35 @@ typedef struct fit_case {
     int64_t centers;
     double fraction;
     bool merged, calibrated;
-    int64_t rounds; /* of learned features */
+    int64_t rounds;                       /* of learned features */
+    const char *class_weight, *transform; /* NULL: none; of values */
 } fit_case;
 
-static const fit_case cases[] = {
-    {"plain", "direct", NULL, 10, 0, false, false, 0},         {"merged", "direct", NULL, 0, 0, true, false, 0},
-    {"held back", "ep4", NULL, 10, 0.25, true, true, 0},       {"kmeans", "cg", "kmeans", 8, 0, false, false, 0},
-    {"balanced", "direct", "balanced", 8, 0, false, false, 0}, {"folds", "direct", NULL, -1, 0, true, true, 0},
-    {"features", "direct", NULL, 10, 0.25, false, false, 1}};
+static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 0, NULL, NULL},
+                                 {"merged", "direct", NULL, 0, 0, true, false, 0, NULL, NULL},
+                                 {"held back", "ep4", NULL, 10, 0.25, true, true, 0, NULL, NULL},
+                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, 0, NULL, NULL},
+                                 {"balanced", "direct", "balanced", 8, 0, false, false, 0, NULL, NULL},
+                                 {"folds", "direct", NULL, -1, 0, true, true, 0, "balanced", NULL},
+                                 {"features", "direct", NULL, 10, 0.25, false, false, 1, NULL, NULL},
+                                 {"class weights", "direct", NULL, 10, 0.25, false, false, 0, "1=2", NULL},
+                                 {"log", "direct", NULL, 10, 0.25, false, false, 0, NULL, "log"},
+                                 {"rank", "direct", NULL, 10, 0, true, false, 0, NULL, "rank"}};
 
 static mercer_status fit_once(mercer_context *context, const fit_case *of, mercer_model **model, double *temperature)
 {
-    mercer_matrix x = mercer_matrix_view(X, N, D, MERCER_F64);
+    mercer_matrix x = mercer_matrix_view(X, N, D, MERCER_F64), y = mercer_matrix_view(Y, N, 1, MERCER_F64);
     mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
     mercer_train_options train = MERCER_INIT(mercer_train_options);
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
     mercer_dataset *data = NULL;
-    arrays.X = &x, arrays.labels = labels, arrays.classes = 2, arrays.weights = of->merged ? weights : NULL;
+    arrays.X = &x, arrays.weights = of->merged ? weights : NULL;
+    if (of->transform)
+        arrays.Y = &y;
+    else
+        arrays.labels = labels, arrays.classes = 2;
+    options.class_weight = of->class_weight, options.target_transform = of->transform;
     train.solver = of->solver, train.epochs = 2;
     options.train = &train, options.memory = 1 << 28, options.centers = of->centers;
     options.learn_features = of->rounds, options.center_method = of->method, options.validation_fraction = of->fraction;
@@ -89,7 +101,7 @@ static void test_fits(void **state)
     (void)state;
     for (int i = 0; i < N; i++) {
         for (int j = 0; j < D; j++) X[i][j] = mrc_random_normal((mrc_rng){5, 0}, (uint64_t)(i * D + j));
-        labels[i] = (X[i][0] > 0) != (i % 7 == 0);
+        Y[i] = 1 + i, labels[i] = (X[i][0] > 0) != (i % 7 == 0);
         weights[i] = 1 + i % 2;
     }
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) test_case(&cases[k]);

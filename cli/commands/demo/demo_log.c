@@ -2,6 +2,7 @@
 /* The demonstration's log: what `mercer report` makes its page from, and the same numbers for --json. */
 #include "commands/demo/demo.h"
 
+#include "results/results.h"
 #include "terminal/progress.h"
 
 #include <math.h>
@@ -72,19 +73,23 @@ int demo_log_progress(void *user, const mercer_progress *progress)
 
 void demo_log_best(demo *self, const mercer_trainer *trainer, const mercer_report *report, const int32_t *given)
 {
-    int64_t counts[DEMO_CLASSES * DEMO_CLASSES] = {0};
-    cli_metrics metrics = {.rows = self->sizes.tests, .outputs = DEMO_CLASSES, .classifier = 1, .confusion = counts};
+    double counts[DEMO_CLASSES * DEMO_CLASSES] = {0};
+    cli_metrics metrics = {.all = {.rows = self->sizes.tests, .task = MERCER_TASK_CLASSIFICATION}};
+    mercer_metrics *all = &metrics.all;
+    cli_metrics_clear(all);
+    all->accuracy = 0;
     json_t *names = json_array();
     for (int64_t i = 0; i < self->sizes.tests; i++) counts[self->labels[i] * DEMO_CLASSES + given[i]]++;
     for (int i = 0; i < DEMO_CLASSES; i++) {
-        metrics.accuracy += (double)counts[i * DEMO_CLASSES + i] / (double)self->sizes.tests;
+        all->accuracy += counts[i * DEMO_CLASSES + i] / (double)self->sizes.tests;
         json_array_append_new(names, json_sprintf("%d", i));
     }
-    metrics.mse = report->validation_loss;
+    all->mse = report->validation_loss;
     cli_log_event(self->log, "plan", cli_plan_json(report->plan));
     cli_log_spectrum(self->log, trainer, report);
-    cli_log_event(self->log, "confusion",
-                  json_pack("{ss, so, so}", "data", "test", "labels", names, "matrix", cli_confusion_json(&metrics)));
+    cli_log_event(
+        self->log, "confusion",
+        json_pack("{ss, so, so}", "data", "test", "labels", names, "matrix", cli_confusion_json(counts, DEMO_CLASSES)));
     cli_log_event(self->log, "summary", cli_summary_json(report, &metrics, report->seconds));
 }
 

@@ -24,28 +24,47 @@ static mercer_status check(mercer_context *context, int64_t outputs, const doubl
     return MERCER_OK;
 }
 
+static mercer_status make_both(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
+                               void **memory)
+{
+    MRC_TRY(mrc_alloc(context, memory, 2 * outputs, sizeof(double), "the units of the targets"));
+    double *values = *memory;
+    for (int64_t j = 0; j < outputs; j++) {
+        values[j] = offset ? offset[j] : 0;
+        values[outputs + j] = scale ? scale[j] : 1;
+    }
+    return MERCER_OK;
+}
+
 mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t outputs, const double *offset,
                             const double *scale)
 {
     bool identity;
     void *memory = NULL;
     MRC_TRY(check(context, outputs, offset, scale, &identity));
-    if (!identity) {
-        MRC_TRY(mrc_alloc(context, &memory, 2 * outputs, sizeof(double), "the units of the targets"));
-        double *values = memory;
-        for (int64_t j = 0; j < outputs; j++) {
-            values[j] = offset ? offset[j] : 0;
-            values[outputs + j] = scale ? scale[j] : 1;
-        }
-    }
+    if (!identity) MRC_TRY(make_both(context, outputs, offset, scale, &memory));
     mrc_units_clear(units, context);
     if (memory) *units = (mrc_units){.offset = memory, .scale = (double *)memory + outputs};
     return MERCER_OK;
 }
 
+mercer_status mrc_units_bend(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
+                             const mercer_matrix *numbers)
+{
+    void *memory = NULL;
+    if (!units->offset) MRC_TRY(make_both(context, outputs, NULL, NULL, &memory));
+    mercer_status status = mrc_curve_set(&units->curve, context, kind, outputs, numbers);
+    if (status != MERCER_OK)
+        mrc_free(context, memory);
+    else if (memory)
+        units->offset = memory, units->scale = units->offset + outputs;
+    return status;
+}
+
 void mrc_units_clear(mrc_units *units, mercer_context *context)
 {
     mrc_free(context, units->offset);
+    mrc_curve_clear(&units->curve, context);
     *units = (mrc_units){0};
 }
 
@@ -55,7 +74,8 @@ void mrc_units_enter(const mrc_units *units, const mercer_matrix *to, const merc
     for (int64_t i = 0; i < from->rows; i++)
         for (int64_t j = 0; j < from->cols; j++) {
             double value = mrc_load(from, i, j);
-            mrc_store(to, i, j, given ? (value - units->offset[j]) / units->scale[j] : value);
+            if (given) value = (mrc_curve_enter(&units->curve, j, value) - units->offset[j]) / units->scale[j];
+            mrc_store(to, i, j, value);
         }
 }
 
@@ -65,16 +85,23 @@ void mrc_units_leave(const mrc_units *units, const mercer_matrix *to, const merc
     for (int64_t i = 0; i < from->rows; i++)
         for (int64_t j = 0; j < from->cols; j++) {
             double value = mrc_load(from, i, j);
-            mrc_store(to, i, j, given ? units->offset[j] + units->scale[j] * value : value);
+            if (given) value = mrc_curve_leave(&units->curve, j, units->offset[j] + units->scale[j] * value);
+            mrc_store(to, i, j, value);
         }
 }
 
-/* FNV-1a over the bytes of both lists. */
+/* FNV-1a. */
+static uint64_t add_bytes(uint64_t print, const double *values, int64_t count)
+{
+    const unsigned char *bytes = (const unsigned char *)values;
+    for (int64_t i = 0; i < count * (int64_t)sizeof(double); i++) print = (print ^ bytes[i]) * 0x100000001b3u;
+    return print;
+}
+
 uint64_t mrc_units_print(const mrc_units *units, int64_t outputs)
 {
-    uint64_t print = 0xcbf29ce484222325u;
     if (!mrc_units_given(units)) return 0;
-    const unsigned char *bytes = (const unsigned char *)units->offset; /* the scales follow in the same block */
-    for (int64_t i = 0; i < 2 * outputs * (int64_t)sizeof(double); i++) print = (print ^ bytes[i]) * 0x100000001b3u;
-    return print;
+    uint64_t print =
+        add_bytes(0xcbf29ce484222325u, units->offset, 2 * outputs); /* the scales follow in the same block */
+    return add_bytes(print, units->curve.numbers, mrc_curve_size(&units->curve, outputs));
 }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the probabilities of classes are worth: how often predictions of a confidence are right, and which shares of a
+ * class and of the others a threshold takes for the class (ROC).
+ */
+#include "report/report.h"
+
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_CURVES = SVG_COLOURS };
+
+/* A series of two lists of the same length; none if they are not. Lists are released with free. */
+static svg_series series_of(const json_t *object, const char *x, const char *y, const char *name)
+{
+    const json_t *left = json_object_get(object, x), *right = json_object_get(object, y);
+    size_t count = json_array_size(left);
+    if (count == 0 || count != json_array_size(right)) return (svg_series){.name = name};
+    return (svg_series){name, report_values(left, count), report_values(right, count), count};
+}
+
+static void free_series(const svg_series *series)
+{
+    free((void *)series->x);
+    free((void *)series->y);
+}
+
+static void calibration_chart(page *out, const json_t *event)
+{
+    svg_series series =
+        series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share that is right");
+    svg_chart chart = {.title = "Calibration",
+                       .x_label = "probability of the class given",
+                       .y_label = "share that is right",
+                       .diagonal = true,
+                       .tall = true,
+                       .series = &series,
+                       .count = 1};
+    if (series.count > 0) report_chart(out, &chart, true);
+    free_series(&series);
+}
+
+static void roc_chart(page *out, const json_t *curves)
+{
+    svg_series series[MOST_CURVES];
+    char *names[MOST_CURVES];
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(curves) && count < MOST_CURVES; i++) {
+        const json_t *curve = json_array_get(curves, i);
+        const char *name = report_text(curve, "class");
+        names[count] = cli_format("%s: AUC %.4f", name ? name : "?", report_number(curve, "auc"));
+        series[count] = series_of(curve, "false_positive", "true_positive", names[count]);
+        count++;
+    }
+    svg_chart chart = {.title = "ROC",
+                       .x_label = "share of the others taken for the class",
+                       .y_label = "share of the class found",
+                       .x_from_zero = true,
+                       .y_from_zero = true,
+                       .diagonal = true,
+                       .tall = true,
+                       .series = series,
+                       .count = count};
+    if (count > 0) report_chart(out, &chart, true);
+    for (size_t i = 0; i < count; i++) {
+        free_series(&series[i]);
+        free(names[i]);
+    }
+}
+
+void report_quality(report_page *self, const report_run *run)
+{
+    const json_t *roc = json_object_get(run->curves, "roc"), *calibration = json_object_get(run->curves, "calibration");
+    double error = report_number(calibration, "error");
+    const char *data = report_text(run->curves, "data");
+    if (json_array_size(roc) == 0 && json_array_size(json_object_get(calibration, "confidence")) == 0) return;
+    char *lead =
+        isfinite(error)
+            ? cli_format("Of %s samples. On the dashed line of the first chart probabilities are what they say; "
+                         "they are off by %.4f on average. In the second it is what guessing gives.",
+                         data ? data : "the", error)
+            : NULL;
+    report_open(self, "probabilities", "Probabilities", lead);
+    page_add(&self->body, "<div class=\"grid2\">\n");
+    calibration_chart(&self->body, run->curves);
+    roc_chart(&self->body, roc);
+    page_add(&self->body, "</div>\n");
+    report_close(self);
+    free(lead);
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How good predictions are: the library's measures."""
+
+from __future__ import annotations
+
+import ctypes as C
+import math
+from typing import Any
+
+import numpy as np
+
+from . import _arrays as A
+from . import _library as L
+from ._context import Context, shared_context
+from ._model import Dataset, Model
+
+
+def _told(struct: Any) -> dict[str, Any]:
+    """The measures that apply."""
+    told = L.as_dict(struct)
+    return {name: value for name, value in told.items() if not (isinstance(value, float) and math.isnan(value))}
+
+
+def _results(context: Context, handle: C.c_void_p, each: bool) -> dict[str, Any]:
+    metrics = L.mercer_metrics()
+    try:
+        context.call("mercer_evaluation_query", handle, metrics)
+        result = _told(metrics)
+        result["task"] = "classification" if metrics.task == L.TASK_CLASSIFICATION else "regression"
+        if each:
+            result["each"] = []
+            for index in range(metrics.outputs):
+                one = L.mercer_output_metrics()
+                context.call("mercer_evaluation_output", handle, one, index)
+                result["each"].append(_told(one))
+        if metrics.task == L.TASK_CLASSIFICATION:
+            size = metrics.outputs
+            flat = L.lib.mercer_evaluation_confusion(handle)[: size * size]
+            result["confusion"] = np.array(flat).reshape(size, size)
+    finally:
+        L.lib.mercer_evaluation_free(handle)
+    return result
+
+
+def measure(
+    F: Any, y: Any, *, classification: bool = False, sample_weight: Any = None, temperature: float = 1.0,
+    each: bool = False,
+) -> dict[str, Any]:
+    """Measures of predictions F (m, c) against y: values (m,) or (m, c), or class numbers (m,) if ``classification``.
+
+    Of classes F are scores, and probabilities are softmax(F / temperature): give log p with temperature 1. What each
+    measure is stands in ``mercer/advanced.h``; ``each`` adds those of each class or output.
+
+    >>> found = measure([[0.0, 1.0], [1.0, 0.0], [0.2, 0.4]], [1, 0, 0], classification=True)
+    >>> round(found["accuracy"], 3), found["auc"]
+    (0.667, 1.0)
+    """
+    context, handle = shared_context(), C.c_void_p()
+    scores = A.columns(F, "F", np.dtype(np.float64))
+    options = L.mercer_evaluation_options(outputs=scores.shape[1], rows=scores.shape[0], temperature=temperature)
+    options.task = L.TASK_CLASSIFICATION if classification else L.TASK_REGRESSION
+    weights = A.weights(sample_weight, scores.shape[0])
+    targets = None if classification else A.columns(y, "y", np.dtype(np.float64))
+    labels = np.ascontiguousarray(y, np.int32) if classification else None
+    if len(y) != scores.shape[0]:
+        raise ValueError(f"y has {len(y)} rows, F has {scores.shape[0]}")
+    context.call("mercer_evaluation_create", handle, context.handle, options)
+    parts = None if targets is None else A.view(targets), None if labels is None else A.integers(labels)
+    try:
+        context.call("mercer_evaluation_add", handle, A.view(scores), *parts, A.doubles(weights))
+    except Exception:
+        L.lib.mercer_evaluation_free(handle)
+        raise
+    return _results(context, handle, each)
+
+
+def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each: bool = False) -> dict[str, Any]:
+    """Measures of a model on a dataset with its classes or values, sample weights counted.
+
+    ``interval`` is the level of the model's intervals, or sets of classes, whose coverage is wanted.
+    """
+    handle = C.c_void_p()
+    options = L.mercer_evaluation_options(interval=interval or 0.0)
+    with model.kernel.failure:
+        model.context.call("mercer_evaluate", handle, model.handle, data.handle, options)
+    return _results(model.context, handle, each)

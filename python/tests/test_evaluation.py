@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures against scikit-learn's, probabilities and intervals the same in Python, the program and C."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn import metrics as S  # noqa: E402
+
+import mercer  # noqa: E402
+from mercer import Dataset, KernelClassifier, KernelRegressor, Model  # noqa: E402
+
+N = 400
+
+
+def rows(classes, weighted, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, N)
+    scores = np.round(8 * (rng.normal(size=(N, classes)) + 1.5 * np.eye(classes)[labels])) / 8  # exact differences
+    return scores, labels, rng.integers(0, 4, N).astype(float) if weighted else None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_classes_are_measured_as_scikit_learn_does(classes, weighted):
+    scores, labels, weights = rows(classes, weighted)
+    found = mercer.measure(scores, labels, classification=True, sample_weight=weights, temperature=0.7, each=True)
+    P = np.exp(scores / 0.7 - (scores / 0.7).max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    given, weight = scores.argmax(axis=1), {"sample_weight": weights}
+    assert found["accuracy"] == pytest.approx(S.accuracy_score(labels, given, **weight), rel=1e-12)
+    assert found["log_loss"] == pytest.approx(S.log_loss(labels, P, **weight), rel=1e-12)
+    assert found["f1"] == pytest.approx(S.f1_score(labels, given, average="macro", **weight), rel=1e-12)
+    assert np.allclose(found["confusion"], S.confusion_matrix(labels, given, **weight), rtol=1e-12)
+    if classes == 2:
+        assert found["auc"] == pytest.approx(S.roc_auc_score(labels, scores[:, 1] - scores[:, 0], **weight), rel=1e-12)
+        assert found["brier"] == pytest.approx(S.brier_score_loss(labels, P[:, 1], **weight), rel=1e-12)
+    else:
+        squares = ((P - np.eye(classes)[labels]) ** 2).sum(axis=1)
+        assert found["brier"] == pytest.approx(np.average(squares, weights=weights), rel=1e-12)
+        # Rows that are equal but for rounding are ranked either way: they are few, and a pair counts little.
+        assert found["auc"] == pytest.approx(S.roc_auc_score(labels, P, multi_class="ovr", **weight), abs=1e-4)
+    parts = S.precision_recall_fscore_support(labels, given, **weight)
+    for name, values in zip(("precision", "recall", "f1", "weight"), parts, strict=True):
+        assert np.allclose([one[name] for one in found["each"]], values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_are_measured_as_scikit_learn_does(weighted):
+    F, _, weights = rows(3, weighted)
+    Y = F + np.random.default_rng(1).normal(size=F.shape) * [1, 2, 0.1]
+    found, weight = mercer.measure(F, Y, sample_weight=weights, each=True), {"sample_weight": weights}
+    assert found["mse"] == pytest.approx(S.mean_squared_error(Y, F, **weight), rel=1e-12)
+    assert found["mae"] == pytest.approx(S.mean_absolute_error(Y, F, **weight), rel=1e-12)
+    each = S.r2_score(Y, F, multioutput="raw_values", **weight)
+    assert np.allclose([one["r2"] for one in found["each"]], each, rtol=1e-11)
+    assert found["r2"] == pytest.approx(S.r2_score(Y, F, multioutput="variance_weighted", **weight), rel=1e-11)
+    errors = np.abs(F - Y)[:, 0]
+    if not weighted:
+        for name, share in (("error_median", 0.5), ("error_90", 0.9), ("error_99", 0.99), ("error_max", 1)):
+            assert found["each"][0][name] == np.quantile(errors, share, method="inverted_cdf")
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="2 rows"):
+        mercer.measure([[1.0]], [1, 2])
+    with pytest.raises(ValueError, match="labels"):
+        mercer.measure([[1.0, 2.0]], [2], classification=True)
+    with pytest.raises(ValueError, match="weight"):
+        mercer.measure([[1.0]], [[1.0]], sample_weight=[-1.0])
+
+
+def program(folder, *arguments):
+    paths = os.pathsep.join([str(Path(mercer.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "mercer", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def problem(seed=3, n=600):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n) + 40
+    return X, y, np.digitize(y, [39.5, 40.5])
+
+
+def test_probabilities_and_sets_are_the_program_s(tmp_path):
+    X, _, labels = problem()
+    model = KernelClassifier(n_centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], labels[:400])
+    model.model_.save(tmp_path / "m")
+    np.save(tmp_path / "x.npy", X[400:])
+    program(tmp_path, "predict", "-m", "m", "--x", "x.npy", "--probabilities", "-o", "p.npy")
+    P = model.predict_proba(X[400:])
+    assert np.array_equal(np.load(tmp_path / "p.npy"), P)
+    assert np.allclose(P.sum(axis=1), 1) and model.temperature_ == Model.load(tmp_path / "m").temperature != 0.25
+    program(tmp_path, "predict", "-m", "m", "--x", "x.npy", "--interval", "0.8", "-o", "s.npy")
+    sets = model.predict_set(X[400:], 0.8)
+    assert np.array_equal(np.load(tmp_path / "s.npy"), sets) and sets[np.arange(200), P.argmax(axis=1)].all()
+    hits = sets[np.arange(200), labels[400:]].mean()
+    np.save(tmp_path / "y.npy", labels[400:])
+    files = ["-m", "m", "--x", "x.npy", "--y", "y.npy"]
+    told = json.loads(program(tmp_path, "eval", *files, "--interval", "0.8", "--json"))
+    assert told["coverage"] == pytest.approx(hits) and told["log_loss"] == pytest.approx(S.log_loss(labels[400:], P))
+
+
+def test_intervals_are_the_program_s(tmp_path):
+    X, y, _ = problem()
+    model = KernelRegressor(n_centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], y[:400])
+    low, high = model.predict_interval(X[400:], 0.8)
+    assert np.allclose((low + high) / 2, model.predict(X[400:])) and (high > low).all()
+    model.model_.save(tmp_path / "m")
+    np.save(tmp_path / "x.npy", X[400:])
+    np.save(tmp_path / "y.npy", y[400:])
+    program(tmp_path, "predict", "-m", "m", "--x", "x.npy", "--interval", "0.8", "-o", "p.npy")
+    assert np.array_equal(np.load(tmp_path / "p.npy"), np.column_stack([model.predict(X[400:]), low, high]))
+    data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task="regression")
+    found = mercer.evaluate(model.model_, data, interval=0.8)
+    assert found["coverage"] == pytest.approx(((y[400:] >= low) & (y[400:] <= high)).mean())
+    assert found["r2"] == pytest.approx(model.score(X[400:], y[400:]))
+    with pytest.raises(ValueError, match="no intervals"):
+        KernelRegressor(n_centers=20).fit(X, y).predict_interval(X)
+    with pytest.raises(ValueError, match="held back"):
+        model.predict_interval(X, 0.999)
+
+
+def test_class_weights_are_weights_of_samples():
+    X, _, labels = problem()
+    names = np.array(["a", "b, c", "d=1"])[labels]
+    given = {"a": 2.0, "d=1": 0.5}
+    options = {"n_centers": 40, "random_state": 0, "validation_fraction": 0, "solver": "direct", "ridge": 0.1}
+    for weight, factors in ((given, np.array([2, 1, 0.5])), ("balanced", len(X) / 3 / np.bincount(labels))):
+        ours = KernelClassifier(class_weight=weight, **options).fit(X, names)
+        by_hand = KernelClassifier(**options).fit(X, names, sample_weight=factors[labels])
+        assert np.array_equal(ours.decision_function(X), by_hand.decision_function(X))
+    assert ours.get_params()["class_weight"] == "balanced" and "ridge" in ours.get_params()
+    # A rare class is found more often when it counts as much as the others.
+    rare = np.where(np.arange(len(X)) % 10 == 0, labels == 2, 0).astype(int)
+    models = [KernelClassifier(class_weight=weight, **options).fit(X, rare) for weight in (None, "balanced")]
+    assert models[1].predict(X).sum() > models[0].predict(X).sum()
+    for bad, what in (({"e": 1}, "no class"), ("even", "balanced"), ([1, 2, 3], "dict"), ({"a": -1.0}, "-1")):
+        with pytest.raises(ValueError, match=what):
+            KernelClassifier(class_weight=bad, **options).fit(X, names)
+
+
+def test_logarithms_and_ranks_of_targets(tmp_path):
+    X, y, _ = problem()
+    y = np.exp(y - 40)
+    options = {"n_centers": 60, "random_state": 0, "ridge": 0.1}
+    by_hand = KernelRegressor(**options).fit(X, np.log(y))
+    ours = KernelRegressor(target_transform="log", **options).fit(X, y)
+    assert np.allclose(ours.predict(X), np.exp(by_hand.predict(X)), rtol=1e-12)
+    ours.model_.save(tmp_path / "m")
+    assert np.array_equal(Model.load(tmp_path / "m").predict(X)[:, 0], ours.predict(X))
+    ranked = KernelRegressor(target_transform="rank", **options).fit(X, y)
+    assert y.min() <= ranked.predict(X * 100).min() and ranked.predict(X).max() <= y.max()
+    assert np.corrcoef(np.log(ranked.predict(X)), np.log(y))[0, 1] > 0.7
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    for how, model in (("log", ours), ("rank", ranked)):
+        files = ["--x", "x.npy", "--y", "y.npy", "--task", "regression", "-o", how, "-q"]
+        program(tmp_path, "train", *files, "--centers", 60, "--lambda", 0.1, "--target-transform", how)
+        assert np.array_equal(Model.load(tmp_path / how).predict(X)[:, 0], model.predict(X))
+    with pytest.raises(ValueError, match="is -1"):
+        KernelRegressor(target_transform="log").fit(X, np.where(y < 0.5, -1, y))

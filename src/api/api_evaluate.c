@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: probabilities, intervals, and how good predictions are. */
+#include "metrics/evaluation.h"
+
+#include "api/api_options.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/softmax.h"
+#include "data/dataset.h"
+#include "model/model.h"
+
+#include <math.h>
+
+/* ---- Probabilities and intervals ------------------------------------------------------------------------------- */
+
+mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    MRC_TRY(mrc_check_matrix(context, "P", P, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_matrix(context, "X", X, MRC_ACCEPT_ANY));
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, mrc_model_features(model)));
+    MRC_TRY(mrc_check_size(context, "P", P, X->rows, model->weights.cols));
+    MRC_TRY(mrc_check_apart(context, "P", P, "X", X));
+    return mrc_model_probabilities(model, P, X);
+}
+
+double mercer_model_temperature(const mercer_model *model, int *known)
+{
+    double own = model ? model->calibration.temperature : 0;
+    if (known) *known = own > 0;
+    return own > 0 ? own : MRC_TEMPERATURE_WITHOUT_DATA;
+}
+
+mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    return mrc_model_set_temperature(model, temperature);
+}
+
+mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    if (!radius) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "radius is NULL");
+    return mrc_model_interval(model, radius, level);
+}
+
+mercer_task mercer_model_interval_task(const mercer_model *model, double *rows)
+{
+    bool have = model && model->calibration.scores;
+    if (rows) *rows = have ? model->calibration.rows : 0;
+    if (!have) return MERCER_TASK_UNLABELLED;
+    return model->calibration.classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
+}
+
+mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
+                                         mercer_task task)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    if (!scores) return mrc_model_set_intervals(model, NULL, 0, false);
+    MRC_TRY(mrc_check_matrix(model->context, "scores", scores, MRC_ACCEPT_REAL));
+    if (task != MERCER_TASK_CLASSIFICATION && task != MERCER_TASK_REGRESSION)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "task is %d, it must be CLASSIFICATION or REGRESSION",
+                        (int)task);
+    return mrc_model_set_intervals(model, scores, rows, task == MERCER_TASK_CLASSIFICATION);
+}
+
+mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P, double threshold)
+{
+    void *row;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    MRC_TRY(mrc_check_matrix(context, "P", P, MRC_ACCEPT_REAL));
+    if (!members) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "members is NULL");
+    if (!(threshold >= 0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "threshold is %g, it must be at least 0", threshold);
+    MRC_TRY(mrc_check_finite(context, "P", P, NULL));
+    MRC_TRY(mrc_alloc(context, &row, P->cols, sizeof(double), "a row of probabilities"));
+    for (int64_t i = 0; i < P->rows; i++) {
+        int32_t *set = members + i * P->cols;
+        mrc_load_row_f64(P, i, row);
+        for (int64_t k = mrc_softmax_set(row, P->cols, threshold, set); k < P->cols; k++) set[k] = -1;
+    }
+    mrc_free(context, row);
+    return MERCER_OK;
+}
+
+/* ---- Evaluations ----------------------------------------------------------------------------------------------- */
+
+static mercer_status check_options(mercer_context *context, const mercer_evaluation_options *options)
+{
+    if (options->task != MERCER_TASK_CLASSIFICATION && options->task != MERCER_TASK_REGRESSION)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d, it must be CLASSIFICATION or REGRESSION",
+                        (int)options->task);
+    if (options->outputs < 1 || options->rows < 1 || options->memory < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: outputs %lld, rows %lld, memory %lld: at least 1, 1 and 0 are needed",
+                        (long long)options->outputs, (long long)options->rows, (long long)options->memory);
+    if (!(options->temperature >= 0) || !isfinite(options->temperature))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g, it must be finite and above 0",
+                        options->temperature);
+    int64_t lists = options->task == MERCER_TASK_CLASSIFICATION ? 1 : options->outputs;
+    for (int64_t j = 0; options->radius && j < lists; j++)
+        if (!(options->radius[j] >= 0))
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: radius[%lld] is %g, it must be at least 0",
+                            (long long)j, options->radius[j]);
+    return MERCER_OK;
+}
+
+mercer_status mercer_evaluation_create(mercer_evaluation **out, mercer_context *context,
+                                       const mercer_evaluation_options *options)
+{
+    mercer_evaluation_options ours;
+    if (out) *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_evaluation_options), options, "options"));
+    MRC_TRY(check_options(context, &ours));
+    if (ours.temperature == 0) ours.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
+    return mrc_evaluation_create(out, context, &ours);
+}
+
+mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_matrix *F, const mercer_matrix *Y,
+                                    const int32_t *labels, const double *weights)
+{
+    if (!evaluation) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "evaluation is NULL");
+    mercer_context *context = evaluation->context;
+    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "F", F, F->rows, evaluation->outputs));
+    int64_t rows = evaluation->rows + F->rows;
+    if (rows > evaluation->options.rows)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "F: %lld rows are more than the %lld that were announced",
+                        (long long)rows, (long long)evaluation->options.rows);
+    MRC_TRY(mrc_check_finite(context, "F", F, NULL));
+    MRC_TRY(mrc_check_weights(context, weights, F->rows));
+    if (evaluation->classes) {
+        if (!labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+        MRC_TRY(mrc_check_classes(context, labels, F->rows, evaluation->outputs));
+        return mrc_evaluation_add(evaluation, F, NULL, labels, weights);
+    }
+    MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "Y", Y, F->rows, evaluation->outputs));
+    MRC_TRY(mrc_check_finite(context, "Y", Y, NULL));
+    return mrc_evaluation_add(evaluation, F, Y, NULL, weights);
+}
+
+void mercer_evaluation_free(mercer_evaluation *evaluation)
+{
+    mrc_evaluation_free(evaluation);
+}
+
+/* ---- A model on a dataset -------------------------------------------------------------------------------------- */
+
+/* Rows that are predicted together, and room for them. */
+typedef struct evaluated_block {
+    int64_t most;
+    mercer_matrix x, f, y;
+    int32_t *labels;
+} evaluated_block;
+
+static void close_block(mercer_context *context, evaluated_block *block)
+{
+    mrc_free(context, block->x.data);
+    mrc_free(context, block->f.data);
+    mrc_free(context, block->y.data);
+    mrc_free(context, block->labels);
+}
+
+static mercer_status open_block(const mercer_model *model, const mercer_dataset *data, evaluated_block *out)
+{
+    enum { BYTES = 32 << 20, LEAST = 64, MOST = 8192 };
+    mercer_context *context = model->context;
+    int64_t d = data->features, c = data->outputs, most = BYTES / (8 * (d + 2 * c + 1));
+    bool values = data->task == MERCER_TASK_REGRESSION;
+    void *labels = NULL;
+    most = mrc_min(data->rows, mrc_max(LEAST, mrc_min(most, MOST)));
+    *out = (evaluated_block){.most = most, .x = mrc_view(NULL, most, d, data->dtype)};
+    out->f = mrc_view(NULL, most, c, values && mrc_units_given(&model->units) ? MERCER_F64 : model->weights.dtype);
+    out->y = mrc_view(NULL, most, c, MERCER_F64);
+    mercer_status status = mrc_alloc(context, &out->x.data, most, d * mrc_dtype_size(data->dtype), "samples");
+    if (status == MERCER_OK)
+        status = mrc_alloc(context, &out->f.data, most, c * mrc_dtype_size(out->f.dtype), "predictions");
+    if (status == MERCER_OK && values) status = mrc_alloc(context, &out->y.data, most, c * 8, "targets");
+    if (status == MERCER_OK && !values) status = mrc_alloc(context, &labels, most, sizeof(int32_t), "labels");
+    out->labels = labels;
+    if (status != MERCER_OK) close_block(context, out);
+    return status;
+}
+
+static mercer_status add_block(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data,
+                               evaluated_block *block, int64_t first)
+{
+    int64_t m = mrc_min(block->most, data->rows - first);
+    mercer_matrix x = mrc_rows(&block->x, 0, m), f = mrc_rows(&block->f, 0, m), y = mrc_rows(&block->y, 0, m);
+    mrc_dataset_fetch(data, NULL, first, &x, block->labels ? NULL : &y, block->labels);
+    MRC_TRY(mercer_model_predict(model, &f, &x));
+    MRC_TRY(mercer_evaluation_add(self, &f, &y, block->labels, data->weights ? data->weights + first : NULL));
+    const mercer_evaluation_options *options = &self->options;
+    if (options->progress && options->progress(options->progress_user, first + m, data->rows))
+        return mrc_fail(model->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the evaluation");
+    return MERCER_OK;
+}
+
+static mercer_status add_dataset(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data)
+{
+    evaluated_block block;
+    MRC_TRY(open_block(model, data, &block));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < data->rows && status == MERCER_OK; first += block.most)
+        status = add_block(self, model, data, &block, first);
+    close_block(model->context, &block);
+    return status;
+}
+
+/* The radius of the level that the options ask for, in memory to be released; NULL: of none. */
+static mercer_status find_radius(const mercer_model *model, const mercer_evaluation_options *options, void **out)
+{
+    bool classes = options->task == MERCER_TASK_CLASSIFICATION;
+    if (options->interval == 0) return MERCER_OK;
+    if (model->calibration.scores && model->calibration.classes != classes)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "the model's intervals are for another task");
+    MRC_TRY(mrc_alloc(model->context, out, model->weights.cols, sizeof(double), "intervals"));
+    mercer_status status = mrc_model_interval(model, *out, options->interval);
+    if (status != MERCER_OK) mrc_free(model->context, *out);
+    if (status != MERCER_OK) *out = NULL;
+    return status;
+}
+
+mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
+                              const mercer_evaluation_options *options)
+{
+    mercer_evaluation_options ours;
+    mercer_evaluation *self = NULL;
+    void *radius = NULL;
+    if (out) *out = NULL;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_evaluation_options), options, "options"));
+    if (data->features != mrc_model_features(model) || data->outputs != model->weights.cols)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "data: %lld features and %lld outputs, but the model has %lld and %lld",
+                        (long long)data->features, (long long)data->outputs, (long long)mrc_model_features(model),
+                        (long long)model->weights.cols);
+    ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
+    if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
+    MRC_TRY(check_options(context, &ours));
+    MRC_TRY(find_radius(model, &ours, &radius));
+    ours.radius = radius;
+    mercer_status status = mrc_evaluation_create(&self, context, &ours);
+    if (status == MERCER_OK) status = add_dataset(self, model, data);
+    mrc_free(context, radius);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_evaluation_free(self);
+    return status;
+}
+
+/* ---- What came of it ------------------------------------------------------------------------------------------- */
+
+static mercer_status check_rows(const mercer_evaluation *evaluation, const void *out)
+{
+    if (!evaluation) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "evaluation is NULL");
+    if (!out) return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (evaluation->weight > 0) return MERCER_OK;
+    return mrc_fail(evaluation->context, MERCER_ERROR_DATA, "the evaluation has seen no row that counts");
+}
+
+mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, mercer_metrics *out)
+{
+    const double none = (double)NAN;
+    MRC_TRY(check_rows(evaluation, out));
+    mercer_metrics ours = {.struct_size = sizeof ours,
+                           .rows = evaluation->rows,
+                           .outputs = evaluation->outputs,
+                           .ranked_rows = evaluation->kept,
+                           .task = evaluation->options.task,
+                           .weight = evaluation->weight,
+                           .interval = evaluation->options.radius ? evaluation->options.interval : none};
+    ours.rmse = ours.mae = ours.r2 = ours.error_median = ours.error_90 = ours.error_99 = ours.error_max = none;
+    ours.accuracy = ours.log_loss = ours.brier = ours.auc = ours.f1 = ours.calibration_error = none;
+    ours.temperature = ours.coverage = ours.interval_size = none;
+    MRC_TRY((evaluation->classes ? mrc_class_metrics : mrc_value_metrics)(evaluation, &ours));
+    return mrc_write_struct(evaluation->context, out, &ours, MRC_STRUCT(mercer_metrics), "out");
+}
+
+static mercer_status check_index(const mercer_evaluation *evaluation, int64_t index)
+{
+    if (index >= 0 && index < evaluation->outputs) return MERCER_OK;
+    return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "index is %lld, there are %lld outputs",
+                    (long long)index, (long long)evaluation->outputs);
+}
+
+mercer_status mercer_evaluation_output(const mercer_evaluation *evaluation, mercer_output_metrics *out, int64_t index)
+{
+    const double none = (double)NAN;
+    mercer_output_metrics ours = {.struct_size = sizeof ours};
+    MRC_TRY(check_rows(evaluation, out));
+    MRC_TRY(check_index(evaluation, index));
+    ours.mse = ours.rmse = ours.mae = ours.r2 = none;
+    ours.error_median = ours.error_90 = ours.error_99 = ours.error_max = none;
+    ours.precision = ours.recall = ours.f1 = ours.auc = ours.coverage = ours.interval_size = none;
+    MRC_TRY((evaluation->classes ? mrc_class_each : mrc_value_each)(evaluation, index, &ours));
+    return mrc_write_struct(evaluation->context, out, &ours, MRC_STRUCT(mercer_output_metrics), "out");
+}
+
+const double *mercer_evaluation_confusion(const mercer_evaluation *evaluation)
+{
+    return evaluation ? evaluation->confusion : NULL;
+}
+
+mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const char *name, int64_t index, double *x,
+                                      double *y, int64_t room, int64_t *count)
+{
+    MRC_TRY(check_rows(evaluation, count));
+    MRC_TRY(check_index(evaluation, index));
+    if (!name || ((!x || !y) && room > 0))
+        return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "%s is NULL", !name ? "name" : x ? "y" : "x");
+    if (room < 0) return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld", (long long)room);
+    return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, room, count);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Probabilities of classes. The largest score is taken away before exp: one power is 1, none overflows. */
+#include "core/numbers/softmax.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+double mrc_softmax(double *p, const double *f, int64_t c, double temperature)
+{
+    double top = f[0];
+    for (int64_t j = 1; j < c; j++) top = f[j] > top ? f[j] : top;
+    double sum = p[0] = exp((f[0] - top) / temperature);
+    for (int64_t j = 1; j < c; j++) {
+        p[j] = exp((f[j] - top) / temperature);
+        sum += p[j];
+    }
+    for (int64_t j = 0; j < c; j++) p[j] /= sum;
+    return top / temperature + log(sum);
+}
+
+/* Whether class k ranks before class j. */
+static bool is_ahead(const double *p, int64_t k, int64_t j)
+{
+    return p[k] > p[j] || (k < j && p[k] == p[j]);
+}
+
+double mrc_softmax_ahead(const double *p, int64_t c, int64_t j)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < c; k++)
+        if (is_ahead(p, k, j)) sum += p[k];
+    return sum;
+}
+
+int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *members)
+{
+    int64_t count = 0, last = -1;
+    for (double ahead = 0; count < c && ahead <= threshold; count++) {
+        int64_t next = -1;
+        for (int64_t k = 0; k < c; k++)
+            if ((last < 0 || is_ahead(p, last, k)) && k != last && (next < 0 || is_ahead(p, k, next))) next = k;
+        members[count] = (int32_t)next;
+        ahead += p[next];
+        last = next;
+    }
+    return count;
+}

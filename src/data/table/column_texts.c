@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Texts of columns of separated text, record by record, to be written beside predictions: nothing is kept but where the
+   reader stands. */
+#include "data/table/column_texts.h"
+
+#include "core/clock.h"
+#include "core/memory.h"
+#include "data/opening.h"
+#include "data/table/csv_table.h"
+
+#include <string.h>
+
+struct mercer_column_texts {
+    mercer_context *context;
+    mercer_dataset_options options; /* a copy, whose texts are borrowed while it is opened */
+    mrc_files files;
+    mrc_table *tables; /* (files.names.count) */
+    void *names;       /* (count) a list of texts in one block */
+    int64_t count;
+    int64_t *columns; /* (count) of the table */
+    int64_t file;     /* under work */
+    mrc_csv at;       /* the next record there */
+    int64_t left;     /* records of that file that are still to come */
+    int64_t rows;     /* of all files, still to come */
+    char *room;       /* (room_bytes) texts of the current record, each with a zero behind it */
+    int64_t room_bytes;
+    const char **fields; /* (count) of the current record */
+};
+
+/* ---- Opening --------------------------------------------------------------------------------------------------- */
+
+/* The names in a list with commas between them; spaces around them do not count. */
+static mercer_status split_names(mercer_column_texts *self, const char *list)
+{
+    void *copy, *pointers = NULL;
+    int64_t length = (int64_t)strlen(list), most = 1;
+    for (const char *at = list; *at; at++) most += *at == ',';
+    MRC_TRY(mrc_alloc(self->context, &copy, length + 1, 1, "names of columns"));
+    mercer_status status = mrc_alloc(self->context, &pointers, most, sizeof(char *), "names of columns");
+    char *next = memcpy(copy, list, (size_t)length + 1);
+    while (status == MERCER_OK && next) {
+        char *name = next + strspn(next, " "), *end = strchr(name, ',');
+        next = end ? end + 1 : NULL;
+        if (!end) end = name + strlen(name);
+        while (end > name && end[-1] == ' ') end--;
+        *end = 0;
+        if (!*name) status = mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "columns: '%s' has an empty name", list);
+        ((const char **)pointers)[self->count++] = name;
+    }
+    if (status == MERCER_OK) status = mrc_copy_texts(self->context, &self->names, pointers, self->count);
+    mrc_free(self->context, pointers);
+    mrc_free(self->context, copy);
+    return status;
+}
+
+static mercer_status find_columns(mercer_column_texts *self, const mrc_table *lead)
+{
+    const char *const *names = self->names;
+    if (!lead->header)
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no line of names: columns are kept by their names",
+                        self->files.name);
+    for (int64_t k = 0; k < self->count; k++) {
+        self->columns[k] = mrc_table_find(lead, names[k]);
+        if (self->columns[k] < 0)
+            return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: has %s column '%s'", self->files.name,
+                            self->columns[k] == -1 ? "no" : "more than one", names[k]);
+    }
+    return MERCER_OK;
+}
+
+/* Whether the first record of a further file has the names once more. */
+static bool repeats_names(const mrc_table *self, const mrc_table *lead)
+{
+    mrc_csv own = self->start, other = lead->start;
+    mrc_csv_field mine, theirs;
+    if (self->records == 0 || self->columns != lead->columns) return false;
+    do {
+        mrc_csv_next(&own, &mine);
+        mrc_csv_next(&other, &theirs);
+        if (mine.length != theirs.length || memcmp(mine.text, theirs.text, (size_t)mine.length) != 0) return false;
+    } while (!mine.last && !theirs.last);
+    return true;
+}
+
+static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
+{
+    int64_t count = self->files.names.count, total = 0, lead = 0;
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(mrc_table), "files of a table"));
+    self->tables = memory;
+    for (int64_t i = 0; i < count; i++) {
+        MRC_TRY(mrc_table_open(&self->tables[i], &self->files.inputs[i], self->files.format->separator));
+        if (self->tables[lead].records == 0) lead = i;
+    }
+    mrc_table *first = &self->tables[lead];
+    mercer_switch header = self->options.header;
+    bool shown = header == MERCER_AUTO && first->records > 0 && mrc_table_shows_header(first, self->options.target);
+    mrc_table_set_header(first, shown || header == MERCER_ON);
+    MRC_TRY(find_columns(self, first));
+    for (int64_t i = 0; i < count; i++) {
+        if (i != lead) mrc_table_set_header(&self->tables[i], repeats_names(&self->tables[i], first));
+        total += self->tables[i].records;
+    }
+    return mrc_slice_settle(slice, self->context, self->files.name, total);
+}
+
+static void begin_file(mercer_column_texts *self, int64_t file)
+{
+    self->file = file;
+    self->at = self->tables[file].data;
+    self->left = self->tables[file].records;
+}
+
+static void pass_record(mercer_column_texts *self)
+{
+    mrc_csv_field field;
+    do mrc_csv_next(&self->at, &field);
+    while (!field.last);
+    self->left--;
+}
+
+static mercer_status open_parts(mercer_column_texts *self, const char *columns)
+{
+    const mercer_dataset_options *options = &self->options;
+    mrc_opening opening = {.context = self->context,
+                           .options = options,
+                           .budget = {.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2},
+                           .slice = {.first = options->first, .rows = options->rows}};
+    void *places, *fields;
+    MRC_TRY(split_names(self, columns));
+    MRC_TRY(mrc_alloc(self->context, &places, self->count, sizeof(int64_t), "names of columns"));
+    self->columns = places;
+    MRC_TRY(mrc_alloc(self->context, &fields, self->count, sizeof(char *), "names of columns"));
+    self->fields = fields;
+    MRC_TRY(mrc_files_open(&self->files, &opening, options->x, options->format, false));
+    if (self->files.format != mrc_format_find("csv") && self->files.format != mrc_format_find("tsv"))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: is %s; columns are kept of csv and tsv files",
+                        options->x, self->files.format->name);
+    MRC_TRY(open_tables(self, &opening.slice));
+    self->rows = opening.slice.rows;
+    begin_file(self, 0);
+    for (int64_t skip = opening.slice.first; skip > 0;) {
+        if (self->left == 0) {
+            begin_file(self, self->file + 1);
+            continue;
+        }
+        pass_record(self);
+        skip--;
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_column_texts_open(mercer_column_texts **out, mercer_context *context,
+                                    const mercer_dataset_options *options, const char *columns)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_column_texts), "columns of text"));
+    mercer_column_texts *self = memory;
+    self->context = context;
+    self->options = *options;
+    mercer_status status = open_parts(self, columns);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_column_texts_free(self);
+    return status;
+}
+
+void mrc_column_texts_free(mercer_column_texts *self)
+{
+    if (!self) return;
+    mrc_free(self->context, self->room);
+    mrc_free(self->context, (void *)self->fields);
+    mrc_free(self->context, self->columns);
+    mrc_free(self->context, self->names);
+    mrc_free(self->context, self->tables);
+    if (self->files.context) mrc_files_close(&self->files);
+    mrc_free(self->context, self);
+}
+
+const char *const *mrc_column_texts_names(const mercer_column_texts *self, int64_t *count)
+{
+    *count = self->count;
+    return self->names;
+}
+
+/* ---- Records --------------------------------------------------------------------------------------------------- */
+
+/* Room for texts of a record that has so many bytes. */
+static mercer_status make_room(mercer_column_texts *self, int64_t bytes)
+{
+    void *memory;
+    if (bytes <= self->room_bytes) return MERCER_OK;
+    MRC_TRY(mrc_alloc(self->context, &memory, 2 * bytes, 1, "a record"));
+    mrc_free(self->context, self->room);
+    self->room = memory;
+    self->room_bytes = 2 * bytes;
+    return MERCER_OK;
+}
+
+mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const **fields)
+{
+    mrc_csv_field field;
+    int64_t used = 0, column = 0, line;
+    *fields = NULL;
+    if (self->rows == 0) return MERCER_OK;
+    while (self->left == 0) begin_file(self, self->file + 1);
+    const mrc_table *table = &self->tables[self->file];
+    const char *begin = self->at.at;
+    mrc_csv ahead = self->at;
+    do mrc_csv_next(&ahead, &field);
+    while (!field.last);
+    MRC_TRY(make_room(self, self->count * (int64_t)(ahead.at - begin + 1)));
+    line = self->at.line;
+    do {
+        mrc_csv_next(&self->at, &field);
+        for (int64_t k = 0; k < self->count; k++) {
+            if (self->columns[k] != column) continue;
+            self->fields[k] = self->room + used;
+            used += mrc_csv_copy(&field, self->room + used, self->room_bytes - used) + 1;
+        }
+        column++;
+    } while (!field.last);
+    if (column != table->columns)
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: line %lld has %s columns than the first line",
+                        table->input->path, (long long)line, column < table->columns ? "fewer" : "more");
+    self->left--, self->rows--;
+    *fields = self->fields;
+    return MERCER_OK;
+}

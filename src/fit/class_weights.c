@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Weights of classes: what the weight of a sample is multiplied by. `balanced` gives every class that occurs the same
+ * weight in sum: with W_k the weight of the samples of class k, W of all, and C classes that occur,
+ *
+ *     w_k = W / (C W_k)
+ *
+ * so the sum of all weights stays what it is. Otherwise they are given by name, "a=2,b=1", and 1 for classes that are
+ * not named. A name is the longest that fits, so it may have commas and equals signs in it.
+ */
+#include "fit/fitting.h"
+
+#include "core/memory.h"
+#include "core/spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NUMBER_CHARS = 40 };
+
+bool mrc_fit_weighs_classes(const mercer_fit_options *options)
+{
+    return options->class_weight && strcmp(options->class_weight, "none") != 0;
+}
+
+/* The name of class k, or its number. */
+static const char *class_name(const mercer_dataset *data, int64_t k, char number[NUMBER_CHARS])
+{
+    if (data->label_names) return data->label_names[k];
+    snprintf(number, NUMBER_CHARS, "%lld", (long long)k);
+    return number;
+}
+
+static mercer_status balance(const mercer_dataset *data, double *factors)
+{
+    double all = 0;
+    int64_t occur = 0;
+    memset(factors, 0, (size_t)data->outputs * sizeof *factors);
+    for (int64_t i = 0; i < data->rows; i++) factors[data->labels[i]] += data->weights ? data->weights[i] : 1;
+    for (int64_t k = 0; k < data->outputs; k++) all += factors[k], occur += factors[k] > 0;
+    if (occur == 0) return mrc_fail(data->context, MERCER_ERROR_DATA, "class_weight: no sample counts");
+    for (int64_t k = 0; k < data->outputs; k++) factors[k] = factors[k] > 0 ? all / ((double)occur * factors[k]) : 1;
+    return MERCER_OK;
+}
+
+/* The class whose name stands at `text` with an equals sign behind it, the longest such; -1: none. */
+static int64_t find_class(const mercer_dataset *data, const char *text, size_t *length)
+{
+    char number[NUMBER_CHARS];
+    int64_t found = -1;
+    *length = 0;
+    for (int64_t k = 0; k < data->outputs; k++) {
+        const char *name = class_name(data, k, number);
+        size_t size = strlen(name);
+        if ((found >= 0 && size <= *length) || strncmp(text, name, size) != 0 || text[size] != '=') continue;
+        found = k;
+        *length = size;
+    }
+    return found;
+}
+
+static mercer_status read_factors(const mercer_dataset *data, const char *text, double *factors)
+{
+    char number[NUMBER_CHARS];
+    for (int64_t k = 0; k < data->outputs; k++) factors[k] = 1;
+    while (*text) {
+        size_t length, digits;
+        int64_t k = find_class(data, text, &length);
+        if (k < 0)
+            return mrc_fail(data->context, MERCER_ERROR_ARGUMENT,
+                            "class_weight: '%.60s' does not begin with NAME= of a class; the first of %lld is '%.60s'",
+                            text, (long long)data->outputs, class_name(data, 0, number));
+        text += length + 1;
+        digits = strcspn(text, ",");
+        snprintf(number, sizeof number, "%.*s", (int)(digits < sizeof number ? digits : sizeof number - 1), text);
+        if (!mrc_scan_number(number, &factors[k]) || !(factors[k] >= 0))
+            return mrc_fail(data->context, MERCER_ERROR_ARGUMENT,
+                            "class_weight: '%s' is no weight: a number of at least 0", number);
+        text += digits;
+        if (*text == ',' && *++text == 0)
+            return mrc_fail(data->context, MERCER_ERROR_ARGUMENT, "class_weight: nothing follows the last comma");
+    }
+    return MERCER_OK;
+}
+
+static mercer_status find_factors(const mercer_dataset *data, const char *how, double *factors)
+{
+    return strcmp(how, "balanced") == 0 ? balance(data, factors) : read_factors(data, how, factors);
+}
+
+/* The same rows, whose weights are multiplied. */
+static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset *data, const double *factors)
+{
+    double *weights;
+    MRC_TRY(mrc_dataset_range(out, data, 0, data->rows));
+    MRC_TRY(mrc_dataset_make_weights(*out, &weights));
+    for (int64_t i = 0; i < data->rows; i++)
+        weights[i] = factors[data->labels[i]] * (data->weights ? data->weights[i] : 1);
+    return MERCER_OK;
+}
+
+mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
+{
+    const mercer_dataset *data = self->data, *held = self->options.validation;
+    void *memory;
+    if (!mrc_fit_weighs_classes(&self->options)) return MERCER_OK;
+    if (data->task != MERCER_TASK_CLASSIFICATION)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "class_weight: the targets are values, not classes");
+    if (!data->labels || (held && !held->labels))
+        return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+                        "class_weight: the classes of computed samples are not stored");
+    MRC_TRY(mrc_alloc(self->context, &memory, data->outputs, sizeof(double), "weights of classes"));
+    mercer_status status = find_factors(data, self->options.class_weight, memory);
+    if (status == MERCER_OK) status = multiply_weights(&self->weighted, data, memory);
+    if (status == MERCER_OK && held && held->outputs == data->outputs)
+        status = multiply_weights(&self->weighted_validation, held, memory);
+    mrc_free(self->context, memory);
+    if (self->weighted_validation) self->options.validation = self->weighted_validation;
+    if (status == MERCER_OK) self->data = self->weighted;
+    return status;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scores of rows that were held back, for intervals (src/model/calibration.c): of values |f - y| for each output, of
+ * classes the probability of all classes that rank before the right one.
+ *
+ * Kept is a table of at most 1,000 quantiles: entry k of m is the least score such that rows with a share of at least
+ * (k + 1) / m of the weight have one that is at most as large. Without weights, and up to 1,000 rows, these are the
+ * scores themselves. Cost: a sort for each list.
+ */
+#include "fit/fitting.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/softmax.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_KEPT = 1000 };
+
+typedef struct scored {
+    double score, weight;
+} scored;
+
+static int compare_scored(const void *a, const void *b)
+{
+    const scored *left = a, *right = b;
+    return (left->score > right->score) - (left->score < right->score);
+}
+
+/* Of n scores, sorted here, m quantiles. */
+static void fill_table(scored *list, int64_t n, double *out, int64_t m)
+{
+    const double rounding = 1e-9; /* a share that is reached but for rounding is reached */
+    double total = 0, sum = 0;
+    int64_t k = 0;
+    qsort(list, (size_t)n, sizeof *list, compare_scored);
+    for (int64_t i = 0; i < n; i++) total += list[i].weight;
+    for (int64_t i = 0; i < n; i++) {
+        sum += list[i].weight;
+        for (; k < m && (sum * (double)m >= total * ((double)(k + 1) - rounding) || i == n - 1); k++)
+            out[k] = list[i].score;
+    }
+}
+
+/* Row i of what was predicted, for list j. p: room for a row. */
+static double score_of(const mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted, int64_t i,
+                       int64_t j, double *p)
+{
+    if (of->task != MERCER_TASK_CLASSIFICATION) return fabs(mrc_load(predicted, i, j) - mrc_load(&of->y, i, j));
+    mrc_load_row_f64(predicted, i, p);
+    mrc_softmax(p, p, predicted->cols, mercer_model_temperature(self->model, NULL));
+    return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
+}
+
+/* Rows that count, and how many they are in effect. */
+static int64_t count_rows(const mercer_dataset *of, double *effective)
+{
+    double sum = 0, squares = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < of->rows; i++) {
+        double w = of->weights ? of->weights[i] : 1;
+        sum += w, squares += w * w, n += w > 0;
+    }
+    *effective = squares > 0 ? sum * sum / squares : 0;
+    return n;
+}
+
+mercer_status mrc_fit_keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
+{
+    mercer_context *context = self->context;
+    bool classes = of->task == MERCER_TASK_CLASSIFICATION;
+    double effective;
+    int64_t n = count_rows(of, &effective), m = mrc_min(n, MOST_KEPT), lists = classes ? 1 : predicted->cols;
+    void *table, *list = NULL, *row = NULL;
+    if (n == 0) return MERCER_OK;
+    MRC_TRY(mrc_alloc(context, &table, lists * m, sizeof(double), "scores"));
+    mercer_matrix scores = mrc_view(table, lists, m, MERCER_F64);
+    mercer_status status = mrc_alloc(context, &list, n, sizeof(scored), "scores");
+    if (status == MERCER_OK) status = mrc_alloc(context, &row, predicted->cols, sizeof(double), "a row");
+    for (int64_t j = 0; j < lists && status == MERCER_OK; j++) {
+        int64_t at = 0;
+        for (int64_t i = 0; i < of->rows; i++) {
+            double w = of->weights ? of->weights[i] : 1;
+            if (w > 0) ((scored *)list)[at++] = (scored){score_of(self, of, predicted, i, j, row), w};
+        }
+        fill_table(list, n, mrc_row(&scores, j), m);
+    }
+    if (status == MERCER_OK) status = mercer_model_set_intervals(self->model, &scores, effective, of->task);
+    mrc_free(context, row);
+    mrc_free(context, list);
+    mrc_free(context, table);
+    return status;
+}

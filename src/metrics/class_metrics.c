@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Measures of classes, from scores f (c) by p = softmax(f / T). With weights w, W their sum:
+ *
+ *   log loss = sum w (-log p_y) / W          Brier score = sum w |p - e_y|^2 / W, halved for two classes
+ *   AUC of class j = sum_{y_a = j, y_b != j} w_a w_b ([s_a > s_b] + [s_a = s_b] / 2) / (W_j (W - W_j))
+ *
+ * The score s that AUC ranks by is log(p_j / (1 - p_j)), which does not round to equals where p is near 1. One sort and
+ * one walk give the sum over all pairs: a row of the class counts the weight of the others below it, and half of those
+ * beside it.
+ *
+ * Cost: O(c) a row, and c sorts of the kept rows.
+ */
+#include "metrics/evaluation.h"
+
+#include "core/memory.h"
+#include "core/numbers/softmax.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Rows ------------------------------------------------------------------------------------------------------ */
+
+/* margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). Of the likeliest class the sum over the
+   others is taken anew, since 1 - p loses its digits. */
+static void find_margins(const mercer_evaluation *self, const double *f, const double *p, double sum, int64_t best,
+                         double *margins)
+{
+    double t = self->options.temperature, second = -(double)INFINITY, rest = 0;
+    int64_t c = self->outputs;
+    for (int64_t j = 0; j < c; j++)
+        if (j != best && f[j] > second) second = f[j];
+    for (int64_t j = 0; j < c; j++)
+        if (j != best) rest += exp((f[j] - second) / t);
+    for (int64_t j = 0; j < c; j++) margins[j] = f[j] / t - (sum + log1p(-p[j]));
+    margins[best] = c > 1 ? (f[best] - second) / t - log(rest) : 0;
+    if (c == 2) margins[0] = (f[0] - f[1]) / t, margins[1] = -margins[0];
+}
+
+static void add_interval(mercer_evaluation *self, const double *p, int32_t label, double weight)
+{
+    if (!self->options.radius) return;
+    double threshold = self->options.radius[0];
+    self->covered[label] += mrc_softmax_ahead(p, self->outputs, label) <= threshold ? weight : 0;
+    self->sizes[label] += weight * (double)mrc_softmax_set(p, self->outputs, threshold, self->members);
+}
+
+void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins)
+{
+    int64_t c = self->outputs, best = 0;
+    double *p = self->row + c, error = 0, brier = 0; /* y has no use for its place */
+    double sum = mrc_softmax(p, f, c, self->options.temperature);
+    for (int64_t j = 0; j < c; j++) {
+        double truth = j == label ? 1 : 0;
+        error += (f[j] - truth) * (f[j] - truth);
+        brier += (p[j] - truth) * (p[j] - truth);
+        if (f[j] > f[best]) best = j;
+    }
+    find_margins(self, f, p, sum, best, margins);
+    if (!(weight > 0)) return;
+    self->squared_error += weight * error;
+    self->log_loss += weight * (sum - f[label] / self->options.temperature);
+    self->brier += weight * (c == 2 ? brier / 2 : brier);
+    self->confusion[label * c + best] += weight;
+    mrc_confidence_bin *bin = &self->bins[mrc_min(MRC_CALIBRATION_BINS - 1, (int64_t)(p[best] * MRC_CALIBRATION_BINS))];
+    bin->weight += weight;
+    bin->confidence += weight * p[best];
+    bin->right += best == label ? weight : 0;
+    add_interval(self, p, label, weight);
+}
+
+/* ---- AUC ------------------------------------------------------------------------------------------------------- */
+
+typedef struct ranked {
+    double score, own, other; /* weight, if it is of the class; if it is not */
+} ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *left = a, *right = b;
+    return (left->score > right->score) - (left->score < right->score);
+}
+
+/* Kept rows by what they say of class j, ascending; to be released. */
+static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked **out)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, self->kept, sizeof(ranked), "ranks"));
+    *out = memory;
+    for (int64_t i = 0; i < self->kept; i++) {
+        double w = self->kept_weights[i];
+        bool own = self->kept_labels[i] == j;
+        (*out)[i] = (ranked){self->scores[i * self->outputs + j], own ? w : 0, own ? 0 : w};
+    }
+    qsort(*out, (size_t)self->kept, sizeof **out, compare_ranked);
+    return MERCER_OK;
+}
+
+/* NaN if one side has no weight. */
+static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *out)
+{
+    ranked *list;
+    double below = 0, pairs = 0, all = 0;
+    MRC_TRY(rank_rows(self, j, &list));
+    for (int64_t i = 0, next; i < self->kept; i = next) {
+        double own = 0, other = 0;
+        for (next = i; next < self->kept && list[next].score == list[i].score; next++)
+            own += list[next].own, other += list[next].other;
+        pairs += own * (below + other / 2);
+        below += other, all += own;
+    }
+    mrc_free(self->context, list);
+    *out = below > 0 && all > 0 ? pairs / (below * all) : (double)NAN;
+    return MERCER_OK;
+}
+
+static mercer_status mean_auc(const mercer_evaluation *self, double *out)
+{
+    double sum = 0, one;
+    int64_t count = 0;
+    if (self->outputs == 2) return auc_of(self, 1, out);
+    for (int64_t j = 0; j < self->outputs; j++) {
+        MRC_TRY(auc_of(self, j, &one));
+        if (isfinite(one)) sum += one, count++;
+    }
+    *out = count > 0 ? sum / (double)count : (double)NAN;
+    return MERCER_OK;
+}
+
+/* Points from (0, 0) to (1, 1), one for each threshold, or some of them spread evenly. */
+static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double *x, double *y, int64_t room,
+                               int64_t *count)
+{
+    ranked *list;
+    double own = 0, other = 0, a = 0, b = 0;
+    *count = 0;
+    MRC_TRY(rank_rows(self, j, &list));
+    for (int64_t i = 0; i < self->kept; i++) own += list[i].own, other += list[i].other;
+    int64_t step = room > 2 ? (self->kept + room - 3) / (room - 2) : self->kept, since = step;
+    for (int64_t i = self->kept - 1; i >= -1 && own > 0 && other > 0 && *count < room; i--) {
+        bool whole = i < 0 || i == self->kept - 1 || list[i].score != list[i + 1].score;
+        if (i < 0 || (whole && since >= step)) {
+            x[*count] = b / other, y[*count] = a / own;
+            (*count)++;
+            since = 0;
+        }
+        if (i >= 0) a += list[i].own, b += list[i].other, since++;
+    }
+    mrc_free(self->context, list);
+    return MERCER_OK;
+}
+
+/* ---- Measures -------------------------------------------------------------------------------------------------- */
+
+/* Weight of row and column j of the confusion matrix. */
+static void margins_of(const mercer_evaluation *self, int64_t j, double *own, double *given)
+{
+    *own = *given = 0;
+    for (int64_t k = 0; k < self->outputs; k++) {
+        *own += self->confusion[j * self->outputs + k];
+        *given += self->confusion[k * self->outputs + j];
+    }
+}
+
+static double f1_of(const mercer_evaluation *self, int64_t j)
+{
+    double own, given, hits = self->confusion[j * self->outputs + j];
+    margins_of(self, j, &own, &given);
+    return own + given > 0 ? 2 * hits / (own + given) : (double)NAN;
+}
+
+mercer_status mrc_class_metrics(const mercer_evaluation *self, mercer_metrics *out)
+{
+    double right = 0, covered = 0, sizes = 0, f1 = 0, off = 0;
+    int64_t occur = 0;
+    for (int64_t j = 0; j < self->outputs; j++) {
+        double one = f1_of(self, j);
+        if (isfinite(one)) f1 += one, occur++;
+        right += self->confusion[j * self->outputs + j];
+        covered += self->covered[j], sizes += self->sizes[j];
+    }
+    for (int k = 0; k < MRC_CALIBRATION_BINS; k++) off += fabs(self->bins[k].right - self->bins[k].confidence);
+    MRC_TRY(mean_auc(self, &out->auc));
+    out->mse = self->squared_error / (self->weight * (double)self->outputs);
+    out->accuracy = right / self->weight;
+    out->log_loss = self->log_loss / self->weight;
+    out->brier = self->brier / self->weight;
+    out->f1 = occur > 0 ? f1 / (double)occur : (double)NAN;
+    out->calibration_error = off / self->weight;
+    out->temperature = self->options.temperature;
+    if (self->options.radius) out->coverage = covered / self->weight, out->interval_size = sizes / self->weight;
+    return MERCER_OK;
+}
+
+mercer_status mrc_class_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out)
+{
+    double own, given, hits = self->confusion[index * self->outputs + index];
+    margins_of(self, index, &own, &given);
+    MRC_TRY(auc_of(self, index, &out->auc));
+    out->weight = own;
+    out->precision = given > 0 ? hits / given : (double)NAN;
+    out->recall = own > 0 ? hits / own : (double)NAN;
+    out->f1 = f1_of(self, index);
+    if (!self->options.radius) return MERCER_OK;
+    out->coverage = own > 0 ? self->covered[index] / own : (double)NAN;
+    out->interval_size = own > 0 ? self->sizes[index] / own : (double)NAN;
+    return MERCER_OK;
+}
+
+mercer_status mrc_class_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
+                              int64_t room, int64_t *count)
+{
+    if (strcmp(name, "roc") == 0) return roc_curve(self, index, x, y, room, count);
+    if (strcmp(name, "calibration") != 0)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
+                        "name: classes have no curve '%s'; there are roc and calibration", name);
+    *count = 0;
+    for (int k = 0; k < MRC_CALIBRATION_BINS && *count < room; k++) {
+        const mrc_confidence_bin *bin = &self->bins[k];
+        if (!(bin->weight > 0)) continue;
+        x[*count] = bin->confidence / bin->weight;
+        y[*count] = bin->right / bin->weight;
+        (*count)++;
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Evaluations: rows one after the other. */
+#include "metrics/evaluation.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+enum { KEPT_BYTES = 64 << 20 };
+
+/* The room for rows that are ranked: a score for each output, a weight, a label. */
+static int64_t rows_to_keep(const mercer_evaluation_options *options)
+{
+    int64_t bytes = options->memory > 0 ? options->memory : KEPT_BYTES;
+    int64_t row = (options->outputs + 2) * (int64_t)sizeof(double);
+    return mrc_max(1, mrc_min(options->rows, bytes / row));
+}
+
+static mercer_status make_room(mercer_evaluation *self)
+{
+    int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
+    void *sums, *confusion = NULL, *scores, *weights, *labels = NULL, *pairs = NULL, *members;
+    MRC_TRY(mrc_alloc_zero(self->context, &sums, 10 * c, sizeof(double), "an evaluation"));
+    self->squared = sums;
+    self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
+    self->covered = self->spread + c, self->sizes = self->covered + c, self->row = self->sizes + c;
+    if (self->options.radius) { /* the copy stands behind the scratch */
+        memcpy(self->row + 3 * c, self->options.radius, (size_t)(self->classes ? 1 : c) * sizeof(double));
+        self->options.radius = self->row + 3 * c;
+    }
+    MRC_TRY(mrc_alloc(self->context, &members, c, sizeof(int32_t), "an evaluation"));
+    self->members = members;
+    if (self->classes) MRC_TRY(mrc_alloc_zero(self->context, &confusion, c * c, sizeof(double), "a confusion matrix"));
+    self->confusion = confusion;
+    MRC_TRY(mrc_alloc(self->context, &scores, self->keep * c, sizeof(double), "rows of an evaluation"));
+    self->scores = scores;
+    MRC_TRY(mrc_alloc(self->context, &weights, self->keep, sizeof(double), "rows of an evaluation"));
+    self->kept_weights = weights;
+    if (self->classes) MRC_TRY(mrc_alloc(self->context, &labels, self->keep, sizeof(int32_t), "rows of an evaluation"));
+    self->kept_labels = labels;
+    if (!self->classes) MRC_TRY(mrc_alloc(self->context, &pairs, self->plot * shown * 2, sizeof(double), "pairs"));
+    self->pairs = pairs;
+    return MERCER_OK;
+}
+
+mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
+                                    const mercer_evaluation_options *options)
+{
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_evaluation), "an evaluation"));
+    mercer_evaluation *self = memory;
+    self->context = context;
+    self->options = *options;
+    self->classes = options->task == MERCER_TASK_CLASSIFICATION;
+    self->outputs = options->outputs;
+    self->keep = rows_to_keep(options);
+    self->plot = mrc_min(options->rows, MRC_PLOTTED_ROWS);
+    mercer_status status = make_room(self);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_evaluation_free(self);
+    return status;
+}
+
+void mrc_evaluation_free(mercer_evaluation *self)
+{
+    if (!self) return;
+    mercer_context *context = self->context;
+    mrc_free(context, self->squared);
+    mrc_free(context, self->members);
+    mrc_free(context, self->confusion);
+    mrc_free(context, self->scores);
+    mrc_free(context, self->kept_weights);
+    mrc_free(context, self->kept_labels);
+    mrc_free(context, self->pairs);
+    mrc_free(context, self);
+}
+
+/* Row i of n is among the m that are kept if floor(i m / n) is new: exactly m are, spread evenly. */
+static bool is_kept(int64_t i, int64_t n, int64_t m)
+{
+    return m >= n || i == 0 ||
+           (int64_t)((double)i * (double)m / (double)n) != (int64_t)((double)(i - 1) * (double)m / (double)n);
+}
+
+static void keep_pair(mercer_evaluation *self, const double *f, const double *y)
+{
+    int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
+    if (self->plotted == self->plot || !is_kept(self->rows, self->options.rows, self->plot)) return;
+    double *to = self->pairs + 2 * shown * self->plotted++;
+    for (int64_t j = 0; j < shown; j++) to[2 * j] = y[j], to[2 * j + 1] = f[j];
+}
+
+static void add_row(mercer_evaluation *self, const double *f, const double *y, int32_t label, double weight)
+{
+    bool keep = weight > 0 && self->kept < self->keep && is_kept(self->rows, self->options.rows, self->keep);
+    double *scores = keep ? self->scores + self->kept * self->outputs : self->row + 2 * self->outputs;
+    self->weight += weight;
+    if (self->classes)
+        mrc_class_row(self, f, label, weight, scores);
+    else
+        mrc_value_row(self, f, y, weight, scores);
+    if (!self->classes) keep_pair(self, f, y);
+    self->rows++;
+    if (!keep) return;
+    self->kept_weights[self->kept] = weight;
+    if (self->classes) self->kept_labels[self->kept] = label;
+    self->kept++;
+}
+
+mercer_status mrc_evaluation_add(mercer_evaluation *self, const mercer_matrix *F, const mercer_matrix *Y,
+                                 const int32_t *labels, const double *weights)
+{
+    int64_t c = self->outputs;
+    double *f = self->row, *y = self->row + c;
+    for (int64_t i = 0; i < F->rows; i++) {
+        for (int64_t j = 0; j < c; j++) {
+            f[j] = mrc_load(F, i, j);
+            if (Y) y[j] = mrc_load(Y, i, j);
+        }
+        add_row(self, f, y, labels ? labels[i] : 0, weights ? weights[i] : 1);
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Measures of values. With weights w, W their sum, c outputs, e = f - y:
+ *
+ *   mse = sum w e^2 / (W c)    mae = sum w |e| / (W c)    r2 = 1 - sum w e^2 / sum w (y - mean)^2
+ *   the quantile q of |e| is the least value such that the weight of errors up to it is at least q W
+ *
+ * Cost: O(c) a row; a sort of the kept errors for the quantiles.
+ */
+#include "metrics/evaluation.h"
+
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, double weight, double *errors)
+{
+    const double *radius = self->options.radius;
+    for (int64_t j = 0; j < self->outputs; j++) {
+        double error = f[j] - y[j], off = y[j] - self->mean[j];
+        errors[j] = fabs(error);
+        if (!(weight > 0)) continue;
+        self->squared_error += weight * error * error;
+        self->squared[j] += weight * error * error;
+        self->absolute[j] += weight * fabs(error);
+        self->mean[j] += off * (weight / self->weight);
+        self->spread[j] += weight * off * (y[j] - self->mean[j]);
+        if (!radius) continue;
+        self->covered[j] += fabs(error) <= radius[j] ? weight : 0;
+        self->sizes[j] += weight * 2 * radius[j];
+    }
+}
+
+/* ---- Quantiles ------------------------------------------------------------------------------------------------- */
+
+typedef struct weighted {
+    double value, weight;
+} weighted;
+
+static int compare(const void *a, const void *b)
+{
+    const weighted *left = a, *right = b;
+    return (left->value > right->value) - (left->value < right->value);
+}
+
+/* Of kept errors of outputs first .. last - 1: median, 90 %, 99 %, largest. */
+static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
+{
+    static const double shares[4] = {0.5, 0.9, 0.99, 1};
+    int64_t count = self->kept * (last - first), at = 0;
+    double total = 0, sum = 0;
+    void *memory;
+    for (int k = 0; k < 4; k++) out[k] = (double)NAN;
+    if (count == 0) return MERCER_OK;
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(weighted), "errors"));
+    weighted *list = memory;
+    for (int64_t i = 0; i < self->kept; i++)
+        for (int64_t j = first; j < last; j++)
+            list[at++] = (weighted){self->scores[i * self->outputs + j], self->kept_weights[i]};
+    qsort(list, (size_t)count, sizeof *list, compare);
+    for (int64_t i = 0; i < count; i++) total += list[i].weight;
+    int k = 0;
+    for (int64_t i = 0; i < count; i++)
+        for (sum += list[i].weight; k < 4 && (sum >= shares[k] * total || i == count - 1); k++) out[k] = list[i].value;
+    mrc_free(self->context, memory);
+    return MERCER_OK;
+}
+
+/* ---- Measures -------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *out)
+{
+    double absolute = 0, spread = 0, covered = 0, sizes = 0, q[4], all = self->weight * (double)self->outputs;
+    for (int64_t j = 0; j < self->outputs; j++) {
+        absolute += self->absolute[j], spread += self->spread[j];
+        covered += self->covered[j], sizes += self->sizes[j];
+    }
+    MRC_TRY(quantiles(self, 0, self->outputs, q));
+    out->mse = self->squared_error / all;
+    out->rmse = sqrt(out->mse);
+    out->mae = absolute / all;
+    out->r2 = spread > 0 ? 1 - self->squared_error / spread : (double)NAN;
+    out->error_median = q[0], out->error_90 = q[1], out->error_99 = q[2], out->error_max = q[3];
+    if (self->options.radius) out->coverage = covered / all, out->interval_size = sizes / all;
+    return MERCER_OK;
+}
+
+mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out)
+{
+    double q[4], squared = self->squared[index];
+    MRC_TRY(quantiles(self, index, index + 1, q));
+    out->weight = self->weight;
+    out->mse = squared / self->weight;
+    out->rmse = sqrt(out->mse);
+    out->mae = self->absolute[index] / self->weight;
+    out->r2 = self->spread[index] > 0 ? 1 - squared / self->spread[index] : (double)NAN;
+    out->error_median = q[0], out->error_90 = q[1], out->error_99 = q[2], out->error_max = q[3];
+    if (!self->options.radius) return MERCER_OK;
+    out->coverage = self->covered[index] / self->weight;
+    out->interval_size = self->sizes[index] / self->weight;
+    return MERCER_OK;
+}
+
+mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
+                              int64_t room, int64_t *count)
+{
+    int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
+    if (strcmp(name, "predictions") != 0)
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "name: values have no curve '%s'; there is predictions",
+                        name);
+    *count = index < shown ? mrc_min(self->plotted, room) : 0;
+    for (int64_t i = 0; i < *count; i++) {
+        const double *pair = self->pairs + 2 * (i * shown + index);
+        x[i] = pair[0], y[i] = pair[1];
+    }
+    return MERCER_OK;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a model knows of its own errors: the temperature of its probabilities, and scores of rows held back.
+ *
+ * Split conformal prediction. With scores s_1 <= .. <= s_n of rows that the model was not trained on, a further row of
+ * the same kind has a score of at most s_k with probability at least k / (n + 1). So an interval of level q takes
+ *
+ *     k = ceil(q (n + 1)),    in a list of m shares: entry ceil(q (1 + 1 / n) m)
+ *
+ * and none can be given if that is beyond the list: the rows are too few for the level. m < n only makes intervals
+ * wider, by a share of at most 1 / m of the rows.
+ */
+#include "model/model.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
+{
+    if (!(temperature >= 0) || !isfinite(temperature))
+        return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g, it must be finite and above 0 (0: none)",
+                        temperature);
+    model->calibration.temperature = temperature;
+    return MERCER_OK;
+}
+
+static mercer_status check_scores(const mercer_model *model, const mercer_matrix *scores, double rows, bool classes)
+{
+    mercer_context *context = model->context;
+    MRC_TRY(mrc_check_finite(context, "scores", scores, NULL));
+    if (scores->rows != (classes ? 1 : model->weights.cols) || scores->cols < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "scores: %lld x %lld; a list for each of %lld is needed",
+                        (long long)scores->rows, (long long)scores->cols,
+                        (long long)(classes ? 1 : model->weights.cols));
+    if (!(rows >= 1) || !isfinite(rows))
+        return mrc_fail(context, MERCER_ERROR_DATA, "rows is %g, it must be at least 1", rows);
+    for (int64_t i = 0; i < scores->rows; i++)
+        for (int64_t k = 0; k < scores->cols; k++)
+            if (mrc_load(scores, i, k) < (k > 0 ? mrc_load(scores, i, k - 1) : 0))
+                return mrc_fail(context, MERCER_ERROR_DATA, "scores: list %lld (from 0) is not ascending from 0",
+                                (long long)i);
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, bool classes)
+{
+    mrc_calibration *own = &model->calibration;
+    void *memory = NULL;
+    if (scores) {
+        MRC_TRY(check_scores(model, scores, rows, classes));
+        MRC_TRY(mrc_alloc(model->context, &memory, scores->rows * scores->cols, sizeof(double), "scores"));
+        for (int64_t i = 0; i < scores->rows; i++) mrc_load_row_f64(scores, i, (double *)memory + i * scores->cols);
+    }
+    mrc_free(model->context, own->scores);
+    *own = (mrc_calibration){.temperature = own->temperature, .scores = memory};
+    if (scores) own->lists = scores->rows, own->count = scores->cols, own->rows = rows, own->classes = classes;
+    return MERCER_OK;
+}
+
+mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level)
+{
+    const double rounding = 1e-9; /* 0.9 (1 + 1 / 9) 9 is 9, not 10 */
+    const mrc_calibration *own = &model->calibration;
+    if (!(level > 0 && level < 1))
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "level is %g, it must lie between 0 and 1", level);
+    if (!own->scores)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
+                        "the model has no intervals: it was trained without rows held back for them");
+    double place = ceil(level * (1 + 1 / own->rows) * (double)own->count - rounding);
+    if (place > (double)own->count)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
+                        "level is %g, but %.6g rows were held back: at most %.6g can be told from them", level,
+                        own->rows, own->rows / (own->rows + 1));
+    for (int64_t i = 0; i < own->lists; i++) radius[i] = own->scores[i * own->count + (int64_t)place - 1];
+    return MERCER_OK;
+}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What comes out of a model: formats of predictions, columns beside them, probabilities, intervals, measures."""
+import csv
+import io
+import json
+import math
+import random
+
+from support import Case, main, read_npy
+
+N = 400
+
+
+class Outputs(Case):
+    def make_tables(self):
+        """values.csv and classes.csv: two features, a target, and words that no model can use; -plain without these."""
+        rng = random.Random(5)
+        rows = [(rng.gauss(0, 1), rng.gauss(3, 2)) for _ in range(N)]
+        values = [a * b + 0.3 * rng.gauss(0, 1) + 50 for a, b in rows]
+        names = ["one", "two, or more", 'th"ree']
+        classes = [names[0 if v < 49 else 1 if v < 51 else 2] for v in values]
+        for name, targets in (("values", ["%.6f" % v for v in values]), ("classes", classes)):
+            for plain in (True, False):
+                text = io.StringIO()
+                writer = csv.writer(text, lineterminator="\n")
+                writer.writerow(["a", "b", "t"] if plain else ["id", "note", "a", "b", "t"])
+                for i, ((a, b), t) in enumerate(zip(rows, targets)):
+                    own = ["%.6f" % a, "%.6f" % b, t]
+                    writer.writerow(own if plain else ["r%d" % i, "x, %d" % i, *own])
+                self.write(name + ("-plain.csv" if plain else ".csv"), text.getvalue().encode())
+        self.names, self.targets = sorted(names), {"values": values, "classes": classes}
+
+    def make_models(self):
+        self.make_tables()
+        for name in ("values", "classes"):
+            options = ["--target", "t", "--centers", "60", "--lambda", "0.1", "--validation-fraction", "0.25"]
+            self.good("train", "--x", name + "-plain.csv", *options, "-o", name + ".model", "-q")
+
+    def predict(self, name, output, *options):
+        self.good("predict", "-m", name + ".model", "--x", name + ".csv", "-o", output, *options)
+        return self.read(output).decode()
+
+    def table(self, text, delimiter=","):
+        rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+        return rows[0], rows[1:]
+
+    def test_columns_beside_predictions(self):
+        self.make_models()
+        options = ["--id-column", "id", "--keep", "note,t", "--interval", "0.9"]
+        head, rows = self.table(self.predict("values", "p.csv", *options))
+        self.assertEqual(head, ["id", "note", "t", "t", "t_low", "t_high"])
+        self.assertEqual([row[:2] for row in rows], [["r%d" % i, "x, %d" % i] for i in range(N)])
+        self.assertEqual([float(row[2]) for row in rows], [float("%.6f" % v) for v in self.targets["values"]])
+        self.assertEqual(self.table(self.predict("values", "p.tsv", *options), "\t"), (head, rows))
+        half = [(float(row[5]) - float(row[4])) / 2 for row in rows]
+        self.assertLess(max(half) - min(half), 1e-12 * max(half) + 1e-13 * 60)  # ends are rounded where they lie
+        lines = [json.loads(line) for line in self.predict("values", "p.jsonl", "--id-column", "id", "--interval", "0.9").splitlines()]
+        self.assertEqual([(line["id"], line["t"], line["t_low"]) for line in lines], [(r[0], float(r[3]), float(r[4])) for r in rows])
+        kind, shape, flat = read_npy(self.path(self.npy("values", "--interval", "0.9")))
+        self.assertEqual((kind, shape), ("<f8", (N, 3)))
+        self.assertEqual([flat[3 * i : 3 * i + 3] for i in range(N)], [[float(v) for v in row[3:]] for row in rows])
+        text = self.good("predict", "-m", "values.model", "--x", "values.csv", "-o", "-", "--rows", "2", "--first", "3", "-q")
+        self.assertEqual(text.split(), [row[3] for row in rows[3:5]])
+        text = self.good("predict", "-m", "values.model", "--x", "values.csv", "--keep", "id", "-o", "-", "--output-format", "csv", "--rows", "1", "-q")
+        self.assertEqual(text.splitlines(), ["id,t", "r0," + rows[0][3]])
+
+    def npy(self, name, *options):
+        self.good("predict", "-m", name + ".model", "--x", name + ".csv", "-o", "p.npy", *options)
+        return "p.npy"
+
+    def test_probabilities_and_sets(self):
+        self.make_models()
+        options = ["--id-column", "id", "--probabilities", "--interval", "0.9"]
+        head, rows = self.table(self.predict("classes", "p.csv", *options))
+        self.assertEqual(head, ["id", "t", *("probability_" + name for name in self.names), "set"])
+        for row in rows:
+            p = [float(v) for v in row[2:5]]
+            self.assertAlmostEqual(sum(p), 1, delta=1e-12)
+            self.assertEqual(row[1], self.names[p.index(max(p))])
+            self.assertEqual(row[5].split("|")[0], row[1])
+        lines = [json.loads(line) for line in self.predict("classes", "p.jsonl", *options).splitlines()]
+        for line, row in zip(lines, rows, strict=True):
+            self.assertEqual([line["id"], line["t"], *map(str, line["set"])], [row[0], row[1], *row[5].split("|")])
+            self.assertEqual(list(line["probabilities"].values()), [float(v) for v in row[2:5]])
+        told = self.answer("eval", "-m", "classes.model", "--x", "classes-plain.csv", "--target", "t", "--each")
+        right = [float(row[2 + self.names.index(t)]) for row, t in zip(rows, self.targets["classes"])]
+        self.assertAlmostEqual(told["log_loss"], -sum(map(math.log, right)) / N, delta=1e-12 * N)
+        covered = sum(t in row[5].split("|") for row, t in zip(rows, self.targets["classes"]))
+        self.assertEqual((told["coverage"], told["interval"]), (covered / N, 0.9))
+        self.assertEqual([one["name"] for one in told["each"]], self.names)
+        self.assertEqual(sum(one["count"] for one in told["each"]), N)
+        kind, shape, flat = read_npy(self.path(self.npy("classes", "--probabilities")))
+        self.assertEqual((kind, shape, flat[:3]), ("<f8", (N, 3), [float(v) for v in rows[0][2:5]]))
+
+    def test_what_eval_says(self):
+        self.make_models()
+        text = self.good("eval", "-m", "classes.model", "--x", "classes-plain.csv", "--target", "t", "--each")
+        for pattern in (r"(?m)^auc +0\.\d+$", r"(?m)^log loss +", r"(?m)^brier +", r"(?m)^f1 +", r"(?m)^calibration error +",
+                        r"(?m)^coverage +\d+\.\d\d % of classes are in their 90 % set", r"(?m)^class +count +precision +recall +f1 +auc$"):
+            self.assertRegex(text, pattern)
+        text = self.good("eval", "-m", "values.model", "--x", "values-plain.csv", "--target", "t")
+        for pattern in (r"(?m)^r2 +0\.\d+$", r"(?m)^\|error\|, 90 % +", r"coverage +\d+\.\d\d % of targets are in their 90 % interval"):
+            self.assertRegex(text, pattern)
+        self.assertNotIn("auc", text)
+
+    def test_weights_of_classes(self):
+        self.make_tables()
+        counts = {}
+        for how in ("none", "balanced", 'th"ree=0,one=3'):
+            options = ["--target", "t", "--centers", "40", "--lambda", "1", "--class-weight", how]
+            self.good("train", "--x", "classes-plain.csv", *options, "-o", "m", "-q")
+            self.good("predict", "-m", "m", "--x", "classes.csv", "-o", "p.txt")
+            found = self.read("p.txt").decode().splitlines()
+            counts[how] = [found.count(name) for name in self.names]
+        self.assertGreater(counts['th"ree=0,one=3'][0], counts["none"][0])  # "one" counts three times
+        self.assertEqual(counts['th"ree=0,one=3'][1], 0)
+        self.bad(2, r"class_weight: 'four=1' does not begin with NAME= of a class", "train", "--x", "classes-plain.csv",
+                 "--target", "t", "--class-weight", "four=1", "-o", "m")  # fmt: skip
+        self.bad(2, r"class_weight.*values", "train", "--x", "values-plain.csv", "--target", "t", "--class-weight", "balanced", "-o", "m")
+
+    def test_transforms_of_targets(self):
+        self.make_tables()
+        for how in ("log", "rank"):
+            options = ["--target", "t", "--centers", "60", "--lambda", "0.1", "--target-transform", how]
+            self.good("train", "--x", "values-plain.csv", *options, "-o", "m", "-q")
+            self.assertIn(how, self.good("inspect", "m"))
+            self.assertGreater(self.answer("eval", "-m", "m", "--x", "values-plain.csv", "--target", "t")["r2"], 0.9)
+        self.write("below.csv", b"a,t\n1,2.5\n2,-3.5\n3,1.5\n4,0.25\n")
+        self.bad(65, r"sample 1 \(from 0\) is -3.5", "train", "--x", "below.csv", "--target", "t", "--target-transform", "log", "-o", "m")
+
+    def test_report(self):
+        self.make_tables()
+        options = ["--target", "t", "--centers", "40", "--validation-fraction", "0.25", "--log", "run.jsonl"]
+        self.good("train", "--x", "classes-plain.csv", *options, "-o", "m", "-q")
+        events = [json.loads(line) for line in self.read("run.jsonl").decode().splitlines()]
+        curves = next(event for event in events if event["event"] == "curves")
+        self.assertEqual([curve["class"] for curve in curves["roc"]], self.names)
+        for curve in curves["roc"]:
+            self.assertEqual((curve["false_positive"][0], curve["true_positive"][-1]), (0, 1))
+        self.assertEqual(len(curves["calibration"]["confidence"]), len(curves["calibration"]["accuracy"]))
+        self.good("report", "run.jsonl", "-o", "page.html")
+        page = self.read("page.html").decode()
+        for text in ('id="probabilities"', "Calibration", "ROC", "share of the class found"):
+            self.assertIn(text, page)
+
+    def test_refused(self):
+        self.make_models()
+        on = ["predict", "-m", "values.model", "--x", "values.csv"]
+        self.bad(65, r"values.csv: has no column 'nothing'", *on, "--keep", "nothing", "-o", "p.csv")
+        self.bad(2, r"--keep and --id-column: an array has no place", *on, "--keep", "id", "-o", "p.npy")
+        self.bad(2, r"--keep and --id-column: plain text", *on, "--keep", "id", "-o", "-")
+        self.bad(2, r"--interval: 1 does not lie between", *on, "--interval", "1", "-o", "p.csv")
+        self.bad(2, r"--interval: .*100 rows were held back: at most 0.990099", *on, "--interval", "0.999", "-o", "p.csv")
+        self.bad(2, r"--probabilities: values.model is no model of classes", *on, "--probabilities", "-o", "p.csv")
+        self.bad(2, r"must end in .npy, .csv, .tsv, .jsonl or .txt", *on, "-o", "p.dat")
+        self.good("train", "--x", "values-plain.csv", "--target", "t", "--centers", "20", "-o", "plain.model", "-q")
+        self.bad(2, r"--interval: plain.model was trained without rows held back .* --validation-fraction 0.1 or --intervals on",
+                 "predict", "-m", "plain.model", "--x", "values.csv", "--interval", "0.9", "-o", "p.csv")  # fmt: skip
+        self.bad(2, r"--interval: the model has no intervals", "eval", "-m", "plain.model", "--x", "values-plain.csv", "--target", "t", "--interval", "0.5")
+        self.assertNotIn("coverage", self.answer("eval", "-m", "plain.model", "--x", "values-plain.csv", "--target", "t"))
+        self.good("train", "--x", "values-plain.csv", "--target", "t", "--centers", "20", "--intervals", "on", "-o", "plain.model", "-q")
+        self.good("predict", "-m", "plain.model", "--x", "values.csv", "--interval", "0.9", "-o", "p.csv")
+
+
+if __name__ == "__main__":
+    main()

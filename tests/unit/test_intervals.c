@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a model knows of its errors: probabilities, intervals and sets of classes, kept in its file; and that they hold
+   what they promise. */
+#include "support/datasets.h"
+
+#include "core/numbers/random.h"
+#include "mercer/advanced.h"
+
+#include <math.h>
+
+enum { N = 2400, TEST = 2400, D = 2, C = 3 };
+
+static double X[N + TEST][D], Y[N + TEST];
+static int32_t labels[N + TEST];
+
+/* Values with noise; classes of which a third is drawn at random. */
+static void make_samples(void)
+{
+    const mrc_rng rng = {5, 1};
+    for (int i = 0; i < N + TEST; i++) {
+        for (int j = 0; j < D; j++) X[i][j] = mrc_random_normal(rng, (uint64_t)(i * D + j));
+        Y[i] = sin(X[i][0]) + X[i][1] + 0.5 * mrc_random_normal(rng, (uint64_t)(1000000 + i));
+        labels[i] = X[i][0] > 0.5 ? 2 : X[i][1] > 0;
+        if (mrc_random_uniform(rng, (uint64_t)(2000000 + i)) < 1.0 / 3)
+            labels[i] = (int32_t)(C * mrc_random_uniform(rng, (uint64_t)(3000000 + i)));
+    }
+}
+
+static int open_tests(void **state)
+{
+    make_samples();
+    return open_datasets(state);
+}
+
+static mercer_dataset *dataset(int first, int rows, bool classes, const double *weights)
+{
+    mercer_dataset *out = NULL;
+    mercer_matrix x = mercer_matrix_view(X[first], rows, D, MERCER_F64),
+                  y = mercer_matrix_view(Y + first, rows, 1, MERCER_F64);
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
+    arrays.X = &x, arrays.weights = weights;
+    if (classes)
+        arrays.labels = labels + first, arrays.classes = C;
+    else
+        arrays.Y = &y;
+    assert_succeeds(context, mercer_dataset_from_arrays(&out, context, &arrays));
+    return out;
+}
+
+static mercer_model *fit(bool classes, double fraction, mercer_switch intervals)
+{
+    mercer_model *model = NULL;
+    mercer_train_options train = MERCER_INIT(mercer_train_options);
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    mercer_dataset *data = dataset(0, N, classes, NULL);
+    train.solver = "direct", train.lambda = 1;
+    options.train = &train, options.memory = 1 << 28, options.centers = 100, options.validation_fraction = fraction;
+    options.intervals = intervals;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    mercer_dataset_free(data);
+    return model;
+}
+
+/* ---- Levels ---------------------------------------------------------------------------------------------------- */
+
+/* Of n scores the interval of level q takes number ceil(q (n + 1)); a level that needs more is refused. */
+static void test_levels(void **state)
+{
+    (void)state;
+    enum { R = 9 };
+    double scores[R], radius, one[1] = {0};
+    mercer_kernel kernel;
+    mercer_model *model = NULL;
+    mercer_matrix z = mercer_matrix_view(one, 1, 1, MERCER_F64), list = mercer_matrix_view(scores, 1, R, MERCER_F64);
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=1"));
+    assert_succeeds(context, mercer_model_create(&model, context, &kernel, &z, 1, MERCER_F64));
+    assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
+    for (int i = 0; i < R; i++) scores[i] = i + 1;
+    assert_succeeds(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION));
+    for (int k = 1; k <= R; k++) { /* k / 10 (9 + 1) = k: exactly number k, and below it no other */
+        assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0));
+        assert_true(radius == k);
+        assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0 - 0.05));
+        assert_true(radius == k);
+    }
+    assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "at most 0.9");
+    assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");
+    scores[4] = 0;
+    assert_fails(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
+                 "ascending");
+    list.rows = 0;
+    assert_fails(context, mercer_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION), MERCER_ERROR_SHAPE, "");
+    assert_succeeds(context, mercer_model_interval(model, &radius, 0.5));
+    assert_succeeds(context, mercer_model_set_intervals(model, NULL, 0, MERCER_TASK_AUTO));
+    assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
+    assert_fails(context, mercer_model_set_temperature(model, -1), MERCER_ERROR_DATA, "-1");
+    mercer_model_free(model);
+}
+
+/* ---- Coverage -------------------------------------------------------------------------------------------------- */
+
+/* n rows held back and m tested: the coverage of a level q has the variance q (1 - q) (1 / n + 1 / m), and its mean lies
+   between q and q + 1 / n, or + 1 / 1000 for a table. Four deviations are exceeded once in 16,000. */
+static void check_coverage(const mercer_model *given, const char *path, bool classes, double level)
+{
+    mercer_model *model = NULL;
+    mercer_evaluation *of = NULL;
+    mercer_metrics found = MERCER_INIT(mercer_metrics);
+    mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
+    mercer_dataset *data = dataset(N, TEST, classes, NULL);
+    double rows, before[C], after[C];
+    assert_succeeds(context, mercer_model_load(&model, context, path));
+    assert_succeeds(context, mercer_model_interval(given, before, level));
+    assert_succeeds(context, mercer_model_interval(model, after, level));
+    assert_true(before[0] == after[0]);
+    assert_int_equal(mercer_model_interval_task(model, &rows),
+                     classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
+    options.interval = level;
+    assert_succeeds(context, mercer_evaluate(&of, model, data, &options));
+    assert_succeeds(context, mercer_evaluation_query(of, &found));
+    double off = 4 * sqrt(level * (1 - level) * (1 / rows + 1.0 / TEST));
+    assert_that(found.coverage > level - off && (found.coverage < level + 1 / rows + 1e-3 + off || classes),
+                "coverage %g of level %g, off by at most %g", found.coverage, level, off);
+    /* A mean of TEST equal numbers is off by their sum's rounding. */
+    double width = 2 * after[0];
+    assert_true(found.interval == level && (classes || fabs(found.interval_size - width) <= TEST * 0x1p-53 * width));
+    mercer_evaluation_free(of), mercer_dataset_free(data), mercer_model_free(model);
+}
+
+static void test_coverage(void **state)
+{
+    (void)state;
+    char path[256];
+    for (int classes = 0; classes < 2; classes++) {
+        mercer_model *held = fit(classes, 0.5, MERCER_AUTO), *chosen = fit(classes, 0, MERCER_ON);
+        double rows;
+        mercer_model_interval_task(held, &rows), assert_true(rows == N / 2);
+        mercer_model_interval_task(chosen, &rows), assert_true(rows == N / 10);
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "%s", in_folder("model"));
+            assert_succeeds(context, mercer_model_save(k ? chosen : held, path, NULL));
+            check_coverage(k ? chosen : held, path, classes, 0.9);
+            check_coverage(k ? chosen : held, path, classes, 0.5);
+        }
+        mercer_model_free(held), mercer_model_free(chosen);
+    }
+}
+
+/* Without rows held back, or if they are not wanted, there are none. */
+static void test_none(void **state)
+{
+    (void)state;
+    double radius[C];
+    mercer_model *plain = fit(false, 0, MERCER_AUTO), *off = fit(false, 0.5, MERCER_OFF);
+    assert_fails(context, mercer_model_interval(plain, radius, 0.9), MERCER_ERROR_ARGUMENT, "no intervals");
+    assert_fails(context, mercer_model_interval(off, radius, 0.9), MERCER_ERROR_ARGUMENT, "no intervals");
+    mercer_model_free(plain), mercer_model_free(off);
+}
+
+/* ---- Probabilities --------------------------------------------------------------------------------------------- */
+
+/* softmax(f / T) with the model's own T, which its file keeps; without, T is 1/4. The sums of C powers and the
+   quotient are off by less than 2 C ulps. */
+static void test_probabilities(void **state)
+{
+    (void)state;
+    enum { M = 50 };
+    int known = 0;
+    double p[M][C], f[M][C];
+    mercer_model *fitted = fit(true, 0.2, MERCER_AUTO), *model = NULL;
+    mercer_matrix x = mercer_matrix_view(X[N], M, D, MERCER_F64), P = mercer_matrix_view(p, M, C, MERCER_F64),
+                  F = mercer_matrix_view(f, M, C, MERCER_F64);
+    double t = mercer_model_temperature(fitted, &known);
+    assert_true(known && t != 0.25);
+    assert_succeeds(context, mercer_model_save(fitted, in_folder("model"), NULL));
+    assert_succeeds(context, mercer_model_load(&model, context, in_folder("model")));
+    assert_true(mercer_model_temperature(model, &known) == t && known);
+    for (int again = 0; again < 2; again++) {
+        assert_succeeds(context, mercer_model_probabilities(model, &P, &x));
+        assert_succeeds(context, mercer_model_predict(model, &F, &x));
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < C; j++) {
+                long double sum = 0;
+                for (int k = 0; k < C; k++) sum += expl(((long double)f[i][k] - f[i][j]) / t);
+                assert_that(fabs(p[i][j] - (double)(1 / sum)) <= 2 * C * 0x1p-52, "%g, not %g", p[i][j],
+                            (double)(1 / sum));
+            }
+        assert_succeeds(context, mercer_model_set_temperature(model, 0));
+        t = mercer_model_temperature(model, &known);
+        assert_true(t == 0.25 && !known);
+    }
+    P.cols = C - 1;
+    assert_fails(context, mercer_model_probabilities(model, &P, &x), MERCER_ERROR_SHAPE, "P");
+    mercer_model_free(fitted), mercer_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_coverage),
+                                       cmocka_unit_test(test_none), cmocka_unit_test(test_probabilities)};
+    return cmocka_run_group_tests(tests, open_tests, close_datasets);
+}
