@@ -3,7 +3,6 @@
    reader stands. */
 #include "data/table/column_texts.h"
 
-#include "core/clock.h"
 #include "core/memory.h"
 #include "data/opening.h"
 #include "data/table/csv_table.h"
@@ -124,7 +123,7 @@ static mercer_status open_parts(mercer_column_texts *self, const char *columns)
     const mercer_dataset_options *options = &self->options;
     mrc_opening opening = {.context = self->context,
                            .options = options,
-                           .budget = {.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2},
+                           .budget = {.allowed = options->memory > 0 ? options->memory : mercer_free_memory() / 2},
                            .slice = {.first = options->first, .rows = options->rows}};
     void *places, *fields;
     MRC_TRY(split_names(self, columns));
