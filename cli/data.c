@@ -56,9 +56,12 @@ static const char *task_name(mercer_task task)
 
 json_t *cli_data_json(const mercer_dataset_info *info)
 {
-    return json_pack("{sI sI sI ss ss ss}", "rows", (json_int_t)info->rows, "features", (json_int_t)info->features,
-                     "outputs", (json_int_t)info->outputs, "dtype", cli_dtype_name(info->dtype), "task",
-                     task_name(info->task), "format", info->format);
+    json_t *object = json_pack("{sI sI sI ss ss ss}", "rows", (json_int_t)info->rows, "features",
+                               (json_int_t)info->features, "outputs", (json_int_t)info->outputs, "dtype",
+                               cli_dtype_name(info->dtype), "task", task_name(info->task), "format", info->format);
+    if (info->schema != NULL) json_object_set_new(object, "schema", json_loads(info->schema, 0, NULL));
+    if (info->left_out > 0) json_object_set_new(object, "left_out", json_integer(info->left_out));
+    return object;
 }
 
 char *cli_data_text(const mercer_dataset_info *info)
@@ -209,7 +212,7 @@ static int open_options(const cli_values *v, mercer_context *context, const merc
     mercer_status status = mercer_dataset_open(out, context, options);
     if (status != MERCER_OK) return cli_fail(context, status);
     mercer_dataset_info info = cli_data_info(*out);
-    if (options->columns != NULL && info.unused > 0)
+    if ((options->columns != NULL || options->schema != NULL) && info.unused > 0 && info.unused_names != NULL)
         cli_say(v, "note: %s: %" PRId64 " column%s not used, the model does not know %s: '%s'%s", options->x,
                 info.unused, info.unused == 1 ? " is" : "s are", info.unused == 1 ? "it" : "them", info.unused_names[0],
                 info.unused > 1 ? ", ..." : "");
@@ -256,7 +259,24 @@ static mercer_task requested_task(const cli_values *v, const cli_request *reques
     return MERCER_TASK_AUTO;
 }
 
-static void fill_options(const cli_values *v, const cli_request *request, mercer_dataset_options *options)
+/* --columns, and --drop as the same: "a:drop,b:drop". Released with free; NULL if there is neither. */
+static char *asked_kinds(const cli_values *v)
+{
+    const char *columns = optional_text(v, "columns"), *drop = optional_text(v, "drop");
+    char *text = columns != NULL ? cli_copy(columns) : NULL;
+    while (drop != NULL) {
+        const char *comma = strchr(drop, ',');
+        int length = comma != NULL ? (int)(comma - drop) : (int)strlen(drop);
+        char *longer = cli_format("%s%s%.*s:drop", text != NULL ? text : "", text != NULL ? "," : "", length, drop);
+        free(text);
+        text = longer;
+        drop = comma != NULL ? comma + 1 : NULL;
+    }
+    return text;
+}
+
+static void fill_options(const cli_values *v, const cli_request *request, const char *kinds,
+                         mercer_dataset_options *options)
 {
     *options = (mercer_dataset_options)MERCER_INIT(mercer_dataset_options);
     options->x = cli_text(v, "x");
@@ -272,6 +292,14 @@ static void fill_options(const cli_values *v, const cli_request *request, mercer
     options->label_count = request->label_count;
     options->columns = request->columns;
     options->column_count = request->column_count;
+    options->schema = request->schema;
+    if (request->schema == NULL) {
+        options->kinds = kinds;
+        options->only = optional_text(v, "only");
+        options->missing = optional_text(v, "missing");
+    }
+    options->weight_column = optional_text(v, "weight-column");
+    options->id_column = optional_text(v, "id-column");
     options->first = request->rows > 0 ? request->first : cli_integer(v, "first");
     options->rows = request->rows > 0 ? request->rows : cli_integer(v, "rows");
     options->memory = cli_has(v, "memory") ? cli_memory(v) : 0;
@@ -280,14 +308,19 @@ static void fill_options(const cli_values *v, const cli_request *request, mercer
 int cli_open_data(const cli_values *v, mercer_context *context, const cli_request *request, mercer_dataset **out)
 {
     mercer_dataset_options options;
+    char *kinds = asked_kinds(v);
+    int code, training = request->training;
     *out = NULL;
-    fill_options(v, request, &options);
-    if (cli_text(v, "synth") != NULL)
-        return open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
-    if (cli_text(v, "data") == NULL) return open_options(v, context, &options, out);
-    int training = request->training;
+    fill_options(v, request, kinds, &options);
     if (cli_has(v, "part") && cli_text(v, "part") != NULL) training = cli_is(v, "part", "train");
-    return open_folder(v, context, training, &options, out);
+    if (cli_text(v, "synth") != NULL)
+        code = open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
+    else if (cli_text(v, "data") == NULL)
+        code = open_options(v, context, &options, out);
+    else
+        code = open_folder(v, context, training, &options, out);
+    free(kinds);
+    return code;
 }
 
 int cli_open_validation(const cli_values *v, mercer_context *context, const mercer_dataset_info *like,
@@ -299,10 +332,13 @@ int cli_open_validation(const cli_values *v, mercer_context *context, const merc
                            .label_count = like->labels != NULL ? like->outputs : 0,
                            .columns = like->feature_names,
                            .column_count = like->feature_names != NULL ? like->features : 0,
+                           .schema = like->schema,
                            .features = like->features};
     *out = NULL;
+    if (like->schema != NULL) request.columns = NULL, request.column_count = 0;
     if (cli_number(v, "validation-fraction") > 0) return CLI_OK;
-    fill_options(v, &request, &options);
+    fill_options(v, &request, NULL, &options); /* its columns are those of the training data */
+    options.only = NULL;
     options.first = options.rows = 0;
     if (cli_text(v, "x-val") != NULL) {
         options.x = cli_text(v, "x-val");

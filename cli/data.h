@@ -14,6 +14,7 @@ typedef struct cli_request {
     int64_t label_count;
     const char *const *columns; /* names of the features wanted, in their order; NULL: as they come */
     int64_t column_count;
+    const char *schema;  /* instead: of the table that a model was trained on */
     int64_t features;    /* libsvm: 0 for --features */
     int64_t first, rows; /* 0, 0: as --first and --rows say */
 } cli_request;
@@ -38,6 +39,10 @@ char *cli_targets_text(const mercer_model *model);
 mercer_dtype cli_result_type(const mercer_model *model);
 /* "age, 72 whole numbers: regression (--task classification to change)"; NULL if nothing was decided. */
 char *cli_target_text(const cli_values *v, const mercer_dataset_info *info);
+/* What a schema says of its columns, a line for each title: how many of which kind, levels, gaps, what is left out.
+   NULL where there is nothing to say. */
+extern const char *const cli_schema_titles[]; /* NULL at the end */
+char *cli_schema_text(const char *schema, const char *title, int64_t features);
 /* cli_fail for a call that read this dataset: names the element that is NaN or infinite, if that was it. */
 int cli_fail_on(mercer_context *context, mercer_status status, const mercer_dataset *dataset, const char *name);
 const char *cli_dtype_name(mercer_dtype dtype);

@@ -157,8 +157,11 @@ static int open_centers(cli_job *job, const char *path)
     options.x = path;
     options.task = MERCER_TASK_UNLABELLED;
     options.memory = cli_memory(job->v);
-    options.columns = job->info.feature_names;
-    options.column_count = job->info.feature_names != NULL ? job->info.features : 0;
+    options.schema = job->info.schema;
+    if (options.schema == NULL && job->info.feature_names != NULL) {
+        options.columns = job->info.feature_names;
+        options.column_count = job->info.features;
+    }
     mercer_status status = mercer_dataset_open(&job->centers, job->context, &options);
     if (status != MERCER_OK) return cli_fail(job->context, status);
     mercer_dataset_info info = cli_data_info(job->centers);

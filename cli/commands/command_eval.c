@@ -63,7 +63,8 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
                            .labels = classifier ? labels : NULL,
                            .label_count = classifier ? count : 0,
                            .features = features};
-    request.columns = mercer_model_feature_names(model, &request.column_count);
+    request.schema = mercer_model_schema(model);
+    if (request.schema == NULL) request.columns = mercer_model_feature_names(model, &request.column_count);
     int code = cli_open_data(v, context, &request, out);
     if (code != CLI_OK) return code;
     mercer_dataset_info info = cli_data_info(*out);

@@ -24,7 +24,7 @@ typedef struct contents {
     int64_t label_count;
     const char *const *features, *const *target_names; /* names of the columns, or NULL */
     int64_t feature_count, target_count;
-    const char *note;
+    const char *note, *schema; /* schema: NULL if there is none */
     json_t *header;
 } contents;
 
@@ -59,6 +59,7 @@ static void collect(mercer_context *context, const mercer_model *model, contents
     c->features = mercer_model_feature_names(model, &c->feature_count);
     c->target_names = mercer_model_target_names(model, &c->target_count);
     c->note = mercer_model_note(model);
+    c->schema = mercer_model_schema(model);
     c->header = read_header(context, c->path);
 }
 
@@ -94,6 +95,7 @@ static json_t *to_json(const contents *c)
                   "labels", labels, "training", note, "checksums", "ok", "header", json_incref(c->header));
     json_object_set_new(object, "feature_names", names_json(c->features, c->feature_count));
     json_object_set_new(object, "target_names", names_json(c->target_names, c->target_count));
+    if (c->schema != NULL) json_object_set_new(object, "schema", json_loads(c->schema, 0, NULL));
     if (c->folded[0] != '\0') json_object_set_new(object, "kernel_in_units_of_data", json_string(c->folded));
     if (c->metric.rows > 0)
         json_object_set_new(object, "metric",
@@ -174,6 +176,13 @@ static void print_table(const contents *c)
     cli_table_cell(table, "outputs");
     cli_table_cell(table, "%" PRId64 ", weights %s", c->weights.cols, cli_dtype_name(c->weights.dtype));
     print_names(table, "classes", c->labels, c->label_count);
+    for (int i = 0; cli_schema_titles[i] != NULL; i++) {
+        char *text = cli_schema_text(c->schema, cli_schema_titles[i], c->centers.cols);
+        if (text == NULL) continue;
+        cli_table_cell(table, "%s", cli_schema_titles[i]);
+        cli_table_cell(table, "%s", text);
+        free(text);
+    }
     print_names(table, "feature names", c->features, c->feature_count);
     print_names(table, "target names", c->target_names, c->target_count);
     print_note(table, c->note);

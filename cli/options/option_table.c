@@ -66,6 +66,20 @@ static const cli_option written[] = {
      "values, an output for each. Default: the one named target, label, class or y; of --y, all columns"},
     {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
      "csv: the first line names the columns; auto: if a field of it is no number"},
+    {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+     "csv: what columns are, where they look like something else: zip:category,id:drop; kinds are number, boolean, "
+     "date, category, drop. Default: found from the data; kept in the model"},
+    {"drop", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+     "csv: columns that are no features, as a,b or given again"},
+    {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+     "csv: the only columns that are features"},
+    {"weight-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
+     "csv: a column of weights: how often a row counts. It is no feature"},
+    {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+     "csv: a column that names the rows. It is no feature"},
+    {"missing", NULL, 0, CLI_LIST, "WORD", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+     "csv: words that mean that there is no value, as NA,-999 (default: NA,N/A,NaN,null,?); an empty cell always does. "
+     "Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
      "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs "
@@ -87,10 +101,11 @@ static const cli_option written[] = {
      "kernel function, as laplace:bandwidth=10; a bandwidth that is not in the text is that of --bandwidth"},
     {"bandwidth", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS | CLI_CENTERS, 0, "Model",
      "bandwidth of the kernel function; auto: the median distance between preprocessed samples"},
-    {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardise|minmax|unit", "auto", NULL,
+    {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardise|minmax|unit|rank", "auto", NULL,
      FITS | CLI_CENTERS, 0, "Model",
      "what happens to samples before the kernel sees them; kept in the model. auto: scale (pixels / 255) for bytes, "
-     "minmax for libsvm, none for half floats and computed samples, standardise for all other numbers"},
+     "minmax for libsvm, none for half floats and computed samples, standardise for all other numbers. rank: normal "
+     "quantiles of the ranks, for numbers with long tails"},
     {"metric", NULL, 0, CLI_TEXT, "file:PATH", "file:", NULL, NULL, FITS, 0, "Model",
      "metric of the kernel in preprocessed samples: file:PATH with a weight for each feature (one row or column), or a "
      "symmetric matrix M, r^2 = (x - z) M (x - z)'; kept in the model"},

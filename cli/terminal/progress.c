@@ -294,6 +294,11 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
     row(table, "data", cli_data_text(&job->info));
     char *target = cli_target_text(job->v, &job->info);
     if (target != NULL) row(table, "target", target);
+    for (int i = 0; cli_schema_titles[i] != NULL; i++) {
+        char *columns = cli_schema_text(job->info.schema, cli_schema_titles[i], job->info.features);
+        if (columns != NULL) row(table, cli_schema_titles[i], columns);
+    }
+    if (job->info.schema != NULL) row(table, "", cli_copy("(--columns NAME:KIND and --drop NAME to change)"));
     if (job->fit.validation_rows > 0)
         row(table, "validation", cli_format("%s rows", cli_count_text(count, job->fit.validation_rows)));
     if (cli_has(job->v, "augment") && cli_text(job->v, "augment") != NULL)

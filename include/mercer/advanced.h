@@ -246,6 +246,11 @@ MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *
 /* A text of the caller's that the model file carries, for instance a summary of the training as JSON. Copied. */
 MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
 MERCER_API const char *mercer_model_note(const mercer_model *model); /* "" if there is none */
+/* What the columns of a table are that samples are made of (docs/tables.md), copied; NULL: samples are features. It
+   must make as many features as the model has. Errors: FORMAT, SHAPE. */
+MERCER_API mercer_status mercer_model_set_schema(mercer_model *model, const char *schema);
+/* Borrowed; NULL if there is none. */
+MERCER_API const char *mercer_model_schema(const mercer_model *model);
 
 /* ---- 4. Preprocessing ----------------------------------------------------------------------------------------- */
 
@@ -257,9 +262,12 @@ MERCER_API const char *mercer_model_note(const mercer_model *model); /* "" if th
  *   standardise         (x - mean) / standard deviation, each feature; constant features become 0
  *   minmax              (x - min) / (max - min), each feature; constant features become 0
  *   unit                x / |x|; a row of zeros stays one
+ *   rank                the normal quantile of the rank of x, each feature
  *   auto                scale for bytes; minmax for libsvm files; none for f16 and computed data; else standardise
  *
- * Means and ranges are those of the data it was fitted to. The result is f64 for f64 data and f32 otherwise.
+ * Means, ranges and ranks are those of the data it was fitted to. Features that say which level a category has, or that
+ * a value is missing (docs/tables.md), are made 0 and 2 by standardise and rank, and stay 0 and 1 for minmax. The
+ * result is f64 for f64 data and f32 otherwise.
  */
 typedef struct mercer_preprocess mercer_preprocess;
 
@@ -336,6 +344,21 @@ MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
  */
 MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *context, const char *spec,
                                                    int64_t first, int64_t rows, uint64_t seed);
+/* A column of a table in memory. The layout is frozen. */
+typedef struct mercer_table_column {
+    const char *name;         /* NULL, for all columns: they go by position */
+    const char *kind;         /* number, boolean, date or category */
+    const double *values;     /* (rows) numbers; booleans as 0 and 1; days since 2000-01-01; NaN: missing */
+    const int32_t *codes;     /* (rows) of a category instead: which of the words; -1: missing */
+    const char *const *words; /* (word_count) */
+    int64_t word_count;
+} mercer_table_column;
+
+/* Samples without targets made of the columns of a table, as of a file (docs/tables.md): copied. schema: what the table
+   was in training, NULL: found from the data; mercer_dataset_info tells it. Errors: MISMATCH, SHAPE, DATA, FORMAT. */
+MERCER_API mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *context,
+                                                     const mercer_table_column *columns, int64_t count, int64_t rows,
+                                                     const char *schema);
 /* A new dataset of rows[0 .. count - 1], count > 0, copied into memory, with the same classes and names.
    Errors: SHAPE. */
 MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,

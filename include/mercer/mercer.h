@@ -194,7 +194,8 @@ typedef enum mercer_task {
  *   npy            NumPy arrays: float64, float32, float16, uint8 mapped as they are; other integers, big-endian and
  *                  Fortran order converted in memory. X (n, d), or (n, ...) with the rest flattened; y (n) or (n, c)
  *   idx, idx.gz    MNIST's format: uint8 images (n, rows, cols), labels (n)
- *   csv, tsv       text, .gz too: numbers, and target columns, numbers or (one column) names
+ *   csv, tsv       text, .gz too: numbers, words, dates and gaps (docs/tables.md), and target columns, numbers or (one
+ *                  column) names
  *   libsvm         "label index:value ...", .gz too; made dense; indices from 1, or from 0 if a 0 occurs
  *   raw            binary without a header; its shape is given in `raw`
  *   text           targets alone, one a line
@@ -229,6 +230,16 @@ typedef struct mercer_dataset_options {
        and must have as many. NULL: all. */
     const char *const *columns;
     int64_t column_count;
+    /* csv: what columns are, where that is not what they look like: "zip:category,id:drop"; kinds are number, boolean,
+       date, category and drop, columns are names or indices from 0. NULL: found from the data. */
+    const char *kinds;
+    const char *only;          /* csv: the only columns that are features, names or indices with commas; NULL: all */
+    const char *weight_column; /* csv: a column of weights >= 0, which is no feature; NULL: none */
+    const char *id_column;     /* csv: a column that names the rows and is no feature; NULL: none */
+    const char *missing; /* csv: words that mean "no value", with commas; NULL: NA,N/A,NaN,null,?. Empty: always */
+    /* csv: what a table was in training, as mercer_model_schema gives it: columns are found by their names (without
+       names: by position) and become the same features. NULL: found from the data. */
+    const char *schema;
 } mercer_dataset_options;
 
 /* Opens files. The message says file, line or offset, what is wrong and what to do. Errors: MISSING, IO, FORMAT, DATA,
@@ -246,6 +257,7 @@ typedef struct mercer_dataset_arrays {
     const char *const *label_names;   /* (classes), or NULL */
     const char *const *feature_names; /* (d), or NULL */
     const double *weights;            /* (n) >= 0: a weight of 2 is a row that comes twice; NULL: all 1 */
+    const char *schema;               /* of the table that X was made of; NULL: none */
 } mercer_dataset_arrays;
 
 /* A dataset of arrays. Errors: SHAPE, DTYPE, DATA. */
@@ -269,7 +281,9 @@ typedef struct mercer_dataset_info {
     const char *const *target_names;  /* of the columns of targets: one for classes, else (outputs); NULL if unknown */
     int64_t unused;                   /* columns of the file that `columns` did not ask for */
     const char *const *unused_names;  /* (unused) their names; NULL if there are none */
-    int64_t distinct; /* different targets, if they are whole numbers in one column; 0: other targets, or too many */
+    int64_t distinct;   /* different targets, if they are whole numbers in one column; 0: other targets, or too many */
+    const char *schema; /* what the columns of a table are, as JSON (docs/tables.md); NULL: numbers without gaps */
+    int64_t left_out;   /* rows of the file that have no target */
 } mercer_dataset_info;
 
 /* What a dataset is. Texts are borrowed from it. */
@@ -294,7 +308,7 @@ typedef struct mercer_fit_options {
     const char *kernel;                   /* a text as in section 5; NULL: laplace */
     const mercer_kernel *kernel_function; /* instead of the text */
     double bandwidth;       /* of a text that has none; 0: the median distance between preprocessed samples */
-    const char *preprocess; /* none, scale, standardise, minmax, unit (advanced.h); NULL or auto: by format and type */
+    const char *preprocess; /* none, scale, standardise, minmax, unit, rank (advanced.h); NULL or auto: by format */
     /* What is taken away from targets and put back by predictions: none; center, the mean; standardise, the same, and
        they are divided by their deviation; log and rank, of values, standardise their logarithm, or the normal quantile
        of their rank (see mercer_model_set_target_curve): losses are then those of what is learned. Targets of log must

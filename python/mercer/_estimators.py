@@ -14,12 +14,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from . import _arrays as A
 from . import _library as L
+from . import _table as T
 from ._arrays import Array
-from ._context import Context, seed_from
+from ._context import Context, seed_from, shared_context
 from ._kernels import Kernel
 from ._model import Dataset, Model
 from ._show import Bar, ShowMixin
@@ -36,7 +44,7 @@ PARAMETERS = """Parameters
         "laplace", "gaussian", "matern32", ..., or with parameters, "exppower:gamma=0.7".
     bandwidth : float or None
         In units of preprocessed samples; None: their median distance.
-    preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit"}
+    preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
         What happens to samples before the kernel sees them. "auto": scale (x / 255) for uint8, none for float16,
         standardise for float32 and float64.
     n_centers, centers, center_method
@@ -137,9 +145,39 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _validate_data(self, X: Any, y: Any, *, reset: bool = True, **options: Any) -> tuple[Array, Array]:
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
+        frame, known = T.as_frame(X), None if reset else self._table_of_fit()
+        if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
+            y = validate_data(self, y=y, reset=reset, **options)
+            check_consistent_length(frame, y)
+            return self._encode(frame, known, reset), y
         # Half floats and bytes stay what they are; all other types become double.
-        X, y = validate_data(self, X, y, dtype=TYPES, reset=reset, **options)
+        finite = {"ensure_all_finite": "allow-nan"} if reset or known is not None else {}
+        X, y = validate_data(self, X, y, dtype=TYPES, reset=reset, **finite, **options)
+        gaps = X.dtype.kind == "f" and bool(np.isnan(X).any())
+        if gaps or known is not None:
+            X = self._encode(X, known, False)
+        elif reset:
+            self._table = None
         return X, y
+
+    def _table_of_fit(self) -> str | None:
+        table = getattr(self, "_table", None)
+        return None if table is None else table[0]
+
+    def _encode(self, table: Any, schema: str | None, names: bool) -> Array:
+        """Features of a table with words, dates or gaps; keeps what it found, and the names of the columns."""
+        X, found, features = T.encode(shared_context(), table, schema)
+        if names:
+            _check_feature_names(self, table, reset=True)
+            _check_n_features(self, table, reset=True)
+        if schema is None:
+            self._table = None if found is None else (found, features)
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
     def _weights(self, sample_weight: Any, X: Array) -> Array | None:
         if sample_weight is None:
@@ -196,7 +234,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """A fit with the estimator's parameters, opened and prepared."""
         context = model.context if model is not None else Context(self.n_jobs, self.device, self.arithmetic)
         names = None if task.classes is None else [str(name) for name in task.classes]
-        columns = getattr(self, "feature_names_in_", None)
+        schema, columns = getattr(self, "_table", None) or (None, getattr(self, "feature_names_in_", None))
         targets: dict[str, Any] = {"Y": A.columns(y, "y", np.dtype(np.float64))}
         if names is not None:
             usable = all(name and name.isprintable() for name in names)  # a file can hold them
@@ -206,7 +244,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             if isinstance(weight, dict):
                 weight = ",".join(f"{called[k]}={value!r}" for k, value in weight.items())
             options["class_weight"] = weight or None
-        data = Dataset._of_arrays(context, A.points(X, "X"), columns=columns, sample_weight=weights, **targets)
+        named = {"columns": columns, "schema": schema}
+        data = Dataset._of_arrays(context, A.points(X, "X"), **named, sample_weight=weights, **targets)
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         options = {
             "bandwidth": self.bandwidth,
@@ -329,7 +368,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _ready(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
         """A method of the model, up to date, for samples that are checked."""
         check_is_fitted(self, "model_")
-        if not checked:
+        known, frame = self._table_of_fit(), T.as_frame(X)
+        if not checked and known is not None:
+            if frame is None:
+                X = validate_data(self, X, dtype=TYPES, reset=False, ensure_all_finite="allow-nan")
+            X = self._encode(X if frame is None else frame, known, False)
+        elif not checked:
             X = validate_data(self, X, dtype=TYPES, reset=False)
         self._sync()
         return getattr(self.model_, what)(X, *arguments)

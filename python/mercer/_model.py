@@ -51,6 +51,11 @@ class Dataset:
     columns : sequence of str, optional
         CSV: the columns that are wanted, in this order, such as ``model.feature_names``; others are not read, a missing
         one is an error. Data without names go by position.
+    kinds, only, weight_column, id_column, missing : str, optional
+        CSV: what columns are, as ``"zip:category,id:drop"``; the only ones that are features; columns of weights and of
+        names of rows; words that mean "no value". As the options of ``mercer train``.
+    schema : str, optional
+        CSV: what the table was in training, ``model.schema``: the same features are made of it.
     task : {"auto", "classification", "regression", "unlabelled"}
     header, first, rows, memory
         CSV: the first line names the columns; only so many rows from ``first`` on; refuse to hold more bytes.
@@ -68,11 +73,15 @@ class Dataset:
         y_format: str | None = None, raw: str | None = None, target: str | int | None = None,
         columns: Sequence[str] | None = None, header: bool | None = None, task: str = "auto", features: int = 0,
         first: int = 0, rows: int = 0, memory: int | str | None = None, n_jobs: int | None = None,
+        kinds: str | None = None, only: str | None = None, weight_column: str | None = None,
+        id_column: str | None = None, missing: str | None = None, schema: str | None = None,
     ) -> None:
         if task not in _TASKS:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
         texts = {"x": x, "y": y, "format": format, "y_format": y_format, "raw": raw}
         texts["target"] = str(target) if isinstance(target, int) else target
+        texts |= {"kinds": kinds, "only": only, "weight_column": weight_column, "id_column": id_column}
+        texts |= {"missing": missing, "schema": schema}
         sizes = {"header": header, "features": features, "first": first, "rows": rows, "memory": memory}
         options = fill(L.mercer_dataset_options(task=_TASKS[task]), {**texts, **sizes})
         if columns:
@@ -101,6 +110,7 @@ class Dataset:
     def _of_arrays(
         cls, context: Context, X: Array, *, Y: Array | None = None, labels: Any = None, classes: int = 0,
         names: Sequence[str] | None = None, columns: Sequence[str] | None = None, sample_weight: Any = None,
+        schema: str | None = None,
     ) -> Dataset:
         """Samples in memory, with values Y or numbers of classes, of which ``names`` are the texts.
 
@@ -113,6 +123,7 @@ class Dataset:
         struct.labels, struct.Y = A.integers(numbers), None if Y is None else C.pointer(A.view(Y))
         struct.label_names = None if names is None else _texts(names, "classes")
         struct.feature_names = None if columns is None else _texts(columns, "columns")
+        struct.schema = None if schema is None else L.text(schema, "schema")
         self = cls.__new__(cls)
         self._kept = X, Y, weights, numbers
         self._make("mercer_dataset_from_arrays", context, struct)
@@ -242,6 +253,17 @@ class Model:
     labels = _names("labels", "The names of the classes, or None.")
     feature_names = _names("feature_names", "The names of the columns that samples had, or None: they go by position.")
     target_names = _names("target_names", "The names of the columns that targets had, or None.")
+
+    @property
+    def schema(self) -> str | None:
+        """What the columns of a table are that samples are made of, as JSON; None: samples are features."""
+        text = L.lib.mercer_model_schema(self.handle)
+        return None if text is None else str(text.decode())
+
+    @schema.setter
+    def schema(self, schema: str | None) -> None:
+        text = None if schema is None else L.text(schema, "schema")
+        self.context.call("mercer_model_set_schema", self.handle, text)
 
     def match(self, names: Sequence[str]) -> Array:
         """For each feature of the model, which of the columns with these names it is; a missing one is an error."""

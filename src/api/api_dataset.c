@@ -75,6 +75,9 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
                         (long long)options->features, (long long)options->first, (long long)options->rows,
                         (long long)options->memory);
     MRC_TRY(check_columns(context, options));
+    if (options->schema && (options->kinds || options->only || options->columns))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: schema says what the columns are: kinds, only and columns are not set beside it");
     return check_labels(context, options);
 }
 
@@ -134,6 +137,20 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
     return mrc_dataset_from_arrays(out, context, &ours);
 }
 
+mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *context,
+                                          const mercer_table_column *columns, int64_t count, int64_t rows,
+                                          const char *schema)
+{
+    if (out) *out = NULL;
+    if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
+    if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (!columns) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "columns is NULL");
+    if (count < 1 || rows < 1)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "%lld columns of %lld rows: there must be at least one of each",
+                        (long long)count, (long long)rows);
+    return mrc_dataset_from_columns(out, context, columns, count, rows, schema);
+}
+
 mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset_info *info)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
@@ -154,7 +171,9 @@ mercer_status mercer_dataset_query(const mercer_dataset *dataset, mercer_dataset
                                 .target_names = dataset->target_names,
                                 .unused = dataset->unused,
                                 .unused_names = dataset->unused_names,
-                                .distinct = dataset->distinct};
+                                .distinct = dataset->distinct,
+                                .schema = dataset->schema,
+                                .left_out = dataset->left_out};
     return mrc_write_struct(dataset->context, info, &ours, MRC_STRUCT(mercer_dataset_info), "info");
 }
 

@@ -92,6 +92,11 @@ const char *mercer_model_note(const mercer_model *model)
     return model && model->note ? model->note : "";
 }
 
+const char *mercer_model_schema(const mercer_model *model)
+{
+    return model ? model->schema : NULL;
+}
+
 mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");

@@ -292,3 +292,16 @@ mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *gra
     }
     return fail_name(context, grammar, name);
 }
+
+int mrc_utf8_length(const unsigned char *text)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int length = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
+    if (length < 2) return length;
+    uint32_t code = text[0] & (0x7fu >> length);
+    for (int i = 1; i < length; i++) {
+        if (text[i] >> 6 != 2) return 0; /* the zero at the end is no continuation */
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
+}

@@ -61,6 +61,9 @@ void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size
    far off to be meant. */
 void mrc_consider_name(const char *word, const char *name, const char **best, int *fewest);
 
+/* Bytes of the UTF-8 character at text; 0 if there is none: cut short, overlong, a surrogate, beyond U+10FFFF. */
+int mrc_utf8_length(const unsigned char *text);
+
 /* The shortest decimal that reads back to the same double, with a point whatever the locale; 10, not 1e+01. */
 void mrc_print_number(double value, char *text, size_t size);
 void mrc_print_single(float value, char *text, size_t size); /* the same for a float */

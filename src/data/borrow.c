@@ -4,6 +4,8 @@
 #include "core/memory.h"
 #include "data/dataset.h"
 
+#include <string.h>
+
 static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
 {
     void *memory;
@@ -20,6 +22,16 @@ mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights
     mrc_free(dataset->context, dataset->weight_memory);
     dataset->weight_memory = memory;
     dataset->weights = *weights = memory;
+    return MERCER_OK;
+}
+
+mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text)
+{
+    if (!text) return MERCER_OK;
+    int64_t size = (int64_t)strlen(text) + 1;
+    MRC_TRY(mrc_alloc(dataset->context, &dataset->schema_text, size, 1, "the schema"));
+    memcpy(dataset->schema_text, text, (size_t)size);
+    dataset->schema = dataset->schema_text;
     return MERCER_OK;
 }
 
@@ -58,7 +70,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     MRC_TRY(allocate(&self, from->context, from));
     self->borrowed = true;
     self->x_memory = self->y_memory = self->label_memory = self->weight_memory = NULL;
-    self->label_text = self->feature_text = self->target_text = self->unused_text = NULL;
+    self->label_text = self->feature_text = self->target_text = self->unused_text = self->schema_text = NULL;
     self->x_parts = self->y_parts = (mrc_parts){0};
     self->rows = rows;
     cut_matrix(&self->x, first, rows);
@@ -117,6 +129,7 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
     mercer_status status = copy_names(self, arrays->label_names, self->outputs, &self->label_text, &self->label_names);
     if (status == MERCER_OK)
         status = copy_names(self, arrays->feature_names, self->features, &self->feature_text, &self->feature_names);
+    if (status == MERCER_OK) status = mrc_dataset_keep_schema(self, arrays->schema);
     if (status == MERCER_OK)
         *out = self;
     else

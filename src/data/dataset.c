@@ -42,6 +42,7 @@ void mercer_dataset_free(mercer_dataset *dataset)
     mrc_free(context, dataset->target_text);
     mrc_free(context, dataset->unused_text);
     mrc_free(context, dataset->weight_memory);
+    mrc_free(context, dataset->schema_text);
     mrc_free(context, dataset);
 }
 

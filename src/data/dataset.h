@@ -50,13 +50,16 @@ struct mercer_dataset {
     int64_t distinct;                 /* different targets, if they are whole numbers in one column; else 0 */
     int64_t height, width, channels;  /* of images, or 0 */
     const double *weights;            /* (rows) >= 0, how often a sample counts; NULL: once each */
+    const char *schema;               /* of the table that features were made of (data/schema); NULL: none */
+    int64_t left_out;                 /* rows of the file that have no target */
 
     /* The memory of the views above; released by mercer_dataset_free, but for maps, parts and computed samples that are
        another dataset's. */
     bool borrowed;
     mrc_mapping x_map, y_map;
     mrc_parts x_parts, y_parts;
-    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text, *weight_memory;
+    void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text, *weight_memory,
+        *schema_text;
 
     mrc_synth *synth;    /* NULL if stored */
     int64_t synth_first; /* number of the first sample in the endless sequence */
@@ -90,8 +93,14 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
 /* Samples in the caller's memory; the arrays have been checked. */
 mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
                                       const mercer_dataset_arrays *arrays);
+/* Samples made of columns in memory, by a schema or by one that is found; the columns have been counted. */
+mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *context,
+                                       const mercer_table_column *columns, int64_t count, int64_t rows,
+                                       const char *schema);
 /* Own weights (rows), not set, in place of those that the dataset has. */
 mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights);
+/* A copy of a schema's text; NULL: none. */
+mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text);
 
 /* What a file is written as. */
 typedef enum mrc_write_form { MRC_WRITE_NPY, MRC_WRITE_CSV, MRC_WRITE_TSV } mrc_write_form;

@@ -20,6 +20,7 @@ static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
     MRC_TRY(copy_list(from->label_names, from->outputs, to, &to->label_text, &to->label_names));
     MRC_TRY(copy_list(from->feature_names, from->features, to, &to->feature_text, &to->feature_names));
     MRC_TRY(copy_list(from->target_names, targets, to, &to->target_text, &to->target_names));
+    MRC_TRY(mrc_dataset_keep_schema(to, from->schema));
     return copy_list(from->unused_names, from->unused, to, &to->unused_text, &to->unused_names);
 }
 
@@ -64,7 +65,8 @@ mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from,
                            .width = from->width,
                            .channels = from->channels,
                            .unused = from->unused,
-                           .distinct = from->distinct};
+                           .distinct = from->distinct,
+                           .left_out = from->left_out};
     mercer_status status = copy_names(from, to);
     if (status == MERCER_OK) status = copy_rows(from, to, rows);
     if (status == MERCER_OK)

@@ -22,8 +22,7 @@ enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
                                int64_t room)
 {
-    *out = (mrc_targets){
-        .context = context, .path = path, .origin = origin, .room = room, .whole = true, .text_place = -1};
+    *out = (mrc_targets){.context = context, .path = path, .origin = origin, .room = room};
     void *values, *classes = NULL, *found = NULL, *slots = NULL, *texts = NULL;
     mercer_status status = mrc_alloc(context, &values, room, sizeof(double), "targets");
     if (status == MERCER_OK) status = mrc_alloc(context, &classes, room, sizeof(int32_t), "targets");
@@ -39,8 +38,17 @@ mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const 
     if (status != MERCER_OK)
         mrc_targets_close(out);
     else
-        memset(slots, 0xff, SLOTS * sizeof(int32_t));
+        mrc_targets_clear(out);
     return status;
+}
+
+void mrc_targets_clear(mrc_targets *self)
+{
+    self->rows = self->count = self->texts_used = 0;
+    self->whole = true;
+    self->too_many = false;
+    self->text_place = -1;
+    memset(self->slots, 0xff, SLOTS * sizeof(int32_t));
 }
 
 void mrc_targets_close(mrc_targets *self)

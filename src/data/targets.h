@@ -60,6 +60,8 @@ typedef struct mrc_target_wish {
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
                                int64_t room);
 void mrc_targets_close(mrc_targets *targets);
+/* As it was when it was opened. */
+void mrc_targets_clear(mrc_targets *targets);
 mercer_status mrc_targets_number(mrc_targets *targets, double value, int64_t place);
 /* A number or a name. */
 mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t length, int64_t place);

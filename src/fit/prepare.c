@@ -178,6 +178,15 @@ static mercer_status check_names(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Samples must have been made of their table in the same way. */
+static mercer_status check_schema(mercer_fitting *self)
+{
+    const char *own = mercer_model_schema(self->model), *found = self->info.schema;
+    if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: belongs to other data: its schema of the table differs",
+                    self->options.checkpoint ? self->options.checkpoint : "model");
+}
+
 static mercer_status check_model(mercer_fitting *self)
 {
     const char *name = self->options.checkpoint ? self->options.checkpoint : "model";
@@ -192,6 +201,7 @@ static mercer_status check_model(mercer_fitting *self)
                         "%s: belongs to other data: %lld outputs, but the data have %lld", name, (long long)outputs,
                         (long long)self->info.outputs);
     MRC_TRY(check_names(self));
+    MRC_TRY(check_schema(self));
     if (self->model_borrowed || self->options.given_centers || p == wanted) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: belongs to other options: %lld centers, but centers is %lld", name, (long long)p,
@@ -256,6 +266,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
     MRC_TRY(mercer_model_set_preprocess(self->model, self->preprocess));
     if (info->labels) MRC_TRY(mercer_model_set_labels(self->model, info->labels, info->outputs));
     MRC_TRY(set_targets(self));
+    if (info->schema) MRC_TRY(mercer_model_set_schema(self->model, info->schema));
     if (info->feature_names) MRC_TRY(mercer_model_set_feature_names(self->model, info->feature_names, info->features));
     if (info->target_names)
         MRC_TRY(mercer_model_set_target_names(self->model, info->target_names, info->labels ? 1 : info->outputs));

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/schema/schema.h"
 #include "model/tensor_file.h"
 
 #include <stdio.h>
@@ -68,6 +69,7 @@ void mercer_model_free(mercer_model *model)
     mrc_free(context, (void *)model->target_names);
     mrc_free(context, model->note);
     mrc_free(context, model->calibration.scores);
+    mrc_free(context, model->schema);
     mrc_free(context, model->plan);
     mrc_free(context, model);
 }
@@ -142,17 +144,36 @@ mercer_status mercer_model_set_target_names(mercer_model *model, const char *con
     return MERCER_OK;
 }
 
+/* Replaces a text by a copy of another; nothing changes if that fails. */
+static mercer_status replace_text(mercer_model *model, char **to, const char *text, const char *what)
+{
+    void *memory = NULL;
+    if (text && text[0]) {
+        MRC_TRY(mrc_check_text(model->context, what, text));
+        size_t size = strlen(text) + 1;
+        MRC_TRY(mrc_alloc(model->context, &memory, (int64_t)size, 1, what));
+        memcpy(memory, text, size);
+    }
+    mrc_free(model->context, *to);
+    *to = memory;
+    return MERCER_OK;
+}
+
 mercer_status mercer_model_set_note(mercer_model *model, const char *note)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    void *memory = NULL;
-    if (note && note[0]) {
-        MRC_TRY(mrc_check_text(model->context, "note", note));
-        size_t size = strlen(note) + 1;
-        MRC_TRY(mrc_alloc(model->context, &memory, (int64_t)size, 1, "the note"));
-        memcpy(memory, note, size);
-    }
-    mrc_free(model->context, model->note);
-    model->note = memory;
-    return MERCER_OK;
+    return replace_text(model, &model->note, note, "note");
+}
+
+mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
+{
+    mrc_schema *parsed = NULL;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    if (schema) MRC_TRY(mrc_schema_read(&parsed, model->context, schema));
+    int64_t features = parsed ? parsed->features : mrc_model_features(model);
+    mrc_schema_free(parsed);
+    if (features != mrc_model_features(model))
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: it makes %lld features, the model has %lld",
+                        (long long)features, (long long)mrc_model_features(model));
+    return replace_text(model, &model->schema, schema, "schema");
 }

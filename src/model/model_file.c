@@ -113,6 +113,10 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
     if (preprocess && preprocess->features > 0) {
         add_vector(out, "preprocess.shift", preprocess->shift, preprocess->features);
         add_vector(out, "preprocess.factor", preprocess->factor, preprocess->features);
+        if (preprocess->knots)
+            out->tensors[out->count++] =
+                (mrc_tensor){.name = "preprocess.quantiles",
+                             .value = mrc_view(preprocess->knots, preprocess->features, MRC_RANK_KNOTS, MERCER_F64)};
     }
     const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
     if (map && map->diagonal)
@@ -124,6 +128,7 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
 
 static const char *format_version(const mercer_model *model)
 {
+    if (model->schema) return MRC_MODEL_FORMAT_SCHEMA;
     if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }
@@ -149,6 +154,7 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
                       : model->calibration.classes ? "classes"
                                                    : "values"},
         {"interval_rows", model->calibration.scores ? of->interval_rows : NULL},
+        {"schema", model->schema},
         {"note", model->note},
     };
     int64_t entries = sizeof metadata / sizeof metadata[0];

@@ -8,10 +8,11 @@
 
 #define MRC_MODEL_FORMAT "mercer-model"
 /* The least version that says all a reader must know to predict: a model without units of its targets, without a metric
-   and without a transform of its targets is a file of version 1. */
+   without a transform of its targets and without a schema is a file of version 1. */
 #define MRC_MODEL_FORMAT_PLAIN  "1"
 #define MRC_MODEL_FORMAT_UNITS  "2"
 #define MRC_MODEL_FORMAT_METRIC "3" /* or a transform */
+#define MRC_MODEL_FORMAT_SCHEMA "4"
 
 /*
  * Writes the model to path, atomically, and `extras` more tensors with names of the caller's ("state.alpha"), which

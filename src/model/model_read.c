@@ -41,8 +41,9 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* The versions that there are, in their order. */
-static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN, MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC};
-enum { VERSIONS = sizeof versions / sizeof *versions };
+enum { PLAIN, UNITS, METRIC, SCHEMA, VERSIONS };
+static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN, MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
+                                       MRC_MODEL_FORMAT_SCHEMA};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -109,7 +110,7 @@ static mercer_status read_units(const model_reader *self)
     bool have = mrc_tensor_file_find(self->file, "targets.offset", &offset) ||
                 mrc_tensor_file_find(self->file, "targets.scale", &scale);
     if (!have) return MERCER_OK;
-    if (version_of(self) < 1) return wrong(self, "it has units of targets, which its format_version does not know");
+    if (version_of(self) < UNITS) return wrong(self, "it has units of targets, which its format_version does not know");
     MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
     MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
     return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
@@ -123,7 +124,7 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     *features = width;
     *out = (mercer_matrix){0};
     if (!mrc_tensor_file_find(self->file, "metric", out)) return MERCER_OK;
-    if (version_of(self) < 2) return wrong(self, "it has a metric, which its format_version does not know");
+    if (version_of(self) < METRIC) return wrong(self, "it has a metric, which its format_version does not know");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
     if (out->rows < 1) return wrong(self, "its metric is empty");
     if (out->rows > 1) *features = out->rows;
@@ -138,7 +139,8 @@ static mercer_status read_curve(const model_reader *self)
     mrc_curve_kind kind;
     mercer_matrix numbers;
     if (!name) return MERCER_OK;
-    if (version_of(self) < 2) return wrong(self, "it has a target_transform, which its format_version does not know");
+    if (version_of(self) < METRIC)
+        return wrong(self, "it has a target_transform, which its format_version does not know");
     if (!mrc_curve_find(name, &kind)) return wrong(self, "its target_transform is not known");
     MRC_TRY(read_tensor(self, "targets.curve", -1, -1, MRC_ACCEPT_F64, &numbers));
     return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
@@ -149,12 +151,15 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
 {
     mrc_preprocess_kind kind;
     mercer_preprocess **out = &self->model->preprocess;
-    if (!mrc_preprocess_find(spec, &kind) || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX))
+    bool known = mrc_preprocess_find(spec, &kind), rank = known && kind == MRC_PREPROCESS_RANK;
+    if (!known || (kind != MRC_PREPROCESS_STANDARDISE && kind != MRC_PREPROCESS_MINMAX && !rank))
         return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
-    mercer_matrix shift = {0}, factor = {0};
+    mercer_matrix shift = {0}, factor = {0}, knots = {0};
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.shift", 1, d, MRC_ACCEPT_F64, &shift));
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.factor", 1, d, MRC_ACCEPT_F64, &factor));
-    return mrc_preprocess_create(out, self->context, kind, 0, d, shift.data, factor.data);
+    if (rank) MRC_TRY(read_tensor(self, "preprocess.quantiles", d, MRC_RANK_KNOTS, MRC_ACCEPT_F64, &knots));
+    MRC_TRY(mrc_preprocess_create(out, self->context, kind, 0, d, shift.data, factor.data));
+    return rank ? mrc_preprocess_set_knots(*out, knots.data) : MERCER_OK;
 }
 
 static mercer_status read_preprocess(const model_reader *self)
@@ -244,6 +249,15 @@ static mercer_status read_calibration(const model_reader *self)
                   mrc_model_set_intervals(self->model, &scores, value, strcmp(kind, "classes") == 0));
 }
 
+/* A reader that does not know it would take cells for features: files that have it say so. */
+static mercer_status read_schema(const model_reader *self)
+{
+    const char *schema = mrc_tensor_file_metadata(self->file, "schema");
+    if (!schema) return MERCER_OK;
+    if (version_of(self) < SCHEMA) return wrong(self, "it has a schema, which its format_version does not know");
+    return inside(self, "schema", mercer_model_set_schema(self->model, schema));
+}
+
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
 static mercer_status read_parts(const model_reader *self)
@@ -259,6 +273,7 @@ static mercer_status read_parts(const model_reader *self)
     MRC_TRY(read_names(self, "feature_names", mrc_model_features(self->model), mercer_model_set_feature_names));
     MRC_TRY(read_names(self, "target_names", self->model->weights.cols, mercer_model_set_target_names));
     MRC_TRY(read_calibration(self));
+    MRC_TRY(read_schema(self));
     return note ? mercer_model_set_note(self->model, note) : MERCER_OK;
 }
 

@@ -2,6 +2,7 @@
 /* Tensor files: names, types and checksums as they stand in a header. */
 #include "model/tensor_format.h"
 
+#include "core/spec.h"
 #include "model/tensor_file.h"
 
 #include <inttypes.h>
@@ -59,25 +60,11 @@ bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *ou
     return fine;
 }
 
-/* Bytes of the UTF-8 character at text; 0 if there is none: cut short, overlong, a surrogate, beyond U+10FFFF. */
-static int utf8_length(const unsigned char *text)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int length = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
-    if (length < 2) return length;
-    uint32_t code = text[0] & (0x7fu >> length);
-    for (int i = 1; i < length; i++) {
-        if (text[i] >> 6 != 2) return 0; /* the zero at the end is no continuation */
-        code = code << 6 | (text[i] & 0x3fu);
-    }
-    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
-}
-
 mercer_status mrc_check_text(mercer_context *context, const char *name, const char *text)
 {
     const unsigned char *next = (const unsigned char *)text;
     for (int length; *next; next += length) {
-        length = utf8_length(next);
+        length = mrc_utf8_length(next);
         if (length == 0)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: byte %lld (from 0) is not UTF-8 text; convert it",
                             name, (long long)(next - (const unsigned char *)text));

@@ -51,8 +51,8 @@ TABLE = [
     ({"x.gz": b"\x1f\x8bnonsense"}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
     # CSV
     ({"d.csv": "a,b,c\n1,2,x\n3,4\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
-    ({"d.csv": "a,b,c\n1,2,x\n3,oops,y\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: .*oops|d\.csv: line 3.*oops"),
-    ({"d.csv": "a,b,c\n1,2,x\n3,nan,y\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
+    ({"d.csv": "a,b,c\n1,2,x\n3,oops,y\n"}, "d.csv", ["--target", "c", "--columns", "b:number"], 65, r"d\.csv:3: .*oops|d\.csv: line 3.*oops"),
+    ({"d.csv": "a,b,c\n1,2,x\n3,-inf,y\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
     ({"d.csv": 'a,b,c\n1,2,"x\n3,4,y\n'}, "d.csv", [], 65, r"d\.csv:\d|d\.csv: line"),
     ({"d.csv": "a,b,c\n1,2,x\n3,4,y\n"}, "d.csv", ["--target", "colour"], 65, r"d\.csv: .*colour"),
     ({"d.csv": "a,b,c\n1,2,x\n3,4,y\n"}, "d.csv", ["--target", "7"], 65, r"d\.csv: .*7"),

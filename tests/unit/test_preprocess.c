@@ -347,6 +347,63 @@ static void test_auto(void **state)
     mercer_context_free(context);
 }
 
+/* ---- Ranks ------------------------------------------------------------------------------------------------------- */
+
+/* 2560 different numbers in any order: the i-th smallest is near the normal quantile of (i + 1/2) / 2560. The 256
+   quantiles are exact there, and between two of them a line is off by less than the distance of their normal ones. */
+static void test_rank(void **state)
+{
+    enum { N = 2560, STEP = N / MRC_RANK_KNOTS };
+    mercer_context *context = ((fixture *)*state)->context;
+    double *values = malloc(N * 2 * sizeof *values), *result = malloc(N * 2 * sizeof *result);
+    for (int i = 0; i < N; i++) {
+        int rank = (int)(i * 7LL * 13 % N); /* a permutation: 91 and 2560 have no common factor */
+        values[2 * i] = exp(rank / 100.0);
+        values[2 * i + 1] = rank % 4 == 0 ? 5 : 9; /* a quarter and three quarters */
+    }
+    mercer_matrix x = mrc_view(values, N, 2, MERCER_F64), y = mrc_view(result, N, 2, MERCER_F64);
+    mercer_preprocess *preprocess = fit(context, "rank", &x), *copy = NULL;
+    assert_succeeds(context, mercer_preprocess_apply(preprocess, &y, &x));
+    for (int i = 0; i < N; i++) {
+        int rank = (int)(i * 7LL * 13 % N), below = (rank - STEP / 2 + STEP) / STEP - 1;
+        double share = 0.5 * erfc(-result[2 * i] / sqrt(2.0));
+        if (rank < STEP / 2) below = 0;
+        assert_that(share > (below - 0.5) / MRC_RANK_KNOTS && share < (below + 2.5) / MRC_RANK_KNOTS, "rank %d: %g",
+                    rank, share);
+        if (rank % STEP == STEP / 2)
+            assert_that(fabs(share - (rank / STEP + 0.5) / MRC_RANK_KNOTS) < 1e-12, "rank %d: %.17g", rank, share);
+        /* Equal numbers get the mean of the first and last quantile: 0 .. 63 are fives, 64 .. 255 nines. */
+        double five = 0.5 * erfc(-result[2 * i + 1] / sqrt(2.0));
+        assert_true(rank % 4 == 0 ? five < 0.25 : five > 0.25);
+    }
+    assert_succeeds(context, mrc_preprocess_copy(&copy, context, preprocess));
+    double beyond[] = {-1, 4, 1e300, 10}, out[4], again[4];
+    mercer_matrix from = mrc_view(beyond, 2, 2, MERCER_F64), to = mrc_view(out, 2, 2, MERCER_F64);
+    mercer_matrix twice = mrc_view(again, 2, 2, MERCER_F64);
+    assert_succeeds(context, mercer_preprocess_apply(preprocess, &to, &from));
+    assert_succeeds(context, mercer_preprocess_apply(copy, &twice, &from));
+    assert_memory_equal(out, again, sizeof out);
+    /* Bisection leaves 1e-23, erfc some units of 1e-16, divided by the density there, 0.006. */
+    assert_true(fabs(out[0] + out[2]) < 1e-12 &&
+                fabs(0.5 * erfc(out[0] * sqrt(0.5)) - (1 - 0.5 / MRC_RANK_KNOTS)) < 1e-12);
+    /* Gradients: the slope of the line that x lies on, 0 beyond the last quantiles. */
+    double at[] = {exp(7.431), 5, exp(30), 9}, ahead[] = {at[0] * (1 + 1e-7), 5, exp(31), 9}, one[] = {1, 1, 1, 1},
+           slopes[4];
+    double y0[4], y1[4];
+    mercer_matrix x0 = mrc_view(at, 2, 2, MERCER_F64), x1 = mrc_view(ahead, 2, 2, MERCER_F64);
+    mercer_matrix v0 = mrc_view(y0, 2, 2, MERCER_F64), v1 = mrc_view(y1, 2, 2, MERCER_F64);
+    mercer_matrix g = mrc_view(one, 2, 2, MERCER_F64), slope = mrc_view(slopes, 2, 2, MERCER_F64);
+    assert_succeeds(context, mercer_preprocess_apply(preprocess, &v0, &x0));
+    assert_succeeds(context, mercer_preprocess_apply(preprocess, &v1, &x1));
+    mrc_preprocess_pull_back(preprocess, &x0, 1, &g, &slope);
+    assert_true(fabs(slopes[0] * (ahead[0] - at[0]) / (y1[0] - y0[0]) - 1) <
+                1e-6); /* a line; 1e-16 / 1e-10 of rounding */
+    assert_true(slopes[2] == 0);
+    mercer_preprocess_free(copy);
+    mercer_preprocess_free(preprocess);
+    free(values), free(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_bad_specs),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_rank),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -5,6 +5,7 @@
  *   scale                 y_j = x_j v
  *   standardise, minmax   y_j = (x_j - shift_j) factor_j
  *   unit                  y_j = x_j / |x|,   |x|^2 = sum_j x_j^2
+ *   rank                  y_j = the normal quantile of the rank of x_j (preprocess_rank.c), or x_j factor_j
  *   then, with a metric   y A, or y_j a_j
  *
  * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
@@ -19,6 +20,7 @@
 #include "core/memory.h"
 #include "core/spec.h"
 #include "data/dataset.h"
+#include "data/prepare/preprocess_parts.h"
 #include "kernels/kernel.h"
 
 #include <math.h>
@@ -27,7 +29,7 @@
 
 /* ---- Kinds --------------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"none", "scale", "standardise", "minmax", "unit"};
+static const char *const names[] = {"none", "scale", "standardise", "minmax", "unit", "rank"};
 
 const char *mrc_preprocess_name(mrc_preprocess_kind kind)
 {
@@ -87,8 +89,9 @@ mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *conte
     (*out)->folded = from->folded;
     (*out)->kernel = from->kernel;
     const mrc_linear_map *map = from->map;
-    if (!map) return MERCER_OK;
-    mercer_status status = mrc_preprocess_set_map(*out, map->features, map->width, map->diagonal, map->values);
+    mercer_status status = from->knots ? mrc_preprocess_set_knots(*out, from->knots) : MERCER_OK;
+    if (status == MERCER_OK && map)
+        status = mrc_preprocess_set_map(*out, map->features, map->width, map->diagonal, map->values);
     if (status == MERCER_OK) return MERCER_OK;
     mercer_preprocess_free(*out);
     *out = NULL;
@@ -110,6 +113,7 @@ void mercer_preprocess_free(mercer_preprocess *self)
     if (!self) return;
     mrc_linear_map_free(self->context, self->map);
     mrc_free(self->context, self->shift); /* and factor, one block */
+    mrc_free(self->context, self->knots); /* and normal */
     mrc_free(self->context, self);
 }
 
@@ -209,6 +213,13 @@ static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_
         case MRC_PREPROCESS_UNIT:
             for (int j = 0; j < PIECE; j++) piece[j] = piece[j] / norm.largest / norm.root;
             break;
+        case MRC_PREPROCESS_RANK:
+            for (int64_t j = 0; j < count; j++) {
+                double factor = self->factor[first + j];
+                const double *knots = self->knots + (first + j) * MRC_RANK_KNOTS;
+                piece[j] = factor > 0 ? piece[j] * factor : mrc_rank_value(knots, self->normal, piece[j]);
+            }
+            break;
         case MRC_PREPROCESS_NONE: break;
     }
     const mrc_linear_map *map = self->map;
@@ -283,7 +294,7 @@ void mrc_preprocess_rows(const mercer_preprocess *self, const mercer_matrix *out
 
 /*
  * g (d') in y A becomes A g (d) in y, then (the transpose of the derivative of y) times it in x:
- *   scale v g;   standardise, minmax factor_j g_j;   unit (g - y (y.g)) / |x|
+ *   scale v g;   standardise, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|
  */
 static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x, int64_t row, const double *mapped,
                           double *g)
@@ -306,7 +317,12 @@ static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x,
             g[k] = (g[k] - mrc_load(x, row, k) / norm.largest / norm.root * dot) / norm.largest / norm.root;
         return;
     }
-    for (int64_t k = 0; k < d; k++) g[k] *= self->kind == MRC_PREPROCESS_SCALE ? self->scale : self->factor[k];
+    for (int64_t k = 0; k < d; k++) {
+        bool rank = self->kind == MRC_PREPROCESS_RANK && !(self->factor[k] > 0);
+        g[k] *= rank ? mrc_rank_slope(self->knots + k * MRC_RANK_KNOTS, self->normal, mrc_load(x, row, k))
+                : self->kind == MRC_PREPROCESS_SCALE ? self->scale
+                                                     : self->factor[k];
+    }
 }
 
 void mrc_preprocess_pull_back(const mercer_preprocess *self, const mercer_matrix *x, int64_t c,

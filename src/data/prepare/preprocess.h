@@ -2,9 +2,10 @@
 /*
  * data/prepare: what happens to samples and targets between a dataset and the kernel.
  *
- * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, or x / |x|; then, if the
- * kernel has a metric, x' A (linear_map.h). It is plain data, so that model files can store it; preprocess_fit.c finds
- * the numbers. augment.h makes new samples of those read, moments.c finds mean and deviation of targets.
+ * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, x / |x|, or the normal
+ * quantile of its rank (preprocess_rank.c); then, if the kernel has a metric, x' A (linear_map.h). It is plain data, so
+ * that model files can store it; preprocess_fit.c finds the numbers. augment.h makes new samples of those read,
+ * moments.c finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
@@ -20,15 +21,19 @@ typedef enum mrc_preprocess_kind {
     MRC_PREPROCESS_SCALE, /* one factor */
     MRC_PREPROCESS_STANDARDISE,
     MRC_PREPROCESS_MINMAX,
-    MRC_PREPROCESS_UNIT
+    MRC_PREPROCESS_UNIT,
+    MRC_PREPROCESS_RANK /* normal quantiles */
 } mrc_preprocess_kind;
+
+enum { MRC_RANK_KNOTS = 256 };
 
 struct mercer_preprocess {
     mercer_context *context;
     mrc_preprocess_kind kind;
     double scale;           /* SCALE */
     int64_t features;       /* 0 if nothing depends on the feature */
-    double *shift, *factor; /* (features) STANDARDISE, MINMAX; one block */
+    double *shift, *factor; /* (features) STANDARDISE, MINMAX; RANK: a factor above 0 is all that happens; one block */
+    double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK; one block */
     bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
     mercer_kernel kernel;   /* if folded: the kernel before */
     mrc_linear_map *map;    /* owned: the metric of the kernel, applied last; NULL: none. Not with folded */
@@ -42,6 +47,8 @@ bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind);
 /* Makes one from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor);
+/* RANK: the quantiles (features, MRC_RANK_KNOTS), copied. */
+mercer_status mrc_preprocess_set_knots(mercer_preprocess *preprocess, const double *knots);
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
 
 /* The same from a text such as "standardise", fitted to data where it needs them; data may be NULL where it does

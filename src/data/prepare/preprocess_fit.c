@@ -5,7 +5,7 @@
  * For feature j, after k rows (Welford):
  *     delta = x_kj - mean_j,   mean_j += delta / k,   m2_j += delta (x_kj - mean_j),   low_j = min,   high_j = max
  *   standardise:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
- *   constant features:  factor = 0
+ *   constant features:  factor = 0;  features of a table that are 0 or 1 (data/schema):  shift = 0, factor = 2 or 1
  *
  * x (n, d); mean, m2, low, high (d) double. Cost: O(n d) time, O(d) memory and a block of rows; pages of mapped files
  * are given back block by block. Columns are shared out over the threads, rows are taken in order: the same bits for
@@ -16,7 +16,8 @@
 #include "core/spec.h"
 #include "core/threads/parallel.h"
 #include "data/files/readers.h"
-#include "data/prepare/preprocess.h"
+#include "data/prepare/preprocess_parts.h"
+#include "data/schema/schema.h"
 
 #include <float.h>
 #include <math.h>
@@ -105,6 +106,30 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
     return MERCER_OK;
 }
 
+/* Levels of categories, and signs that a value is missing, are 0 or 1 and stay what they are, in units in which they
+   count beside numbers of variance 1. */
+mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
+                                   double size)
+{
+    mrc_schema *schema;
+    void *memory;
+    if (!data->schema) return MERCER_OK;
+    MRC_TRY(mrc_schema_read(&schema, context, data->schema));
+    mercer_status status = mrc_alloc(context, &memory, data->features, sizeof(bool), "features of a table");
+    if (status == MERCER_OK && schema->features == data->features) {
+        const bool *flags = memory;
+        mrc_schema_flags(schema, memory);
+        for (int64_t j = 0; j < data->features; j++) {
+            if (!flags[j]) continue;
+            shift[j] = 0;
+            factor[j] = size;
+        }
+    }
+    mrc_free(context, memory);
+    mrc_schema_free(schema);
+    return status;
+}
+
 /* Turns the statistics into shift (in place of mean) and factor (in place of m2). */
 static mercer_status finish(mercer_context *context, pass *self, mrc_preprocess_kind kind, int64_t rows,
                             int64_t features)
@@ -142,6 +167,9 @@ static mercer_status fit_features(mercer_preprocess **out, mercer_context *conte
         pass self = {.mean = m, .m2 = m + d, .low = m + 2 * d, .high = m + 3 * d, .bad = bad};
         status = run_pass(context, &self, data, at_once, buffer);
         if (status == MERCER_OK) status = finish(context, &self, kind, data->rows, d);
+        if (status == MERCER_OK)
+            status = mrc_preprocess_flags(context, data, self.mean, self.m2,
+                                          kind == MRC_PREPROCESS_STANDARDISE ? MRC_LEVEL_SIZE : 1);
         if (status == MERCER_OK) status = mrc_preprocess_create(out, context, kind, 0, d, self.mean, self.m2);
     }
     mrc_free(context, memory);
@@ -170,6 +198,7 @@ static const entry entries[] = {
     {{"standardise", "standardise", {{0}}}, MRC_PREPROCESS_STANDARDISE},
     {{"minmax", "minmax", {{0}}}, MRC_PREPROCESS_MINMAX},
     {{"unit", "unit", {{0}}}, MRC_PREPROCESS_UNIT},
+    {{"rank", "rank", {{0}}}, MRC_PREPROCESS_RANK},
     {{"standardize", "standardize", {{0}}}, MRC_PREPROCESS_STANDARDISE},
 };
 
@@ -198,6 +227,7 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
     mrc_preprocess_kind kind = entries[index].kind;
     if (kind == MRC_PREPROCESS_STANDARDISE || kind == MRC_PREPROCESS_MINMAX)
         return fit_features(out, context, kind, data);
+    if (kind == MRC_PREPROCESS_RANK) return mrc_preprocess_fit_rank(out, context, data);
     return mrc_preprocess_create(out, context, kind, given.factor, 0, NULL, NULL);
 }
 

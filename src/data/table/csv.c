@@ -5,11 +5,7 @@
  */
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "data/table/csv_table.h"
-#include "data/table/number.h"
-
-#include <math.h>
-#include <string.h>
+#include "data/table/csv_schema.h"
 
 /* The files of a table. */
 typedef struct tables {
@@ -62,107 +58,31 @@ static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 
 /* ---- Second walk --------------------------------------------------------------------------------------------- */
 
-static mercer_status read_target(mrc_targets *targets, const mrc_csv_field *field)
-{
-    if (!field->escaped) return mrc_targets_text(targets, field->text, field->length, field->line);
-    char text[MRC_LABEL_CHARS + 1];
-    return mrc_targets_text(targets, text, mrc_csv_copy(field, text, sizeof text), field->line);
-}
-
-static const char *wrong_text(const mrc_table *self, int64_t column)
-{
-    return self->layout->roles[column] >= 0
-               ? "is not a number; features must be (is it the target?)"
-               : "is not a number; several targets must be (classes are one column: name it as the target)";
-}
-
-static mercer_status fail_cell(const mrc_table *self, const mrc_csv_field *field, int64_t column, mrc_number kind)
-{
-    char name[MRC_COLUMN_CHARS], excerpt[MRC_EXCERPT_CHARS];
-    const char *what = kind == MRC_NUMBER_MISSING ? "the value is missing; fill it in or leave the row out"
-                       : kind == MRC_NUMBER_TEXT  ? wrong_text(self, column)
-                                                  : "is outside the range of f32";
-    return mrc_fail(self->input->context, MERCER_ERROR_DATA, "%s: line %lld, column %s: '%s' %s", self->input->path,
-                    (long long)field->line, mrc_column_text(self, column, name),
-                    mrc_excerpt(excerpt, field->text, field->length), what);
-}
-
-static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewer)
-{
-    return mrc_fail(self->input->context, MERCER_ERROR_FORMAT,
-                    "%s: line %lld has %s columns than the first line, which has %lld", self->input->path,
-                    (long long)line, fewer ? "fewer" : "more", (long long)self->columns);
-}
-
-/* Where the parts of a record go. */
-typedef struct sink {
-    mercer_matrix x;      /* (rows, features) f32; data is NULL if they are not wanted */
-    mercer_matrix y;      /* (rows, targets) f64, if there are several */
-    mrc_targets *targets; /* if there is one */
-} sink;
-
-static mercer_status read_number(const mrc_table *self, const mrc_csv_field *field, int64_t column, bool single,
-                                 double *value)
-{
-    mrc_number kind = mrc_read_number(field->text, field->text + field->length, value);
-    if (kind == MRC_NUMBER && single && isinf((float)*value)) kind = MRC_NUMBER_INFINITE;
-    return kind == MRC_NUMBER ? MERCER_OK : fail_cell(self, field, column, kind);
-}
-
-/* One record, into row i. */
-static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const sink *to, int64_t i)
-{
-    mrc_csv_field field;
-    int64_t line = csv->line;
-    for (int64_t column = 0; column < self->columns; column++) {
-        double value = 0;
-        int64_t role = self->layout->roles[column];
-        mrc_csv_next(csv, &field); /* the first walk has seen that it is well-formed */
-        if (field.last != (column == self->columns - 1)) return fail_columns(self, line, field.last);
-        if (role >= 0 && to->x.data) {
-            MRC_TRY(read_number(self, &field, column, true, &value));
-            ((float *)mrc_row(&to->x, i))[role] = (float)value;
-        } else if (role <= MRC_COLUMN_TARGET && to->targets) {
-            MRC_TRY(read_target(to->targets, &field));
-        } else if (role <= MRC_COLUMN_TARGET && to->y.data) {
-            MRC_TRY(read_number(self, &field, column, false, &value));
-            ((double *)mrc_row(&to->y, i))[MRC_COLUMN_TARGET - role] = value;
-        }
-    }
-    return MERCER_OK;
-}
-
-static void skip_records(mrc_csv *csv, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        mrc_csv_field field;
-        do mrc_csv_next(csv, &field);
-        while (!field.last);
-    }
-}
-
 /* Reads the slice. */
-static mercer_status read_records(const tables *self, const sink *to)
+static mercer_status read_records(const tables *self, mrc_sink *to)
 {
     const mrc_slice *slice = &self->reading->slice;
     int64_t before = 0, end = slice->first + slice->rows;
-    for (int64_t k = 0; k < self->reading->count; before += self->list[k++].records) {
+    MRC_TRY(mrc_sink_open(to, self->reading->input->context, &self->layout));
+    mercer_status status = MERCER_OK;
+    for (int64_t k = 0; k < self->reading->count && status == MERCER_OK; before += self->list[k++].records) {
         const mrc_table *table = &self->list[k];
         int64_t first = mrc_max(slice->first, before), last = mrc_min(end, before + table->records);
         if (first >= last) continue;
         mrc_csv csv = table->data;
         if (to->targets) to->targets->path = table->input->path;
-        skip_records(&csv, first - before);
-        for (int64_t i = first - slice->first; i < last - slice->first; i++) MRC_TRY(read_record(table, &csv, to, i));
+        mrc_records_skip(&csv, first - before);
+        status = mrc_records_read(table, &csv, to, last - first);
     }
     if (to->targets) to->targets->path = self->reading->name;
-    return MERCER_OK;
+    mrc_sink_close(to, self->reading->input->context);
+    return status;
 }
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
 /* Several columns are values; one may be a class, which is found out when all are there. */
-static mercer_status open_targets(tables *self, mercer_dataset *dataset, sink *to)
+static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sink *to)
 {
     mrc_reading *reading = self->reading;
     mercer_context *context = reading->input->context;
@@ -195,17 +115,15 @@ static int64_t target_bytes(const tables *self)
 
 /* ---- Samples ------------------------------------------------------------------------------------------------- */
 
-static mercer_status keep_names(const mrc_layout *layout, mercer_dataset *dataset)
+static mercer_status keep_unused(const mrc_layout *layout, mercer_dataset *dataset)
 {
-    MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_FEATURE, &dataset->feature_text));
     MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_UNUSED, &dataset->unused_text));
-    dataset->feature_names = dataset->feature_text;
     dataset->unused_names = dataset->unused_text;
     dataset->unused = layout->unused;
     return MERCER_OK;
 }
 
-static mercer_status make_room(tables *self, mercer_dataset *dataset, sink *to)
+static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *to)
 {
     mrc_reading *reading = self->reading;
     const mrc_input *input = self->lead->input;
@@ -216,16 +134,65 @@ static mercer_status make_room(tables *self, mercer_dataset *dataset, sink *to)
         bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(mrc_alloc(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
-    dataset->x = to->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
-    MRC_TRY(keep_names(&self->layout, dataset));
+    to->cells->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
+    MRC_TRY(keep_unused(&self->layout, dataset));
+    if (self->layout.weight >= 0) {
+        dataset->rows = rows;
+        MRC_TRY(mrc_dataset_make_weights(dataset, &to->weights));
+    }
     return reading->want_targets ? open_targets(self, dataset, to) : MERCER_OK;
 }
 
-static mercer_status read_samples(tables *self, mercer_dataset *dataset)
+/* Rows without a target are told about, and the dataset is the shorter for it. */
+static mercer_status shorten(const tables *self, mercer_dataset *dataset, mrc_sink *to)
+{
+    const mrc_reading *reading = self->reading;
+    to->cells->x.rows = to->rows;
+    if (dataset->y.data) dataset->y.rows = to->rows;
+    dataset->left_out = to->left_out;
+    if (to->left_out == 0) return MERCER_OK;
+    if (to->rows == 0)
+        return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
+                        "%s: every target is missing: is it the column that is meant?", reading->name);
+    mrc_log(reading->input->context, MERCER_LOG_WARNING,
+            "%s: %lld of %lld rows have no target and are left out, the first in line %lld", reading->name,
+            (long long)to->left_out, (long long)(to->rows + to->left_out), (long long)to->left_line);
+    return MERCER_OK;
+}
+
+/* Reads cells and targets; again if a column that began with numbers or dates turned out to be words. */
+static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_dataset *dataset)
+{
+    mrc_reading *reading = self->reading;
+    mrc_sink to = {.cells = &columns->cells, .missing = columns->words, .leave_out = true};
+    MRC_TRY(make_room(self, dataset, &to));
+    MRC_TRY(read_records(self, &to));
+    if (mrc_column_set_turn_odd(columns)) {
+        if (to.targets) mrc_targets_clear(to.targets);
+        to.rows = to.left_out = 0;
+        MRC_TRY(read_records(self, &to));
+    }
+    MRC_TRY(shorten(self, dataset, &to));
+    reading->slice.rows = to.rows;
+    return mrc_column_set_settle(columns, self->lead, dataset);
+}
+
+/* The first line has a name that the schema or the caller wants. */
+static bool names_columns(const tables *self, const mrc_column_set *columns)
+{
+    const mercer_dataset_options *options = self->reading->options;
+    const mrc_schema *schema = columns->schema;
+    if (schema && mrc_table_names_one(self->lead, &schema->columns->name, schema->count, sizeof *schema->columns))
+        return true;
+    return options->columns && mrc_table_names_one(self->lead, options->columns, options->column_count, sizeof(char *));
+}
+
+static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_dataset *dataset)
 {
     mrc_reading *reading = self->reading;
     const mercer_dataset_options *options = reading->options;
-    bool shown = options->header == MERCER_AUTO && mrc_table_shows_header(self->lead, options->target);
+    bool shown = options->header == MERCER_AUTO &&
+                 (mrc_table_shows_header(self->lead, options->target) || names_columns(self, columns));
     mrc_table_set_header(self->lead, shown || options->header == MERCER_ON);
     /* With a file of targets of its own, `target` names a column of that. */
     mrc_layout_wish wish = {
@@ -233,19 +200,26 @@ static mercer_status read_samples(tables *self, mercer_dataset *dataset)
         .needed = reading->want_targets,
         .columns = options->columns,
         .column_count = options->column_count,
+        .kinds = options->kinds,
+        .only = options->only,
+        .weight = options->weight_column,
+        .id = options->id_column,
+        .schema = columns->schema,
     };
-    sink to = {.targets = NULL};
     MRC_TRY(follow_lead(self, &wish));
     MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
-    MRC_TRY(make_room(self, dataset, &to));
-    return read_records(self, &to);
+    MRC_TRY(mrc_column_set_prepare(columns, self->lead, options->columns != NULL));
+    return read_cells(self, columns, dataset);
 }
 
 static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     tables self;
+    mrc_column_set columns;
     MRC_TRY(open_tables(&self, reading));
-    mercer_status status = read_samples(&self, dataset);
+    mercer_status status = mrc_column_set_open(&columns, reading->input->context, reading->options);
+    if (status == MERCER_OK) status = read_samples(&self, &columns, dataset);
+    mrc_column_set_close(&columns);
     close_tables(&self);
     return status;
 }
@@ -272,7 +246,7 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     mrc_table_set_header(self->lead, header);
     /* A single column is meant, whatever it is called. */
     mrc_layout_wish wish = {.target = self->lead->columns == 1 ? NULL : options->target, .alone = true};
-    sink to = {.targets = NULL};
+    mrc_sink to = {.missing = &mrc_missing_default};
     int64_t bytes;
     MRC_TRY(follow_lead(self, &wish));
     reading->slice.total = self->records;

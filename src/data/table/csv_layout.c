@@ -12,6 +12,7 @@ void mrc_layout_free(mercer_context *context, mrc_layout *layout)
 {
     mrc_free(context, layout->roles);
     mrc_free(context, layout->names);
+    mrc_free(context, layout->kinds);
     *layout = (mrc_layout){0};
 }
 
@@ -66,33 +67,39 @@ static bool parse_index(const char *text, int64_t *index)
     return fabs(value) < 1e9 && value == floor(value);
 }
 
-/* The column that one name or index means; *out is -1 if none does. */
-static mercer_status find_column(const mrc_table *table, const char *asked, int64_t *out)
+/* The column that one name or index means; *out is -1 if none does. `what` it is to be stands in messages. */
+static mercer_status find_column(const mrc_table *table, const char *asked, const char *what, int64_t *out)
 {
     const mrc_input *input = table->input;
     int64_t index;
     *out = mrc_table_find(table, asked);
     if (*out == -2)
         return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: several columns are named '%s'; give the index of the target, from 0", input->path, asked);
+                        "%s: several columns are named '%s'; give the index of the %s, from 0", input->path, asked,
+                        what);
     if (*out >= 0 || !parse_index(asked, &index)) return MERCER_OK;
     *out = index < 0 ? table->columns + index : index;
     if (*out >= 0 && *out < table->columns) return MERCER_OK;
     return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                    "%s: target column %lld does not exist; there are %lld columns, counted from 0", input->path,
+                    "%s: %s column %lld does not exist; there are %lld columns, counted from 0", input->path, what,
                     (long long)index, (long long)table->columns);
+}
+
+static mercer_status fail_unknown(const mrc_table *table, const char *asked)
+{
+    char first[MRC_COLUMN_CHARS], last[MRC_COLUMN_CHARS];
+    return mrc_fail(table->input->context, MERCER_ERROR_MISMATCH,
+                    "%s: no column is named '%s'; there are %lld columns, from %s to %s%s", table->input->path, asked,
+                    (long long)table->columns, mrc_column_text(table, 0, first),
+                    mrc_column_text(table, table->columns - 1, last),
+                    table->header ? "" : ", without names (no header was found)");
 }
 
 static mercer_status add_target(mrc_layout *self, const mrc_table *table, const char *asked, int64_t column)
 {
-    char first[MRC_COLUMN_CHARS], last[MRC_COLUMN_CHARS];
+    char first[MRC_COLUMN_CHARS];
     const mrc_input *input = table->input;
-    if (column < 0)
-        return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
-                        "%s: no column is named '%s'; there are %lld columns, from %s to %s%s", input->path, asked,
-                        (long long)table->columns, mrc_column_text(table, 0, first),
-                        mrc_column_text(table, table->columns - 1, last),
-                        table->header ? "" : ", without names (no header was found)");
+    if (column < 0) return fail_unknown(table, asked);
     if (self->roles[column] != MRC_COLUMN_UNUSED)
         return mrc_fail(input->context, MERCER_ERROR_ARGUMENT, "%s: column %s is asked for twice as a target",
                         input->path, mrc_column_text(table, column, first));
@@ -100,27 +107,36 @@ static mercer_status add_target(mrc_layout *self, const mrc_table *table, const 
     return MERCER_OK;
 }
 
-/* "a,b": one after the other. A name with a comma in it was looked for before. */
-static mercer_status add_list(mrc_layout *self, const mrc_table *table, const char *asked)
+/* What is done with each piece of a list. */
+typedef mercer_status (*take_piece)(mrc_layout *self, const mrc_table *table, char *piece);
+
+/* "a,b": one after the other, without the spaces around them. */
+static mercer_status for_each_piece(mrc_layout *self, const mrc_table *table, const char *list, take_piece take)
 {
-    for (const char *at = asked, *comma; at; at = comma ? comma + 1 : NULL) {
+    for (const char *at = list, *comma; at; at = comma ? comma + 1 : NULL) {
         char piece[MRC_ERROR_CHARS];
-        int64_t column;
         comma = strchr(at, ',');
         mrc_csv_field field = {.text = at, .length = comma ? comma - at : (int64_t)strlen(at)};
         mrc_copy_name(&field, piece, sizeof piece);
-        MRC_TRY(find_column(table, piece, &column));
-        MRC_TRY(add_target(self, table, piece, column));
+        MRC_TRY(take(self, table, piece));
     }
     return MERCER_OK;
+}
+
+static mercer_status take_target(mrc_layout *self, const mrc_table *table, char *piece)
+{
+    int64_t column;
+    MRC_TRY(find_column(table, piece, "target", &column));
+    return add_target(self, table, piece, column);
 }
 
 static mercer_status find_targets(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
 {
     int64_t column;
     if (wish->target) {
-        MRC_TRY(find_column(table, wish->target, &column));
-        if (column < 0 && strchr(wish->target, ',')) return add_list(self, table, wish->target);
+        MRC_TRY(find_column(table, wish->target, "target", &column));
+        /* A name with a comma in it was looked for before. */
+        if (column < 0 && strchr(wish->target, ',')) return for_each_piece(self, table, wish->target, take_target);
         return add_target(self, table, wish->target, column);
     }
     if (wish->alone) {
@@ -138,53 +154,148 @@ static mercer_status find_targets(mrc_layout *self, const mrc_table *table, cons
                     (long long)table->columns);
 }
 
-/* ---- Features ------------------------------------------------------------------------------------------------ */
+/* ---- What was asked for ---------------------------------------------------------------------------------------- */
 
-/* By name: columns[i] is the column of the i-th name that is no target. */
-static mercer_status match_features(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish,
-                                    const char **names, int64_t *columns, int64_t *places)
+/* A column that must be there and is no target. */
+static mercer_status find_free(const mrc_layout *self, const mrc_table *table, const char *asked, const char *what,
+                               int64_t *out)
 {
-    int64_t count = 0;
-    for (int64_t column = 0; column < table->columns; column++) {
-        if (self->roles[column] != MRC_COLUMN_UNUSED) continue;
-        names[count] = ((const char *const *)self->names)[column];
-        columns[count++] = column;
-    }
-    MRC_TRY(mrc_columns_match(table->input->context, table->input->path, names, count, wish->columns,
-                              wish->column_count, places));
-    for (int64_t j = 0; j < wish->column_count; j++) self->roles[columns[places[j]]] = j;
-    self->features = wish->column_count;
+    char name[MRC_COLUMN_CHARS];
+    MRC_TRY(find_column(table, asked, what, out));
+    if (*out < 0) return fail_unknown(table, asked);
+    if (self->roles[*out] == MRC_COLUMN_UNUSED) return MERCER_OK;
+    return mrc_fail(table->input->context, MERCER_ERROR_ARGUMENT, "%s: column %s is the target, and asked for as %s",
+                    table->input->path, mrc_column_text(table, *out, name), what);
+}
+
+/* "zip:category" */
+static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *piece)
+{
+    char *colon = strrchr(piece, ':');
+    int64_t column;
+    mrc_kind kind;
+    if (!colon || !mrc_kind_find(colon + 1, (int64_t)strlen(colon + 1), &kind))
+        return mrc_fail(table->input->context, MERCER_ERROR_ARGUMENT,
+                        "kinds: '%s' does not say what a column is; write NAME:KIND, with number, boolean, date, "
+                        "category or drop",
+                        piece);
+    *colon = 0;
+    MRC_TRY(find_free(self, table, piece, mrc_kind_name(kind), &column));
+    self->kinds[column] = (signed char)kind;
     return MERCER_OK;
 }
 
-static mercer_status find_features(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
+/* Marks a column that stays; the others are left out when all have been seen. */
+static mercer_status take_only(mrc_layout *self, const mrc_table *table, char *piece)
+{
+    int64_t column;
+    MRC_TRY(find_free(self, table, piece, "feature", &column));
+    self->roles[column] = MRC_COLUMN_FEATURE;
+    return MERCER_OK;
+}
+
+static mercer_status read_wish(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
+{
+    if (wish->weight) MRC_TRY(find_free(self, table, wish->weight, "weight", &self->weight));
+    if (wish->id) MRC_TRY(find_free(self, table, wish->id, "id", &self->id));
+    if (wish->kinds) MRC_TRY(for_each_piece(self, table, wish->kinds, take_kind));
+    if (!wish->only) return MERCER_OK;
+    MRC_TRY(for_each_piece(self, table, wish->only, take_only));
+    for (int64_t column = 0; column < self->columns; column++) {
+        if (self->roles[column] == MRC_COLUMN_UNUSED) self->kinds[column] = MRC_KIND_DROP;
+        if (self->roles[column] == MRC_COLUMN_FEATURE) self->roles[column] = MRC_COLUMN_UNUSED;
+    }
+    return MERCER_OK;
+}
+
+/* Whether a column may be a feature. */
+static bool is_free(const mrc_layout *self, int64_t column)
+{
+    return self->roles[column] == MRC_COLUMN_UNUSED && column != self->weight && column != self->id;
+}
+
+/* ---- Features ------------------------------------------------------------------------------------------------ */
+
+/* By name: columns[i] is the column of the i-th name that is no target. */
+static mercer_status match_features(mrc_layout *self, const mrc_table *table, const char *const *wanted,
+                                    int64_t wanted_count, const char **names, int64_t *columns, int64_t *places)
+{
+    int64_t count = 0;
+    for (int64_t column = 0; column < table->columns; column++) {
+        if (!is_free(self, column)) continue;
+        names[count] = ((const char *const *)self->names)[column];
+        columns[count++] = column;
+    }
+    MRC_TRY(mrc_columns_match(table->input->context, table->input->path, names, count, wanted, wanted_count, places));
+    for (int64_t j = 0; j < wanted_count; j++) self->roles[columns[places[j]]] = j;
+    self->features = wanted_count;
+    return MERCER_OK;
+}
+
+static mercer_status find_named(mrc_layout *self, const mrc_table *table, const char *const *wanted,
+                                int64_t wanted_count)
 {
     mercer_context *context = table->input->context;
-    if (wish->alone) return MERCER_OK;
-    if (!wish->columns || !self->names) {
-        for (int64_t column = 0; column < table->columns; column++)
-            if (self->roles[column] == MRC_COLUMN_UNUSED) self->roles[column] = self->features++;
-        return MERCER_OK;
-    }
     void *names, *columns = NULL, *places = NULL;
     mercer_status status = mrc_alloc(context, &names, table->columns, sizeof(char *), "names of columns");
     if (status == MERCER_OK) status = mrc_alloc(context, &columns, table->columns, sizeof(int64_t), "columns");
-    if (status == MERCER_OK) status = mrc_alloc(context, &places, wish->column_count, sizeof(int64_t), "columns");
-    if (status == MERCER_OK) status = match_features(self, table, wish, names, columns, places);
+    if (status == MERCER_OK) status = mrc_alloc(context, &places, wanted_count, sizeof(int64_t), "columns");
+    if (status == MERCER_OK) status = match_features(self, table, wanted, wanted_count, names, columns, places);
     mrc_free(context, places);
     mrc_free(context, columns);
     mrc_free(context, names);
     return status;
 }
 
+/* The columns that a schema uses: by their names, or by position among those that are no targets. */
+static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, const mrc_schema *schema)
+{
+    mercer_context *context = table->input->context;
+    int64_t open = 0, used = 0;
+    if (schema->named && self->names) {
+        void *memory;
+        MRC_TRY(mrc_alloc(context, &memory, schema->used, sizeof(char *), "names of columns"));
+        const char **wanted = memory;
+        for (int64_t i = 0; i < schema->count; i++)
+            if (schema->columns[i].kind != MRC_KIND_DROP) wanted[used++] = schema->columns[i].name;
+        mercer_status status = find_named(self, table, wanted, used);
+        mrc_free(context, memory);
+        return status;
+    }
+    for (int64_t column = 0; column < self->columns; column++) open += is_free(self, column);
+    if (open != schema->count)
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "%s: %lld columns without names, but the model was trained on %lld: they go by position",
+                        table->input->path, (long long)open, (long long)schema->count);
+    for (int64_t column = 0, i = 0; column < self->columns; column++) {
+        if (!is_free(self, column)) continue;
+        if (schema->columns[i++].kind != MRC_KIND_DROP) self->roles[column] = used++;
+    }
+    self->features = used;
+    return MERCER_OK;
+}
+
+static mercer_status find_features(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
+{
+    if (wish->alone) return MERCER_OK;
+    MRC_TRY(read_wish(self, table, wish));
+    if (wish->schema) return find_by_schema(self, table, wish->schema);
+    if (wish->columns && self->names) return find_named(self, table, wish->columns, wish->column_count);
+    for (int64_t column = 0; column < table->columns; column++)
+        if (is_free(self, column) && self->kinds[column] != MRC_KIND_DROP) self->roles[column] = self->features++;
+    return MERCER_OK;
+}
+
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish)
 {
     void *memory;
-    *out = (mrc_layout){.columns = table->columns};
+    *out = (mrc_layout){.columns = table->columns, .weight = -1, .id = -1};
     MRC_TRY(mrc_alloc(table->input->context, &memory, table->columns, sizeof(int64_t), "columns of a table"));
     out->roles = memory;
     for (int64_t column = 0; column < table->columns; column++) out->roles[column] = MRC_COLUMN_UNUSED;
-    mercer_status status = table->header ? read_names(out, table) : MERCER_OK;
+    mercer_status status = mrc_alloc(table->input->context, &memory, table->columns, 1, "columns of a table");
+    if (status == MERCER_OK) memset(out->kinds = memory, -1, (size_t)table->columns);
+    if (status == MERCER_OK && table->header) status = read_names(out, table);
     if (status == MERCER_OK) status = find_targets(out, table, wish);
     if (status == MERCER_OK) status = find_features(out, table, wish);
     out->unused = out->columns - out->features - out->targets;

@@ -83,17 +83,29 @@ int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size)
     return length;
 }
 
+mrc_number mrc_csv_number(const mrc_csv *csv, const mrc_csv_field *field, double *value)
+{
+    enum { MOST = 64 };
+    const char *comma = csv->separator == ';' ? memchr(field->text, ',', (size_t)field->length) : NULL;
+    if (!comma || field->length > MOST) return mrc_read_number(field->text, field->text + field->length, value);
+    char text[MOST];
+    memcpy(text, field->text, (size_t)field->length);
+    text[comma - field->text] = '.';
+    return mrc_read_number(text, text + field->length, value);
+}
+
 char mrc_csv_find_separator(const char *at, const char *end)
 {
-    static const char candidates[] = {',', ';', '\t'};
-    int64_t count[3] = {0, 0, 0};
+    enum { CANDIDATES = 4 };
+    static const char candidates[CANDIDATES] = {',', ';', '\t', '|'};
+    int64_t count[CANDIDATES] = {0};
     bool quoted = false;
     for (; at < end && (quoted || *at != '\n'); at++) {
         if (*at == '"') quoted = !quoted;
-        for (int i = 0; i < 3 && !quoted; i++) count[i] += *at == candidates[i];
+        for (int i = 0; i < CANDIDATES && !quoted; i++) count[i] += *at == candidates[i];
     }
     int best = 0;
-    for (int i = 1; i < 3; i++)
+    for (int i = 1; i < CANDIDATES; i++)
         if (count[i] > count[best]) best = i;
     return candidates[best];
 }

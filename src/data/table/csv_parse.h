@@ -3,6 +3,8 @@
 #ifndef MRC_DATA_TABLE_CSV_PARSE_H
 #define MRC_DATA_TABLE_CSV_PARSE_H
 
+#include "data/table/number.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,7 +30,9 @@ const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out);
 bool mrc_csv_skip_blank(mrc_csv *csv);
 /* The field with doubled quotes made single, cut to size - 1, zero-terminated. Returns its length. */
 int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size);
-/* The character that separates the fields of the first record: the most frequent of comma, semicolon and tab. */
+/* The number in a field. Where fields are separated by semicolons, a comma may be its decimal point. */
+mrc_number mrc_csv_number(const mrc_csv *csv, const mrc_csv_field *field, double *value);
+/* The character that separates the fields of the first record: the most frequent of comma, semicolon, tab and bar. */
 char mrc_csv_find_separator(const char *at, const char *end);
 
 #endif

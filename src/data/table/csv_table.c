@@ -36,28 +36,69 @@ static mercer_status begin(mrc_table *self, const mrc_input *input, char separat
     return MERCER_OK;
 }
 
-/* Counts records, and columns of the first one. */
-static mercer_status count_records(mrc_table *self)
+/* Columns of the first record, which begins where the text does. */
+static mercer_status count_columns(mrc_table *self)
 {
     mrc_csv csv = self->start;
     mrc_csv_field field;
-    int64_t blank = 0;
+    do {
+        const char *wrong = mrc_csv_next(&csv, &field);
+        if (wrong) return fail_line(self, field.line, wrong);
+        self->columns++;
+    } while (!field.last);
+    return MERCER_OK;
+}
+
+/* Without quotes a record is a line. */
+static mercer_status count_lines(mrc_table *self, int64_t *blank)
+{
+    const char *at = self->start.at, *end = self->start.end;
+    for (int64_t line = 1; at < end; line++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        mrc_csv csv = {.at = at, .end = end};
+        if (*at > ' ' || !mrc_csv_skip_blank(&csv)) {
+            if (*blank) return MERCER_OK;
+            self->records++;
+        } else if (!*blank) {
+            *blank = line;
+        }
+        at = stop ? stop + 1 : end;
+    }
+    *blank = 0;
+    return MERCER_OK;
+}
+
+static mercer_status count_quoted(mrc_table *self, int64_t *blank)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field;
     while (csv.at < csv.end) {
         int64_t line = csv.line;
         if (mrc_csv_skip_blank(&csv)) {
-            if (!blank) blank = line;
+            if (!*blank) *blank = line;
             continue;
         }
-        if (blank) return fail_line(self, blank, "is empty; only at the end of the file lines may be");
+        if (*blank) return MERCER_OK;
         do {
             const char *wrong = mrc_csv_next(&csv, &field);
             if (wrong) return fail_line(self, field.line, wrong);
-            if (self->records == 0) self->columns++;
         } while (!field.last);
         self->records++;
     }
-    if (self->records == 0 && !self->input->part) return fail_line(self, 1, "the file holds nothing but empty lines");
+    *blank = 0;
     return MERCER_OK;
+}
+
+/* Counts records, and columns of the first one. */
+static mercer_status count_records(mrc_table *self)
+{
+    int64_t blank = 0; /* the first empty line that something follows */
+    bool quoted = self->start.separator && self->start.at < self->start.end &&
+                  memchr(self->start.at, '"', (size_t)(self->start.end - self->start.at));
+    MRC_TRY(quoted ? count_quoted(self, &blank) : count_lines(self, &blank));
+    if (blank) return fail_line(self, blank, "is empty; only at the end of the file lines may be");
+    if (self->records > 0) return count_columns(self);
+    return self->input->part ? MERCER_OK : fail_line(self, 1, "the file holds nothing but empty lines");
 }
 
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator)
@@ -71,10 +112,10 @@ mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separa
 
 /* ---- Header --------------------------------------------------------------------------------------------------- */
 
-static mrc_number kind_of(const mrc_csv_field *field)
+static mrc_number kind_of(const mrc_table *self, const mrc_csv_field *field)
 {
     double value;
-    return mrc_read_number(field->text, field->text + field->length, &value);
+    return mrc_csv_number(&self->start, field, &value);
 }
 
 void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size)
@@ -119,15 +160,32 @@ bool mrc_table_shows_header(const mrc_table *self, const char *target)
         char name[NAME_CHARS];
         mrc_csv_next(&first, &above);
         mrc_copy_name(&above, name, sizeof name);
-        bool text = kind_of(&above) == MRC_NUMBER_TEXT;
+        bool text = kind_of(self, &above) == MRC_NUMBER_TEXT;
         any_text = any_text || text;
         bool named = is_customary(name) && name[1]; /* "y" alone may as well mean yes */
         if (text && (named || (target && is_asked(name, target)))) return true;
         if (below.last) continue;
         mrc_csv_next(&second, &below);
-        if (text && kind_of(&below) == MRC_NUMBER) return true;
+        if (text && kind_of(self, &below) == MRC_NUMBER) return true;
     } while (!above.last);
     return !more && any_text;
+}
+
+bool mrc_table_names_one(const mrc_table *self, const char *const *names, int64_t count, size_t stride)
+{
+    mrc_csv csv = self->start;
+    mrc_csv_field field = {.last = false};
+    while (!field.last) {
+        char name[MRC_ERROR_CHARS];
+        mrc_csv_next(&csv, &field);
+        if (kind_of(self, &field) != MRC_NUMBER_TEXT) continue;
+        mrc_copy_name(&field, name, sizeof name);
+        for (int64_t i = 0; i < count; i++) {
+            const char *wanted = *(const char *const *)((const char *)names + (size_t)i * stride);
+            if (wanted && strcmp(wanted, name) == 0) return true;
+        }
+    }
+    return false;
 }
 
 void mrc_table_set_header(mrc_table *self, bool header)
@@ -174,7 +232,7 @@ bool mrc_table_begins_with_text(const mrc_table *self)
     mrc_csv csv = self->start;
     mrc_csv_field field;
     mrc_csv_next(&csv, &field);
-    return kind_of(&field) == MRC_NUMBER_TEXT;
+    return kind_of(self, &field) == MRC_NUMBER_TEXT;
 }
 
 /* ---- Further files --------------------------------------------------------------------------------------------- */
@@ -203,14 +261,17 @@ static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
                     self->input->path, (long long)self->columns, lead->input->path, (long long)lead->columns);
 }
 
-/* A first record that can only be names: a text stands where a feature should. */
-static bool names_features(const mrc_table *self)
+/* A first record that can only be names: a text stands where the first file has a number. */
+static bool names_features(const mrc_table *self, const mrc_table *lead)
 {
-    mrc_csv csv = self->start;
-    mrc_csv_field field = {.last = false};
+    mrc_csv csv = self->start, other = lead->data;
+    mrc_csv_field field = {.last = false}, below;
     for (int64_t column = 0; !field.last; column++) {
         mrc_csv_next(&csv, &field);
-        if (self->layout->roles[column] >= 0 && kind_of(&field) == MRC_NUMBER_TEXT) return true;
+        mrc_csv_next(&other, &below);
+        if (self->layout->roles[column] >= 0 && kind_of(self, &field) == MRC_NUMBER_TEXT &&
+            kind_of(lead, &below) == MRC_NUMBER)
+            return true;
     }
     return false;
 }
@@ -233,7 +294,7 @@ mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_sw
     if (self->records == 0) return MERCER_OK;
     MRC_TRY(check_columns(self, lead));
     bool repeated = lead->header && first_difference(self, lead) < 0;
-    bool named = header == MERCER_ON || (lead->header && names_features(self));
+    bool named = header == MERCER_ON || (lead->header && lead->records > 0 && names_features(self, lead));
     if (named && !repeated) return fail_names(self, lead);
     mrc_table_set_header(self, repeated);
     return MERCER_OK;

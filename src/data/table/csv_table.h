@@ -12,6 +12,7 @@
 #define MRC_DATA_TABLE_CSV_TABLE_H
 
 #include "data/files/readers.h"
+#include "data/schema/schema.h"
 #include "data/table/csv_parse.h"
 
 enum { MRC_COLUMN_CHARS = 80 }; /* of a column in a message */
@@ -24,7 +25,9 @@ enum { MRC_COLUMN_FEATURE = 0, MRC_COLUMN_UNUSED = -1, MRC_COLUMN_TARGET = -2 };
 typedef struct mrc_layout {
     int64_t *roles; /* (columns) */
     int64_t columns, features, targets, unused;
-    void *names; /* (columns) a list of texts in one block; NULL without a header */
+    void *names;        /* (columns) a list of texts in one block; NULL without a header */
+    int64_t weight, id; /* columns that are neither features nor targets; -1: none */
+    signed char *kinds; /* (columns) the mrc_kind that was asked for; -1: none */
 } mrc_layout;
 
 typedef struct mrc_table {
@@ -41,6 +44,8 @@ mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separa
 /* The first line names the columns: a text stands over a number, or one of the names is that of a target (one of
    `target`, or a customary one if that is NULL). There is at least one record. */
 bool mrc_table_shows_header(const mrc_table *self, const char *target);
+/* The first line has one of these names, which lie `stride` bytes apart; NULL is none. */
+bool mrc_table_names_one(const mrc_table *self, const char *const *names, int64_t count, size_t stride);
 /* The first field of the first record is no number. */
 bool mrc_table_begins_with_text(const mrc_table *self);
 /* Sets header, data and records, given whether there is a header. */
@@ -52,6 +57,8 @@ typedef struct mrc_layout_wish {
     bool alone;                 /* a table of targets alone: not said, all columns; what is not a target is not used */
     const char *const *columns; /* (column_count) names of the features wanted, in their order; NULL: all others */
     int64_t column_count;
+    const char *kinds, *only, *weight, *id; /* as in mercer_dataset_options */
+    const mrc_schema *schema;               /* instead: the columns that it uses, in its order */
 } mrc_layout_wish;
 
 /* Finds targets and features. Columns are matched by their names where the table has any. On failure nothing is left to

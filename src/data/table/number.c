@@ -105,8 +105,8 @@ static double convert_wide(uint64_t number, int e)
     if (e >= 0) return assemble_wide((wide)number * powers_of_five[e], e, false);
     int64_t exponent = e - 64;
     uint64_t bits = normalise(number, &exponent); /* so that the quotient has at least 64 bits */
-    wide shifted = (wide)bits << 64;
-    return assemble_wide(shifted / powers_of_five[-e], exponent, shifted % powers_of_five[-e] != 0);
+    wide shifted = (wide)bits << 64, quotient = shifted / powers_of_five[-e];
+    return assemble_wide(quotient, exponent, quotient * powers_of_five[-e] != shifted);
 }
 #endif
 
@@ -217,18 +217,29 @@ static double convert_general(const decimal *number)
 
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
 
-static double convert(const decimal *number)
+bool mrc_decimal(uint64_t digits, int64_t e, double *value)
 {
     static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    int64_t e = number->exponent;
-    if (number->digits == 0) return 0;
-    bool whole_lead = number->digits == number->lead_digits;
-    if (whole_lead && number->lead <= UINT64_C(1) << 53 && e >= -22 && e <= 22)
-        return e < 0 ? (double)number->lead / powers_of_ten[-e] : (double)number->lead * powers_of_ten[e];
+    if (digits <= UINT64_C(1) << 53 && e >= -22 && e <= 22) {
+        *value = e < 0 ? (double)digits / powers_of_ten[-e] : (double)digits * powers_of_ten[e];
+        return true;
+    }
 #ifdef __SIZEOF_INT128__
-    if (whole_lead && e >= -27 && e <= 27) return convert_wide(number->lead, (int)e);
+    if (e >= -27 && e <= 27) {
+        *value = convert_wide(digits, (int)e);
+        return true;
+    }
 #endif
+    return false;
+}
+
+static double convert(const decimal *number)
+{
+    int64_t e = number->exponent;
+    double value;
+    if (number->digits == 0) return 0;
+    if (number->digits == number->lead_digits && mrc_decimal(number->lead, e, &value)) return value;
     /* 10^(place - 1) <= value < 10^place */
     int64_t place = number->digits + e;
     if (place > 310) return INFINITY;

@@ -3,6 +3,9 @@
 #ifndef MRC_DATA_TABLE_NUMBER_H
 #define MRC_DATA_TABLE_NUMBER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 typedef enum mrc_number {
     MRC_NUMBER,          /* the whole text is a finite number */
     MRC_NUMBER_MISSING,  /* nothing but spaces, or a customary sign for no value: nan, na, n/a, null, none, ? */
@@ -13,5 +16,7 @@ typedef enum mrc_number {
 /* Reads text .. end, of which spaces and tabs at both ends do not count: the double nearest to the decimal number, ties
    to even. *value is set for MRC_NUMBER only. */
 mrc_number mrc_read_number(const char *text, const char *end, double *value);
+/* digits * 10^exponent, rounded in the same way; false if it takes more arithmetic than 128 bits. */
+bool mrc_decimal(uint64_t digits, int64_t exponent, double *value);
 
 #endif

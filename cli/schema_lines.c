@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the columns of a table are, for people: the schema of a dataset or a model in a few lines. */
+#include "data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 8 };
+
+const char *const cli_schema_titles[] = {"columns", "categories", "missing", "left out", NULL};
+
+static const char *kind_of(const json_t *column)
+{
+    return json_string_value(json_object_get(column, "kind"));
+}
+
+static int is_kind(const json_t *column, const char *kind)
+{
+    return kind_of(column) != NULL && strcmp(kind_of(column), kind) == 0;
+}
+
+/* Text, and behind it more; the first is released. */
+static char *longer(char *text, const char *between, char *more)
+{
+    char *both = *text != '\0' ? cli_format("%s%s%s", text, between, more) : cli_copy(more);
+    free(text);
+    free(more);
+    return both;
+}
+
+/* "8 numbers, 1 category: 14 features" */
+static char *columns_text(const json_t *columns, int64_t features)
+{
+    static const struct {
+        const char *kind, *many;
+    } kinds[] = {{"number", "numbers"}, {"boolean", "booleans"}, {"date", "dates"}, {"category", "categories"}};
+    char *text = cli_copy("");
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        int64_t count = 0;
+        for (size_t i = 0; i < json_array_size(columns); i++)
+            count += is_kind(json_array_get(columns, i), kinds[k].kind);
+        if (count > 0)
+            text = longer(text, ", ", cli_format("%" PRId64 " %s", count, count == 1 ? kinds[k].kind : kinds[k].many));
+    }
+    return longer(text, "", cli_format(": %" PRId64 " features", features));
+}
+
+/* What one column has to say under a title; NULL: nothing. */
+static char *column_text(const json_t *column, size_t place, const char *title)
+{
+    char number[CLI_SHORT], count[CLI_SHORT];
+    const char *name = json_string_value(json_object_get(column, "name"));
+    snprintf(number, sizeof number, "%zu (from 0)", place);
+    if (name == NULL) name = number;
+    int64_t missing = json_integer_value(json_object_get(column, "missing"));
+    if (strcmp(title, "categories") == 0 && is_kind(column, "category"))
+        return cli_format("%s (%zu levels%s)", name, json_array_size(json_object_get(column, "levels")),
+                          json_is_true(json_object_get(column, "other")) ? " and others" : "");
+    if (strcmp(title, "missing") == 0 && missing > 0)
+        return cli_format("%s (%s)", name, cli_count_text(count, missing));
+    if (strcmp(title, "left out") == 0 && is_kind(column, "drop"))
+        return cli_format("%s (%s)", name, json_string_value(json_object_get(column, "why")));
+    return NULL;
+}
+
+char *cli_schema_text(const char *schema, const char *title, int64_t features)
+{
+    json_t *root = schema != NULL ? json_loads(schema, 0, NULL) : NULL;
+    const json_t *columns = json_object_get(root, "columns");
+    char *text = NULL;
+    int shown = 0;
+    if (root != NULL && strcmp(title, "columns") == 0) text = columns_text(columns, features);
+    for (size_t i = 0; i < json_array_size(columns) && strcmp(title, "columns") != 0; i++) {
+        char *one = column_text(json_array_get(columns, i), i, title);
+        if (one == NULL) continue;
+        if (shown++ < SHOWN)
+            text = longer(text != NULL ? text : cli_copy(""), ", ", one);
+        else
+            free(one);
+    }
+    if (shown > SHOWN) text = longer(text, ", ", cli_format("%d more", shown - SHOWN));
+    json_decref(root);
+    return text;
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data frames with words, dates, booleans and gaps go into estimators as they are."""
+
+import pickle
+
+import numpy as np
+import pytest
+from mercer import Dataset, KernelClassifier, KernelRegressor
+from mercer._context import Context
+from mercer._table import encode
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 120
+    table = pandas.DataFrame(
+        {
+            "area": rng.uniform(30, 200, n).round(3),
+            "city": rng.choice(["Ulm", "Bonn", "Rom"], n),
+            "kind": pandas.Categorical(rng.choice(["flat", "house"], n), categories=["house", "flat", "castle"]),
+            "rooms": pandas.array(rng.integers(1, 6, n), dtype="Int64"),
+            "garden": pandas.array(rng.choice([True, False], n), dtype="boolean"),
+            "sold": pandas.to_datetime("2020-01-01") + pandas.to_timedelta(rng.integers(0, 900, n), unit="D"),
+        }
+    )
+    table.loc[3, "area"] = np.nan
+    table.loc[5, "city"] = None
+    table.loc[7, "rooms"] = pandas.NA
+    table.loc[8, "garden"] = pandas.NA
+    table.loc[9, "sold"] = pandas.NaT
+    return table
+
+
+def target(frame):
+    area = frame["area"].fillna(100).to_numpy()
+    return area * np.where(frame["city"] == "Bonn", 2.0, 1.0) + 10 * frame["rooms"].fillna(3).to_numpy(float)
+
+
+def test_features_are_those_of_a_file(frame, tmp_path):
+    frame["y"] = target(frame)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = Dataset(tmp_path / "t.csv", target="y", task="regression")
+    X, schema, names = encode(Context(), frame.drop(columns="y"))
+    np.testing.assert_array_equal(X, data.read()[0])
+    assert names == data.info()["features_named"]
+    assert schema == data.info()["schema"]
+    frame[["sold", "rooms", "area", "kind", "garden", "city"]].to_csv(tmp_path / "n.csv", index=False)
+    again = Dataset(tmp_path / "n.csv", task="unlabelled", schema=schema)
+    np.testing.assert_array_equal(again.read()[0], X)
+
+
+def test_regression(frame):
+    y = target(frame)
+    model = KernelRegressor(random_state=0).fit(frame, y)
+    assert model.score(frame, y) > 0.95
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert model.n_features_in_ == 6
+    expected = model.predict(frame)
+    shuffled = frame[["sold", "rooms", "area", "kind", "garden", "city"]].assign(extra=1)
+    np.testing.assert_array_equal(model.predict(shuffled), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), expected)
+    with pytest.raises(ValueError, match="no column 'city', which the model was trained on"):
+        model.predict(frame.drop(columns="city"))
+    with pytest.raises(ValueError, match="column 'area' is a category, but the model was trained on a number"):
+        model.predict(frame.assign(area="large"))
+
+
+def test_classes_and_new_levels(frame):
+    y = np.where(frame["city"] == "Bonn", "yes", "no")
+    model = KernelClassifier(random_state=0).fit(frame, y)
+    assert model.score(frame, y) > 0.95
+    new = frame.assign(city=frame["city"].replace("Rom", "Oslo"))
+    assert model.predict(new).shape == (120,)
+    assert model.predict_proba(new).shape == (120, 2)
+
+
+def test_arrays_with_gaps():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((80, 3))
+    y = X[:, 0] + X[:, 1]
+    X[::7, 2] = np.nan
+    model = KernelRegressor(random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.n_features_in_ == 3
+    with pytest.raises(ValueError, match="X has 2 features"):
+        model.predict(X[:, :2])
+    whole = np.nan_to_num(X)
+    plain = KernelRegressor(random_state=0).fit(whole, y)
+    assert plain.model_.schema is None
+    with pytest.raises(ValueError, match="NaN"):
+        plain.predict(X)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of a preprocessing share. */
+#ifndef MRC_DATA_PREPARE_PREPROCESS_PARTS_H
+#define MRC_DATA_PREPARE_PREPROCESS_PARTS_H
+
+#include "data/prepare/preprocess.h"
+
+enum { MRC_LEVEL_SIZE = 2 }; /* of a level of a category beside numbers of variance 1 */
+
+/* RANK: x by the knots (MRC_RANK_KNOTS) of its feature. */
+double mrc_rank_value(const double *knots, const double *normal, double x);
+/* Its derivative; at a knot, the mean of those on both sides. */
+double mrc_rank_slope(const double *knots, const double *normal, double x);
+/* One of that kind, fitted. */
+mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);
+/* Features of a table that are 0 or 1 get the shift 0 and this factor; others stay. */
+mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
+                                   double size);
+
+#endif

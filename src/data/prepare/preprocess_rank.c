@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Preprocessing by rank: a number becomes the normal quantile of its rank.
+ *
+ *   x_k = the (k + 1/2) / Q quantile of a feature,  z_k = Phi^-1((k + 1/2) / Q),  k = 0 .. Q - 1,  Q = 256
+ *   y = z_0 below x_0, z_Q-1 above x_Q-1, in between by linear interpolation of (x_k, z_k); where several x_k are
+ *   equal to x, the mean of the first and the last of their z_k
+ *
+ * x (n, d); x_k (d, Q) double. Fitted to at most 65,536 rows spread over the data, fewer of very long ones. Features of
+ * a table that are 0 or 1 (data/schema) become 0 or 2. Cost: O(n d log Q) to apply, a sort of d columns to fit.
+ */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/dataset.h"
+#include "data/prepare/preprocess.h"
+#include "data/prepare/preprocess_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 1 << 16, LEAST_ROWS = 1 << 10, MOST_BYTES = 1 << 28 };
+
+/* ---- Applying ------------------------------------------------------------------------------------------------ */
+
+/* How many knots are below x; or, with `equal`, not above it. */
+static int count_below(const double *knots, double x, bool equal)
+{
+    int low = 0, high = MRC_RANK_KNOTS;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (equal ? knots[middle] <= x : knots[middle] < x)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+double mrc_rank_value(const double *knots, const double *normal, double x)
+{
+    int below = count_below(knots, x, false), upto = count_below(knots, x, true);
+    if (upto > below) return 0.5 * (normal[below] + normal[upto - 1]);
+    if (below == 0) return normal[0];
+    if (below == MRC_RANK_KNOTS) return normal[MRC_RANK_KNOTS - 1];
+    double share = (x - knots[below - 1]) / (knots[below] - knots[below - 1]);
+    return normal[below - 1] + share * (normal[below] - normal[below - 1]);
+}
+
+/* The slope between knot k - 1 and knot k, which differ; 0 before the first and behind the last. */
+static double slope_before(const double *knots, const double *normal, int k)
+{
+    if (k == 0 || k == MRC_RANK_KNOTS) return 0;
+    return (normal[k] - normal[k - 1]) / (knots[k] - knots[k - 1]);
+}
+
+double mrc_rank_slope(const double *knots, const double *normal, double x)
+{
+    int below = count_below(knots, x, false), upto = count_below(knots, x, true);
+    return 0.5 * (slope_before(knots, normal, below) + slope_before(knots, normal, upto));
+}
+
+/* Phi(z) = p, by bisection: it is done 256 times in the life of a preprocessing. */
+static double normal_quantile(double p)
+{
+    double low = -10, high = 10;
+    for (int step = 0; step < 80; step++) {
+        double middle = 0.5 * (low + high);
+        if (0.5 * erfc(-middle * 0.7071067811865476) < p)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0.5 * (low + high);
+}
+
+mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *knots)
+{
+    void *memory;
+    int64_t count = self->features * MRC_RANK_KNOTS;
+    MRC_TRY(mrc_alloc(self->context, &memory, count + MRC_RANK_KNOTS, sizeof(double), "the preprocessing"));
+    mrc_free(self->context, self->knots);
+    self->knots = memory;
+    self->normal = self->knots + count;
+    memcpy(self->knots, knots, (size_t)count * sizeof(double));
+    for (int k = 0; k < MRC_RANK_KNOTS; k++) self->normal[k] = normal_quantile((k + 0.5) / MRC_RANK_KNOTS);
+    return MERCER_OK;
+}
+
+/* ---- Fitting ------------------------------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static mercer_status find_knots(mercer_context *context, const mercer_matrix *rows, double *column, double *knots)
+{
+    for (int64_t j = 0; j < rows->cols; j++) {
+        for (int64_t i = 0; i < rows->rows; i++) {
+            column[i] = mrc_load(rows, i, j);
+            if (!isfinite(column[i]))
+                return mrc_fail(context, MERCER_ERROR_DATA,
+                                "feature %lld (from 0) has a value %g: a preprocessing needs finite values",
+                                (long long)j, column[i]);
+        }
+        qsort(column, (size_t)rows->rows, sizeof *column, compare_doubles);
+        for (int k = 0; k < MRC_RANK_KNOTS; k++)
+            knots[j * MRC_RANK_KNOTS + k] = column[(int64_t)((k + 0.5) / MRC_RANK_KNOTS * (double)rows->rows)];
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data)
+{
+    if (!data || data->rows < 1)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing rank needs data to be fitted to");
+    int64_t d = data->features, bytes = mrc_max(1, d * mrc_dtype_size(data->dtype));
+    int64_t m = mrc_min(data->rows, mrc_min(MOST_ROWS, mrc_max(LEAST_ROWS, MOST_BYTES / bytes)));
+    void *rows = NULL, *numbers = NULL, *work = NULL, *zeros = NULL;
+    mercer_status status = mrc_alloc(context, &rows, m, bytes, "rows to find ranks");
+    if (status == MERCER_OK) status = mrc_alloc(context, &numbers, m, sizeof(int64_t), "rows to find ranks");
+    if (status == MERCER_OK) status = mrc_alloc(context, &work, m + d * MRC_RANK_KNOTS, sizeof(double), "ranks");
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &zeros, 2 * d, sizeof(double), "ranks");
+    if (status == MERCER_OK) {
+        mercer_matrix x = mrc_view(rows, m, d, data->dtype);
+        double *knots = (double *)work + m, *shift = zeros, *factor = shift + d;
+        for (int64_t i = 0; i < m; i++) ((int64_t *)numbers)[i] = (int64_t)((double)i * (double)data->rows / (double)m);
+        mrc_dataset_fetch(data, numbers, 0, &x, NULL, NULL);
+        status = find_knots(context, &x, work, knots);
+        if (status == MERCER_OK) status = mrc_preprocess_flags(context, data, shift, factor, MRC_LEVEL_SIZE);
+        if (status == MERCER_OK) status = mrc_preprocess_create(out, context, MRC_PREPROCESS_RANK, 0, d, shift, factor);
+        if (status == MERCER_OK) status = mrc_preprocess_set_knots(*out, knots);
+        if (status != MERCER_OK) {
+            mercer_preprocess_free(*out);
+            *out = NULL;
+        }
+    }
+    mrc_free(context, zeros);
+    mrc_free(context, work);
+    mrc_free(context, numbers);
+    mrc_free(context, rows);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ISO dates: days of the Gregorian calendar counted from 2000-01-01. */
+#include "data/schema/date.h"
+
+#include <math.h>
+
+/* Days from 0000-03-01 to y-m-d: years that begin in March have their leap day at the end. */
+static int64_t day_number(int64_t y, int64_t m, int64_t d)
+{
+    y -= m <= 2;
+    int64_t month = m > 2 ? m - 3 : m + 9;
+    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * month + 2) / 5 + d - 1;
+}
+
+static bool is_leap(int64_t y)
+{
+    return y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
+}
+
+static int days_of_month(int64_t y, int64_t m)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return days[m - 1] + (m == 2 && is_leap(y));
+}
+
+/* Exactly `count` digits; where they end, or NULL. */
+static const char *take_digits(const char *at, const char *end, int count, int64_t *out)
+{
+    *out = 0;
+    if (!at || end - at < count) return 0;
+    for (int i = 0; i < count; i++, at++) {
+        if (*at < '0' || *at > '9') return 0;
+        *out = *out * 10 + (*at - '0');
+    }
+    return at;
+}
+
+static const char *take_sign(const char *at, const char *end, char sign)
+{
+    return at && at < end && *at == sign ? at + 1 : 0;
+}
+
+/* 12:30, 12:30:05, 12:30:05.25, as a fraction of a day. */
+static const char *take_time(const char *at, const char *end, double *out)
+{
+    int64_t hour, minute, second = 0;
+    double seconds = 0, place = 1;
+    at = take_digits(at, end, 2, &hour);
+    at = take_digits(take_sign(at, end, ':'), end, 2, &minute);
+    if (at && at < end && *at == ':') {
+        at = take_digits(at + 1, end, 2, &second);
+        if (at && at < end && *at == '.')
+            for (at++; at < end && *at >= '0' && *at <= '9'; at++) seconds += (*at - '0') * (place /= 10);
+    }
+    *out = ((double)(hour * 3600 + minute * 60 + second) + seconds) / 86400;
+    return at && hour <= 24 && minute < 60 && second <= 60 ? at : 0;
+}
+
+/* Z, +02:00 or +0200: what the time is ahead, as a fraction of a day. */
+static const char *take_zone(const char *at, const char *end, double *out)
+{
+    int64_t hour, minute;
+    *out = 0;
+    if (!at || at == end) return at;
+    if (*at == 'Z') return at + 1;
+    if (*at != '+' && *at != '-') return 0;
+    double sign = *at == '-' ? -1 : 1;
+    at = take_digits(at + 1, end, 2, &hour);
+    if (at && at < end && *at == ':') at++;
+    at = take_digits(at, end, 2, &minute);
+    *out = sign * (double)(hour * 60 + minute) / 1440;
+    return at;
+}
+
+bool mrc_read_date(const char *text, const char *end, double *days)
+{
+    int64_t year, month, day;
+    while (text < end && (*text == ' ' || *text == '\t')) text++;
+    while (end > text && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    const char *at = take_digits(text, end, 4, &year);
+    at = take_digits(take_sign(at, end, '-'), end, 2, &month);
+    at = take_digits(take_sign(at, end, '-'), end, 2, &day);
+    if (!at || year < 1 || month < 1 || month > 12 || day < 1 || day > days_of_month(year, month)) return false;
+    double time = 0, zone = 0;
+    if (at < end && (*at == 'T' || *at == ' ')) at = take_zone(take_time(at + 1, end, &time), end, &zone);
+    if (at != end) return false;
+    *days = (double)(day_number(year, month, day) - day_number(2000, 1, 1)) + time - zone;
+    return true;
+}
+
+void mrc_date_season(double days, double *sine, double *cosine)
+{
+    const double year = 365.2425, turn = 6.283185307179586;
+    double part = days / year - floor(days / year);
+    *sine = sin(turn * part);
+    *cosine = cos(turn * part);
+}

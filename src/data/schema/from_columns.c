@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A dataset of columns in memory, such as those of a data frame: the same features as of a file with the same cells. */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+#include "data/dataset.h"
+#include "data/files/input.h"
+#include "data/schema/schema.h"
+#include "data/table/columns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct builder {
+    mercer_context *context;
+    const mercer_table_column *given;
+    int64_t count, rows;
+    mrc_schema *schema; /* that was given, or found; NULL: none */
+    bool closed;        /* it was given */
+    mrc_cells cells;
+    int64_t *places;     /* (cells.count) which of the columns given each is */
+    const char **names;  /* (count) */
+    const char **wanted; /* (cells.count) names in the schema, or NULL */
+    mercer_dataset *dataset;
+} builder;
+
+static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
+{
+    char text[MRC_EXCERPT_CHARS];
+    const char *name = self->given[self->places[j]].name;
+    if (!name) name = "?";
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "column '%s' %s",
+                    mrc_excerpt(text, name, (int64_t)strlen(name)), what);
+}
+
+/* ---- Which columns --------------------------------------------------------------------------------------------- */
+
+static mercer_status match(builder *self)
+{
+    const mrc_schema *schema = self->schema;
+    bool named = schema && schema->named;
+    for (int64_t i = 0; i < self->count; i++) {
+        self->names[i] = self->given[i].name;
+        named = named && self->names[i];
+    }
+    int64_t used = 0, positions = schema ? schema->count : self->count;
+    if (!named && positions != self->count)
+        return mrc_fail(self->context, MERCER_ERROR_SHAPE,
+                        "%lld columns without names, but the model was trained on %lld: they go by position",
+                        (long long)self->count, (long long)positions);
+    for (int64_t i = 0; i < positions; i++) {
+        if (schema && schema->columns[i].kind == MRC_KIND_DROP) continue;
+        if (named) self->wanted[used] = schema->columns[i].name;
+        self->places[used++] = i;
+    }
+    if (!named) return MERCER_OK;
+    return mrc_columns_match(self->context, "columns", self->names, self->count, self->wanted, used, self->places);
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------------------------- */
+
+static mercer_status fill_values(builder *self, int64_t j)
+{
+    const double *values = self->given[self->places[j]].values;
+    for (int64_t i = 0; i < self->rows; i++) {
+        float cell = (float)values[i];
+        if (isinf(cell)) return fail_kind(self, j, "holds a value outside the range of f32");
+        self->cells.columns[j].gaps += isnan(cell);
+        ((float *)mrc_row(&self->cells.x, i))[j] = cell;
+    }
+    return MERCER_OK;
+}
+
+/* The cell of a word; words that a given schema does not have are what it says of them. */
+static mercer_status cell_of(mrc_cell_column *column, const char *word, float *cell)
+{
+    int64_t length = (int64_t)strlen(word), number = mrc_levels_find(&column->levels, word, length);
+    if (number < 0 && !column->closed) MRC_TRY(mrc_levels_add(&column->levels, word, length, "", 0, &number));
+    *cell = number < 0 && column->closed ? column->beyond : (float)number;
+    return MERCER_OK;
+}
+
+static void put_word(const builder *self, int64_t j, int64_t i, bool missing, float cell)
+{
+    mrc_cell_column *column = &self->cells.columns[j];
+    ((float *)mrc_row(&self->cells.x, i))[j] = missing ? (float)NAN : cell;
+    column->unknown += column->closed && (missing ? !column->has_missing : cell < 0);
+}
+
+static mercer_status fill_words(builder *self, int64_t j)
+{
+    const mercer_table_column *from = &self->given[self->places[j]];
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, from->word_count, sizeof(float), "words of a column"));
+    float *cells = memory;
+    mercer_status status = MERCER_OK;
+    for (int64_t k = 0; k < from->word_count && status == MERCER_OK; k++)
+        status = cell_of(&self->cells.columns[j], from->words[k], &cells[k]);
+    for (int64_t i = 0; i < self->rows && status == MERCER_OK; i++) {
+        int32_t code = from->codes[i];
+        if (code >= from->word_count)
+            status = fail_kind(self, j, "has a code that is beyond its words");
+        else
+            put_word(self, j, i, code < 0, code < 0 ? 0 : cells[code]);
+    }
+    mrc_free(self->context, memory);
+    return status;
+}
+
+/* Numbers where the model has words: by the way they are written. */
+static mercer_status fill_printed(builder *self, int64_t j)
+{
+    const double *values = self->given[self->places[j]].values;
+    for (int64_t i = 0; i < self->rows; i++) {
+        char text[MRC_SPEC_WORD];
+        float cell = 0;
+        mrc_print_number(values[i], text, sizeof text);
+        if (!isnan(values[i])) MRC_TRY(cell_of(&self->cells.columns[j], text, &cell));
+        put_word(self, j, i, isnan(values[i]), cell);
+    }
+    return MERCER_OK;
+}
+
+/* What a column is, by a schema or by what was given. */
+static mercer_status set_column(builder *self, int64_t j, const mrc_column *known)
+{
+    const mercer_table_column *from = &self->given[self->places[j]];
+    mrc_cell_column *column = &self->cells.columns[j];
+    mrc_levels_open(&column->levels, self->context);
+    column->name = from->name;
+    column->fixed = true;
+    if (!from->kind || !mrc_kind_find(from->kind, (int64_t)strlen(from->kind), &column->kind) ||
+        column->kind == MRC_KIND_DROP)
+        return fail_kind(self, j, "has no kind: number, boolean, date or category");
+    if (column->kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
+        return fail_kind(self, j, "has no values");
+    if (!known) {
+        column->fixed = column->kind != MRC_KIND_CATEGORY; /* words may be identifiers, or true and false */
+        return MERCER_OK;
+    }
+    mrc_kind given = column->kind;
+    *column = (mrc_cell_column){.name = column->name,
+                                .kind = known->kind,
+                                .fixed = true,
+                                .closed = true,
+                                .beyond = known->other ? (float)known->level_count : MRC_LEVEL_BEYOND,
+                                .has_missing = known->missing > 0};
+    mrc_levels_open(&column->levels, self->context);
+    for (int64_t k = 0; k < known->level_count; k++) {
+        float cell;
+        column->closed = false;
+        MRC_TRY(cell_of(column, known->levels[k], &cell));
+    }
+    column->closed = true;
+    if ((given == MRC_KIND_CATEGORY && known->kind != MRC_KIND_CATEGORY) ||
+        (given == MRC_KIND_DATE) != (known->kind == MRC_KIND_DATE)) {
+        char what[MRC_ERROR_CHARS / 4];
+        snprintf(what, sizeof what, "is a %s, but the model was trained on a %s there", mrc_kind_name(given),
+                 mrc_kind_name(known->kind));
+        return fail_kind(self, j, what);
+    }
+    return MERCER_OK;
+}
+
+static mercer_status fill(builder *self)
+{
+    for (int64_t j = 0, i = 0; j < self->cells.count; j++) {
+        const mrc_column *known = NULL;
+        while (self->schema && self->schema->columns[i].kind == MRC_KIND_DROP) i++;
+        if (self->schema) known = &self->schema->columns[i++];
+        MRC_TRY(set_column(self, j, known));
+        bool words = self->given[self->places[j]].codes != NULL && !self->given[self->places[j]].values;
+        if (words)
+            MRC_TRY(fill_words(self, j));
+        else if (self->cells.columns[j].kind == MRC_KIND_CATEGORY)
+            MRC_TRY(fill_printed(self, j));
+        else
+            MRC_TRY(fill_values(self, j));
+    }
+    return MERCER_OK;
+}
+
+/* ---- The dataset ----------------------------------------------------------------------------------------------- */
+
+static mercer_status settle(builder *self, const char *text)
+{
+    mercer_dataset *dataset = self->dataset;
+    char *found = NULL;
+    if (!self->closed) MRC_TRY(mrc_schema_find(&self->cells, NULL, &mrc_missing_default, &found));
+    dataset->schema = dataset->schema_text = found;
+    if (found) MRC_TRY(mrc_schema_read(&self->schema, self->context, found));
+    if (self->closed) MRC_TRY(mrc_dataset_keep_schema(dataset, text));
+    dataset->x = self->cells.x;
+    if (self->schema) {
+        void *memory;
+        int64_t count;
+        if (!mrc_multiply(self->rows, self->schema->features, &count))
+            return mrc_fail(self->context, MERCER_ERROR_SHAPE, "too many features");
+        MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(float), "samples"));
+        dataset->x = mrc_view(memory, self->rows, self->schema->features, MERCER_F32);
+        mrc_schema_encode(self->schema, &self->cells.x, &dataset->x);
+        mrc_free(self->context, dataset->x_memory);
+        dataset->x_memory = memory;
+        MRC_TRY(mrc_schema_feature_names(self->schema, &dataset->feature_text));
+    } else if (self->names[0]) {
+        MRC_TRY(mrc_copy_texts(self->context, &dataset->feature_text, self->names, self->count));
+    }
+    dataset->feature_names = dataset->feature_text;
+    dataset->features = dataset->x.cols;
+    mrc_cells_warn(&self->cells);
+    return MERCER_OK;
+}
+
+static mercer_status build(builder *self, const char *text)
+{
+    void *memory;
+    int64_t count;
+    if (text) MRC_TRY(mrc_schema_read(&self->schema, self->context, text));
+    self->closed = text != NULL;
+    int64_t used = text ? self->schema->used : self->count;
+    MRC_TRY(mrc_alloc_zero(self->context, &memory, used, sizeof(mrc_cell_column), "columns of a table"));
+    self->cells = (mrc_cells){.context = self->context, .path = "columns", .columns = memory, .count = used};
+    MRC_TRY(mrc_alloc(self->context, &memory, used, sizeof(int64_t), "columns of a table"));
+    self->places = memory;
+    MRC_TRY(mrc_alloc_zero(self->context, &memory, self->count + used, sizeof(char *), "columns of a table"));
+    self->names = memory;
+    self->wanted = self->names + self->count;
+    MRC_TRY(match(self));
+    if (!mrc_multiply(self->rows, used, &count)) return mrc_fail(self->context, MERCER_ERROR_SHAPE, "too many rows");
+    MRC_TRY(mrc_alloc(self->context, &self->dataset->x_memory, count, sizeof(float), "samples"));
+    self->cells.x = mrc_view(self->dataset->x_memory, self->rows, used, MERCER_F32);
+    MRC_TRY(fill(self));
+    return settle(self, text);
+}
+
+mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *context,
+                                       const mercer_table_column *columns, int64_t count, int64_t rows,
+                                       const char *schema)
+{
+    builder self = {.context = context, .given = columns, .count = count, .rows = rows};
+    void *memory;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
+    self.dataset = memory;
+    *self.dataset = (mercer_dataset){
+        .context = context, .format = "columns", .task = MERCER_TASK_UNLABELLED, .rows = rows, .dtype = MERCER_F32};
+    mercer_status status = build(&self, schema);
+    for (int64_t j = 0; j < self.cells.count; j++) mrc_levels_close(&self.cells.columns[j].levels);
+    mrc_free(context, self.cells.columns);
+    mrc_free(context, self.places);
+    mrc_free(context, (void *)self.names);
+    mrc_schema_free(self.schema);
+    if (status == MERCER_OK)
+        *out = self.dataset;
+    else
+        mercer_dataset_free(self.dataset);
+    return status;
+}

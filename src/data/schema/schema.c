@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the columns of a table are, found from its cells.
+ *
+ * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
+ * category otherwise. Of the levels of a category the 255 most frequent are kept, in the order of their bytes. Left out
+ * are columns with one value, with none, and words of which nearly every row has one of its own. A few words among many
+ * numbers are more likely a mistake than a category: such a column is refused, and the message says what to do.
+ *
+ * Cost: O(cells) and a sort of the levels; memory for the counts of at most 65,536 levels.
+ */
+#include "data/schema/schema.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+#include "data/files/input.h"
+#include "data/table/number.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { FEW_WORDS = 20, IDENTIFIER_ROWS = 32 }; /* one word in 20 values; rows from which on words may be identifiers */
+
+static const char *const why_constant = "constant", *const why_empty = "every value is missing",
+                         *const why_words = "nearly every row has a word of its own", *const why_asked = "asked for";
+
+/* What is known of the columns while they are looked at. */
+typedef struct finder {
+    mrc_cells *cells;
+    mercer_context *context;
+    mrc_column *columns; /* (cells->count) */
+    int64_t *counts;     /* (MRC_MOST_LEVELS) of one column's levels */
+    const char ***lists; /* (cells->count) names of levels that are kept, or NULL */
+    float *final;        /* (MRC_MOST_LEVELS) the cell that each level becomes */
+} finder;
+
+static mercer_status fail_column(const finder *self, int64_t j, mercer_status status, const char *what)
+{
+    char name[MRC_EXCERPT_CHARS];
+    const char *given = self->cells->columns[j].name;
+    if (!given)
+        return mrc_fail(self->context, status, "%s: column %lld (from 0) %s", self->cells->path, (long long)j, what);
+    return mrc_fail(self->context, status, "%s: column '%s' %s", self->cells->path,
+                    mrc_excerpt(name, given, (int64_t)strlen(given)), what);
+}
+
+static void leave_out(mrc_column *column, const char *why)
+{
+    *column = (mrc_column){.name = column->name, .kind = MRC_KIND_DROP, .why = why};
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------------- */
+
+/* What the values of a column have been so far. */
+typedef struct moments {
+    double sum, low, high;
+    int64_t missing;
+} moments;
+
+static void add_cell(moments *to, float cell)
+{
+    double value = (double)cell;
+    bool missing = isnan(cell);
+    to->missing += missing;
+    to->sum += missing ? 0 : value;
+    to->low = value < to->low ? value : to->low;
+    to->high = value > to->high ? value : to->high;
+}
+
+static void settle_values(mrc_column *column, const moments *of, int64_t rows)
+{
+    column->missing = of->missing;
+    if (of->missing == rows) {
+        leave_out(column, why_empty);
+        return;
+    }
+    column->mean = of->sum / (double)(rows - of->missing);
+    if (of->low == of->high && of->missing == 0) leave_out(column, why_constant);
+}
+
+/* All columns of values, row by row, as the cells lie. */
+static mercer_status settle_numbers(finder *self)
+{
+    const mercer_matrix *x = &self->cells->x;
+    void *memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, x->cols, sizeof(moments), "means of columns"));
+    moments *all = memory;
+    for (int64_t j = 0; j < x->cols; j++) all[j] = (moments){.low = INFINITY, .high = -INFINITY};
+    for (int64_t i = 0; i < x->rows; i++) {
+        const float *cells = (const float *)mrc_row(x, i);
+        for (int64_t j = 0; j < x->cols; j++) add_cell(&all[j], cells[j]);
+    }
+    for (int64_t j = 0; j < x->cols; j++)
+        if (self->columns[j].kind != MRC_KIND_CATEGORY) settle_values(&self->columns[j], &all[j], x->rows);
+    mrc_free(self->context, memory);
+    return MERCER_OK;
+}
+
+/* One column that has just become values. */
+static void settle_boolean(finder *self, int64_t j)
+{
+    const mercer_matrix *x = &self->cells->x;
+    moments of = {.low = INFINITY, .high = -INFINITY};
+    for (int64_t i = 0; i < x->rows; i++) add_cell(&of, ((const float *)mrc_row(x, i))[j]);
+    self->columns[j] = (mrc_column){.name = self->columns[j].name, .kind = MRC_KIND_BOOLEAN};
+    settle_values(&self->columns[j], &of, x->rows);
+}
+
+/* ---- Words --------------------------------------------------------------------------------------------------- */
+
+/* Counts of a column's levels; cells beyond them. */
+static int64_t count_levels(finder *self, int64_t j)
+{
+    const mercer_matrix *x = &self->cells->x;
+    int64_t beyond = 0;
+    memset(self->counts, 0, MRC_MOST_LEVELS * sizeof *self->counts);
+    for (int64_t i = 0; i < x->rows; i++) {
+        float cell = ((const float *)mrc_row(x, i))[j];
+        if (isnan(cell))
+            self->columns[j].missing++;
+        else if (cell < 0)
+            beyond++;
+        else
+            self->counts[(int64_t)cell]++;
+    }
+    return beyond;
+}
+
+static bool is_boolean(const char *text, float *value)
+{
+    *value = strcasecmp(text, "true") == 0;
+    return *value > 0 || strcasecmp(text, "false") == 0;
+}
+
+static bool all_boolean(finder *self, const mrc_levels *levels)
+{
+    bool any = false;
+    for (int64_t k = 0; k < levels->count; k++) {
+        if (self->counts[k] == 0) continue;
+        if (!is_boolean(mrc_levels_text(levels, k), &self->final[k])) return false;
+        any = true;
+    }
+    return any;
+}
+
+/* Words are fewer than one in FEW_WORDS of the values, the rest are numbers. */
+static mercer_status refuse_few_words(finder *self, int64_t j, int64_t values)
+{
+    const mrc_cell_column *column = &self->cells->columns[j];
+    int64_t words = 0, first = -1;
+    for (int64_t k = 0; k < column->levels.count; k++) {
+        const char *text = mrc_levels_text(&column->levels, k);
+        double value;
+        if (self->counts[k] == 0 || mrc_read_number(text, text + strlen(text), &value) == MRC_NUMBER) continue;
+        words += self->counts[k];
+        if (first < 0) first = k;
+    }
+    if (column->fixed || words == 0 || words * FEW_WORDS >= values) return MERCER_OK;
+    const mrc_level *level = &column->levels.list[first];
+    char name[MRC_EXCERPT_CHARS] = "", word[MRC_EXCERPT_CHARS];
+    if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
+    mrc_excerpt(word, mrc_levels_text(&column->levels, first), level->length);
+    return mrc_fail(self->context, MERCER_ERROR_DATA,
+                    "%s: line %lld, column '%s': '%s' is not a number, but all except %lld of the column's %lld values "
+                    "are: list the word as missing, or say that the column is a category",
+                    level->path, (long long)level->line, name, word, (long long)words, (long long)values);
+}
+
+/* Sorting needs the levels beside their numbers. */
+typedef struct ranked {
+    const char *text;
+    int64_t number, count;
+} ranked;
+
+static int by_count(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->count != y->count) return x->count > y->count ? -1 : 1;
+    return strcmp(x->text, y->text);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const ranked *)a)->text, ((const ranked *)b)->text);
+}
+
+/* The first byte of a text that is no UTF-8, or NULL. */
+static const unsigned char *bad_byte(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        int length = mrc_utf8_length(at);
+        if (length == 0) return at;
+        at += length;
+    }
+    return NULL;
+}
+
+static mercer_status check_encoding(const finder *self, int64_t j, const mrc_level *level, const char *text)
+{
+    char name[MRC_EXCERPT_CHARS] = "";
+    const char *given = self->cells->columns[j].name;
+    const unsigned char *bad = bad_byte(text);
+    if (!bad) return MERCER_OK;
+    if (given) mrc_excerpt(name, given, (int64_t)strlen(given));
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                    "%s: line %lld, column '%s': byte 0x%02x is not UTF-8; save the file as UTF-8", level->path,
+                    (long long)level->line, name, *bad);
+}
+
+/* The levels that are kept, and the cell that each becomes. */
+static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
+{
+    const mrc_levels *levels = &self->cells->columns[j].levels;
+    mrc_column *column = &self->columns[j];
+    void *memory, *list;
+    int64_t found = 0;
+    MRC_TRY(mrc_alloc(self->context, &memory, levels->count, sizeof(ranked), "levels of a column"));
+    ranked *all = memory;
+    for (int64_t k = 0; k < levels->count; k++)
+        if (self->counts[k] > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, self->counts[k]};
+    qsort(all, (size_t)found, sizeof *all, by_count);
+    int64_t kept = mrc_min(found, MRC_KEPT_LEVELS);
+    qsort(all, (size_t)kept, sizeof *all, by_text);
+    mercer_status status = mrc_alloc(self->context, &list, kept, sizeof(char *), "levels of a column");
+    if (status == MERCER_OK) {
+        self->lists[j] = list;
+        column->levels = (const char *const *)list;
+        column->level_count = kept;
+        column->other = beyond > 0 || found > kept;
+        for (int64_t k = 0; k < found; k++) self->final[all[k].number] = (float)mrc_min(k, kept);
+    }
+    for (int64_t k = 0; k < kept && status == MERCER_OK; k++) {
+        self->lists[j][k] = all[k].text;
+        status = check_encoding(self, j, &levels->list[all[k].number], all[k].text);
+    }
+    mrc_free(self->context, memory);
+    return status;
+}
+
+/* Cells become what `final` says; those beyond all levels become `other`. */
+static void change_cells(finder *self, int64_t j, float other)
+{
+    const mercer_matrix *x = &self->cells->x;
+    for (int64_t i = 0; i < x->rows; i++) {
+        float *cell = &((float *)mrc_row(x, i))[j];
+        if (!isnan(*cell)) *cell = *cell < 0 ? other : self->final[(int64_t)*cell];
+    }
+}
+
+static mercer_status settle_words(finder *self, int64_t j)
+{
+    const mrc_cell_column *cells = &self->cells->columns[j];
+    mrc_column *column = &self->columns[j];
+    int64_t rows = self->cells->x.rows, beyond = count_levels(self, j), values = rows - column->missing, found = 0;
+    for (int64_t k = 0; k < cells->levels.count; k++) found += self->counts[k] > 0;
+    if (!cells->fixed && beyond == 0 && all_boolean(self, &cells->levels)) {
+        change_cells(self, j, 0);
+        settle_boolean(self, j);
+        return MERCER_OK;
+    }
+    MRC_TRY(refuse_few_words(self, j, values));
+    bool words = !cells->fixed && values >= IDENTIFIER_ROWS && (found + beyond) * 10 >= values * 9;
+    if (values == 0 || (found + beyond <= 1 && column->missing == 0) || words) {
+        leave_out(column, values == 0 ? why_empty : words ? why_words : why_constant);
+        return MERCER_OK;
+    }
+    MRC_TRY(keep_levels(self, j, beyond));
+    change_cells(self, j, (float)column->level_count);
+    return MERCER_OK;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------------- */
+
+/* Cells of columns that were left out go. */
+static void compact(finder *self)
+{
+    mercer_matrix *x = &self->cells->x;
+    int64_t used = 0;
+    for (int64_t j = 0; j < self->cells->count; j++) used += self->columns[j].kind != MRC_KIND_DROP;
+    float *to = x->data;
+    for (int64_t i = 0; i < x->rows; i++) {
+        const float *from = (const float *)mrc_row(x, i);
+        for (int64_t j = 0; j < self->cells->count; j++)
+            if (self->columns[j].kind != MRC_KIND_DROP) *to++ = from[j];
+    }
+    *x = mrc_view(x->data, x->rows, used, MERCER_F32);
+}
+
+static mercer_status check_names(const finder *self)
+{
+    mrc_levels names;
+    mercer_status status = MERCER_OK;
+    mrc_levels_open(&names, self->context);
+    for (int64_t j = 0; j < self->cells->count && status == MERCER_OK; j++) {
+        const char *name = self->cells->columns[j].name;
+        int64_t number, length = name ? (int64_t)strlen(name) : 0;
+        if (!name) continue;
+        if (bad_byte(name))
+            status = mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                              "%s: the name of column %lld (from 0) is not UTF-8; save the file as UTF-8",
+                              self->cells->path, (long long)j);
+        else if (mrc_levels_find(&names, name, length) >= 0)
+            status = fail_column(self, j, MERCER_ERROR_FORMAT, "is there twice: rename one of them, or drop them");
+        else
+            status = mrc_levels_add(&names, name, length, "", 0, &number);
+    }
+    mrc_levels_close(&names);
+    return status;
+}
+
+/* The columns that were found and those that were left out, in the order of the table. */
+static mercer_status print_all(const finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
+{
+    void *memory;
+    int64_t extra = left_out ? left_out->count : 0, total = self->cells->count + extra;
+    MRC_TRY(mrc_alloc(self->context, &memory, total, sizeof(mrc_column), "columns of a schema"));
+    mrc_column *all = memory;
+    for (int64_t i = 0, j = 0, k = 0; i < total; i++) {
+        if (k < extra && (left_out->places[k] == i || j == self->cells->count)) {
+            all[i] = (mrc_column){.name = left_out->names ? left_out->names[k] : NULL};
+            leave_out(&all[i], why_asked);
+            k++;
+        } else {
+            all[i] = self->columns[j++];
+        }
+    }
+    mercer_status status = mrc_schema_print(self->context, all, total, missing, out);
+    mrc_free(self->context, memory);
+    return status;
+}
+
+/* Numbers alone, none of which is missing. */
+static bool has_no_gaps(const mrc_cells *cells)
+{
+    for (int64_t j = 0; j < cells->count; j++)
+        if (cells->columns[j].kind != MRC_KIND_NUMBER || cells->columns[j].gaps > 0) return false;
+    return true;
+}
+
+static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
+{
+    const mrc_cells *cells = self->cells;
+    bool plain = !left_out || left_out->count == 0 || (cells->count > 0 && cells->columns[0].name), any = false;
+    for (int64_t j = 0; j < cells->count; j++)
+        self->columns[j] = (mrc_column){.name = cells->columns[j].name, .kind = cells->columns[j].kind};
+    if (plain && has_no_gaps(cells)) return MERCER_OK;
+    MRC_TRY(settle_numbers(self));
+    for (int64_t j = 0; j < cells->count; j++) {
+        bool number = cells->columns[j].kind == MRC_KIND_NUMBER;
+        if (cells->columns[j].kind == MRC_KIND_CATEGORY) MRC_TRY(settle_words(self, j));
+        plain = plain && number && self->columns[j].missing == 0 && self->columns[j].why != why_empty;
+        any = any || self->columns[j].kind != MRC_KIND_DROP;
+    }
+    if (plain) return MERCER_OK;
+    if (!any)
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "%s: no column is left to learn from: %lld have one value, none, or a word of its own in every "
+                        "row",
+                        cells->path, (long long)cells->count);
+    MRC_TRY(check_names(self));
+    MRC_TRY(print_all(self, left_out, missing, out));
+    compact(self);
+    return MERCER_OK;
+}
+
+mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
+{
+    mercer_context *context = cells->context;
+    finder self = {.cells = cells, .context = context};
+    void *columns = NULL, *counts = NULL, *lists = NULL, *final = NULL;
+    *out = NULL;
+    mercer_status status = mrc_alloc_zero(context, &columns, cells->count, sizeof(mrc_column), "columns of a schema");
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &lists, cells->count, sizeof(char **), "levels");
+    if (status == MERCER_OK) status = mrc_alloc(context, &counts, MRC_MOST_LEVELS, sizeof(int64_t), "levels");
+    if (status == MERCER_OK) status = mrc_alloc(context, &final, MRC_MOST_LEVELS, sizeof(float), "levels");
+    self.columns = columns;
+    self.lists = lists;
+    self.counts = counts;
+    self.final = final;
+    if (status == MERCER_OK) status = find(&self, left_out, missing, out);
+    for (int64_t j = 0; lists && j < cells->count; j++) mrc_free(context, (void *)self.lists[j]);
+    mrc_free(context, final);
+    mrc_free(context, counts);
+    mrc_free(context, lists);
+    mrc_free(context, columns);
+    return status;
+}
+
+void mrc_cells_warn(const mrc_cells *cells)
+{
+    for (int64_t j = 0; j < cells->count; j++) {
+        const mrc_cell_column *column = &cells->columns[j];
+        char name[MRC_EXCERPT_CHARS] = "?";
+        if (!column->closed) continue;
+        if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
+        if (column->unknown > 0)
+            mrc_log(cells->context, MERCER_LOG_WARNING,
+                    "%s: column '%s': %lld cells hold no level that the model knows; they count as none", cells->path,
+                    name, (long long)column->unknown);
+        else if (column->gaps > 0 && !column->has_missing)
+            mrc_log(cells->context, MERCER_LOG_WARNING,
+                    "%s: column '%s': %lld values are missing, which none was in training; they count as the mean",
+                    cells->path, name, (long long)column->gaps);
+    }
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * data/schema: what the columns of a table are, and how they become features.
+ *
+ * A table is read into cells, one float for each column that is used: a number, the days of a date (date.h), or the
+ * number of a word (levels.h); NaN is a missing value. schema.c looks at the cells and finds what each column is.
+ * A schema is a text (JSON, schema_text.c), kept in datasets and model files; read, it is the struct below. encode.c
+ * makes features of cells by it. A table of numbers without gaps has no schema: its cells are its features.
+ */
+#ifndef MRC_DATA_SCHEMA_SCHEMA_H
+#define MRC_DATA_SCHEMA_SCHEMA_H
+
+#include "core/context.h"
+#include "data/schema/levels.h"
+
+#include <stdbool.h>
+
+typedef enum mrc_kind { MRC_KIND_NUMBER, MRC_KIND_BOOLEAN, MRC_KIND_DATE, MRC_KIND_CATEGORY, MRC_KIND_DROP } mrc_kind;
+
+enum { MRC_KEPT_LEVELS = 255 }; /* of a category; all others together are one more */
+
+/* Words that mean "no value", whatever their capitals; an empty cell always does. */
+typedef struct mrc_missing {
+    const char *const *words; /* (count) */
+    int64_t count;
+} mrc_missing;
+
+extern const mrc_missing mrc_missing_default;
+bool mrc_is_missing(const mrc_missing *missing, const char *text, int64_t length);
+
+typedef struct mrc_column {
+    const char *name; /* NULL: it goes by its position */
+    mrc_kind kind;
+    double mean;     /* of a number or date: stands where a value is missing */
+    int64_t missing; /* cells without a value when the schema was found; if there were any, they get a feature */
+    const char *const *levels; /* (level_count) of a category, in the order of their features */
+    int64_t level_count;
+    bool other;           /* a category with further levels, which share one feature */
+    const char *why;      /* of a column that is left out */
+    int64_t first, width; /* its features */
+} mrc_column;
+
+typedef struct mrc_schema {
+    mercer_context *context;
+    mrc_column *columns; /* (count) */
+    int64_t count, used; /* all; those that are not left out */
+    int64_t features;
+    mrc_missing missing;
+    bool named;  /* every column has a name */
+    void *root;  /* what the texts above lie in */
+    void *lists; /* memory of their lists */
+} mrc_schema;
+
+/* ---- Texts --------------------------------------------------------------------------------------------------- */
+
+mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const char *text);
+void mrc_schema_free(mrc_schema *schema);
+/* The text of these columns. Released with mrc_free. */
+mercer_status mrc_schema_print(mercer_context *context, const mrc_column *columns, int64_t count,
+                               const mrc_missing *missing, char **out);
+const char *mrc_kind_name(mrc_kind kind);
+bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind);
+
+/* ---- Cells --------------------------------------------------------------------------------------------------- */
+
+/* A column while its cells are read. */
+typedef struct mrc_cell_column {
+    const char *name; /* borrowed, or NULL */
+    mrc_kind kind;    /* NUMBER, DATE, or CATEGORY: cells are numbers of `levels`; BOOLEAN by a schema */
+    bool fixed;       /* asked for, or a schema's: what does not fit is an error */
+    bool strict;      /* fixed, and a missing value is an error, too: a model without a schema has no use for it */
+    bool odd;         /* not fixed, and a cell did not fit: it is to be read again as CATEGORY */
+    mrc_levels levels;
+    bool closed; /* the levels are a schema's; other words become `beyond` */
+    float beyond;
+    int64_t unknown;  /* how many did, where that is no level either */
+    int64_t gaps;     /* missing values that were read */
+    bool has_missing; /* the schema has a feature for them */
+} mrc_cell_column;
+
+typedef struct mrc_cells {
+    mercer_context *context;
+    const char *path;         /* of the table, for messages */
+    mercer_matrix x;          /* (rows, count) f32 */
+    mrc_cell_column *columns; /* (count) */
+    int64_t count;
+} mrc_cells;
+
+/* Columns that are left out because somebody said so: they stand in the schema all the same. */
+typedef struct mrc_left_out {
+    const char *const *names; /* (count) NULL for those without a name */
+    const int64_t *places;    /* (count) among all columns of the table that are no targets, ascending */
+    int64_t count;
+} mrc_left_out;
+
+/*
+ * Finds what the columns are and brings cells of categories into the order of their levels. *out is the text, released
+ * with mrc_free; NULL if the table has numbers without gaps alone.
+ */
+mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, const mrc_missing *missing, char **out);
+
+/* Logs what the cells have that the schema they were read by did not expect. */
+void mrc_cells_warn(const mrc_cells *cells);
+
+/* ---- Features ------------------------------------------------------------------------------------------------ */
+
+/* x (rows, features) f32 of the cells (rows, used) of the columns that are not left out. */
+void mrc_schema_encode(const mrc_schema *schema, const mercer_matrix *cells, const mercer_matrix *x);
+/* flags (features): whether a feature is 0 or 1, a level or a sign that a value is missing. */
+void mrc_schema_flags(const mrc_schema *schema, bool *flags);
+/* Names of the features as a list in one block; NULL if the columns have none. */
+mercer_status mrc_schema_feature_names(const mrc_schema *schema, void **out);
+
+#endif

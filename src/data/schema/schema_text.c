@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Schemas as JSON:
+ *
+ *   {"missing": ["NA", ...], "columns": [
+ *     {"name": "rooms", "kind": "number", "mean": 5.4, "missing": 12},
+ *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
+ *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0},
+ *     {"name": "id", "kind": "drop", "why": "constant"}]}
+ */
+#include "data/schema/schema.h"
+
+#include "core/memory.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const kinds[] = {"number", "boolean", "date", "category", "drop"};
+
+static const char *const words[] = {"NA", "N/A", "NaN", "null", "?"};
+const mrc_missing mrc_missing_default = {words, sizeof words / sizeof *words};
+
+bool mrc_is_missing(const mrc_missing *missing, const char *text, int64_t length)
+{
+    for (int64_t i = 0; i < missing->count && length > 0; i++)
+        if (strncasecmp(missing->words[i], text, (size_t)length) == 0 && missing->words[i][length] == 0) return true;
+    return length == 0;
+}
+
+const char *mrc_kind_name(mrc_kind kind)
+{
+    return kinds[kind];
+}
+
+bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind)
+{
+    for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++)
+        if ((int64_t)strlen(kinds[i]) == length && strncmp(kinds[i], name, (size_t)length) == 0) {
+            *kind = (mrc_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------- */
+
+/* False, and nothing is left, if there was no memory. */
+static bool put(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value) == 0;
+}
+
+static json_t *text_list(const char *const *texts, int64_t count)
+{
+    json_t *list = json_array();
+    bool fine = list != NULL;
+    for (int64_t i = 0; i < count && fine; i++) fine = json_array_append_new(list, json_string(texts[i])) == 0;
+    if (fine) return list;
+    json_decref(list);
+    return NULL;
+}
+
+static bool put_column(json_t *object, const mrc_column *column)
+{
+    bool fine = (!column->name || put(object, "name", json_string(column->name))) &&
+                put(object, "kind", json_string(kinds[column->kind]));
+    if (column->kind == MRC_KIND_DROP) return fine && put(object, "why", json_string(column->why));
+    if (column->kind == MRC_KIND_CATEGORY)
+        fine = fine && put(object, "levels", text_list(column->levels, column->level_count)) &&
+               put(object, "other", json_boolean(column->other));
+    else
+        fine = fine && put(object, "mean", json_real(column->mean));
+    return fine && put(object, "missing", json_integer((json_int_t)column->missing));
+}
+
+static json_t *column_list(const mrc_column *columns, int64_t count)
+{
+    json_t *list = json_array();
+    bool fine = list != NULL;
+    for (int64_t i = 0; i < count && fine; i++) {
+        json_t *object = json_object();
+        fine = object && put_column(object, &columns[i]);
+        if (fine)
+            fine = json_array_append_new(list, object) == 0;
+        else
+            json_decref(object);
+    }
+    if (fine) return list;
+    json_decref(list);
+    return NULL;
+}
+
+mercer_status mrc_schema_print(mercer_context *context, const mrc_column *columns, int64_t count,
+                               const mrc_missing *missing, char **out)
+{
+    const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(17);
+    void *memory = NULL;
+    json_t *root = json_object();
+    bool fine = root && put(root, "missing", text_list(missing->words, missing->count)) &&
+                put(root, "columns", column_list(columns, count));
+    size_t length = fine ? json_dumpb(root, NULL, 0, how) : 0;
+    mercer_status status = length > 0 ? mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the schema")
+                                      : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
+    if (status == MERCER_OK && json_dumpb(root, memory, length, how) != length)
+        status = mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
+    json_decref(root);
+    *out = memory;
+    if (status == MERCER_OK)
+        (*out)[length] = 0;
+    else
+        mrc_free(context, memory);
+    if (status != MERCER_OK) *out = NULL;
+    return status;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------- */
+
+static mercer_status wrong(const mrc_schema *self, int64_t column, const char *what)
+{
+    if (column < 0) return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema %s", what);
+    return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema: column %lld (from 0) %s", (long long)column, what);
+}
+
+/* Texts of a list into *at, which goes on; false if one is none. */
+static bool take_texts(const json_t *list, const char ***at, const char *const **out, int64_t *count)
+{
+    *out = *at;
+    *count = (int64_t)json_array_size(list);
+    for (int64_t i = 0; i < *count; i++) {
+        const char *text = json_string_value(json_array_get(list, (size_t)i));
+        if (!text) return false;
+        *(*at)++ = text;
+    }
+    return json_is_array(list);
+}
+
+static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
+{
+    mrc_column *column = &self->columns[i];
+    const json_t *name = json_object_get(object, "name"), *mean = json_object_get(object, "mean"),
+                 *missing = json_object_get(object, "missing");
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    if (!kind || !mrc_kind_find(kind, (int64_t)strlen(kind), &column->kind)) return wrong(self, i, "has no kind");
+    column->name = json_string_value(name);
+    if (name && !column->name) return wrong(self, i, "has a name that is no text");
+    self->named = self->named && name;
+    column->why = json_string_value(json_object_get(object, "why"));
+    if (column->kind == MRC_KIND_DROP)
+        return column->why ? MERCER_OK : wrong(self, i, "does not say why it is left out");
+    column->missing = json_integer_value(missing);
+    if (!json_is_integer(missing) || column->missing < 0) return wrong(self, i, "does not say how many are missing");
+    if (column->kind == MRC_KIND_CATEGORY) {
+        column->other = json_is_true(json_object_get(object, "other"));
+        if (!take_texts(json_object_get(object, "levels"), texts, &column->levels, &column->level_count))
+            return wrong(self, i, "has no list of levels");
+        column->width = column->level_count + column->other + (column->missing > 0);
+    } else {
+        column->mean = json_number_value(mean);
+        if (!json_is_number(mean) || !isfinite(column->mean)) return wrong(self, i, "has no mean");
+        column->width = (column->kind == MRC_KIND_DATE ? 3 : 1) + (column->missing > 0);
+    }
+    column->first = self->features;
+    self->features += column->width;
+    self->used++;
+    return MERCER_OK;
+}
+
+/* How many texts there are in all lists. */
+static int64_t count_texts(const json_t *missing, const json_t *columns)
+{
+    int64_t count = (int64_t)json_array_size(missing);
+    for (size_t i = 0; i < json_array_size(columns); i++)
+        count += (int64_t)json_array_size(json_object_get(json_array_get(columns, i), "levels"));
+    return count;
+}
+
+static mercer_status read_parts(mrc_schema *self)
+{
+    const json_t *missing = json_object_get(self->root, "missing"), *columns = json_object_get(self->root, "columns");
+    void *memory;
+    self->named = true;
+    self->count = (int64_t)json_array_size(columns);
+    if (self->count == 0) return wrong(self, -1, "has no columns");
+    MRC_TRY(mrc_alloc_zero(self->context, &memory, self->count, sizeof *self->columns, "columns of a schema"));
+    self->columns = memory;
+    MRC_TRY(mrc_alloc(self->context, &self->lists, count_texts(missing, columns), sizeof(char *), "words of a schema"));
+    const char **texts = self->lists;
+    if (!take_texts(missing, &texts, &self->missing.words, &self->missing.count))
+        return wrong(self, -1, "has no list of missing words");
+    for (int64_t i = 0; i < self->count; i++) MRC_TRY(read_column(self, i, json_array_get(columns, (size_t)i), &texts));
+    return self->features > 0 ? MERCER_OK : wrong(self, -1, "has no features");
+}
+
+mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const char *text)
+{
+    void *memory;
+    json_error_t error = {0};
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_schema), "a schema"));
+    mrc_schema *self = memory;
+    self->context = context;
+    self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!self->root) self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error); /* no memory looks like bad text */
+    mercer_status status = self->root
+                               ? read_parts(self)
+                               : mrc_fail(context, MERCER_ERROR_FORMAT, "the schema: line %d is not JSON", error.line);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mrc_schema_free(self);
+    return status;
+}
+
+void mrc_schema_free(mrc_schema *self)
+{
+    if (!self) return;
+    json_decref(self->root);
+    mrc_free(self->context, self->lists);
+    mrc_free(self->context, self->columns);
+    mrc_free(self->context, self);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The second walk over a table: cells, targets and weights of its records. */
+#ifndef MRC_DATA_TABLE_CSV_CELLS_H
+#define MRC_DATA_TABLE_CSV_CELLS_H
+
+#include "data/schema/schema.h"
+#include "data/table/csv_table.h"
+
+/* Where the parts of a record go. */
+typedef struct mrc_sink {
+    mrc_cells *cells;           /* x: room for all rows; NULL if features are not wanted */
+    mercer_matrix y;            /* (rows, targets) f64, if there are several */
+    mrc_targets *targets;       /* if there is one */
+    double *weights;            /* (rows), or NULL */
+    const mrc_missing *missing; /* words */
+    bool leave_out;             /* records without a target are passed over, and counted */
+    int64_t rows;               /* that were kept */
+    int64_t left_out, left_line;
+    struct mrc_action *actions; /* (columns) what happens to a cell; owned */
+} mrc_sink;
+
+mercer_status mrc_sink_open(mrc_sink *sink, mercer_context *context, const mrc_layout *layout);
+void mrc_sink_close(mrc_sink *sink, mercer_context *context);
+/* The next `count` records, into rows sink->rows and further. The first walk has been over them. */
+mercer_status mrc_records_read(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count);
+void mrc_records_skip(mrc_csv *csv, int64_t count);
+
+#endif

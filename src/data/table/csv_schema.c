@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Columns of a table: kinds guessed from its first records, settled when all cells are there. */
+#include "data/table/csv_schema.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "data/schema/date.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SHOWN_RECORDS = 256 }; /* that a guess is made from */
+
+/* ---- Options ------------------------------------------------------------------------------------------------- */
+
+/* "NA,?" as a list. */
+static mercer_status read_missing(mrc_column_set *self, const char *text)
+{
+    int64_t count = 1, length = (int64_t)strlen(text);
+    for (const char *at = text; *at; at++) count += *at == ',';
+    MRC_TRY(mrc_alloc(self->context, &self->missing_memory, count * (int64_t)sizeof(char *) + length + 1, 1,
+                      "missing words"));
+    const char **list = self->missing_memory;
+    char *at = (char *)(list + count);
+    memcpy(at, text, (size_t)length + 1);
+    for (int64_t i = 0; i < count; i++) {
+        list[i] = at;
+        at += strcspn(at, ",");
+        *at++ = 0;
+    }
+    self->missing = (mrc_missing){list, count};
+    self->words = &self->missing;
+    return MERCER_OK;
+}
+
+mercer_status mrc_column_set_open(mrc_column_set *out, mercer_context *context, const mercer_dataset_options *options)
+{
+    *out = (mrc_column_set){.context = context, .words = &mrc_missing_default};
+    if (options->schema) {
+        MRC_TRY(mrc_schema_read(&out->schema, context, options->schema));
+        out->given = options->schema;
+        out->words = &out->schema->missing;
+    }
+    return options->missing ? read_missing(out, options->missing) : MERCER_OK;
+}
+
+void mrc_column_set_close(mrc_column_set *self)
+{
+    for (int64_t j = 0; j < self->cells.count; j++) mrc_levels_close(&self->cells.columns[j].levels);
+    mrc_free(self->context, self->cells.columns);
+    mrc_free(self->context, self->missing_memory);
+    mrc_schema_free(self->schema);
+    *self = (mrc_column_set){.context = self->context};
+}
+
+/* ---- At first sight ------------------------------------------------------------------------------------------ */
+
+/* Takes the columns of a given schema, whose levels are all that there are. */
+static mercer_status take_schema(mrc_column_set *self)
+{
+    int64_t j = 0;
+    for (int64_t i = 0; i < self->schema->count; i++) {
+        const mrc_column *from = &self->schema->columns[i];
+        if (from->kind == MRC_KIND_DROP) continue;
+        mrc_cell_column *column = &self->cells.columns[j++];
+        column->kind = from->kind;
+        column->fixed = column->closed = true;
+        column->beyond = from->other ? (float)from->level_count : MRC_LEVEL_BEYOND;
+        column->has_missing = from->missing > 0;
+        for (int64_t k = 0; k < from->level_count; k++) {
+            int64_t number;
+            MRC_TRY(mrc_levels_add(&column->levels, from->levels[k], (int64_t)strlen(from->levels[k]), "", 0, &number));
+        }
+    }
+    return MERCER_OK;
+}
+
+/* What a column is with one more cell. */
+static mrc_kind widen(const mrc_csv *csv, const mrc_csv_field *field, mrc_kind so_far, bool first)
+{
+    double value;
+    mrc_number kind = mrc_csv_number(csv, field, &value);
+    mrc_kind now = kind == MRC_NUMBER || kind == MRC_NUMBER_INFINITE                 ? MRC_KIND_NUMBER
+                   : mrc_read_date(field->text, field->text + field->length, &value) ? MRC_KIND_DATE
+                                                                                     : MRC_KIND_CATEGORY;
+    return first || now == so_far ? now : MRC_KIND_CATEGORY;
+}
+
+static bool is_blank(const mrc_column_set *self, const mrc_csv_field *field)
+{
+    const char *at = field->text, *end = at + field->length;
+    while (at < end && (*at == ' ' || *at == '\t')) at++;
+    while (end > at && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    return mrc_is_missing(self->words, at, end - at);
+}
+
+static void guess_kinds(mrc_column_set *self, const mrc_table *lead, bool *seen)
+{
+    mrc_csv csv = lead->data;
+    for (int64_t i = 0; i < mrc_min(lead->records, SHOWN_RECORDS); i++) {
+        mrc_csv_field field = {.last = false};
+        for (int64_t c = 0; !field.last; c++) {
+            mrc_csv_next(&csv, &field);
+            int64_t j = c < lead->columns ? lead->layout->roles[c] : -1;
+            if (j < 0 || self->cells.columns[j].fixed || is_blank(self, &field)) continue;
+            self->cells.columns[j].kind = widen(&csv, &field, self->cells.columns[j].kind, !seen[j]);
+            seen[j] = true;
+        }
+    }
+}
+
+mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead, bool strict)
+{
+    const mrc_layout *layout = lead->layout;
+    const char *const *names = layout->names;
+    void *memory, *seen;
+    self->cells.context = self->context;
+    self->cells.path = lead->input->path;
+    MRC_TRY(mrc_alloc_zero(self->context, &memory, layout->features, sizeof(mrc_cell_column), "columns of a table"));
+    self->cells.columns = memory;
+    self->cells.count = layout->features;
+    for (int64_t j = 0; j < layout->features; j++) mrc_levels_open(&self->cells.columns[j].levels, self->context);
+    for (int64_t c = 0; c < layout->columns; c++) {
+        int64_t j = layout->roles[c];
+        if (j < 0) continue;
+        mrc_cell_column *column = &self->cells.columns[j];
+        column->name = names ? names[c] : NULL;
+        column->strict = strict;
+        column->fixed = strict || layout->kinds[c] >= 0;
+        if (layout->kinds[c] >= 0) column->kind = (mrc_kind)layout->kinds[c];
+    }
+    if (self->schema) return take_schema(self);
+    MRC_TRY(mrc_alloc_zero(self->context, &seen, layout->features, sizeof(bool), "columns of a table"));
+    guess_kinds(self, lead, seen);
+    mrc_free(self->context, seen);
+    return MERCER_OK;
+}
+
+bool mrc_column_set_turn_odd(mrc_column_set *self)
+{
+    bool any = false;
+    for (int64_t j = 0; j < self->cells.count; j++) any = any || self->cells.columns[j].odd;
+    for (int64_t j = 0; j < self->cells.count && any; j++) {
+        mrc_cell_column *column = &self->cells.columns[j];
+        if (column->odd) column->kind = MRC_KIND_CATEGORY;
+        column->odd = false;
+        column->gaps = 0;
+        mrc_levels_close(&column->levels);
+    }
+    return any;
+}
+
+/* ---- In the end ---------------------------------------------------------------------------------------------- */
+
+/* Columns that were asked to be left out, with their places among those that are no targets. */
+static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout, char **out)
+{
+    const char *const *names = layout->names;
+    void *memory;
+    int64_t count = 0, place = 0;
+    MRC_TRY(mrc_alloc(self->context, &memory, layout->columns, sizeof(char *) + sizeof(int64_t), "columns"));
+    const char **list = memory;
+    int64_t *places = (int64_t *)(list + layout->columns);
+    for (int64_t c = 0; c < layout->columns; c++) {
+        if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id) continue;
+        if (layout->roles[c] == MRC_COLUMN_UNUSED) {
+            list[count] = names ? names[c] : NULL;
+            places[count++] = place;
+        }
+        place++;
+    }
+    const mrc_left_out left_out = {list, places, count};
+    mercer_status status = mrc_schema_find(&self->cells, &left_out, self->words, out);
+    mrc_free(self->context, memory);
+    return status;
+}
+
+/* The dataset's samples become features of the cells, which are released. */
+static mercer_status encode(mrc_column_set *self, const mrc_input *input, mercer_dataset *dataset)
+{
+    const mrc_schema *schema = self->schema;
+    int64_t rows = self->cells.x.rows, count, bytes;
+    void *memory;
+    if (!mrc_multiply(rows, schema->features, &count) || !mrc_multiply(count, sizeof(float), &bytes)) bytes = INT64_MAX;
+    MRC_TRY(mrc_budget_take(self->context, input->budget, input->path, bytes));
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(float), "samples"));
+    mercer_matrix x = mrc_view(memory, rows, schema->features, MERCER_F32);
+    mrc_schema_encode(schema, &self->cells.x, &x);
+    input->budget->used -= rows * self->cells.count * (int64_t)sizeof(float);
+    mrc_free(self->context, dataset->x_memory);
+    dataset->x_memory = memory;
+    dataset->x = x;
+    return mrc_schema_feature_names(schema, &dataset->feature_text);
+}
+
+mercer_status mrc_column_set_settle(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
+{
+    bool given = self->given != NULL;
+    char *found = NULL;
+    if (!given) MRC_TRY(find_schema(self, lead->layout, &found));
+    dataset->schema_text = found;
+    if (found) MRC_TRY(mrc_schema_read(&self->schema, self->context, found));
+    if (given) MRC_TRY(mrc_dataset_keep_schema(dataset, self->given));
+    dataset->schema = dataset->schema_text;
+    dataset->x = self->cells.x;
+    if (self->schema) {
+        MRC_TRY(encode(self, lead->input, dataset));
+        mrc_cells_warn(&self->cells);
+    } else {
+        MRC_TRY(mrc_layout_names(lead->layout, self->context, MRC_COLUMN_FEATURE, &dataset->feature_text));
+    }
+    dataset->feature_names = dataset->feature_text;
+    return MERCER_OK;
+}
