@@ -161,6 +161,8 @@ static int open_centers(cli_job *job, const char *path)
     if (options.schema == NULL && job->info.feature_names != NULL) {
         options.columns = job->info.feature_names;
         options.column_count = job->info.features;
+    } else if (options.schema == NULL) {
+        options.kinds = "numbers";
     }
     mercer_status status = mercer_dataset_open(&job->centers, job->context, &options);
     if (status != MERCER_OK) return cli_fail(job->context, status);
@@ -181,6 +183,7 @@ static int open_metric(cli_job *job, const char *path)
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
     mercer_dataset *file = NULL;
     options.x = path;
+    options.kinds = "numbers";
     options.task = MERCER_TASK_UNLABELLED;
     options.memory = cli_memory(job->v);
     mercer_status status = mercer_dataset_open(&file, job->context, &options);

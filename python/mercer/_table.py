@@ -91,4 +91,4 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
     given = None if schema is None else L.text(schema, "schema")
     data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
     info = data.info()
-    return data.read()[0], info["schema"], info["features_named"]
+    return data.read()[0], info["schema"], info["feature_names"]

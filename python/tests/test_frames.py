@@ -45,7 +45,7 @@ def test_features_are_those_of_a_file(frame, tmp_path):
     data = Dataset(tmp_path / "t.csv", target="y", task="regression")
     X, schema, names = encode(Context(), frame.drop(columns="y"))
     np.testing.assert_array_equal(X, data.read()[0])
-    assert names == data.info()["features_named"]
+    assert names == data.info()["feature_names"]
     assert schema == data.info()["schema"]
     frame[["sold", "rooms", "area", "kind", "garden", "city"]].to_csv(tmp_path / "n.csv", index=False)
     again = Dataset(tmp_path / "n.csv", task="unlabelled", schema=schema)

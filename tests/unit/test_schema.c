@@ -274,6 +274,8 @@ static void test_options(void **state)
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "'zip:word' does not say what a column is");
     options.kinds = "y:drop";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "column 'y' is the target");
+    options.kinds = "numbers"; /* and nothing else, none missing */
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'id': 'r1' is not a number");
     options.kinds = NULL;
     options.only = "zip,w";
     data = open_with(&options); /* numbers alone: no schema, as ever */

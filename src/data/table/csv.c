@@ -7,6 +7,8 @@
 #include "core/memory.h"
 #include "data/table/csv_schema.h"
 
+#include <string.h>
+
 /* The files of a table. */
 typedef struct tables {
     mrc_reading *reading;
@@ -194,13 +196,14 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
     bool shown = options->header == MERCER_AUTO &&
                  (mrc_table_shows_header(self->lead, options->target) || names_columns(self, columns));
     mrc_table_set_header(self->lead, shown || options->header == MERCER_ON);
+    bool numbers = options->kinds && strcmp(options->kinds, "numbers") == 0; /* all of them, none missing */
     /* With a file of targets of its own, `target` names a column of that. */
     mrc_layout_wish wish = {
         .target = options->y && options->task != MERCER_TASK_UNLABELLED ? NULL : options->target,
         .needed = reading->want_targets,
         .columns = options->columns,
         .column_count = options->column_count,
-        .kinds = options->kinds,
+        .kinds = numbers ? NULL : options->kinds,
         .only = options->only,
         .weight = options->weight_column,
         .id = options->id_column,
@@ -208,7 +211,7 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
     };
     MRC_TRY(follow_lead(self, &wish));
     MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
-    MRC_TRY(mrc_column_set_prepare(columns, self->lead, options->columns != NULL));
+    MRC_TRY(mrc_column_set_prepare(columns, self->lead, options->columns || numbers));
     return read_cells(self, columns, dataset);
 }
 
