@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 10 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 11 };
 
 /* What a model file consists of; texts that were made for it. */
 typedef struct contents {

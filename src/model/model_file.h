@@ -7,8 +7,8 @@
 #include "model/tensor_file.h"
 
 #define MRC_MODEL_FORMAT "mercer-model"
-/* The least version that says all a reader must know to predict: a model without units of its targets, without a metric
-   without a transform of its targets and without a schema is a file of version 1. */
+/* The least version that says all a reader must know to predict: a model without units of its targets, without a
+   metric, without a transform of its targets and without a schema is a file of version 1. */
 #define MRC_MODEL_FORMAT_PLAIN  "1"
 #define MRC_MODEL_FORMAT_UNITS  "2"
 #define MRC_MODEL_FORMAT_METRIC "3" /* or a transform */
