@@ -15,7 +15,6 @@
  */
 #include "data/synth/synth_kinds.h"
 
-
 #include <math.h>
 
 enum { SIDE = 28, STRIDE = 32, ROWS = SIDE, MOST_POINTS = 12, MOST_STROKES = 3, CUTS = 4, LANES = 8 };

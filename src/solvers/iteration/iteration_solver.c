@@ -28,7 +28,7 @@
 
 enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000, FRESH_ROWS = 2000 };
 
-#define DECAY_END      0.25
+#define DECAY_END 0.25
 
 typedef struct solver_state {
     mrc_eigensystem system;
