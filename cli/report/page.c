@@ -71,12 +71,12 @@ static const char *convert(page *self, const char *at, va_list *given)
     if (!starred && at[1] == '.') precision = (int)strtol(at + 2, NULL, 10);
     snprintf(form, sizeof form, "%.*s", (int)length, at);
     switch (at[length - 1]) {
+        case 'u': snprintf(shown, sizeof shown, form, va_arg(*given, size_t)); break;
         case '%': page_add(self, "%"); break;
         case 's': page_escape(self, va_arg(*given, const char *)); break;
         case 'F': page_number(self, va_arg(*given, double), precision); break;
         case 'G': page_count(self, va_arg(*given, double)); break;
         case 'A': page_percent(self, va_arg(*given, double), precision); break;
-        case 'u': snprintf(shown, sizeof shown, form, va_arg(*given, size_t)); break;
         case 'c':
         case 'd': snprintf(shown, sizeof shown, form, va_arg(*given, int)); break;
         default:

@@ -158,7 +158,7 @@ static mercer_status shorten(const tables *self, mercer_dataset *dataset, mrc_si
                         "%s: every target is missing: is it the column that is meant?", reading->name);
     mrc_log(reading->input->context, MERCER_LOG_WARNING,
             "%s: %lld of %lld rows have no target and are left out, the first in line %lld", reading->name,
-            (long long)to->left_out, (long long)(to->rows + to->left_out), (long long)to->left_line);
+            (long long)to->left_out, (long long)to->rows + (long long)to->left_out, (long long)to->left_line);
     return MERCER_OK;
 }
 

@@ -392,14 +392,15 @@ static mercer_status read_cell(const mrc_table *self, mrc_csv *csv, const mrc_si
     mrc_csv_field field;
     bool missing = false;
     double value = 0;
+    float nowhere = 0, *cell = cells ? cells + action->place : &nowhere; /* without cells no column is a feature */
     take_field(csv, &field);
     *last = field.last;
     switch (action->act) {
         case ACT_PASS: break;
-        case ACT_NUMBER: return general_number(self, csv, &field, to, column, &cells[action->place]);
-        case ACT_BOOLEAN: return read_boolean(self, csv, &field, to, column, &cells[action->place]);
-        case ACT_DATE: return read_date(self, &field, to, column, &cells[action->place]);
-        case ACT_WORD: return read_word(self, &field, to, column, &cells[action->place]);
+        case ACT_NUMBER: return general_number(self, csv, &field, to, column, cell);
+        case ACT_BOOLEAN: return read_boolean(self, csv, &field, to, column, cell);
+        case ACT_DATE: return read_date(self, &field, to, column, cell);
+        case ACT_WORD: return read_word(self, &field, to, column, cell);
         case ACT_TARGET:
             if (!*left_out) MRC_TRY(read_target(csv, to, &field, &missing));
             break;
