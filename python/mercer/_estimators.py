@@ -157,7 +157,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if gaps or known is not None:
             X = self._encode(X, known, False)
         elif reset:
-            self._table = None
+            self._table: tuple[str, list[str] | None] | None = None
         return X, y
 
     def _table_of_fit(self) -> str | None:
@@ -244,7 +244,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             if isinstance(weight, dict):
                 weight = ",".join(f"{called[k]}={value!r}" for k, value in weight.items())
             options["class_weight"] = weight or None
-        named = {"columns": columns, "schema": schema}
+        named: dict[str, Any] = {"columns": columns, "schema": schema}
         data = Dataset._of_arrays(context, A.points(X, "X"), **named, sample_weight=weights, **targets)
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
         options = {
@@ -261,7 +261,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         metric = None
         if model is None:  # which has its own
             options["learn_features"] = self._rounds()
-            metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", np.float64)
+            metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", np.dtype(np.float64))
         parts = self.kernel, options, train, callbacks
         fixed: dict[str, Any] = {"centers": given, "model": model, "metric": metric}
         fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], **fixed)

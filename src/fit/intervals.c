@@ -12,34 +12,24 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/softmax.h"
+#include "core/numbers/weighted.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { MOST_KEPT = 1000 };
 
-typedef struct scored {
-    double score, weight;
-} scored;
-
-static int compare_scored(const void *a, const void *b)
-{
-    const scored *left = a, *right = b;
-    return (left->score > right->score) - (left->score < right->score);
-}
-
 /* Of n scores, sorted here, m quantiles. */
-static void fill_table(scored *list, int64_t n, double *out, int64_t m)
+static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 {
     const double rounding = 1e-9; /* a share that is reached but for rounding is reached */
     double total = 0, sum = 0;
     int64_t k = 0;
-    qsort(list, (size_t)n, sizeof *list, compare_scored);
+    mrc_weighted_sort(list, n);
     for (int64_t i = 0; i < n; i++) total += list[i].weight;
     for (int64_t i = 0; i < n; i++) {
         sum += list[i].weight;
         for (; k < m && (sum * (double)m >= total * ((double)(k + 1) - rounding) || i == n - 1); k++)
-            out[k] = list[i].score;
+            out[k] = list[i].value;
     }
 }
 
@@ -76,13 +66,13 @@ mercer_status mrc_fit_keep_scores(mercer_fitting *self, const mercer_dataset *of
     if (n == 0) return MERCER_OK;
     MRC_TRY(mrc_alloc(context, &table, lists * m, sizeof(double), "scores"));
     mercer_matrix scores = mrc_view(table, lists, m, MERCER_F64);
-    mercer_status status = mrc_alloc(context, &list, n, sizeof(scored), "scores");
+    mercer_status status = mrc_alloc(context, &list, n, sizeof(mrc_weighted), "scores");
     if (status == MERCER_OK) status = mrc_alloc(context, &row, predicted->cols, sizeof(double), "a row");
     for (int64_t j = 0; j < lists && status == MERCER_OK; j++) {
         int64_t at = 0;
         for (int64_t i = 0; i < of->rows; i++) {
             double w = of->weights ? of->weights[i] : 1;
-            if (w > 0) ((scored *)list)[at++] = (scored){score_of(self, of, predicted, i, j, row), w};
+            if (w > 0) ((mrc_weighted *)list)[at++] = (mrc_weighted){score_of(self, of, predicted, i, j, row), w};
         }
         fill_table(list, n, mrc_row(&scores, j), m);
     }

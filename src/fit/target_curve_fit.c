@@ -13,9 +13,9 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/target_curve.h"
+#include "core/numbers/weighted.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_ROWS = 1000000, MOST_KNOTS = 1000 };
@@ -110,38 +110,28 @@ static mercer_status make_log(mercer_fitting *self, target_sample *sample, merce
 
 /* ---- rank ------------------------------------------------------------------------------------------------------ */
 
-typedef struct ranked_target {
-    double value, weight;
-} ranked_target;
-
-static int compare_targets(const void *a, const void *b)
-{
-    const ranked_target *left = a, *right = b;
-    return (left->value > right->value) - (left->value < right->value);
-}
-
 /* Sorts and joins equal values; what is left of `count` has the rank, weight, in place of its weight. */
-static int64_t rank_values(ranked_target *list, int64_t count)
+static int64_t rank_values(mrc_weighted *list, int64_t count)
 {
     double all = 0, below = 0;
     int64_t distinct = 0;
-    qsort(list, (size_t)count, sizeof *list, compare_targets);
+    mrc_weighted_sort(list, count);
     for (int64_t i = 0; i < count; i++) all += list[i].weight;
     for (int64_t i = 0, next; i < count; i = next) {
         double own = 0;
         for (next = i; next < count && list[next].value == list[i].value; next++) own += list[next].weight;
-        list[distinct++] = (ranked_target){list[i].value, (below + own / 2) / all};
+        list[distinct++] = (mrc_weighted){list[i].value, (below + own / 2) / all};
         below += own;
     }
     return distinct;
 }
 
 /* k knots of output j: values, and behind them their normal quantiles. */
-static mercer_status fill_knots(const target_sample *sample, int64_t j, ranked_target *list, double *values, int64_t k)
+static mercer_status fill_knots(const target_sample *sample, int64_t j, mrc_weighted *list, double *values, int64_t k)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < sample->y.rows; i++)
-        if (sample->weights[i] > 0) list[count++] = (ranked_target){mrc_load(&sample->y, i, j), sample->weights[i]};
+        if (sample->weights[i] > 0) list[count++] = (mrc_weighted){mrc_load(&sample->y, i, j), sample->weights[i]};
     count = count > 0 ? rank_values(list, count) : 0;
     for (int64_t i = 0; i < k && count > 1; i++) {
         int64_t kept = mrc_min(k, count), at = i < kept ? (kept - 1 > 0 ? i * (count - 1) / (kept - 1) : 0) : count - 1;
@@ -157,7 +147,7 @@ static mercer_status make_ranks(mercer_fitting *self, target_sample *sample, mer
     void *memory, *list;
     MRC_TRY(mrc_alloc(self->context, &memory, 2 * c * k, sizeof(double), "a transform of targets"));
     sample->knot = memory;
-    MRC_TRY(mrc_alloc(self->context, &list, sample->y.rows, sizeof(ranked_target), "ranks of targets"));
+    MRC_TRY(mrc_alloc(self->context, &list, sample->y.rows, sizeof(mrc_weighted), "ranks of targets"));
     mercer_status status = MERCER_OK;
     for (int64_t j = 0; j < c && status == MERCER_OK; j++) {
         status = fill_knots(sample, j, list, sample->knot + 2 * j * k, k);

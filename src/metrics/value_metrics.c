@@ -10,9 +10,9 @@
 #include "metrics/evaluation.h"
 
 #include "core/memory.h"
+#include "core/numbers/weighted.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, double weight, double *errors)
@@ -35,16 +35,6 @@ void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, do
 
 /* ---- Quantiles ------------------------------------------------------------------------------------------------- */
 
-typedef struct weighted {
-    double value, weight;
-} weighted;
-
-static int compare(const void *a, const void *b)
-{
-    const weighted *left = a, *right = b;
-    return (left->value > right->value) - (left->value < right->value);
-}
-
 /* Of kept errors of outputs first .. last - 1: median, 90 %, 99 %, largest. */
 static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
 {
@@ -54,12 +44,12 @@ static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int
     void *memory;
     for (int k = 0; k < 4; k++) out[k] = (double)NAN;
     if (count == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(weighted), "errors"));
-    weighted *list = memory;
+    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(mrc_weighted), "errors"));
+    mrc_weighted *list = memory;
     for (int64_t i = 0; i < self->kept; i++)
         for (int64_t j = first; j < last; j++)
-            list[at++] = (weighted){self->scores[i * self->outputs + j], self->kept_weights[i]};
-    qsort(list, (size_t)count, sizeof *list, compare);
+            list[at++] = (mrc_weighted){self->scores[i * self->outputs + j], self->kept_weights[i]};
+    mrc_weighted_sort(list, count);
     for (int64_t i = 0; i < count; i++) total += list[i].weight;
     int k = 0;
     for (int64_t i = 0; i < count; i++)
