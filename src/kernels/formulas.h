@@ -162,6 +162,14 @@ MRC_HD double mrc_rational_quadratic_slope(const mercer_kernel *kernel, double s
 
 /* ---- Definitions: of the sum s = sum_k |x_k - z_k|^p >= 0 -------------------------------------------------------- */
 
+/* |t|^p of size = |t|; half powers need no logarithm. */
+MRC_HD double mrc_power(double size, double p)
+{
+    if (p == 1.5) return size * sqrt(size);
+    if (p == 0.5) return sqrt(size);
+    return p == 1 ? size : p == 2 ? size * size : pow(size, p);
+}
+
 MRC_HD double mrc_laplace_l1(const mercer_kernel *kernel, double s)
 {
     return exp(-s / kernel->bandwidth);

@@ -118,7 +118,7 @@ bool mrc_kernel_is_angular(const mercer_kernel *kernel)
 
 double mrc_difference_power(double norm, double difference)
 {
-    return norm == 2 ? difference * difference : norm == 1 ? fabs(difference) : pow(fabs(difference), norm);
+    return mrc_power(fabs(difference), norm);
 }
 
 double mrc_norm_root(double norm, double sum)

@@ -20,6 +20,7 @@
  *     other p       in double whatever the type of s: |t|^p = exp(l), l = p log |t|. With u = 2^-53, t is off by u, log by 1.6 ulp = 3.2 u of
  *                   itself, the product by u, exp by 1.2 ulp = 2.4 u:  a term by u (p + 4.2 |l| + 2.4), the sum by g(d) s; then one
  *                   rounding to the type of s. Terms that underflow lose at most the smallest double each. pow of the reference: 2 u.
+ *     p = 1/2, 3/2  a square root and a product, u each, in place of 4.2 |l| + 2.4, here and in the reference
  * A user's function gets s^(1/p).
  *
  * Functions of the distance fall monotonically, so an error e of r changes them by at most max(K(r - e) - K(r), K(r) - K(r + e)). Their own
@@ -81,13 +82,19 @@ typedef struct pair_sums {
     double xx, zz;
 } pair_sums;
 
+/* Powers that are computed without a logarithm. */
+static inline bool by_roots(double norm)
+{
+    return norm == 0.5 || norm == 1 || norm == 1.5 || norm == 2;
+}
+
 static inline pair_sums pair_sums_of(double norm, int64_t d, const double *x, const double *z, const double *origin)
 {
     pair_sums s = {0};
     for (int64_t k = 0; k < d; k++) {
         double o = origin ? origin[k] : 0, term = norm > 0 ? mrc_difference_power(norm, x[k] - z[k]) : 0;
         s.sum += term;
-        s.logs += term > 0 ? term * fabs(log(term)) : 0;
+        s.logs += term > 0 && !by_roots(norm) ? term * fabs(log(term)) : 0;
         s.sqdist += (x[k] - z[k]) * (x[k] - z[k]);
         s.a2 += (x[k] - o) * (x[k] - o);
         s.b2 += (z[k] - o) * (z[k] - o);
@@ -127,7 +134,8 @@ static inline double sum_error(double norm, const pair_sums *s, double d, const 
 {
     double wide = 0x1p-53, reference = (gamma_k(d, wide) + (norm + 2) * wide) * s->sum;
     if (norm == 1) return how->bytes ? 0 : gamma_k(d, how->unit) * s->sum + gamma_k(d, wide) * s->sum;
-    double terms = wide * ((norm + 2.4) * s->sum + 4.2 * s->logs) + gamma_k(d, wide) * s->sum + d * 0x1p-1074;
+    double evaluation = by_roots(norm) ? 2 : 2.4;
+    double terms = wide * ((norm + evaluation) * s->sum + 4.2 * s->logs) + gamma_k(d, wide) * s->sum + d * 0x1p-1074;
     return reference + terms + how->unit * (s->sum + terms) + smallest_of(how->unit);
 }
 

@@ -171,7 +171,7 @@ static void run_line(line *self, const target *targets, int count, const setting
 {
     for (int i = 0; i < count; i++) self->unsupported[i] = !supports(&targets[i], &self->types);
     static int lines; /* so that other lines have other shapes, where not all are run */
-    /* Any power of every difference takes some fifty times as long as a product. */
+    /* A power of every difference takes many times as long as a product, in the reference too. */
     int stride = SANITIZED ? 5 : self->kernel.id == MRC_KERNEL_LPQ ? 3 : 1;
     for (int index = lines++ % stride; index < all_shapes_count; index += stride) {
         const shape *s = &all_shapes[index];

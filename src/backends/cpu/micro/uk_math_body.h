@@ -15,6 +15,8 @@
  *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings count 0.6 u beside the last sums:
  *           at most 1.6 ulp. log(+0) is far below any other value, not -infinity
  *   log1p   x >= 0, w = 1 + x:  log w + (x - (w - 1)) / w
+ *   power   x >= 0: exp(l), l = p log x; 0 of 0, infinity from exp(709) on: within u (4.2 |l| + 2.4) of itself. The
+ *           powers 1/2 and 3/2 are a root and a product: within u and 2 u
  *   acos    asin(s) = s (1 + z P(z)), z = s^2 <= 1/4, P of degree 12 (error 2^-57);  |x| < 1/2: pi/2 - asin x;  else
  *           with s = sqrt((1 - |x|) / 2): 2 asin(s), or pi minus it. Roundings of s, z, the product and the sum: at
  *           most 2.5 ulp of the result
@@ -112,6 +114,25 @@ static inline double log_f64(double x)
     double rest = fma(-2.0 * z, q, f);
     double m = fma(-s, rest, f);
     return fma(k, 0x1.62e42fefa38p-1, fma(k, 0x1.ef35793c7673p-45, m));
+}
+
+static inline double power_f64(double x, double p)
+{
+    double u = p * log_f64(x), value = exp_f64(u < 709.0 ? u : 709.0);
+    value = u < 709.0 ? value : (double)INFINITY;
+    return x > 0 ? value : 0;
+}
+
+static inline double power_1_2_f64(double x, double p)
+{
+    (void)p;
+    return sqrt(x);
+}
+
+static inline double power_3_2_f64(double x, double p)
+{
+    (void)p;
+    return x * sqrt(x);
 }
 
 static inline double log1p_f64(double x)

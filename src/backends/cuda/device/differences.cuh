@@ -9,13 +9,14 @@
  * features outermost; a thread has a square of BY x BY pairs in registers, in quarters that lie SIDE / 2 apart, so that
  * the threads of a warp read neighbouring words. Cost: 2 operations for each feature of a pair (a difference, and a sum
  * of its absolute value, which is free), 2 BY loads from shared memory for BY^2 pairs. Bytes are taken four at a time
- * by __vsadu4. A power other than 1 is pow in double, summed in double and rounded once.
+ * by __vsadu4. A power other than 1 is computed and summed in double (mrc_power) and rounded once.
  */
 #ifndef MRC_BACKENDS_CUDA_DEVICE_DIFFERENCES_CUH
 #define MRC_BACKENDS_CUDA_DEVICE_DIFFERENCES_CUH
 
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
+#include "kernels/formulas.h"
 
 enum { CHUNK = 16, SIDE_THREADS = 16, PAD = 4 };
 
@@ -73,7 +74,7 @@ template <typename Row> struct powers {
     }
     static __device__ double add(double sum, Row a, Row b, double power)
     {
-        return sum + pow(fabs((double)a - (double)b), power);
+        return sum + mrc_power(fabs((double)a - (double)b), power);
     }
 };
 

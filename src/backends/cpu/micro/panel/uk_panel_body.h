@@ -23,6 +23,8 @@ enum {
     WIDE_STRIP = 64   /* values that are evaluated in double at a time */
 };
 
+typedef double (*power_of)(double size, double p); /* written out where it is called */
+
 #define REAL        float
 #define TYPED(name) UK_PANEL_FN(name##_f32)
 #define MATH(name)  name##_f32

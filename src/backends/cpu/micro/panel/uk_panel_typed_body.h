@@ -5,7 +5,8 @@
  * is 0) and IS_F32, which are undefined at the end.
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
- *   powers  = sum_k |x_k - z_k|^p                   exp(p log |x_k - z_k|) in double, one chain of sums
+ *   powers  = sum_k |x_k - z_k|^p                   exp(p log |x_k - z_k|) in double, or a square root where p is 1/2
+ *                                                   or 3/2; one chain of sums
  *   r^2     = (|x|^2 + |z|^2) - 2 x.z               one FMA; exactly 0 for equal rows; clamped at 0
  *   kernel values of r^2 or x.z                     the forms of kernels/formulas.h
  */
@@ -60,32 +61,39 @@ static bool TYPED(sqdist)(int64_t rows, int64_t width, REAL *restrict tile, cons
     return suspicious != 0;
 }
 
-static inline __attribute__((always_inline)) void TYPED(powers_of)(int64_t depth, double power, int64_t mr, int64_t nr,
-                                                                   const REAL *restrict a, const REAL *restrict b,
-                                                                   REAL *restrict c)
+static inline __attribute__((always_inline)) void TYPED(powers_of)(power_of power, int64_t depth, double p, int64_t mr,
+                                                                   int64_t nr, const REAL *restrict a,
+                                                                   const REAL *restrict b, REAL *restrict c)
 {
     for (int64_t i = 0; i < mr; i++) {
         double sum[MOST_WIDTH] = {0};
         for (int64_t k = 0; k < depth; k++)
-            for (int64_t j = 0; j < nr; j++) {
-                double gap = fabs((double)b[k * nr + j] - (double)a[k * mr + i]), u = power * log_f64(gap);
-                double term = exp_f64(u < 709.0 ? u : 709.0);
-                term = u < 709.0 ? term : (double)INFINITY;
-                sum[j] += gap > 0 ? term : 0;
-            }
+            for (int64_t j = 0; j < nr; j++) sum[j] += power(fabs((double)b[k * nr + j] - (double)a[k * mr + i]), p);
         for (int64_t j = 0; j < nr; j++) c[i * nr + j] = (REAL)sum[j];
     }
 }
 
 /* Written out for the widths of vectors, so that loops over the width have a known length. */
-static void TYPED(powers)(int64_t depth, double power, int64_t mr, int64_t nr, const REAL *a, const REAL *b, REAL *c)
+static inline __attribute__((always_inline)) void TYPED(powers_by)(power_of power, int64_t depth, double p, int64_t mr,
+                                                                   int64_t nr, const REAL *a, const REAL *b, REAL *c)
 {
     switch (nr) {
-        case 8: TYPED(powers_of)(depth, power, mr, 8, a, b, c); break;
-        case 16: TYPED(powers_of)(depth, power, mr, 16, a, b, c); break;
-        case 32: TYPED(powers_of)(depth, power, mr, 32, a, b, c); break;
-        default: TYPED(powers_of)(depth, power, mr, nr, a, b, c); break;
+        case 4: TYPED(powers_of)(power, depth, p, mr, 4, a, b, c); break;
+        case 8: TYPED(powers_of)(power, depth, p, mr, 8, a, b, c); break;
+        case 16: TYPED(powers_of)(power, depth, p, mr, 16, a, b, c); break;
+        case 32: TYPED(powers_of)(power, depth, p, mr, 32, a, b, c); break;
+        default: TYPED(powers_of)(power, depth, p, mr, nr, a, b, c); break;
     }
+}
+
+static void TYPED(powers)(int64_t depth, double p, int64_t mr, int64_t nr, const REAL *a, const REAL *b, REAL *c)
+{
+    if (p == 1.5)
+        TYPED(powers_by)(power_3_2_f64, depth, p, mr, nr, a, b, c);
+    else if (p == 0.5)
+        TYPED(powers_by)(power_1_2_f64, depth, p, mr, nr, a, b, c);
+    else
+        TYPED(powers_by)(power_f64, depth, p, mr, nr, a, b, c);
 }
 
 static void TYPED(few_sums)(int64_t count, const REAL *restrict weights, const REAL *restrict values,
