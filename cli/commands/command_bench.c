@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 5 };
+enum { RUNS = 5, QUICK_RUNS = 3, QUICK_PART = 8 };
 
 typedef struct shape {
     const char *kernel;
@@ -50,7 +50,7 @@ static mercer_matrix make_matrix(int64_t rows, int64_t cols, mercer_dtype dtype,
     return mercer_matrix_view(data, rows, cols, dtype);
 }
 
-static mercer_status time_product(mercer_context *context, const shape *s, timing *out)
+static mercer_status time_product(mercer_context *context, const shape *s, int runs, timing *out)
 {
     mercer_dtype real = s->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     mercer_kernel kernel;
@@ -59,14 +59,14 @@ static mercer_status time_product(mercer_context *context, const shape *s, timin
     if (status != MERCER_OK) return status;
     mercer_matrix X = make_matrix(s->m, s->d, s->dtype, 1), Z = make_matrix(s->p, s->d, s->dtype, 2);
     mercer_matrix W = make_matrix(s->p, s->c, real, 3), Y = make_matrix(s->m, s->c, real, 4);
-    for (int run = -1; run < RUNS && status == MERCER_OK; run++) {
+    for (int run = -1; run < runs && status == MERCER_OK; run++) {
         double start = cli_now();
         status = mercer_kernel_matmul(context, &Y, &kernel, &X, &Z, &W);
         if (run >= 0) seconds[run] = cli_now() - start;
     }
     if (status == MERCER_OK) {
-        qsort(seconds, RUNS, sizeof seconds[0], by_value);
-        *out = (timing){seconds[0], seconds[RUNS / 2]};
+        qsort(seconds, (size_t)runs, sizeof seconds[0], by_value);
+        *out = (timing){seconds[0], seconds[runs / 2]};
     }
     free(X.data);
     free(Z.data);
@@ -84,7 +84,7 @@ static int bench_products(const cli_values *v, mercer_context *context, json_t *
         {"gaussian:bandwidth=5", 4096, 4096, 128, 100, MERCER_F32},
         {"laplace:bandwidth=10", 2048, 4096, 784, 10, MERCER_F64},
     };
-    int64_t part = cli_flag(v, "quick") ? 4 : 1;
+    int64_t part = cli_flag(v, "quick") ? QUICK_PART : 1;
     cli_bar bar;
     cli_bar_init(&bar, v);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -92,7 +92,7 @@ static int bench_products(const cli_values *v, mercer_context *context, json_t *
         timing t = {0};
         s.m /= part;
         cli_bar_draw(&bar, (double)i / 6, "products", 1);
-        mercer_status status = time_product(context, &s, &t);
+        mercer_status status = time_product(context, &s, part > 1 ? QUICK_RUNS : RUNS, &t);
         if (status != MERCER_OK) {
             cli_bar_clear(&bar);
             return cli_fail(context, status);

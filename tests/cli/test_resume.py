@@ -93,7 +93,7 @@ class Resume(Case):
 
     def test_signals(self):
         whole, _ = self.whole()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU)[:: 2 if SANITIZED else 1]:
             shutil.rmtree(self.path("run"), ignore_errors=True)
             process = self.start(*self.train("--log", "run.jsonl"))
             self.wait_for(process, "run", "checkpoint.safetensors")
@@ -151,7 +151,7 @@ class Resume(Case):
 
     def test_killed_run_loses_no_epoch(self):
         """A checkpoint at the end of every epoch, however rare they are to be within one."""
-        run = lasting(6, rows=3000 if SANITIZED else 8000)
+        run = lasting(6, rows=1500 if SANITIZED else 8000)
         self.good("train", *run, "-o", "whole.safetensors", "-q")
         process = self.start("train", *run, "-o", "m.safetensors", "--checkpoint", "run", "--log", "run.jsonl", "-q")
         deadline = time.monotonic() + 120

@@ -54,7 +54,8 @@ def fetch(python, source, work):
         with open(stamp, encoding="utf-8") as file:
             if file.read() == "\n".join(wanted):
                 return
-    quiet = ["--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout", "20"]
+    # Modules are compiled when they are imported: most of these packages' never are.
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile", "--retries", "2", "--timeout", "20"]
     done = call([python, "-m", "pip", "install", *quiet, *wanted], stderr=subprocess.PIPE, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["pip failed"]
@@ -81,7 +82,7 @@ def main():
     if call([*pip, *build, source]).returncode:
         sys.exit("pip could not build and install the package")
     tests = os.path.join(source, "python", "tests")
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(work, "pycache")  # not beside the sources
     sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests], cwd=work).returncode)
 
 
