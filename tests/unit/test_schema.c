@@ -315,7 +315,7 @@ static void test_bad_tables(void **state)
     mercer_dataset_free(data);
     /* Words of which every row has its own tell nothing. */
     strcpy(text, "name,a,y\n");
-    for (int i = 0; i < 40; i++) snprintf(text + strlen(text), 32, "n%d,%d,%d\n", i, i, i);
+    for (int i = 0; i < 40; i++) snprintf(text + strlen(text), 40, "n%d,%d,%d\n", i, i, i);
     data = open_table(text);
     assert_names(data, "a");
     assert_non_null(strstr(about(data).schema, "a word of its own"));
