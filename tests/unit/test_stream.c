@@ -307,7 +307,7 @@ static void test_restart_at_any_moment(void **state)
     mercer_stream_options options = {.seed = 4, .prefetch = MERCER_ON, .augment = "noise:sigma=5"};
     mercer_source source = open_source(self->context, wide, options);
     pass reference[2] = {read_pass(&source, 0, 0, 500), read_pass(&source, 1, 0, 500)};
-    for (int round = 0; round < 12; round++) {
+    for (int round = SANITIZED ? 6 : 0; round < 12; round += SANITIZED ? 3 : 1) {
         mercer_batch batch;
         int64_t at = 0;
         assert_int_equal(source.restart(source.user, round % 2), 0);
