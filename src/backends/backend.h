@@ -17,7 +17,7 @@
 #ifndef MRC_BACKENDS_BACKEND_H
 #define MRC_BACKENDS_BACKEND_H
 
-#include "core/context.h"
+#include "core/memory.h"
 #include "core/numbers/random_normal.h"
 #include "kernels/kernel.h"
 
@@ -142,7 +142,8 @@ struct mrc_backend_ops {
     bool (*knows_kernel)(int32_t id);             /* has the function's formula; NULL stays: all of the table's */
     int64_t (*free_memory)(mrc_backend *backend); /* bytes that could be had where its matrices live */
     /* Room for packed rows, as many, as long and of such a type as `like`; *out stays NULL where packing is of no use,
-       and then every product takes the rows as they are. pack_rows: rows first .. become those of points. */
+       and then every product takes the rows as they are. pack_rows, of what pack_create made: rows first .. become
+       those of points. */
     mercer_status (*pack_create)(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                  const double *origin, const mercer_matrix *like);
     mercer_status (*pack_rows)(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
@@ -246,6 +247,13 @@ mercer_status mrc_matrix_create(mrc_backend *backend, mercer_matrix *out, int64_
 /* Releases its data (NULL is fine) and clears the view. */
 void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix);
 
+/* The same as create, for the time of a call. */
+mercer_status mrc_scope_matrix(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                               mercer_dtype dtype, const char *what);
+/* And in that memory, the backend's or the host's. */
+mercer_status mrc_scope_room(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, mrc_memory memory,
+                             int64_t rows, int64_t cols, mercer_dtype dtype, const char *what);
+
 /* As mrc_check_finite, wherever the matrix lives. */
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest);
@@ -257,6 +265,8 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,
                              mercer_status status);
+/* open, closed without changes when the call returns, unless it was before; host must live as long as the scope. */
+mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 
 /* The sign rule of eigen_top for vectors (n, q): used by every implementation, so that all agree. */
 void mrc_fix_signs(const mercer_matrix *vectors);

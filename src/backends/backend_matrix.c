@@ -35,6 +35,26 @@ void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix)
     memset(matrix, 0, sizeof *matrix);
 }
 
+static void release_data(void *backend, void *data)
+{
+    ((mrc_backend *)backend)->ops->free(backend, data);
+}
+
+mercer_status mrc_scope_matrix(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
+                               mercer_dtype dtype, const char *what)
+{
+    MRC_TRY(mrc_matrix_create(backend, out, rows, cols, dtype, what));
+    return mrc_scope_add(scope, release_data, backend, out->data);
+}
+
+mercer_status mrc_scope_room(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, mrc_memory memory,
+                             int64_t rows, int64_t cols, mercer_dtype dtype, const char *what)
+{
+    if (memory != MRC_HOST) return mrc_scope_matrix(scope, backend, out, rows, cols, dtype, what);
+    *out = mrc_view(NULL, rows, cols, dtype);
+    return mrc_scope_alloc_zero(scope, &out->data, rows * cols, mrc_dtype_size(dtype), what);
+}
+
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest)
 {
@@ -42,6 +62,13 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
     MRC_TRY(mrc_host_open(backend, matrix, &host));
     mercer_status status = mrc_check_finite(backend->context, name, &host, largest);
     return mrc_host_close(backend, matrix, &host, false, status);
+}
+
+static void release_copy(void *backend, void *host)
+{
+    mercer_matrix *copy = host;
+    mrc_free(((mrc_backend *)backend)->context, copy->data);
+    copy->data = NULL;
 }
 
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host)
@@ -52,9 +79,7 @@ mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, m
     int64_t elements = matrix->rows * matrix->cols; /* of a matrix that exists: no overflow */
     MRC_TRY(mrc_alloc(backend->context, &host->data, elements, mrc_dtype_size(matrix->dtype), "a copy for the host"));
     mercer_status status = backend->ops->copy(backend, host, matrix);
-    if (status == MERCER_OK) return MERCER_OK;
-    mrc_free(backend->context, host->data);
-    host->data = NULL;
+    if (status != MERCER_OK) release_copy(backend, host);
     return status;
 }
 
@@ -63,7 +88,12 @@ mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, 
 {
     if (matrix->memory == MRC_HOST || !host->data) return status;
     if (changed && status == MERCER_OK) status = backend->ops->copy(backend, matrix, host);
-    mrc_free(backend->context, host->data);
-    host->data = NULL;
+    release_copy(backend, host);
     return status;
+}
+
+mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host)
+{
+    MRC_TRY(mrc_host_open(backend, matrix, host));
+    return matrix->memory == MRC_HOST ? MERCER_OK : mrc_scope_add(scope, release_copy, backend, host);
 }

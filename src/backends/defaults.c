@@ -53,13 +53,6 @@ static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out,
     return MERCER_OK;
 }
 
-static mercer_status default_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first,
-                                       const mercer_matrix *points)
-{
-    (void)backend, (void)packed, (void)first, (void)points;
-    return MERCER_OK;
-}
-
 static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
 {
     (void)backend, (void)packed;
@@ -105,48 +98,39 @@ mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const
 static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
 {
     int64_t d = pair->x->cols;
-    void *memory;
+    double *x, value;
     if (k->cols == 0) return MERCER_OK; /* the rows of nothing may be any number */
+    MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
-    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
-    double *x = memory, *z = x + d;
-    mercer_status status = MERCER_OK;
-    for (int64_t i = 0; i < k->rows && status == MERCER_OK; i++) {
+    MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d, sizeof *x, "two rows"));
+    for (int64_t i = 0; i < k->rows; i++) {
         mrc_load_row_f64(pair->x, i, x);
         for (int64_t j = 0; j < k->cols; j++) {
-            double value;
-            mrc_load_row_f64(pair->z, j, z);
-            if (!mrc_kernel_reference(pair->kernel, d, x, z, &value)) {
-                status =
-                    mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
-                             "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
-                break;
-            }
+            mrc_load_row_f64(pair->z, j, x + d);
+            if (!mrc_kernel_reference(pair->kernel, d, x, x + d, &value))
+                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK,
+                                "kernel: its callback failed at row %lld of X, %lld of Z", (long long)i, (long long)j);
             mrc_store(k, i, j, value);
         }
     }
-    mrc_free(backend->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                              const mercer_matrix *diagonal)
 {
-    void *memory;
+    double *row, value;
+    MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, kernel));
-    MRC_TRY(mrc_alloc(backend->context, &memory, x->cols, sizeof(double), "a row"));
-    mercer_status status = MERCER_OK;
-    for (int64_t i = 0; i < x->rows && status == MERCER_OK; i++) {
-        double value;
-        mrc_load_row_f64(x, i, memory);
-        if (mrc_kernel_reference(kernel, x->cols, memory, memory, &value))
-            mrc_store(diagonal, i, 0, value);
-        else
-            status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
-                              (long long)i);
+    MRC_TRY(mrc_scope_alloc(&scope, &row, x->cols, sizeof *row, "a row"));
+    for (int64_t i = 0; i < x->rows; i++) {
+        mrc_load_row_f64(x, i, row);
+        if (!mrc_kernel_reference(kernel, x->cols, row, row, &value))
+            return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed at row %lld of X",
+                            (long long)i);
+        mrc_store(diagonal, i, 0, value);
     }
-    mrc_free(backend->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 static mercer_status default_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
@@ -174,9 +158,10 @@ static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search
 {
     const double norm = search->norm > 0 ? search->norm : 2;
     int64_t d = search->x->cols;
-    void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d, sizeof(double), "two rows"));
-    double *x = memory, *z = x + d;
+    double *x;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d, sizeof *x, "two rows"));
+    double *z = x + d;
     for (int64_t i = 0; i < search->x->rows; i++) {
         mrc_load_row_f64(search->x, i, x);
         for (int64_t j = 0; j < search->z->rows; j++) {
@@ -188,7 +173,6 @@ static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search
             nearest[i] = (int32_t)j;
         }
     }
-    mrc_free(backend->context, memory);
     return MERCER_OK;
 }
 
@@ -215,10 +199,10 @@ static mercer_status default_scatter_rows(mrc_backend *backend, const mercer_mat
 static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                               const int64_t *rows, double factor)
 {
-    (void)backend;
-    for (int64_t i = 0; i < from->rows; i++)
-        for (int64_t j = 0; j < from->cols; j++)
-            mrc_store(to, rows[i], j, mrc_load(to, rows[i], j) + factor * mrc_load(from, i, j));
+    for (int64_t i = 0; i < from->rows; i++) {
+        mercer_matrix one = mrc_rows(from, i, 1), target = mrc_rows(to, rows[i], 1);
+        MRC_TRY(backend->ops->axpby(backend, factor, &one, 1, &target));
+    }
     return MERCER_OK;
 }
 
@@ -333,7 +317,6 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
     if (!ops->clear) ops->clear = default_clear;
     if (!ops->free_memory) ops->free_memory = default_free_memory;
     if (!ops->pack_create) ops->pack_create = default_pack_create;
-    if (!ops->pack_rows) ops->pack_rows = default_pack_rows;
     if (!ops->pack_free) ops->pack_free = default_pack_free;
     if (!ops->stage) ops->stage = default_stage;
     if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;

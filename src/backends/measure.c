@@ -21,6 +21,7 @@ enum { RUNS = 5, PATTERN_ROWS = 1024 };
 
 typedef struct measuring {
     mrc_backend *backend;
+    mrc_scope *scope; /* that all of it belongs to */
     mercer_shape shape;
     const mercer_kernel *kernel;
     mercer_matrix host;       /* (pattern, d): random points */
@@ -73,32 +74,23 @@ static void fill_pattern(const mercer_matrix *points)
 static mercer_status make_operands(measuring *self)
 {
     mrc_backend *backend = self->backend;
+    mrc_scope *scope = self->scope;
     const mercer_shape *shape = &self->shape;
     int64_t widest = mrc_max(shape->features, shape->outputs);
     mercer_dtype pattern = shape->points == MERCER_U8 ? MERCER_U8 : MERCER_F32;
     self->host = mrc_view(NULL, PATTERN_ROWS, widest, pattern);
-    MRC_TRY(mrc_alloc(backend->context, &self->host.data, PATTERN_ROWS * widest, mrc_dtype_size(pattern), "points"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->host.data, PATTERN_ROWS * widest, mrc_dtype_size(pattern), "points"));
     fill_pattern(&self->host);
-    MRC_TRY(mrc_matrix_create(backend, &self->x, shape->samples, shape->features, shape->points, "X"));
-    MRC_TRY(mrc_matrix_create(backend, &self->z, shape->centers, shape->features, shape->points, "Z"));
-    MRC_TRY(mrc_matrix_create(backend, &self->w, shape->centers, shape->outputs, shape->weights, "W"));
-    MRC_TRY(mrc_matrix_create(backend, &self->y, shape->samples, shape->outputs, shape->weights, "Y"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->x, shape->samples, shape->features, shape->points, "X"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->z, shape->centers, shape->features, shape->points, "Z"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->w, shape->centers, shape->outputs, shape->weights, "W"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->y, shape->samples, shape->outputs, shape->weights, "Y"));
     mercer_matrix points = mrc_columns(&self->host, 0, shape->features),
                   weights = mrc_columns(&self->host, 0, shape->outputs);
     MRC_TRY(repeat(self, &self->x, &points));
     mercer_matrix shifted = mrc_rows(&points, 1, PATTERN_ROWS - 1); /* no row of X beside itself */
     MRC_TRY(repeat(self, &self->z, &shifted));
     return repeat(self, &self->w, &weights);
-}
-
-static void release(measuring *self)
-{
-    mrc_backend *backend = self->backend;
-    mercer_matrix *const all[] = {&self->x, &self->z, &self->w, &self->y, &self->a, &self->b};
-    for (int i = 0; i < 6; i++) mrc_matrix_destroy(backend, all[i]);
-    backend->ops->free(backend, self->products);
-    mrc_free(backend->context, self->host.data);
-    mrc_free(backend->context, self->batch.data);
 }
 
 /* ---- Measurements -------------------------------------------------------------------------------------------- */
@@ -128,8 +120,8 @@ static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
     if (own && dtype == MERCER_F32 && backend->context->half_precision) dtype = MERCER_F16;
     if (!own && dtype != MERCER_F64) dtype = MERCER_F32;
     if (dtype != shape->points) {
-        MRC_TRY(mrc_matrix_create(backend, &self->a, shape->samples, shape->features, dtype, "X"));
-        MRC_TRY(mrc_matrix_create(backend, &self->b, shape->centers, shape->features, dtype, "Z"));
+        MRC_TRY(mrc_scope_matrix(self->scope, backend, &self->a, shape->samples, shape->features, dtype, "X"));
+        MRC_TRY(mrc_scope_matrix(self->scope, backend, &self->b, shape->centers, shape->features, dtype, "Z"));
         MRC_TRY(backend->ops->copy(backend, &self->a, &self->x));
         MRC_TRY(backend->ops->copy(backend, &self->b, &self->z));
     }
@@ -155,12 +147,11 @@ static mercer_status copy_out(measuring *self)
 
 static mercer_status measure_copies(measuring *self, mercer_speed *out)
 {
-    mrc_backend *backend = self->backend;
     double bytes = (double)(self->x.rows * self->x.cols * mrc_dtype_size(self->x.dtype)), in, back;
     if (self->x.memory == MRC_HOST) return MERCER_OK;
     self->batch = mrc_view(NULL, self->x.rows, self->x.cols, self->x.dtype);
-    MRC_TRY(mrc_alloc(backend->context, &self->batch.data, self->x.rows * self->x.cols, mrc_dtype_size(self->x.dtype),
-                      "a batch"));
+    MRC_TRY(mrc_scope_alloc(self->scope, &self->batch.data, self->x.rows * self->x.cols, mrc_dtype_size(self->x.dtype),
+                            "a batch"));
     MRC_TRY(time_best(self, copy_out, &back));
     MRC_TRY(time_best(self, copy_in, &in));
     out->to_device = bytes / in, out->from_device = bytes / back;
@@ -170,11 +161,12 @@ static mercer_status measure_copies(measuring *self, mercer_speed *out)
 mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
                                 const mercer_shape *shape)
 {
-    measuring self = {.backend = backend, .kernel = kernel, .shape = *shape};
-    mercer_status status = make_operands(&self);
-    if (status == MERCER_OK) status = time_best(&self, multiply, &out->product);
-    if (status == MERCER_OK) status = measure_gemm_baseline(&self, &out->plain);
-    if (status == MERCER_OK) status = measure_copies(&self, out);
-    release(&self);
-    return status;
+    MRC_SCOPE(scope, backend->context);
+    measuring self = {.backend = backend, .scope = &scope, .kernel = kernel, .shape = *shape};
+    MRC_TRY(make_operands(&self));
+    MRC_TRY(time_best(&self, multiply, &out->product));
+    mercer_status status = measure_gemm_baseline(&self, &out->plain);
+    backend->ops->free(backend, self.products);
+    MRC_TRY(status);
+    return measure_copies(&self, out);
 }

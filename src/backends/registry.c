@@ -62,9 +62,8 @@ static mercer_status make(mrc_backend **out, mercer_context *context, const mrc_
     if (ops->api_version != MRC_BACKEND_API)
         return mrc_fail(context, MERCER_ERROR_INTERNAL, "backend %s speaks version %d of the ops table, this is %d",
                         ops->name, ops->api_version, (int)MRC_BACKEND_API);
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(made_backend), "the backend"));
-    made_backend *made = memory;
+    made_backend *made;
+    MRC_TRY(mrc_alloc_zero(context, &made, 1, sizeof *made, "the backend"));
     made->ops = *ops;
     mrc_backend_fill_defaults(&made->ops);
     made->backend = (mrc_backend){.ops = &made->ops, .context = context, .device = device};

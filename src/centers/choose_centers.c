@@ -52,13 +52,13 @@ static mercer_status check_bytes(mercer_context *context, const mercer_matrix *c
 static mercer_status copy_rows(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
                                const int64_t *rows)
 {
-    void *row;
-    MRC_TRY(mrc_alloc(context, &row, X->cols, sizeof(double), "a row"));
+    double *row;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &row, X->cols, sizeof *row, "a row"));
     for (int64_t i = 0; i < centers->rows; i++) {
         mrc_load_row_f64(X, rows ? rows[i] : i, row);
         mrc_store_row_f64(centers, i, row);
     }
-    mrc_free(context, row);
     return MERCER_OK;
 }
 
@@ -77,16 +77,12 @@ static mercer_status number_rows(const mrc_center_request *request, const double
 /* The methods that choose rows as they are. */
 static mercer_status choose_rows(const mrc_center_request *request, mrc_center_selection *selection)
 {
-    mercer_context *context = request->context;
-    void *rows;
-    MRC_TRY(mrc_alloc(context, &rows, selection->p, sizeof(int64_t), "row numbers"));
-    mercer_status status = request->method == MRC_CENTERS_RPCHOLESKY
-                               ? mrc_rpcholesky(selection, rows)
-                               : number_rows(request, NULL, selection->x->rows, rows);
-    if (status == MERCER_OK)
-        status = copy_rows(context, request->centers, selection->x, (int64_t *)rows + selection->first);
-    mrc_free(context, rows);
-    return status;
+    int64_t *rows;
+    MRC_SCOPE(scope, request->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, selection->p, sizeof *rows, "row numbers"));
+    MRC_TRY(request->method == MRC_CENTERS_RPCHOLESKY ? mrc_rpcholesky(selection, rows)
+                                                      : number_rows(request, NULL, selection->x->rows, rows));
+    return copy_rows(request->context, request->centers, selection->x, rows + selection->first);
 }
 
 mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matrix *X)
@@ -118,12 +114,12 @@ static mercer_status compute_labels(const mercer_dataset *dataset, int32_t *labe
     int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
     int64_t room = mrc_max(1, LABELS_BYTES / row);
     void *memory;
-    MRC_TRY(mrc_alloc(dataset->context, &memory, room, row, "a block of samples"));
+    MRC_SCOPE(scope, dataset->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &memory, room, row, "a block of samples"));
     for (int64_t first = 0; first < dataset->rows; first += room) {
         mercer_matrix x = mrc_view(memory, mrc_min(room, dataset->rows - first), dataset->features, dataset->dtype);
         mrc_dataset_fetch(dataset, NULL, first, &x, NULL, labels + first);
     }
-    mrc_free(dataset->context, memory);
     return MERCER_OK;
 }
 
@@ -133,15 +129,14 @@ static int compare_rows(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* `count` samples in memory, preprocessed: those that `rows` names. *memory is to be released, whatever happens. */
+/* `count` samples in memory, preprocessed: those that `rows` names. */
 static mercer_status read_rows(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
-                               int64_t count, void **memory, mercer_matrix *out)
+                               int64_t count, mrc_scope *scope, mercer_matrix *out)
 {
     mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
-    int64_t width = mrc_preprocess_width(preprocess, dataset->features);
+    *out = mrc_view(NULL, count, mrc_preprocess_width(preprocess, dataset->features), dtype);
     MRC_TRY(
-        mrc_alloc(dataset->context, memory, count, width * mrc_dtype_size(dtype), "samples to choose centers from"));
-    *out = mrc_view(*memory, count, width, dtype);
+        mrc_scope_alloc(scope, &out->data, count, out->cols * mrc_dtype_size(dtype), "samples to choose centers from"));
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
 
@@ -151,26 +146,23 @@ static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dat
 {
     mercer_context *context = request->context;
     mercer_center_options *options = &request->options;
-    void *labels = NULL, *memory = NULL;
+    int32_t *labels;
     mercer_matrix part;
+    MRC_SCOPE(scope, context);
     if (request->method == MRC_CENTERS_BALANCED && !(options->labels = dataset->labels)) {
         if (dataset->task != MERCER_TASK_CLASSIFICATION)
             return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                             "options: method balanced needs classes, and the dataset has none; use random");
-        MRC_TRY(mrc_alloc(context, &labels, dataset->rows, sizeof(int32_t), "labels"));
+        MRC_TRY(mrc_scope_alloc(&scope, &labels, dataset->rows, sizeof *labels, "labels"));
+        MRC_TRY(compute_labels(dataset, labels));
         options->labels = labels;
     }
     options->classes = dataset->outputs;
-    mercer_status status = labels ? compute_labels(dataset, labels) : MERCER_OK;
-    if (status == MERCER_OK) status = number_rows(request, dataset->weights, dataset->rows, rows);
-    if (status == MERCER_OK)
-        status = read_rows(dataset, preprocess, rows + request->first, request->centers->rows, &memory, &part);
-    if (status == MERCER_OK) status = mrc_check_finite(context, "the centers' samples", &part, NULL);
-    if (status == MERCER_OK) status = check_bytes(context, request->centers, &part);
-    if (status == MERCER_OK) status = copy_rows(context, request->centers, &part, NULL);
-    mrc_free(context, memory);
-    mrc_free(context, labels);
-    return status;
+    MRC_TRY(number_rows(request, dataset->weights, dataset->rows, rows));
+    MRC_TRY(read_rows(dataset, preprocess, rows + request->first, request->centers->rows, &scope, &part));
+    MRC_TRY(mrc_check_finite(context, "the centers' samples", &part, NULL));
+    MRC_TRY(check_bytes(context, request->centers, &part));
+    return copy_rows(context, request->centers, &part, NULL);
 }
 
 /*
@@ -193,36 +185,29 @@ static int64_t count_part(const mrc_center_request *request, const mercer_datase
 static mercer_status choose_from_part(mrc_center_request *request, mercer_dataset *dataset,
                                       const mercer_preprocess *preprocess, int64_t *rows, int64_t count)
 {
-    mercer_context *context = request->context;
-    void *memory = NULL;
     mercer_matrix part;
+    MRC_SCOPE(scope, request->context);
     mrc_choose_random(request->options.seed, dataset->rows, count, rows);
     qsort(rows, (size_t)count, sizeof *rows, compare_rows);
     if (count < dataset->rows)
-        mrc_log(context, MERCER_LOG_INFO, "centers: %s sees %lld random samples of %lld", method_names[request->method],
-                (long long)count, (long long)dataset->rows);
-    mercer_status status = read_rows(dataset, preprocess, rows, count, &memory, &part);
-    if (status == MERCER_OK) {
-        request->options.memory -= count * (part.cols * mrc_dtype_size(part.dtype) + (int64_t)sizeof *rows);
-        status = mrc_choose_centers(request, &part);
-    }
-    mrc_free(context, memory);
-    return status;
+        mrc_log(request->context, MERCER_LOG_INFO, "centers: %s sees %lld random samples of %lld",
+                method_names[request->method], (long long)count, (long long)dataset->rows);
+    MRC_TRY(read_rows(dataset, preprocess, rows, count, &scope, &part));
+    request->options.memory -= count * (part.cols * mrc_dtype_size(part.dtype) + (int64_t)sizeof *rows);
+    return mrc_choose_centers(request, &part);
 }
 
 /* kmeans and rpcholesky on all rows as they are stored. They want one matrix: rows in several files are brought
    together. */
 static mercer_status choose_from_all(mrc_center_request *request, mercer_dataset *dataset)
 {
-    mercer_context *context = request->context;
     if (dataset->x.data) return mrc_choose_centers(request, &dataset->x);
     mercer_matrix all = dataset->x;
-    MRC_TRY(mrc_alloc(context, &all.data, all.rows, all.cols * mrc_dtype_size(all.dtype),
-                      "samples to choose centers from"));
+    MRC_SCOPE(scope, request->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &all.data, all.rows, all.cols * mrc_dtype_size(all.dtype),
+                            "samples to choose centers from"));
     mrc_dataset_fetch(dataset, NULL, 0, &all, NULL, NULL);
-    mercer_status status = mrc_choose_centers(request, &all);
-    mrc_free(context, all.data);
-    return status;
+    return mrc_choose_centers(request, &all);
 }
 
 mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_dataset *dataset,
@@ -245,10 +230,9 @@ mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_datase
             "%s of %lld centers: only %lld samples fit options: memory of %lld bytes; allow more or take fewer "
             "centers",
             method_names[request->method], (long long)p, (long long)count, (long long)memory);
-    void *rows;
-    MRC_TRY(mrc_alloc(context, &rows, count, sizeof(int64_t), "row numbers"));
-    mercer_status status = few ? choose_few(request, dataset, preprocess, rows)
-                               : choose_from_part(request, dataset, preprocess, rows, count);
-    mrc_free(context, rows);
-    return status;
+    int64_t *rows;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, count, sizeof *rows, "row numbers"));
+    return few ? choose_few(request, dataset, preprocess, rows)
+               : choose_from_part(request, dataset, preprocess, rows, count);
 }

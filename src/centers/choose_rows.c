@@ -50,16 +50,15 @@ static int compare_waiting(const void *a, const void *b)
 mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
                                   int64_t *rows)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(context, &memory, n, sizeof(waiting), "waiting times of rows"));
-    waiting *queue = memory;
+    waiting *queue;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &queue, n, sizeof *queue, "waiting times of rows"));
     for (int64_t i = 0; i < n; i++) {
         double wait = -log1p(-mrc_random_uniform((mrc_rng){seed, MRC_RANDOM_WAITS}, (uint64_t)i));
         queue[i] = (waiting){weights[i] > 0 ? wait / weights[i] : (double)INFINITY, i};
     }
     qsort(queue, (size_t)n, sizeof *queue, compare_waiting);
     for (int64_t i = 0; i < p; i++) rows[i] = queue[i].row;
-    mrc_free(context, memory);
     return MERCER_OK;
 }
 
@@ -74,9 +73,10 @@ static int64_t filled_to(const int64_t *counts, int64_t classes, int64_t level)
 mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const int32_t *labels, int64_t n,
                                   int64_t classes, int64_t p, int64_t *rows)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 2 * classes, sizeof(int64_t), "counts of classes"));
-    int64_t *counts = memory, *took = counts + classes;
+    int64_t *counts;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &counts, 2 * classes, sizeof *counts, "counts of classes"));
+    int64_t *took = counts + classes;
     for (int64_t i = 0; i < n; i++) counts[labels[i]]++;
     int64_t low = 0, high = p; /* filled_to(low) <= p, and high + 1 is too much or of no use */
     while (low < high) {
@@ -97,7 +97,6 @@ mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const 
         took[label]++;
         rows[have++] = row;
     }
-    mrc_free(context, memory);
     return MERCER_OK;
 }
 

@@ -127,41 +127,32 @@ static int64_t chosen_rounds(const mrc_kmeans_state *self)
     return mrc_max(LLOYD_LEAST, mrc_min(LLOYD_MOST, self->n / (LLOYD_SHARE * self->p)));
 }
 
-static mercer_status allocate(mrc_kmeans_state *self)
+static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
 {
-    mercer_context *context = self->context;
     const mercer_matrix *x = self->selection->x;
     int64_t p = self->p, d = self->d, rows = self->capacity;
     struct {
-        void **out;
+        void *out; /* address of the pointer */
         int64_t count, size;
         bool wanted;
     } const all[] = {
         {&self->sample.data, rows * d, mrc_dtype_size(x->dtype), !self->lloyd},
         {&self->z.data, p * d, mrc_dtype_size(self->z.dtype), true},
         {&self->z_u8.data, p * d, 1, x->dtype == MERCER_U8},
-        {(void **)&self->nearest, rows, 4, true},
-        {(void **)&self->fresh_nearest, rows, 4, true},
-        {(void **)&self->distances, rows, 8, true},
-        {(void **)&self->fresh_distances, rows, 8, true},
-        {(void **)&self->order, rows, 8, true},
-        {(void **)&self->weights, p, 8, true},
-        {(void **)&self->starts, p + 1, 8, true},
-        {(void **)&self->seeds, p, 8, true},
-        {(void **)&self->scratch, context->threads * 3 * d, 8, true},
+        {&self->nearest, rows, 4, true},
+        {&self->fresh_nearest, rows, 4, true},
+        {&self->distances, rows, 8, true},
+        {&self->fresh_distances, rows, 8, true},
+        {&self->order, rows, 8, true},
+        {&self->weights, p, 8, true},
+        {&self->starts, p + 1, 8, true},
+        {&self->seeds, p, 8, true},
+        {&self->scratch, self->context->threads * 3 * d, 8, true},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].wanted) MRC_TRY(mrc_alloc(context, all[i].out, all[i].count, all[i].size, "k-means"));
+        if (all[i].wanted) MRC_TRY(mrc_scope_alloc(scope, all[i].out, all[i].count, all[i].size, "k-means"));
     self->sums = (double *)(void *)self->order; /* one is done before the other begins */
     return MERCER_OK;
-}
-
-static void release(mrc_kmeans_state *self)
-{
-    void *const all[] = {self->sample.data,   self->z.data,    self->z_u8.data,       self->nearest,
-                         self->fresh_nearest, self->distances, self->fresh_distances, self->order,
-                         self->weights,       self->starts,    self->seeds,           self->scratch};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_free(self->context, all[i]);
 }
 
 /* ---- Rows and their centers ---------------------------------------------------------------------------------- */
@@ -335,12 +326,12 @@ mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *c
     if (!self.lloyd)
         mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows in a round", (long long)self.batch,
                 (long long)self.n);
-    mercer_status status = allocate(&self);
-    if (status == MERCER_OK) status = run_rounds(&self, &selection->report.error);
-    for (int64_t j = 0; j < centers->rows && status == MERCER_OK; j++) {
+    MRC_SCOPE(scope, self.context);
+    MRC_TRY(allocate(&self, &scope));
+    MRC_TRY(run_rounds(&self, &selection->report.error));
+    for (int64_t j = 0; j < centers->rows; j++) {
         mrc_load_row_f64(&self.z, selection->first + j, self.scratch);
         mrc_store_row_f64(centers, j, self.scratch);
     }
-    release(&self);
-    return status;
+    return MERCER_OK;
 }

@@ -113,17 +113,11 @@ static mercer_status draw_seeds(seeding *self)
 
 mercer_status mrc_kmeans_seed(mrc_kmeans_state *all)
 {
-    mercer_context *context = all->context;
-    void *points, *pairs = NULL;
     int64_t most = mrc_min(MOST_CANDIDATES, all->p);
-    mercer_dtype dtype = all->x.dtype;
-    MRC_TRY(mrc_alloc(context, &points, most * all->d, mrc_dtype_size(dtype), "candidates for centers"));
-    mercer_status status = mrc_alloc(context, &pairs, most * most, sizeof(double), "distances");
-    if (status == MERCER_OK) {
-        seeding self = {.all = all, .pairs = pairs, .candidates = mrc_view(points, most, all->d, dtype)};
-        status = draw_seeds(&self);
-    }
-    mrc_free(context, pairs);
-    mrc_free(context, points);
-    return status;
+    seeding self = {.all = all, .candidates = mrc_view(NULL, most, all->d, all->x.dtype)};
+    MRC_SCOPE(scope, all->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &self.candidates.data, most * all->d, mrc_dtype_size(all->x.dtype),
+                            "candidates for centers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &self.pairs, most * most, sizeof *self.pairs, "distances"));
+    return draw_seeds(&self);
 }

@@ -96,18 +96,13 @@ static mercer_status median_of(mrc_backend *backend, double norm, const mercer_m
 
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed, double *out)
 {
-    mercer_context *context = backend->context;
-    int64_t m = mrc_min(x->rows, MOST_ROWS), row_bytes = x->cols * mrc_dtype_size(x->dtype), rows[MOST_ROWS];
-    void *block, *points = NULL;
-    MRC_TRY(mrc_alloc(context, &block, m * m, sizeof(double), "distances"));
-    mercer_status status = mrc_alloc(context, &points, m, row_bytes, "a sample of the rows");
-    if (status == MERCER_OK) {
-        mercer_matrix sample = mrc_view(points, m, x->cols, x->dtype);
-        mrc_choose_random(seed, x->rows, m, rows);
-        status = backend->ops->gather_rows(backend, &sample, x, rows);
-        if (status == MERCER_OK) status = median_of(backend, norm, &sample, block, out);
-    }
-    mrc_free(context, points);
-    mrc_free(context, block);
-    return status;
+    int64_t m = mrc_min(x->rows, MOST_ROWS), rows[MOST_ROWS];
+    mercer_matrix sample = mrc_view(NULL, m, x->cols, x->dtype);
+    double *block;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &block, m * m, sizeof *block, "distances"));
+    MRC_TRY(mrc_scope_alloc(&scope, &sample.data, m, x->cols * mrc_dtype_size(x->dtype), "a sample of the rows"));
+    mrc_choose_random(seed, x->rows, m, rows);
+    MRC_TRY(backend->ops->gather_rows(backend, &sample, x, rows));
+    return median_of(backend, norm, &sample, block, out);
 }

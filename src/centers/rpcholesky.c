@@ -46,7 +46,6 @@ typedef struct pivoting {
     double *diagonal, *left, *sums; /* (n) */
     int64_t *sample;                /* (n) which rows of X, if not all */
     int64_t *rows;                  /* (p) pivots, as rows under work; the caller's */
-    void *memory[16];               /* what the above lies in */
 } pivoting;
 
 /* ---- Sizes and memory ---------------------------------------------------------------------------------------- */
@@ -80,7 +79,7 @@ static mercer_status choose_part(pivoting *self)
     return MERCER_OK;
 }
 
-static mercer_status allocate(pivoting *self)
+static mercer_status allocate(pivoting *self, mrc_scope *scope)
 {
     const mercer_matrix *x = self->selection->x;
     mercer_dtype real = real_type(self->selection);
@@ -100,19 +99,15 @@ static mercer_status allocate(pivoting *self)
                           {&self->inverse, b, b, MERCER_F64},
                           {&self->inverse_real, b, b, real},
                           {&self->x, part ? n : 0, d, x->dtype}};
-    enum { MATRICES = sizeof matrices / sizeof *matrices };
-    for (int i = 0; i < MATRICES; i++) {
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
         *matrices[i].out = mrc_view(NULL, matrices[i].rows, matrices[i].cols, matrices[i].dtype);
-        int64_t row = matrices[i].cols * mrc_dtype_size(matrices[i].dtype);
-        MRC_TRY(mrc_alloc(self->context, &self->memory[i], matrices[i].rows, row, "randomly pivoted Cholesky"));
-        matrices[i].out->data = self->memory[i];
+        MRC_TRY(mrc_scope_alloc(scope, &matrices[i].out->data, matrices[i].rows,
+                                matrices[i].cols * mrc_dtype_size(matrices[i].dtype), "randomly pivoted Cholesky"));
     }
-    MRC_TRY(mrc_alloc(self->context, &self->memory[MATRICES], 3 * n, sizeof(double), "the diagonal of K(X,X)"));
-    MRC_TRY(mrc_alloc(self->context, &self->memory[MATRICES + 1], part ? n : 0, sizeof(int64_t), "a part of the rows"));
-    self->diagonal = self->memory[MATRICES];
+    MRC_TRY(mrc_scope_alloc(scope, &self->diagonal, 3 * n, sizeof *self->diagonal, "the diagonal of K(X,X)"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->sample, part ? n : 0, sizeof *self->sample, "a part of the rows"));
     self->left = self->diagonal + n;
     self->sums = self->left + n;
-    self->sample = self->memory[MATRICES + 1];
     if (!part) {
         self->x = *x;
         return MERCER_OK;
@@ -121,21 +116,13 @@ static mercer_status allocate(pivoting *self)
     return self->backend->ops->gather_rows(self->backend, &self->x, x, self->sample);
 }
 
-/* The leading (rows, cols) part, and columns from `first` on. */
-static mercer_matrix corner(const mercer_matrix *matrix, int64_t rows, int64_t cols)
-{
-    mercer_matrix part = *matrix;
-    part.rows = rows;
-    part.cols = cols;
-    return part;
-}
-
 /* ---- A round ------------------------------------------------------------------------------------------------- */
 
 /* The rows of F and of X that `rows` names. */
 static mercer_status gather(pivoting *self, const int64_t *rows, int64_t count)
 {
-    mercer_matrix f = corner(&self->f, self->n, self->have), to = corner(&self->f_real, count, self->have);
+    mercer_matrix f = mrc_block(&self->f, 0, 0, self->n, self->have),
+                  to = mrc_block(&self->f_real, 0, 0, count, self->have);
     mercer_matrix points = mrc_rows(&self->points, 0, count);
     MRC_TRY(self->backend->ops->gather_rows(self->backend, &points, &self->x, rows));
     return self->backend->ops->gather_rows(self->backend, &to, &f, rows);
@@ -146,8 +133,8 @@ static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t
 {
     mrc_backend *backend = self->backend;
     MRC_TRY(gather(self, rows, count));
-    mercer_matrix points = mrc_rows(&self->points, 0, count), from = corner(&self->f_real, count, self->have);
-    mercer_matrix to = corner(&self->f_f64, count, self->have), h = corner(&self->h, count, count);
+    mercer_matrix points = mrc_rows(&self->points, 0, count), from = mrc_block(&self->f_real, 0, 0, count, self->have);
+    mercer_matrix to = mrc_block(&self->f_f64, 0, 0, count, self->have), h = mrc_block(&self->h, 0, 0, count, count);
     mrc_pair pair = {.kernel = self->kernel, .x = &points, .z = &points};
     MRC_TRY(backend->ops->kernel_eval(backend, &pair, &h));
     MRC_TRY(backend->ops->copy(backend, &to, &from));
@@ -186,8 +173,8 @@ static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
 static mercer_status finish_columns(pivoting *self, int64_t count)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix l = corner(&self->l, count, count), inverse = corner(&self->inverse, count, count);
-    mercer_matrix factor = corner(&self->inverse_real, count, count);
+    mercer_matrix l = mrc_block(&self->l, 0, 0, count, count), inverse = mrc_block(&self->inverse, 0, 0, count, count);
+    mercer_matrix factor = mrc_block(&self->inverse_real, 0, 0, count, count);
     for (int64_t i = 0; i < count; i++)
         for (int64_t j = 0; j < count; j++) mrc_store(&inverse, i, j, i == j ? 1 : 0);
     MRC_TRY(backend->ops->triangular_solve(backend, &l, false, &inverse));
@@ -195,7 +182,7 @@ static mercer_status finish_columns(pivoting *self, int64_t count)
     mercer_matrix columns = mrc_columns(&self->f, self->have, count);
     for (int64_t first = 0; first < self->n; first += self->strip_rows) {
         mercer_matrix part = mrc_rows(&columns, first, mrc_min(self->strip_rows, self->n - first));
-        mercer_matrix strip = corner(&self->strip, part.rows, count);
+        mercer_matrix strip = mrc_block(&self->strip, 0, 0, part.rows, count);
         mrc_gemm job = {.transpose_b = true, .alpha = 1, .a = &part, .b = &factor, .c = &strip};
         MRC_TRY(backend->ops->gemm(backend, &job));
         MRC_TRY(backend->ops->copy(backend, &part, &strip));
@@ -224,7 +211,8 @@ static mercer_status one_round(pivoting *self, int64_t count)
     }
     MRC_TRY(gather(self, rows, taken));
     mercer_matrix points = mrc_rows(&self->points, 0, taken), columns = mrc_columns(&self->f, self->have, taken);
-    mercer_matrix f = corner(&self->f, self->n, self->have), f_rows = corner(&self->f_real, taken, self->have);
+    mercer_matrix f = mrc_block(&self->f, 0, 0, self->n, self->have),
+                  f_rows = mrc_block(&self->f_real, 0, 0, taken, self->have);
     mrc_pair pair = {.kernel = self->kernel, .x = &self->x, .z = &points};
     MRC_TRY(backend->ops->kernel_eval(backend, &pair, &columns));
     mrc_gemm job = {.transpose_b = true, .alpha = -1, .beta = 1, .a = &f, .b = &f_rows, .c = &columns};
@@ -286,16 +274,15 @@ mercer_status mrc_rpcholesky(mrc_center_selection *selection, int64_t *rows)
                      .noise = real_type(selection) == MERCER_F64 ? 1e-12 : 1e-5,
                      .rows = rows};
     MRC_TRY(choose_part(&self));
-    mercer_status status = allocate(&self);
-    if (status == MERCER_OK) status = draw_pivots(&self);
-    if (status == MERCER_OK && self.have < self.p) {
+    MRC_SCOPE(scope, self.context);
+    MRC_TRY(allocate(&self, &scope));
+    MRC_TRY(draw_pivots(&self));
+    if (self.have < self.p) {
         mrc_log(self.context, MERCER_LOG_INFO,
                 "rpcholesky: after %lld centers nothing is left of K(X,X) in this precision; %lld more are random rows",
                 (long long)self.have, (long long)(self.p - self.have));
         mrc_choose_fill(selection->options->seed, self.n, self.have, self.p, rows, (void *)self.sums);
     }
-    for (int64_t i = 0; i < self.p && status == MERCER_OK && self.n < selection->x->rows; i++)
-        rows[i] = self.sample[rows[i]];
-    for (size_t i = 0; i < sizeof self.memory / sizeof *self.memory; i++) mrc_free(self.context, self.memory[i]);
-    return status;
+    for (int64_t i = 0; i < self.p && self.n < selection->x->rows; i++) rows[i] = self.sample[rows[i]];
+    return MERCER_OK;
 }

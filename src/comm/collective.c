@@ -378,18 +378,14 @@ mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
 
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)
 {
-    void *memory;
-    *out = NULL;
-    MRC_TRY(mrc_alloc(comm->context, &memory, comm->ranks, bytes, "the ranks' answers"));
-    char *records = memory;
-    memcpy(records + comm->rank * bytes, mine, (size_t)bytes);
+    MRC_TRY(mrc_alloc(comm->context, out, comm->ranks, bytes, "the ranks' answers"));
+    memcpy(*out + comm->rank * bytes, mine, (size_t)bytes);
     mrc_piece *pieces = comm->pieces + comm->ranks;
-    for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){records + r * bytes, bytes};
-    mercer_status status = comm->ranks > 1 ? mrc_comm_gather(comm, MRC_HOST, pieces) : MERCER_OK;
-    if (status == MERCER_OK)
-        *out = records;
-    else
-        mrc_free(comm->context, memory);
+    for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){*out + r * bytes, bytes};
+    mercer_status status = mrc_comm_gather(comm, MRC_HOST, pieces);
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_free(comm->context, *out);
+    *out = NULL;
     return status;
 }
 

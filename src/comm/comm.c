@@ -15,10 +15,7 @@ enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards)
 {
-    void *memory;
-    *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_comm), "the communicator"));
-    *out = memory;
+    MRC_TRY(mrc_alloc_zero(context, out, 1, sizeof **out, "the communicator"));
     **out = (mrc_comm){.context = context, .ranks = 1, .shards = shards};
     return MERCER_OK;
 }
@@ -31,14 +28,12 @@ mercer_status mrc_comm_create_self(mrc_comm **out, mercer_context *context)
 mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
 {
-    void *memory;
     MRC_TRY(mrc_comm_create_virtual(out, context, shards));
     mrc_comm *self = *out;
     self->rank = rank, self->ranks = ranks, self->deadline = deadline;
-    mercer_status status = mrc_alloc_zero(context, &memory, 2 * (int64_t)ranks, sizeof(mrc_piece), "the ranks' pieces");
-    if (status == MERCER_OK) self->pieces = memory;
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &memory, ranks, 1, "the list of missing ranks");
-    if (status == MERCER_OK) self->missing = memory;
+    mercer_status status =
+        mrc_alloc_zero(context, &self->pieces, 2 * (int64_t)ranks, sizeof *self->pieces, "the ranks' pieces");
+    if (status == MERCER_OK) status = mrc_alloc_zero(context, &self->missing, ranks, 1, "the list of missing ranks");
     if (status == MERCER_OK) return MERCER_OK;
     mercer_comm_free(self);
     *out = NULL;

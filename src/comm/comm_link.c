@@ -179,16 +179,11 @@ mercer_status mrc_comm_link(mrc_comm *comm, int device)
 {
     char why_not[2 * WHY_CHARS];
     int insists = 0;
-    void *memory, *answers;
     if (comm->ranks == 1 || comm->link_settled) return MERCER_OK;
-    MRC_TRY(mrc_alloc_zero(comm->context, &memory, 1, sizeof(mrc_link), "the link between GPUs"));
-    comm->link = memory;
+    MRC_TRY(mrc_alloc_zero(comm->context, &comm->link, 1, sizeof *comm->link, "the link between GPUs"));
     comm->link_settled = true;
-    mercer_status status = mrc_alloc_zero(comm->context, &answers, comm->ranks, 1, "the link between GPUs");
-    if (status == MERCER_OK) {
-        comm->link->answers = answers;
-        status = try_link(comm, device, why_not, &insists);
-    }
+    mercer_status status = mrc_alloc_zero(comm->context, &comm->link->answers, comm->ranks, 1, "the link between GPUs");
+    if (status == MERCER_OK) status = try_link(comm, device, why_not, &insists);
     if (status == MERCER_OK && why_not[0]) {
         mrc_comm_unlink(comm);
         mrc_log(comm->context, MERCER_LOG_INFO, "device memory is exchanged through the host: %s", why_not);

@@ -115,15 +115,13 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
 {
     static const mrc_module module = {
         .name = "threads", .exchange = exchange, .listen = listen_to, .leave = leave, .close = close_rank};
-    void *memory;
     MRC_TRY(mrc_comm_allocate(out, context, rank, ranks, shards, deadline));
-    mercer_status status = mrc_alloc_zero(context, &memory, 1, sizeof(local_rank), "the rank");
+    local_rank *self;
+    mercer_status status = mrc_alloc_zero(context, &self, 1, sizeof *self, "the rank");
     if (status == MERCER_OK) {
-        local_rank *self = memory;
         *self = (local_rank){.rank = rank, .ranks = ranks, .context = context, .deadline = deadline};
         (*out)->module = &module, (*out)->state = self;
-        status = mrc_alloc_zero(context, &memory, ranks, sizeof self, "the list of ranks");
-        if (status == MERCER_OK) self->all = memory;
+        status = mrc_alloc_zero(context, &self->all, ranks, sizeof self, "the list of ranks");
     }
     if (status == MERCER_OK) return MERCER_OK;
     mercer_comm_free(*out);

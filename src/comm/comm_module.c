@@ -11,19 +11,12 @@
 /* Tells all ranks where this one runs, for messages about it. */
 static mercer_status introduce(mrc_comm *comm)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(comm->context, &memory, comm->ranks, sizeof(mrc_rank_place), "the ranks' places"));
-    mrc_rank_place *places = memory, *own = &places[comm->rank];
-    if (gethostname(own->host, sizeof own->host - 1) != 0) snprintf(own->host, sizeof own->host, "?");
-    own->process = (int64_t)getpid();
-    mrc_piece *pieces = comm->pieces + comm->ranks;
-    for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){&places[r], sizeof(mrc_rank_place)};
-    mercer_status status = mrc_comm_gather(comm, MRC_HOST, pieces);
-    if (status == MERCER_OK)
-        comm->places = places;
-    else
-        mrc_free(comm->context, places);
-    return status;
+    mrc_rank_place own = {.process = (int64_t)getpid()};
+    char *places;
+    if (gethostname(own.host, sizeof own.host - 1) != 0) snprintf(own.host, sizeof own.host, "?");
+    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &places));
+    comm->places = (mrc_rank_place *)(void *)places;
+    return MERCER_OK;
 }
 
 static mercer_status join(mrc_comm *comm)

@@ -52,6 +52,12 @@ mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t co
     return part;
 }
 
+mercer_matrix mrc_block(const mercer_matrix *matrix, int64_t i, int64_t j, int64_t rows, int64_t cols)
+{
+    mercer_matrix part = mrc_rows(matrix, i, rows);
+    return mrc_columns(&part, j, cols);
+}
+
 /* ---- Elements ------------------------------------------------------------------------------------------------ */
 
 double mrc_load(const mercer_matrix *matrix, int64_t i, int64_t j)

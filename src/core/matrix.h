@@ -37,10 +37,11 @@ void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
 /* Doubles into row i, rounded to any dtype; bytes are clamped to 0 .. 255. */
 void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *values);
 
-/* Views: of contiguous host memory, of some rows of a view, of some columns. */
+/* Views: of contiguous host memory; of some rows of a view, of some columns, of both from element (i, j) on. */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
 mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols);
+mercer_matrix mrc_block(const mercer_matrix *matrix, int64_t i, int64_t j, int64_t rows, int64_t cols);
 
 /* The view is usable: not NULL, sizes sane and not overflowing, ld >= cols, dtype among `accept` (MRC_ACCEPT_...). */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted allocation and the arena. Each block carries its size in a 64-byte header, so that it can be counted off. */
+/* Counted allocation, scopes and the arena. Each block carries its size in a 64-byte header, so that it can be counted off. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 
@@ -69,9 +69,10 @@ void mrc_count_bytes(mercer_context *context, int64_t bytes)
     context->bytes_high = mrc_max(context->bytes_high, context->bytes_now);
 }
 
-mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int64_t size, const char *what)
+mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what)
 {
-    *out = NULL;
+    void *memory = NULL;
+    memcpy(out, &memory, sizeof memory); /* a pointer of any type has the form of this one */
     int64_t bytes, total;
     if (!mrc_multiply(count, size, &bytes) || !mrc_add(bytes, MRC_ALIGNMENT, &total) || count < 0)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: %lld x %lld bytes is more than memory can address", what,
@@ -81,14 +82,17 @@ mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int6
         return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes, what);
     memcpy(block, &total, sizeof total);
     mrc_count_bytes(context, total);
-    *out = block + MRC_ALIGNMENT;
+    memory = block + MRC_ALIGNMENT;
+    memcpy(out, &memory, sizeof memory);
     return MERCER_OK;
 }
 
-mercer_status mrc_alloc_zero(mercer_context *context, void **out, int64_t count, int64_t size, const char *what)
+mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, int64_t size, const char *what)
 {
+    void *memory;
     MRC_TRY(mrc_alloc(context, out, count, size, what));
-    if (*out) memset(*out, 0, (size_t)(count * size));
+    memcpy(&memory, out, sizeof memory);
+    if (memory) memset(memory, 0, (size_t)(count * size));
     return MERCER_OK;
 }
 
@@ -100,6 +104,49 @@ void mrc_free(mercer_context *context, void *memory)
     memcpy(&total, block, sizeof total);
     mrc_count_bytes(context, -total);
     mrc_raw_free(&context->allocator, block);
+}
+
+mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing)
+{
+    if (scope->count == MRC_SCOPE_MOST) {
+        release(owner, thing);
+        return mrc_fail(scope->context, MERCER_ERROR_INTERNAL, "a call takes more than %d things", MRC_SCOPE_MOST);
+    }
+    scope->things[scope->count].release = release;
+    scope->things[scope->count].owner = owner;
+    scope->things[scope->count++].thing = thing;
+    return MERCER_OK;
+}
+
+static void release_memory(void *context, void *memory)
+{
+    mrc_free(context, memory);
+}
+
+static mercer_status add_memory(mrc_scope *scope, const void *out)
+{
+    void *memory;
+    memcpy(&memory, out, sizeof memory);
+    return mrc_scope_add(scope, release_memory, scope->context, memory);
+}
+
+mercer_status mrc_scope_alloc(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what)
+{
+    MRC_TRY(mrc_alloc(scope->context, out, count, size, what));
+    return add_memory(scope, out);
+}
+
+mercer_status mrc_scope_alloc_zero(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what)
+{
+    MRC_TRY(mrc_alloc_zero(scope->context, out, count, size, what));
+    return add_memory(scope, out);
+}
+
+void mrc_scope_close(mrc_scope *scope)
+{
+    for (int i = scope->count - 1; i >= 0; i--)
+        scope->things[i].release(scope->things[i].owner, scope->things[i].thing);
+    scope->count = 0;
 }
 
 void mrc_arena_init(mrc_arena *arena, mercer_context *context)
@@ -114,9 +161,7 @@ mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes)
     /* Release first: the old content is scratch of a call that has ended, and two blocks at once would double the
        peak. */
     mrc_arena_destroy(arena);
-    void *block;
-    MRC_TRY(mrc_alloc(arena->context, &block, bytes, 1, "scratch tiles"));
-    arena->block = block;
+    MRC_TRY(mrc_alloc(arena->context, &arena->block, bytes, 1, "scratch tiles"));
     atomic_signal_fence(memory_order_seq_cst);
     arena->capacity = bytes;
     return MERCER_OK;

@@ -35,14 +35,38 @@ static inline int64_t mrc_max(int64_t a, int64_t b)
 }
 
 /*
- * count * size bytes, 64-byte aligned, not cleared. On failure *out is NULL and the status is MERCER_ERROR_MEMORY with
- * a message naming `what`. A count of 0 gives a valid pointer. Only the thread inside the Mercer call may allocate.
+ * count * size bytes, 64-byte aligned, not cleared. `out` is the address of a pointer to whatever lies there. On failure
+ * that pointer is NULL and the status is MERCER_ERROR_MEMORY with a message naming `what`. A count of 0 gives a valid
+ * pointer. Only the thread inside the Mercer call may allocate.
  */
-mercer_status mrc_alloc(mercer_context *context, void **out, int64_t count, int64_t size, const char *what);
+mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
 /* The same, cleared to zero. */
-mercer_status mrc_alloc_zero(mercer_context *context, void **out, int64_t count, int64_t size, const char *what);
+mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
 /* Releases what mrc_alloc gave; NULL is fine. */
 void mrc_free(mercer_context *context, void *memory);
+
+/*
+ * What a function takes for the time of a call: released when it returns, whichever way it does.
+ *
+ *     MRC_SCOPE(scope, context);
+ *     MRC_TRY(mrc_scope_alloc(&scope, &signs, p, sizeof *signs, "random signs"));
+ */
+enum { MRC_SCOPE_MOST = 16 };
+typedef struct mrc_scope {
+    mercer_context *context;
+    int count;
+    struct {
+        void (*release)(void *owner, void *thing);
+        void *owner, *thing;
+    } things[MRC_SCOPE_MOST]; /* released last first */
+} mrc_scope;
+#define MRC_SCOPE(name, of) __attribute__((cleanup(mrc_scope_close))) mrc_scope name = {.context = (of)}
+
+mercer_status mrc_scope_alloc(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
+mercer_status mrc_scope_alloc_zero(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
+/* Anything else, which `release` ends. Where the scope is full it does so at once, and the call fails. */
+mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing);
+void mrc_scope_close(mrc_scope *scope);
 
 /* Texts as a list in one block of memory: pointers first, then the texts. */
 mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count);

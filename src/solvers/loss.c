@@ -32,12 +32,12 @@ static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y, 
 mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
                            const double *weights, const mrc_units *units)
 {
-    mercer_matrix host = {0}, targets = {0};
-    mercer_status status = mrc_host_open(backend, f, &host);
-    if (status == MERCER_OK) status = mrc_host_open(backend, y, &targets);
-    if (status == MERCER_OK) add(loss, &host, &targets, weights, units);
-    status = mrc_host_close(backend, y, &targets, false, status);
-    return mrc_host_close(backend, f, &host, false, status);
+    mercer_matrix host, targets;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_open(&scope, backend, f, &host));
+    MRC_TRY(mrc_scope_open(&scope, backend, y, &targets));
+    add(loss, &host, &targets, weights, units);
+    return MERCER_OK;
 }
 
 void mrc_loss_join(mrc_loss *loss, const mrc_loss *other)

@@ -124,28 +124,25 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
 
 static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *like)
 {
-    mercer_matrix *room = &stream->entered;
+    mercer_matrix *room = &stream->entered, made = mrc_view(NULL, like->rows, like->cols, like->dtype);
     if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
     mrc_sample_stream_close(stream);
-    void *memory;
-    MRC_TRY(mrc_alloc(stream->context, &memory, like->rows * like->cols, mrc_dtype_size(like->dtype),
+    MRC_TRY(mrc_alloc(stream->context, &made.data, like->rows * like->cols, mrc_dtype_size(like->dtype),
                       "targets in their units"));
-    *room = mrc_view(memory, like->rows, like->cols, like->dtype);
+    *room = made;
     return MERCER_OK;
 }
 
 mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
 {
-    mrc_backend *backend = stream->context->backend;
-    mercer_matrix host = {0};
     if (!mrc_units_given(stream->units)) return MERCER_OK;
+    mercer_matrix host;
+    MRC_SCOPE(scope, stream->context);
     MRC_TRY(make_room(stream, y));
-    mercer_matrix to = mrc_rows(&stream->entered, 0, y->rows);
-    mercer_status status = mrc_host_open(backend, y, &host);
-    if (status == MERCER_OK) mrc_units_enter(stream->units, &to, &host);
-    status = mrc_host_close(backend, y, &host, false, status);
-    if (status == MERCER_OK) *y = to;
-    return status;
+    MRC_TRY(mrc_scope_open(&scope, stream->context->backend, y, &host));
+    *y = mrc_rows(&stream->entered, 0, y->rows);
+    mrc_units_enter(stream->units, y, &host);
+    return MERCER_OK;
 }
 
 mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)

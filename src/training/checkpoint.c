@@ -23,11 +23,9 @@ struct mrc_checkpoint {
 
 static mercer_status copy_text(mercer_context *context, char **out, const char *text, const char *what)
 {
-    void *memory;
     if (!text) return MERCER_OK;
-    MRC_TRY(mrc_alloc(context, &memory, (int64_t)strlen(text) + 1, 1, what));
-    memcpy(memory, text, strlen(text) + 1);
-    *out = memory;
+    MRC_TRY(mrc_alloc(context, out, (int64_t)strlen(text) + 1, 1, what));
+    memcpy(*out, text, strlen(text) + 1);
     return MERCER_OK;
 }
 
@@ -146,19 +144,16 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
 
 mercer_status mrc_checkpoint_create(mrc_checkpoint **out, mercer_model *model, const mercer_train_options *options)
 {
-    void *memory;
-    *out = NULL;
-    MRC_TRY(mrc_alloc_zero(model->context, &memory, 1, sizeof(mrc_checkpoint), "the checkpoint"));
-    mrc_checkpoint *self = memory;
+    MRC_TRY(mrc_alloc_zero(model->context, out, 1, sizeof **out, "the checkpoint"));
+    mrc_checkpoint *self = *out;
     self->context = model->context;
     self->model = model;
     mercer_status status = copy_text(self->context, &self->path, options->checkpoint, "the checkpoint's name");
     if (status == MERCER_OK)
         status = copy_text(self->context, &self->note, options->checkpoint_note, "the checkpoint's note");
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mrc_checkpoint_free(self);
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_checkpoint_free(self);
+    *out = NULL;
     return status;
 }
 

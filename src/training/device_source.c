@@ -48,24 +48,15 @@ static void release_batch(device_source *self)
     self->room = 0;
 }
 
-static mercer_status make_list(device_source *self, int64_t rows, int64_t size, void **out)
-{
-    return mrc_alloc(self->backend->context, out, rows, size, "a batch");
-}
-
 static mercer_status make_room(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
     const mercer_dataset *data = self->data;
-    void *list;
     if (rows <= self->room) return MERCER_OK;
     release_batch(self);
-    MRC_TRY(make_list(self, rows, sizeof(int64_t), &list));
-    self->rows = list;
-    MRC_TRY(make_list(self, rows, sizeof(int64_t), &list));
-    self->numbers = list;
-    MRC_TRY(make_list(self, rows, sizeof(double), &list));
-    self->weights = list;
+    MRC_TRY(mrc_alloc(backend->context, &self->rows, rows, sizeof *self->rows, "a batch"));
+    MRC_TRY(mrc_alloc(backend->context, &self->numbers, rows, sizeof *self->numbers, "a batch"));
+    MRC_TRY(mrc_alloc(backend->context, &self->weights, rows, sizeof *self->weights, "a batch"));
     MRC_TRY(mrc_matrix_create(backend, &self->x, rows, data->features, data->dtype, "a batch"));
     if (self->teacher.centers) {
         MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, data->outputs, MERCER_F32, "a batch's noise"));
@@ -176,7 +167,7 @@ static mercer_status bring_points(device_source *self)
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most)
 {
-    void *memory;
+    device_source *self;
     const mercer_dataset *data = mrc_data_stream_rows_of(source);
     *out = (mercer_source){.struct_size = sizeof *out};
     if (!data) return MERCER_OK;
@@ -186,8 +177,7 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     if (!data->synth && (!mrc_multiply(data->rows, data->features, &elements) ||
                          !mrc_multiply(elements, mrc_dtype_size(data->dtype), &bytes) || bytes > most))
         return MERCER_OK;
-    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(device_source), "the source"));
-    device_source *self = memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
     *self = (device_source){.backend = backend, .from = source, .data = data, .teacher = teacher};
     mercer_status status = bring_points(self);
     if (status != MERCER_OK) {

@@ -33,10 +33,9 @@ static const mrc_job_host host = {.refine = refine,
 mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
                                  const mercer_train_options *options)
 {
-    void *memory;
+    mrc_trainer *self;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_trainer), "the trainer"));
-    mrc_trainer *self = memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the trainer"));
     mrc_job *job = &self->job;
     *job = (mrc_job){.host = &host, .context = backend->context, .backend = backend, .comm = comm, .target = *target};
     job->options = *options;

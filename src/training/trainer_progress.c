@@ -23,20 +23,17 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
     mrc_loss sums = {0};
     int64_t block = mrc_min(VALIDATION_ROWS, x->rows);
     mercer_matrix f;
-    MRC_TRY(mrc_matrix_create(job->backend, &f, block, y->cols, job->centers.real, "validation predictions"));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < x->rows && status == MERCER_OK; first += block) {
+    MRC_SCOPE(scope, job->context);
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &f, block, y->cols, job->centers.real, "validation predictions"));
+    for (int64_t first = 0; first < x->rows; first += block) {
         int64_t rows = mrc_min(block, x->rows - first);
         mercer_matrix part_x = mrc_rows(x, first, rows), part_y = mrc_rows(y, first, rows),
                       part_f = mrc_rows(&f, 0, rows);
-        status = mrc_centers_predict(&job->centers, &part_x, alpha, &part_f, NULL);
-        if (status == MERCER_OK) status = mrc_sample_stream_enter(&job->stream, &part_y);
-        if (status == MERCER_OK)
-            status = mrc_loss_add(&sums, job->backend, &part_f, &part_y, weights ? weights + first : NULL,
-                                  job->target.units);
+        MRC_TRY(mrc_centers_predict(&job->centers, &part_x, alpha, &part_f, NULL));
+        MRC_TRY(mrc_sample_stream_enter(&job->stream, &part_y));
+        MRC_TRY(
+            mrc_loss_add(&sums, job->backend, &part_f, &part_y, weights ? weights + first : NULL, job->target.units));
     }
-    mrc_matrix_destroy(job->backend, &f);
-    if (status != MERCER_OK) return status;
     job->report.validation_loss = mrc_loss_mean(&sums, y->cols);
     if (job->options.classification == MERCER_ON) job->report.validation_accuracy = mrc_loss_accuracy(&sums);
     job->report.validation_seconds += mrc_seconds() - start;

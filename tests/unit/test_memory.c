@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted allocation: alignment, counters, overflow, failure; and the arena. */
+/* Counted allocation: alignment, counters, overflow, failure; scopes; and the arena. */
 #include "support/check.h"
 
 #include "core/memory.h"
@@ -87,6 +87,40 @@ static void test_overflow(void **state)
     assert_false(mrc_add(INT64_MAX, 1, &result));
 }
 
+static mercer_status take_some(mercer_context *context, int64_t count, int64_t *seen)
+{
+    double *numbers, *zeros;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &numbers, 10, sizeof *numbers, "numbers"));
+    for (int64_t i = 0; i < count; i++) MRC_TRY(mrc_scope_alloc_zero(&scope, &zeros, 5, sizeof *zeros, "zeros"));
+    for (int i = 0; i < 5; i++) assert_true(zeros[i] == 0);
+    *seen = context->bytes_now;
+    return MERCER_OK;
+}
+
+/* What a call has taken is gone when it returns: at its end, after a failure, and where it takes too much. */
+static void test_scope(void **state)
+{
+    (void)state;
+    for (int fail_at = 0; fail_at <= 3; fail_at++) {
+        test_allocator counter = {.fail_at = fail_at, .fail_after = fail_at > 0};
+        mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
+        int64_t seen = 0;
+        mercer_status status = take_some(&context, 2, &seen);
+        assert_int_equal(status, fail_at ? MERCER_ERROR_MEMORY : MERCER_OK);
+        assert_true(fail_at || seen >= 160);
+        assert_int_equal(context.bytes_now, 0);
+        assert_int_equal(counter.live, 0);
+    }
+    test_allocator counter = {0};
+    mercer_context context = {.threads = 1, .allocator = *test_allocator_table(&counter)};
+    int64_t seen;
+    assert_succeeds(&context, take_some(&context, MRC_SCOPE_MOST - 1, &seen));
+    assert_fails(&context, take_some(&context, MRC_SCOPE_MOST, &seen), MERCER_ERROR_INTERNAL, "more than");
+    assert_int_equal(counter.live, 0);
+    assert_int_equal(context.bytes_now, 0);
+}
+
 static void test_small_helpers(void **state)
 {
     (void)state;
@@ -155,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_counters),
         cmocka_unit_test(test_failure),
         cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_scope),
         cmocka_unit_test(test_small_helpers),
         cmocka_unit_test(test_arena_pieces),
         cmocka_unit_test(test_arena_grows_and_stays),

@@ -7,12 +7,10 @@
 
 static mercer_status create(mrc_backend *backend)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_cpu), "the CPU backend"));
-    mrc_cpu *cpu = memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &backend->state, 1, sizeof(mrc_cpu), "the CPU backend"));
+    mrc_cpu *cpu = backend->state;
     cpu->uk = mrc_ukernels_for(backend->context->isa);
     mrc_arena_init(&cpu->arena, backend->context);
-    backend->state = cpu;
     return MERCER_OK;
 }
 
@@ -113,7 +111,6 @@ const mrc_backend_ops mrc_cpu_backend = {
     .triangular_solve = mrc_cpu_triangular_solve,
     .gather_rows = mrc_cpu_gather_rows,
     .scatter_rows = mrc_cpu_scatter_rows,
-    .scatter_add_rows = mrc_cpu_scatter_add_rows,
     .kernel_rows = kernel_rows,
     .rows_product = mrc_cpu_rows_product,
     .axpby = mrc_cpu_axpby,

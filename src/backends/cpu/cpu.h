@@ -47,8 +47,6 @@ mercer_status mrc_cpu_gather_rows(mrc_backend *backend, const mercer_matrix *to,
 mercer_status mrc_cpu_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                    const int64_t *rows);
 mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
-mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                       const int64_t *rows, double factor);
 mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
 
 /*

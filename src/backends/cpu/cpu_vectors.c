@@ -94,16 +94,6 @@ mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix 
     return MERCER_OK;
 }
 
-mercer_status mrc_cpu_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                       const int64_t *rows, double factor)
-{
-    for (int64_t i = 0; i < from->rows; i++) {
-        mercer_matrix target = mrc_rows(to, rows[i], 1), source = mrc_rows(from, i, 1);
-        MRC_TRY(mrc_cpu_axpby(backend, factor, &source, 1, &target));
-    }
-    return MERCER_OK;
-}
-
 mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
     (void)backend;

@@ -53,27 +53,18 @@ mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, in
     MRC_TRY(check_blas_size(backend->context, a));
     if (q == 0) return MERCER_OK;
     eigen_job job = {.n = (lapack_int)a->rows, .q = (lapack_int)q, .lda = (lapack_int)a->ld, .a = a->data};
-    double best_lwork;
-    lapack_int best_liwork;
-    mrc_blas_begin();
-    call_dsyevr(&job, -1, -1, &best_lwork, &best_liwork); /* asks for sizes only */
-    job.lwork = (lapack_int)best_lwork;
-    job.liwork = best_liwork;
+    double lwork;
+    call_dsyevr(&job, -1, -1, &lwork, &job.liwork); /* asks for sizes only */
+    job.lwork = (lapack_int)lwork;
     int64_t doubles = job.n + q * job.n + job.lwork, integers = 2 * q + job.liwork;
-    void *memory, *indices = NULL;
-    mercer_status status = mrc_alloc(backend->context, &memory, doubles, sizeof(double), "eigenvectors");
-    if (status == MERCER_OK)
-        status = mrc_alloc(backend->context, &indices, integers, sizeof(lapack_int), "eigenvalue indices");
-    if (status == MERCER_OK) {
-        job.all_values = memory;
-        job.columns = job.all_values + job.n;
-        job.work = job.columns + q * job.n;
-        job.support = indices;
-        job.iwork = job.support + 2 * q;
-        status = find_eigenpairs(backend, &job, values, vectors);
-    }
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &job.all_values, doubles, sizeof(double), "eigenvectors"));
+    MRC_TRY(mrc_scope_alloc(&scope, &job.support, integers, sizeof(lapack_int), "eigenvalue indices"));
+    job.columns = job.all_values + job.n;
+    job.work = job.columns + q * job.n;
+    job.iwork = job.support + 2 * q;
+    mrc_blas_begin();
+    mercer_status status = find_eigenpairs(backend, &job, values, vectors);
     mrc_blas_end();
-    mrc_free(backend->context, indices);
-    mrc_free(backend->context, memory);
     return status;
 }

@@ -29,13 +29,6 @@ static int block_size(int64_t n, int64_t block)
     return (int)mrc_min(BLOCK, n - block * BLOCK);
 }
 
-/* Rows from (i, j) on as a view. */
-static mercer_matrix part(const mercer_matrix *a, int64_t i, int64_t j, int64_t rows, int64_t columns)
-{
-    mercer_matrix some = mrc_rows(a, i, rows);
-    return mrc_columns(&some, j, columns);
-}
-
 /* ---- Triangles ----------------------------------------------------------------------------------------------- */
 
 /* L_kk X = B or L_kk' X = B for the columns of B, or for its rows. */
@@ -151,8 +144,8 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
     for (int64_t k = 0, first = 0; first < a->rows; k++) {
         int64_t size = block_size(a->rows, k), next = first + size, rest = a->rows - next;
         MRC_TRY(factor_diagonal(backend, a, k));
-        mercer_matrix diagonal = part(a, first, first, size, size), panel = part(a, next, first, rest, size),
-                      below = part(a, next, next, rest, rest);
+        mercer_matrix diagonal = mrc_block(a, first, first, size, size), panel = mrc_block(a, next, first, rest, size),
+                      below = mrc_block(a, next, next, rest, rest);
         mrc_gemm update = {.transpose_b = true, .alpha = -1, .beta = 1, .a = &panel, .b = &panel, .c = &below};
         MRC_TRY(solve_triangle(backend, &diagonal, false, true, &panel));
         MRC_TRY(mrc_cpu_gemm_lower(backend, &update));
@@ -173,9 +166,10 @@ mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix
     for (int64_t step = 0; step < blocks; step++) {
         int64_t k = transpose ? blocks - 1 - step : step, first = k * BLOCK, size = block_size(n, k);
         int64_t other = transpose ? 0 : first + size, rows = transpose ? first : n - other;
-        mercer_matrix diagonal = part(l, first, first, size, size), x = mrc_rows(b, first, size),
+        mercer_matrix diagonal = mrc_block(l, first, first, size, size), x = mrc_rows(b, first, size),
                       rest = mrc_rows(b, other, rows);
-        mercer_matrix factor = transpose ? part(l, first, other, size, rows) : part(l, other, first, rows, size);
+        mercer_matrix factor =
+            transpose ? mrc_block(l, first, other, size, rows) : mrc_block(l, other, first, rows, size);
         mrc_gemm update = {.transpose_a = transpose, .alpha = -1, .beta = 1, .a = &factor, .b = &x, .c = &rest};
         MRC_TRY(solve_triangle(backend, &diagonal, transpose, false, &x));
         MRC_TRY(mrc_cpu_gemm(backend, &update));

@@ -42,17 +42,13 @@ mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, 
     int64_t parts = (x->rows + rows_each - 1) / rows_each;
     for (int64_t k = 0; k < d; k++) mean[k] = 0;
     if (parts == 0) return MERCER_OK;
-    void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * parts * d, sizeof(double), "column sums"));
-    job self = {.x = x,
-                .panel = ((mrc_cpu *)backend->state)->uk.panel,
-                .rows_each = rows_each,
-                .sums = memory,
-                .rows = (double *)memory + parts * d};
+    job self = {.x = x, .panel = ((mrc_cpu *)backend->state)->uk.panel, .rows_each = rows_each};
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &self.sums, 2 * parts * d, sizeof *self.sums, "column sums"));
+    self.rows = self.sums + parts * d;
     mrc_parallel_for(backend->context->threads, parts, sum_part, &self);
     for (int64_t part = 0; part < parts; part++)
         for (int64_t k = 0; k < d; k++) mean[k] += self.sums[part * d + k];
     for (int64_t k = 0; k < d; k++) mean[k] /= (double)x->rows;
-    mrc_free(backend->context, memory);
     return MERCER_OK;
 }

@@ -86,9 +86,9 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
                                     const mercer_matrix *vectors)
 {
     int64_t n = a->rows;
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(backend->context, &memory, n * n, sizeof(double), "eigenvectors"));
-    double *vt = memory;
+    double *vt;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &vt, n * n, sizeof *vt, "eigenvectors"));
     for (int64_t i = 0; i < n; i++) vt[i * n + i] = 1;
     int sweep = 0;
     for (; sweep < JACOBI_SWEEPS && !nearly_diagonal(a); sweep++)
@@ -104,7 +104,6 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
         for (int64_t k = 0; k < n; k++) row_f64(vectors, k)[top] = vt[best * n + k];
     }
     mrc_fix_signs(vectors);
-    mrc_free(backend->context, memory);
     if (sweep < JACOBI_SWEEPS) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "eigenvalues: no convergence in %d sweeps",
                     (int)JACOBI_SWEEPS);

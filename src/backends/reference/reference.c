@@ -51,17 +51,15 @@ static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, cons
 static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add)
 {
-    void *sums, *rows;
+    double *sums, *rows;
+    MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
-    MRC_TRY(mrc_alloc_zero(backend->context, &sums, y->rows * y->cols, sizeof(double), "sums"));
-    mercer_status status = mrc_alloc(backend->context, &rows, 2 * pair->x->cols, sizeof(double), "two rows");
-    if (status == MERCER_OK) status = accumulate(backend, pair, w, sums, rows);
-    for (int64_t i = 0; i < y->rows && status == MERCER_OK; i++)
-        for (int64_t j = 0; j < y->cols; j++)
-            mrc_store(y, i, j, ((double *)sums)[i * y->cols + j] + (add ? mrc_load(y, i, j) : 0));
-    mrc_free(backend->context, rows);
-    mrc_free(backend->context, sums);
-    return status;
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, y->rows * y->cols, sizeof *sums, "sums"));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, 2 * pair->x->cols, sizeof *rows, "two rows"));
+    MRC_TRY(accumulate(backend, pair, w, sums, rows));
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++) mrc_store(y, i, j, sums[i * y->cols + j] + (add ? mrc_load(y, i, j) : 0));
+    return MERCER_OK;
 }
 
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,

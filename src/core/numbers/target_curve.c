@@ -18,10 +18,7 @@ const char *mrc_curve_name(mrc_curve_kind kind)
 bool mrc_curve_find(const char *name, mrc_curve_kind *kind)
 {
     for (mrc_curve_kind k = MRC_CURVE_LOG; k <= MRC_CURVE_RANK; k++)
-        if (strcmp(name, names[k]) == 0) {
-            *kind = k;
-            return true;
-        }
+        if (strcmp(name, names[k]) == 0) return *kind = k, true;
     return false;
 }
 
@@ -40,7 +37,7 @@ mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve
                             const mercer_matrix *numbers)
 {
     int64_t rows = kind == MRC_CURVE_RANK ? 2 * outputs : outputs;
-    void *memory;
+    double *copy;
     MRC_TRY(mrc_check_finite(context, "numbers", numbers, NULL));
     if (numbers->rows != rows || (kind == MRC_CURVE_LOG ? numbers->cols != 1 : numbers->cols < 2))
         return mrc_fail(context, MERCER_ERROR_SHAPE, "numbers: %lld x %lld; %s of %lld outputs has %lld x %s",
@@ -49,10 +46,10 @@ mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve
     for (int64_t i = 0; i < rows && kind == MRC_CURVE_RANK; i++)
         if (!is_ascending(numbers, i))
             return mrc_fail(context, MERCER_ERROR_DATA, "numbers: row %lld (from 0) is not ascending", (long long)i);
-    MRC_TRY(mrc_alloc(context, &memory, rows * numbers->cols, sizeof(double), "a transform of targets"));
-    for (int64_t i = 0; i < rows; i++) mrc_load_row_f64(numbers, i, (double *)memory + i * numbers->cols);
+    MRC_TRY(mrc_alloc(context, &copy, rows * numbers->cols, sizeof *copy, "a transform of targets"));
+    for (int64_t i = 0; i < rows; i++) mrc_load_row_f64(numbers, i, copy + i * numbers->cols);
     mrc_curve_clear(curve, context);
-    *curve = (mrc_curve){kind, numbers->cols, memory};
+    *curve = (mrc_curve){kind, numbers->cols, copy};
     return MERCER_OK;
 }
 

@@ -25,13 +25,12 @@ static mercer_status check(mercer_context *context, int64_t outputs, const doubl
 }
 
 static mercer_status make_both(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
-                               void **memory)
+                               double **out)
 {
-    MRC_TRY(mrc_alloc(context, memory, 2 * outputs, sizeof(double), "the units of the targets"));
-    double *values = *memory;
+    MRC_TRY(mrc_alloc(context, out, 2 * outputs, sizeof **out, "the units of the targets"));
     for (int64_t j = 0; j < outputs; j++) {
-        values[j] = offset ? offset[j] : 0;
-        values[outputs + j] = scale ? scale[j] : 1;
+        (*out)[j] = offset ? offset[j] : 0;
+        (*out)[outputs + j] = scale ? scale[j] : 1;
     }
     return MERCER_OK;
 }
@@ -40,24 +39,24 @@ mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t o
                             const double *scale)
 {
     bool identity;
-    void *memory = NULL;
+    double *both = NULL;
     MRC_TRY(check(context, outputs, offset, scale, &identity));
-    if (!identity) MRC_TRY(make_both(context, outputs, offset, scale, &memory));
+    if (!identity) MRC_TRY(make_both(context, outputs, offset, scale, &both));
     mrc_units_clear(units, context);
-    if (memory) *units = (mrc_units){.offset = memory, .scale = (double *)memory + outputs};
+    if (both) *units = (mrc_units){.offset = both, .scale = both + outputs};
     return MERCER_OK;
 }
 
 mercer_status mrc_units_bend(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                              const mercer_matrix *numbers)
 {
-    void *memory = NULL;
-    if (!units->offset) MRC_TRY(make_both(context, outputs, NULL, NULL, &memory));
+    double *both = NULL;
+    if (!units->offset) MRC_TRY(make_both(context, outputs, NULL, NULL, &both));
     mercer_status status = mrc_curve_set(&units->curve, context, kind, outputs, numbers);
     if (status != MERCER_OK)
-        mrc_free(context, memory);
-    else if (memory)
-        units->offset = memory, units->scale = units->offset + outputs;
+        mrc_free(context, both);
+    else if (both)
+        units->offset = both, units->scale = both + outputs;
     return status;
 }
 

@@ -60,13 +60,10 @@ static int start_without_signals(mrc_background *self)
 mercer_status mrc_background_start(mrc_background **out, mercer_context *context, mrc_background_work work,
                                    void *argument)
 {
-    void *memory;
+    mrc_background *self;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_background), "a background thread"));
-    mrc_background *self = memory;
-    self->context = context;
-    self->work = work;
-    self->argument = argument;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "a background thread"));
+    self->context = context, self->work = work, self->argument = argument;
     int error = pthread_mutex_init(&self->lock, NULL);
     if (error == 0) {
         error = pthread_cond_init(&self->changed, NULL);

@@ -22,6 +22,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
+#include "solvers/operators/spd.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,14 +62,6 @@ typedef struct block_method {
     uint64_t seed;
 } block_method;
 
-static mercer_matrix corner(const mercer_matrix *a, int64_t rows, int64_t cols)
-{
-    mercer_matrix part = *a;
-    part.rows = rows;
-    part.cols = cols;
-    return part;
-}
-
 static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
                               const mercer_matrix *right, double beta, const mercer_matrix *out)
 {
@@ -85,22 +78,13 @@ static mercer_status normalise_columns(block_method *self)
     return backend->ops->scale_columns(backend, &self->w, self->norms);
 }
 
-static mercer_status set_identity(mrc_backend *backend, const mercer_matrix *a)
-{
-    mercer_matrix host;
-    MRC_TRY(mrc_host_open(backend, a, &host));
-    for (int64_t i = 0; i < a->rows; i++)
-        for (int64_t j = 0; j < a->cols; j++) mrc_store(&host, i, j, i == j ? 1 : 0);
-    return mrc_host_close(backend, a, &host, true, MERCER_OK);
-}
-
 /* out <- W L^-T with W'W = L L'. */
 static mercer_status orthonormalise_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
     MRC_TRY(multiply(self, true, 1, w, w, 0, &self->gram));
     MRC_TRY(backend->ops->cholesky(backend, &self->gram));
-    MRC_TRY(set_identity(backend, &self->inverse));
+    MRC_TRY(mrc_set_identity(backend, &self->inverse));
     MRC_TRY(backend->ops->triangular_solve(backend, &self->gram, true, &self->inverse));
     return multiply(self, false, 1, w, &self->inverse, 0, out);
 }
@@ -109,7 +93,7 @@ static mercer_status orthonormalise_once(block_method *self, const mercer_matrix
 static mercer_status clean(block_method *self)
 {
     mercer_matrix basis = mrc_columns(&self->q, 0, self->columns);
-    mercer_matrix inner = corner(&self->y, self->columns, self->b);
+    mercer_matrix inner = mrc_block(&self->y, 0, 0, self->columns, self->b);
     for (int time = 0; time < 2 && self->columns > 0; time++) {
         MRC_TRY(multiply(self, true, 1, &basis, &self->w, 0, &inner));
         MRC_TRY(multiply(self, false, -1, &basis, &inner, 1, &self->w));
@@ -193,7 +177,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     mrc_backend *backend = self->backend;
     int64_t k = self->columns;
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
-    mercer_matrix t = corner(&self->t, k, k), y = corner(&self->y, k, self->b);
+    mercer_matrix t = mrc_block(&self->t, 0, 0, k, k), y = mrc_block(&self->y, 0, 0, k, self->b);
     MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
     MRC_TRY(backend->ops->symmetrise(backend, &t)); /* it is, up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
@@ -240,24 +224,17 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
     } const all[] = {{&self.q, s, self.all},        {&self.aq, s, self.all},       {&self.w, s, b},
                      {&self.t, self.all, self.all}, {&self.y, self.all, self.all}, {&self.gram, b, b},
                      {&self.inverse, b, b}};
-    enum { MATRICES = sizeof all / sizeof *all };
-    void *theta = NULL;
-    mercer_status status = mrc_alloc(centers->context, &theta, 2 * self.all, sizeof(double), "Ritz values");
-    self.theta = theta;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &self.theta, 2 * self.all, sizeof *self.theta, "Ritz values"));
     self.norms = self.theta + self.all;
-    for (int i = 0; i < MATRICES && status == MERCER_OK; i++)
-        status = mrc_matrix_create(backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis");
-    if (status == MERCER_OK) status = iterate(&self, r, seed);
-    if (status == MERCER_OK) {
-        mercer_matrix first = mrc_columns(&self.q, 0, r);
-        memcpy(values, self.theta, (size_t)r * sizeof *values);
-        mercer_matrix host = {0};
-        status = backend->ops->copy(backend, vectors, &first);
-        if (status == MERCER_OK) status = mrc_host_open(backend, vectors, &host);
-        if (status == MERCER_OK) mrc_fix_signs(&host);
-        status = mrc_host_close(backend, vectors, &host, true, status);
-    }
-    for (int i = 0; i < MATRICES; i++) mrc_matrix_destroy(backend, all[i].matrix);
-    mrc_free(centers->context, theta);
-    return status;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        MRC_TRY(
+            mrc_scope_matrix(&scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis"));
+    MRC_TRY(iterate(&self, r, seed));
+    mercer_matrix first = mrc_columns(&self.q, 0, r), host;
+    memcpy(values, self.theta, (size_t)r * sizeof *values);
+    MRC_TRY(backend->ops->copy(backend, vectors, &first));
+    MRC_TRY(mrc_host_open(backend, vectors, &host));
+    mrc_fix_signs(&host);
+    return mrc_host_close(backend, vectors, &host, true, MERCER_OK);
 }

@@ -64,29 +64,24 @@ int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q)
 static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, const mercer_matrix *vectors,
                                  const double *values, double *residual)
 {
-    mercer_matrix product;
-    void *sums;
-    *residual = 0;
-    MRC_TRY(mrc_alloc_zero(centers->context, &sums, vectors->cols, sizeof(double), "eigenvector check"));
-    mercer_status status =
-        mrc_matrix_create(centers->backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check");
-    if (status == MERCER_OK) status = mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product);
-    mercer_matrix image = {0}, v = {0};
-    if (status == MERCER_OK) status = mrc_host_open(centers->backend, &product, &image);
-    if (status == MERCER_OK) status = mrc_host_open(centers->backend, vectors, &v);
-    double *squares = sums;
-    for (int64_t i = 0; i < vectors->rows && status == MERCER_OK; i++)
+    mrc_backend *backend = centers->backend;
+    mercer_matrix product, image, v;
+    double *squares;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &squares, vectors->cols, sizeof *squares, "eigenvector check"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &product, vectors->rows, vectors->cols, MERCER_F64, "eigenvector check"));
+    MRC_TRY(mrc_counted_gemm(centers, false, false, 1, k, vectors, 0, &product));
+    MRC_TRY(mrc_scope_open(&scope, backend, &product, &image));
+    MRC_TRY(mrc_scope_open(&scope, backend, vectors, &v));
+    for (int64_t i = 0; i < vectors->rows; i++)
         for (int64_t j = 0; j < vectors->cols; j++) {
             double error = mrc_load(&image, i, j) - values[j] * mrc_load(&v, i, j);
             squares[j] += error * error;
         }
+    *residual = 0;
     for (int64_t j = 0; j < vectors->cols; j++)
         *residual = fmax(*residual, sqrt(squares[j]) / fmax(values[0], DBL_MIN));
-    status = mrc_host_close(centers->backend, vectors, &v, false, status);
-    status = mrc_host_close(centers->backend, &product, &image, false, status);
-    mrc_free(centers->context, sums);
-    mrc_matrix_destroy(centers->backend, &product);
-    return status;
+    return MERCER_OK;
 }
 
 /* K(S,S)/s in f64. */
@@ -120,8 +115,7 @@ static mercer_status fill(mrc_eigensystem *out, mrc_centers *centers, const merc
     while (out->q > 0 && !(values[out->q - 1] > mrc_noise_level(centers->real) * values[0])) out->q--;
     out->tail = fmax(values[out->q], tail_floor(centers->real) * values[0]);
     MRC_TRY(mrc_matrix_create(centers->backend, &out->vectors, s, out->q, centers->real, "eigenvectors"));
-    mercer_matrix first = *vectors;
-    first.cols = out->q;
+    mercer_matrix first = mrc_columns(vectors, 0, out->q);
     MRC_TRY(centers->backend->ops->copy(centers->backend, &out->vectors, &first));
     for (int64_t i = 0; i < out->q; i++) {
         out->lambda[i] = values[i];
@@ -134,28 +128,22 @@ static mercer_status build(mrc_eigensystem *out, mrc_centers *centers, const mer
 {
     mrc_backend *backend = centers->backend;
     int64_t s = sample->rows, pairs = out->q + 1;
-    mercer_matrix k = {0}, vectors = {0};
-    void *values = NULL, *memory = NULL;
-    mercer_status status = mrc_alloc(centers->context, &memory, 2 * out->q, sizeof(double), "eigenvalues");
-    out->lambda = memory;
+    mercer_matrix k, vectors;
+    double *values;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_alloc(centers->context, &out->lambda, 2 * out->q, sizeof *out->lambda, "eigenvalues"));
     out->d = out->lambda + out->q;
-    if (status == MERCER_OK) status = mrc_alloc(centers->context, &values, pairs, sizeof(double), "eigenvalues");
-    if (status == MERCER_OK)
-        status =
-            mrc_matrix_create(backend, &out->points, s, sample->cols, sample->dtype, "the preconditioner's sample");
-    if (status == MERCER_OK) status = backend->ops->copy(backend, &out->points, sample);
-    if (status == MERCER_OK) status = mrc_matrix_create(backend, &k, s, s, MERCER_F64, "the sample's kernel matrix");
-    if (status == MERCER_OK) status = mrc_matrix_create(backend, &vectors, s, pairs, MERCER_F64, "eigenvectors");
-    if (status == MERCER_OK) status = find_pairs(centers, sample, &k, values, &vectors, seed, &out->residual);
-    if (status == MERCER_OK && out->residual > CHECK_TOLERANCE)
-        status = mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
-                          "eigensystem: residual %.1e of the top %lld pairs is above %.0e", out->residual,
-                          (long long)pairs, CHECK_TOLERANCE);
-    if (status == MERCER_OK) status = fill(out, centers, &vectors, values);
-    mrc_matrix_destroy(backend, &vectors);
-    mrc_matrix_destroy(backend, &k);
-    mrc_free(centers->context, values);
-    return status;
+    MRC_TRY(mrc_scope_alloc(&scope, &values, pairs, sizeof *values, "eigenvalues"));
+    MRC_TRY(mrc_matrix_create(backend, &out->points, s, sample->cols, sample->dtype, "the preconditioner's sample"));
+    MRC_TRY(backend->ops->copy(backend, &out->points, sample));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &k, s, s, MERCER_F64, "the sample's kernel matrix"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &vectors, s, pairs, MERCER_F64, "eigenvectors"));
+    MRC_TRY(find_pairs(centers, sample, &k, values, &vectors, seed, &out->residual));
+    if (out->residual > CHECK_TOLERANCE)
+        return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
+                        "eigensystem: residual %.1e of the top %lld pairs is above %.0e", out->residual,
+                        (long long)pairs, CHECK_TOLERANCE);
+    return fill(out, centers, &vectors, values);
 }
 
 mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample, int64_t q,
@@ -184,29 +172,24 @@ mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *c
                                    double *beta)
 {
     mrc_backend *backend = centers->backend;
-    mercer_matrix phi = {0}, diagonal = {0};
-    mercer_status status = mrc_matrix_create(backend, &phi, fresh->rows, system->q, centers->real, "Nystrom extension");
-    if (status == MERCER_OK)
-        status = mrc_matrix_create(backend, &diagonal, fresh->rows, 1, MERCER_F64, "kernel diagonal");
-    if (status == MERCER_OK) status = mrc_points_matmul(centers, fresh, &system->points, &system->vectors, &phi, false);
-    if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, centers->kernel, fresh, &diagonal);
+    mercer_matrix phi, diagonal, own, f;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &phi, fresh->rows, system->q, centers->real, "Nystrom extension"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &diagonal, fresh->rows, 1, MERCER_F64, "kernel diagonal"));
+    MRC_TRY(mrc_points_matmul(centers, fresh, &system->points, &system->vectors, &phi, false));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, centers->kernel, fresh, &diagonal));
     double top = 0, whole = 0;
-    mercer_matrix own = {0}, f = {0};
-    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &own);
-    if (status == MERCER_OK) status = mrc_host_open(backend, &phi, &f);
-    for (int64_t i = 0; i < fresh->rows && status == MERCER_OK; i++) {
+    MRC_TRY(mrc_scope_open(&scope, backend, &diagonal, &own));
+    MRC_TRY(mrc_scope_open(&scope, backend, &phi, &f));
+    for (int64_t i = 0; i < fresh->rows; i++) {
         double value = mrc_load(&own, i, 0);
         whole = fmax(whole, value);
         for (int64_t j = 0; j < system->q; j++) value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
         top = fmax(top, value);
     }
-    status = mrc_host_close(backend, &phi, &f, false, status);
-    status = mrc_host_close(backend, &diagonal, &own, false, status);
     /* Never above the plain diagonal, never so small that rounding decides. */
     *beta = fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
-    mrc_matrix_destroy(backend, &diagonal);
-    mrc_matrix_destroy(backend, &phi);
-    return status;
+    return MERCER_OK;
 }
 
 int64_t mrc_critical_batch(double beta, double tail, int64_t most)

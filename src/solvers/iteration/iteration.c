@@ -58,21 +58,16 @@ mrc_bytes mrc_iteration_bytes(const mrc_problem *problem, const mrc_iteration_op
 static mercer_status create_correction(mrc_iteration *self)
 {
     mrc_centers *centers = self->centers;
+    mrc_backend *backend = centers->backend;
     const mrc_eigensystem *system = self->system;
     if (system->q == 0 || !needs_center_values(&self->options)) return MERCER_OK;
     mercer_matrix ed;
+    MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_field_create(centers, &self->c, system->q, centers->real, "the preconditioner at the centers"));
-    MRC_TRY(mrc_matrix_create(centers->backend, &ed, system->s, system->q, centers->real, "scaled eigenvectors"));
-    mercer_matrix from = {0}, to = {0};
-    mercer_status status = mrc_host_open(centers->backend, &system->vectors, &from);
-    if (status == MERCER_OK) status = mrc_host_open(centers->backend, &ed, &to);
-    for (int64_t i = 0; i < system->s && status == MERCER_OK; i++)
-        for (int64_t j = 0; j < system->q; j++) mrc_store(&to, i, j, mrc_load(&from, i, j) * system->d[j]);
-    status = mrc_host_close(centers->backend, &ed, &to, true, status);
-    status = mrc_host_close(centers->backend, &system->vectors, &from, false, status);
-    if (status == MERCER_OK) status = mrc_centers_apply(centers, &system->points, &ed, &self->c, false);
-    mrc_matrix_destroy(centers->backend, &ed);
-    return status;
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &ed, system->s, system->q, centers->real, "scaled eigenvectors"));
+    MRC_TRY(backend->ops->copy(backend, &ed, &system->vectors));
+    MRC_TRY(backend->ops->scale_columns(backend, &ed, system->d));
+    return mrc_centers_apply(centers, &system->points, &ed, &self->c, false);
 }
 
 static mercer_status create_fields(mrc_iteration *self, int64_t c)
@@ -226,19 +221,19 @@ static mercer_status add_values(mrc_iteration *self, const mercer_matrix *y, con
 {
     mrc_backend *backend = self->centers->backend;
     const double *d = self->system->d;
-    mercer_matrix hy = {0}, hx = {0}, v = {0};
-    mercer_status status = mrc_host_open(backend, y, &hy);
-    if (status == MERCER_OK) status = mrc_host_open(backend, x, &hx);
-    if (status == MERCER_OK) status = mrc_host_open(backend, &self->values, &v);
-    for (int64_t i = 0; i < self->system->q && status == MERCER_OK; i++)
+    mercer_matrix hy, hx, v;
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_open(&scope, backend, y, &hy));
+    MRC_TRY(mrc_scope_open(&scope, backend, x, &hx));
+    MRC_TRY(mrc_scope_open(&scope, backend, &self->values, &v));
+    for (int64_t i = 0; i < self->system->q; i++)
         for (int64_t j = 0; j < y->cols; j++) {
             double value = mrc_load(&hy, i, j) + d[i] * mrc_load(&v, i, j);
             mrc_store(&hy, i, j, value);
             mrc_store(&hx, i, j, d[i] > 0 ? value / d[i] : 0);
         }
-    status = mrc_host_close(backend, &self->values, &v, false, status);
-    status = mrc_host_close(backend, x, &hx, true, status);
-    return mrc_host_close(backend, y, &hy, true, status);
+    MRC_TRY(mrc_host_close(backend, x, &hx, true, MERCER_OK));
+    return mrc_host_close(backend, y, &hy, true, MERCER_OK);
 }
 
 /* v += -eta u + rate s Lambda D u; D u is in du. */
@@ -246,19 +241,18 @@ static mercer_status follow_values(mrc_iteration *self, double eta, double rate)
 {
     mrc_backend *backend = self->centers->backend;
     const mrc_eigensystem *system = self->system;
-    mercer_matrix v = {0}, u = {0}, du = {0};
-    mercer_status status = mrc_host_open(backend, &self->values, &v);
-    if (status == MERCER_OK) status = mrc_host_open(backend, &self->u, &u);
-    if (status == MERCER_OK) status = mrc_host_open(backend, &self->du, &du);
-    for (int64_t i = 0; i < system->q && status == MERCER_OK; i++)
+    mercer_matrix v, u, du;
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_open(&scope, backend, &self->values, &v));
+    MRC_TRY(mrc_scope_open(&scope, backend, &self->u, &u));
+    MRC_TRY(mrc_scope_open(&scope, backend, &self->du, &du));
+    for (int64_t i = 0; i < system->q; i++)
         for (int64_t j = 0; j < v.cols; j++) {
             double value = mrc_load(&v, i, j);
             if (eta != 0) value -= eta * mrc_load(&u, i, j);
             mrc_store(&v, i, j, value + rate * (double)system->s * system->lambda[i] * mrc_load(&du, i, j));
         }
-    status = mrc_host_close(backend, &self->du, &du, false, status);
-    status = mrc_host_close(backend, &self->u, &u, false, status);
-    return mrc_host_close(backend, &self->values, &v, true, status);
+    return mrc_host_close(backend, &self->values, &v, true, MERCER_OK);
 }
 
 /* Shrinks f by rho and adds the preconditioner's correction of the ridge term. */

@@ -104,11 +104,10 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
 
 static mercer_status copy_rows(mrc_job *job, const int64_t *rows, int64_t count)
 {
-    void *memory;
+    solver_state *self = job->state;
     if (!rows) return MERCER_OK;
-    MRC_TRY(mrc_alloc(job->context, &memory, count, sizeof *rows, "row numbers of the sample"));
-    memcpy(memory, rows, (size_t)count * sizeof *rows);
-    ((solver_state *)job->state)->sample_rows = memory;
+    MRC_TRY(mrc_alloc(job->context, &self->sample_rows, count, sizeof *rows, "row numbers of the sample"));
+    memcpy(self->sample_rows, rows, (size_t)count * sizeof *rows);
     return MERCER_OK;
 }
 
@@ -116,11 +115,9 @@ static mercer_status copy_rows(mrc_job *job, const int64_t *rows, int64_t count)
 static mercer_status remember_spectrum(mrc_job *job)
 {
     const mrc_eigensystem *system = &((solver_state *)job->state)->system;
-    void *memory;
     mrc_free(job->context, job->spectrum);
-    job->spectrum = NULL, job->spectrum_count = 0;
-    MRC_TRY(mrc_alloc(job->context, &memory, system->q + 1, sizeof(double), "eigenvalues"));
-    job->spectrum = memory;
+    job->spectrum_count = 0;
+    MRC_TRY(mrc_alloc(job->context, &job->spectrum, system->q + 1, sizeof(double), "eigenvalues"));
     job->spectrum_count = system->q + 1;
     for (int64_t i = 0; i < system->q; i++) job->spectrum[i] = system->lambda[i];
     job->spectrum[system->q] = system->tail;
@@ -194,27 +191,18 @@ static mercer_status build_from_stream(mrc_job *job)
     const mercer_source *source = job->stream.source;
     int64_t s = job->plan.public_plan.nystrom, wanted = mrc_min(source->rows, s + mrc_min(FRESH_ROWS, s));
     sample_room room = {0};
-    void *rows = NULL;
-    mercer_status status = mrc_matrix_create(job->backend, &room.points, wanted, source->features, source->dtype,
-                                             "the sample of the data");
-    if (status == MERCER_OK)
-        status = mrc_alloc(job->context, &rows, wanted, sizeof *room.rows, "row numbers of the sample");
-    room.rows = rows;
-    if (status == MERCER_OK) status = read_sample(job, &room);
-    if (status == MERCER_OK) {
-        mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
-        status = build(job, &sample, job->stream.rows_known ? room.rows : NULL);
-    }
-    mrc_free(job->context, rows);
-    mrc_matrix_destroy(job->backend, &room.points);
-    return status;
+    MRC_SCOPE(scope, job->context);
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &room.points, wanted, source->features, source->dtype,
+                             "the sample of the data"));
+    MRC_TRY(mrc_scope_alloc(&scope, &room.rows, wanted, sizeof *room.rows, "row numbers of the sample"));
+    MRC_TRY(read_sample(job, &room));
+    mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
+    return build(job, &sample, job->stream.rows_known ? room.rows : NULL);
 }
 
 static mercer_status create(mrc_job *job, const mercer_matrix *first)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(job->context, &memory, 1, sizeof(solver_state), "the solver"));
-    job->state = memory;
+    MRC_TRY(mrc_alloc_zero(job->context, &job->state, 1, sizeof(solver_state), "the solver"));
     return first ? build(job, first, NULL) : build_from_stream(job);
 }
 

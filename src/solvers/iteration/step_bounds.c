@@ -23,31 +23,26 @@ enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *sample, double ridge, double *top)
 {
     mrc_backend *backend = centers->backend;
-    mercer_matrix v = {0}, values = {0}, smooth = {0};
-    mercer_status status = mrc_field_create(centers, &v, 1, centers->real, "a vector");
-    if (status == MERCER_OK) status = mrc_matrix_create(backend, &values, sample->rows, 1, centers->real, "a vector");
-    if (status == MERCER_OK) status = mrc_field_create(centers, &smooth, 1, centers->real, "a vector");
-    mercer_matrix ones = {0};
-    if (status == MERCER_OK) status = mrc_host_open(backend, &v, &ones);
-    for (int64_t i = 0; i < v.rows && status == MERCER_OK; i++) mrc_store(&ones, i, 0, 1);
-    status = mrc_host_close(backend, &v, &ones, true, status);
-    *top = 0;
-    for (int step = 0; step < POWER_STEPS && status == MERCER_OK; step++) {
-        double norm = 0;
-        status = mrc_centers_norm(centers, &v, &norm);
-        if (status == MERCER_OK) status = backend->ops->axpby(backend, 1 / fmax(norm, 1e-300), &v, 0, &v);
-        if (status == MERCER_OK) status = mrc_centers_predict(centers, sample, &v, &values, NULL);
-        if (status == MERCER_OK && ridge > 0) status = mrc_centers_times(centers, NULL, &v, &smooth);
-        if (status == MERCER_OK) status = mrc_centers_transpose(centers, sample, &values, &v, NULL);
-        double mean = 1 / (double)sample->rows;
-        if (status == MERCER_OK) status = backend->ops->axpby(backend, ridge, &smooth, mean, &v);
-        if (status == MERCER_OK) status = mrc_centers_norm(centers, &v, top);
+    mercer_matrix v, values, smooth, ones;
+    double norm, mean = 1 / (double)sample->rows;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_field(&scope, centers, &v, 1, centers->real, "a vector"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &values, sample->rows, 1, centers->real, "a vector"));
+    MRC_TRY(mrc_scope_field(&scope, centers, &smooth, 1, centers->real, "a vector"));
+    MRC_TRY(mrc_host_open(backend, &v, &ones));
+    for (int64_t i = 0; i < v.rows; i++) mrc_store(&ones, i, 0, 1);
+    MRC_TRY(mrc_host_close(backend, &v, &ones, true, MERCER_OK));
+    for (int step = 0; step < POWER_STEPS; step++) {
+        MRC_TRY(mrc_centers_norm(centers, &v, &norm));
+        MRC_TRY(backend->ops->axpby(backend, 1 / fmax(norm, 1e-300), &v, 0, &v));
+        MRC_TRY(mrc_centers_predict(centers, sample, &v, &values, NULL));
+        if (ridge > 0) MRC_TRY(mrc_centers_times(centers, NULL, &v, &smooth));
+        MRC_TRY(mrc_centers_transpose(centers, sample, &values, &v, NULL));
+        MRC_TRY(backend->ops->axpby(backend, ridge, &smooth, mean, &v));
+        MRC_TRY(mrc_centers_norm(centers, &v, top));
     }
     *top *= PLAIN_MARGIN;
-    mrc_matrix_destroy(backend, &smooth);
-    mrc_matrix_destroy(backend, &values);
-    mrc_matrix_destroy(backend, &v);
-    return status;
+    return MERCER_OK;
 }
 
 typedef struct norms_job {
@@ -67,23 +62,21 @@ static mercer_status add_norms(mrc_centers *centers, int shard, const mercer_mat
 /* The largest |K(Z,x)|^2 over the sample, with a margin, a block of rows at a time. */
 static mercer_status find_plain_beta(mrc_centers *centers, const mercer_matrix *sample, double *beta)
 {
-    mrc_backend *backend = centers->backend;
     int64_t block = mrc_min(BETA_ROWS, sample->rows), largest = 0;
     for (int i = 0; i < centers->shards; i++) largest = mrc_max(largest, centers->shard[i].rows);
     mercer_matrix k;
-    MRC_TRY(mrc_matrix_create(backend, &k, block, largest, centers->real, "a block of K(X_s, Z)"));
-    mercer_status status = MERCER_OK;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, centers->backend, &k, block, largest, centers->real, "a block of K(X_s, Z)"));
     *beta = 0;
-    for (int64_t first = 0; first < sample->rows && status == MERCER_OK; first += block) {
+    for (int64_t first = 0; first < sample->rows; first += block) {
         double norms[BETA_ROWS];
         mercer_matrix rows = mrc_rows(sample, first, mrc_min(block, sample->rows - first)),
                       sums = mrc_view(norms, 1, rows.rows, MERCER_F64);
         norms_job job = {&rows, &k};
-        status = mrc_centers_sum(centers, &sums, add_norms, &job);
-        for (int64_t i = 0; i < rows.rows && status == MERCER_OK; i++) *beta = fmax(*beta, PLAIN_MARGIN * norms[i]);
+        MRC_TRY(mrc_centers_sum(centers, &sums, add_norms, &job));
+        for (int64_t i = 0; i < rows.rows; i++) *beta = fmax(*beta, PLAIN_MARGIN * norms[i]);
     }
-    mrc_matrix_destroy(backend, &k);
-    return status;
+    return MERCER_OK;
 }
 
 /* *top: the larger of itself and the first values of a diagonal. */
@@ -114,22 +107,22 @@ mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, co
     if (mrc_kernel_is_stationary(kernel)) return MERCER_OK;
     mercer_matrix diagonal;
     double seen = 0, all = 0;
-    MRC_TRY(
-        mrc_matrix_create(backend, &diagonal, mrc_max(fresh->rows, MRC_READ_ROWS), 1, MERCER_F64, "kernel diagonal"));
-    mercer_status status = backend->ops->kernel_diagonal(backend, kernel, fresh, &diagonal);
-    if (status == MERCER_OK) status = raise_to(backend, &diagonal, fresh->rows, &seen);
-    if (status == MERCER_OK) status = mrc_sample_stream_restart(stream, -1);
-    for (mercer_batch batch = {.X.rows = 1}; status == MERCER_OK && batch.X.rows > 0;) {
+    int64_t most = mrc_max(fresh->rows, MRC_READ_ROWS);
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &diagonal, most, 1, MERCER_F64, "kernel diagonal"));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, fresh, &diagonal));
+    MRC_TRY(raise_to(backend, &diagonal, fresh->rows, &seen));
+    MRC_TRY(mrc_sample_stream_restart(stream, -1));
+    for (mercer_batch batch = {.X.rows = 1}; batch.X.rows > 0;) {
         mrc_centers_tell(centers, "step size", (double)stream->in_pass / (double)mrc_max(stream->source->rows, 1));
-        status = mrc_sample_stream_next(stream, MRC_READ_ROWS, &batch);
-        if (status == MERCER_OK) status = backend->ops->kernel_diagonal(backend, kernel, &batch.X, &diagonal);
-        if (status == MERCER_OK) status = raise_to(backend, &diagonal, batch.X.rows, &all);
+        MRC_TRY(mrc_sample_stream_next(stream, MRC_READ_ROWS, &batch));
+        MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &batch.X, &diagonal));
+        MRC_TRY(raise_to(backend, &diagonal, batch.X.rows, &all));
     }
-    mrc_matrix_destroy(backend, &diagonal);
     /* Samples that lie on a device were not looked at before (mrc_sample_stream_next). */
-    if (status == MERCER_OK && !(all <= (stream->real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
+    if (!(all <= (stream->real == MERCER_F64 ? DBL_MAX : (double)FLT_MAX)))
         return mrc_fail(centers->context, MERCER_ERROR_DATA,
                         "source: X: values of the kernel overflow: scale the features by a preprocessing");
-    if (status == MERCER_OK && all > seen && seen > 0) *beta *= all / seen;
-    return status;
+    if (all > seen && seen > 0) *beta *= all / seen;
+    return MERCER_OK;
 }

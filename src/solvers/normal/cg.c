@@ -63,26 +63,17 @@ void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda,
     once->held.whole += 8.0 * SCALARS * c + 64 * 8;
 }
 
-static void release(cg_state *self)
-{
-    mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
-    for (int i = 0; i < VECTORS; i++) mrc_matrix_destroy(self->backend, all[i]);
-    mrc_free(self->exact->centers->context, self->loss);
-    mrc_normal_destroy(&self->normal);
-}
-
-static mercer_status allocate(cg_state *self)
+static mercer_status allocate(cg_state *self, mrc_scope *scope)
 {
     mrc_centers *centers = self->exact->centers;
     int64_t c = self->exact->c;
-    mercer_matrix *all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
+    mercer_matrix *const all[VECTORS] = {&self->alpha, &self->best, &self->r, &self->z, &self->d, &self->q};
     for (int i = 0; i < VECTORS; i++)
-        MRC_TRY(mrc_field_create(centers, all[i], c, MERCER_F64, "vectors of conjugate gradients"));
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, SCALARS * c, sizeof(double), "scalars of conjugate gradients"));
-    double **scalars[SCALARS] = {&self->loss,  &self->size,   &self->slope, &self->curve,
-                                 &self->mixed, &self->factor, &self->ridge, &self->active};
-    for (int i = 0; i < SCALARS; i++) *scalars[i] = (double *)memory + i * c;
+        MRC_TRY(mrc_scope_field(scope, centers, all[i], c, MERCER_F64, "vectors of conjugate gradients"));
+    MRC_TRY(mrc_scope_alloc_zero(scope, &self->loss, SCALARS * c, sizeof(double), "scalars of conjugate gradients"));
+    double **const others[SCALARS - 1] = {&self->size,   &self->slope, &self->curve, &self->mixed,
+                                          &self->factor, &self->ridge, &self->active};
+    for (int i = 1; i < SCALARS; i++) *others[i - 1] = self->loss + i * c;
     return mrc_normal_create(&self->normal, self->exact);
 }
 
@@ -97,7 +88,7 @@ static mercer_status dots(cg_state *self, const mercer_matrix *x, const mercer_m
 static mercer_status add_columns(cg_state *self, double sign, const mercer_matrix *x, const mercer_matrix *y)
 {
     for (int64_t j = 0; j < self->exact->c; j++) {
-        mercer_matrix from = mrc_column(x, j), to = mrc_column(y, j);
+        mercer_matrix from = mrc_columns(x, j, 1), to = mrc_columns(y, j, 1);
         if (self->active[j] == 0 || self->factor[j] == 0) continue;
         MRC_TRY(self->backend->ops->axpby(self->backend, sign * self->factor[j], &from, 1, &to));
     }
@@ -151,7 +142,7 @@ static mercer_status add_penalty(cg_state *self, const mercer_matrix *work)
 /* A column with b = 0 gets alpha = 0 and rests. */
 static mercer_status clear_column(cg_state *self, int64_t j)
 {
-    mercer_matrix alpha = mrc_column(&self->alpha, j), b = mrc_column(&self->q, j);
+    mercer_matrix alpha = mrc_columns(&self->alpha, j, 1), b = mrc_columns(&self->q, j, 1);
     self->active[j] = 0, self->loss[j] = 0, self->progress = true;
     return self->backend->ops->axpby(self->backend, 1, &b, 0, &alpha); /* b is 0 */
 }
@@ -440,9 +431,10 @@ mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha)
                       &each);
     MRC_TRY(mrc_exact_check_memory(exact, "cg", once.held));
     exact->running = &self;
-    mercer_status status = allocate(&self);
+    MRC_SCOPE(scope, centers->context);
+    mercer_status status = allocate(&self, &scope);
     if (status == MERCER_OK) status = iterate(&self);
-    release(&self);
+    mrc_normal_destroy(&self.normal);
     exact->running = NULL;
     return status;
 }

@@ -96,32 +96,19 @@ static void release_batches(direct_state *self)
     self->root = NULL;
 }
 
-static void release(direct_state *self)
-{
-    release_batches(self);
-    mrc_matrix_destroy(self->backend, &self->memory);
-    mrc_matrix_destroy(self->backend, &self->l);
-    mrc_matrix_destroy(self->backend, &self->g);
-    mrc_matrix_destroy(self->backend, &self->right);
-    mrc_matrix_destroy(self->backend, &self->beta);
-    mrc_matrix_destroy(self->backend, &self->zeros);
-}
-
-static mercer_status prepare(direct_state *self)
+static mercer_status prepare(direct_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p, c = self->exact->c;
-    void *root;
     MRC_TRY(mrc_centers_gather_all(self->centers, &self->memory, &self->z));
-    MRC_TRY(mrc_matrix_create(backend, &self->l, p, p, MERCER_F64, "the factor of K(Z, Z)"));
-    MRC_TRY(mrc_matrix_create(backend, &self->g, p, p, MERCER_F64, "the normal equations"));
-    MRC_TRY(mrc_matrix_create(backend, &self->right, p, c, MERCER_F64, "the right-hand side"));
-    MRC_TRY(mrc_matrix_create(backend, &self->beta, p, c, MERCER_F64, "the solution"));
-    MRC_TRY(mrc_matrix_create(backend, &self->zeros, p, 1, MERCER_F64, "a column of zeros"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->l, p, p, MERCER_F64, "the factor of K(Z, Z)"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->g, p, p, MERCER_F64, "the normal equations"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->right, p, c, MERCER_F64, "the right-hand side"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->beta, p, c, MERCER_F64, "the solution"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->zeros, p, 1, MERCER_F64, "a column of zeros"));
     MRC_TRY(mrc_matrix_create(backend, &self->block, p, self->rows, MERCER_F64, "a batch's kernel block"));
     MRC_TRY(mrc_matrix_create(backend, &self->y, self->rows, c, MERCER_F64, "a batch's labels"));
-    MRC_TRY(mrc_alloc(self->centers->context, &root, self->rows, sizeof(double), "roots of weights"));
-    self->root = root;
+    MRC_TRY(mrc_alloc(self->centers->context, &self->root, self->rows, sizeof *self->root, "roots of weights"));
     mrc_spd job = {.points = &self->z, .what = "K(Z, Z)"};
     return mrc_spd_factor(self->centers, &job, &self->l, &self->exact->jitter, &self->mean);
 }
@@ -133,18 +120,11 @@ static mercer_status multiply_weights(direct_state *self, const mercer_matrix *b
     const mrc_backend_ops *ops = self->backend->ops;
     if (!weights) return MERCER_OK;
     for (int64_t i = 0; i < y->rows; i++) {
-        mercer_matrix column = mrc_column(b, i);
+        mercer_matrix column = mrc_columns(b, i, 1);
         self->root[i] = sqrt(weights[i]);
         MRC_TRY(ops->axpby(self->backend, 0, &self->zeros, self->root[i], &column));
     }
     return ops->scale_rows(self->backend, y, self->root);
-}
-
-/* The part of a (p, p) matrix below row `first`, columns first + at .. of it. */
-static mercer_matrix part_of(const mercer_matrix *matrix, int64_t first, int64_t at, int64_t columns)
-{
-    mercer_matrix rows = mrc_rows(matrix, first + at, matrix->rows - first - at);
-    return mrc_columns(&rows, first + at, columns);
 }
 
 /* G += B B' for rows from `first` on, where B (p - first, m) begins: blocks on and below the diagonal. */
@@ -153,7 +133,7 @@ static mercer_status add_products(direct_state *self, const mercer_matrix *b, in
     for (int64_t at = 0; at < b->rows; at += BLOCK) {
         int64_t count = mrc_min(BLOCK, b->rows - at);
         mercer_matrix below = mrc_rows(b, at, b->rows - at), own = mrc_rows(b, at, count),
-                      sum = part_of(&self->g, first, at, count);
+                      sum = mrc_block(&self->g, first + at, first + at, b->rows - at, count);
         MRC_TRY(mrc_counted_gemm(self->centers, false, true, 1, &below, &own, 1, &sum));
     }
     return MERCER_OK;
@@ -165,7 +145,7 @@ static mercer_status complete(direct_state *self)
     const mrc_backend_ops *ops = self->backend->ops;
     for (int64_t at = 0; at < self->g.rows; at += BLOCK) {
         int64_t count = mrc_min(BLOCK, self->g.rows - at);
-        mercer_matrix rows = mrc_rows(&self->g, at, count), block = mrc_columns(&rows, at, count);
+        mercer_matrix block = mrc_block(&self->g, at, at, count, count);
         MRC_TRY(ops->axpby(self->backend, 0.5, &block, 0, &block));
     }
     MRC_TRY(ops->symmetrise(self->backend, &self->g)); /* now half of each block is everywhere */
@@ -212,10 +192,10 @@ static mercer_status add_rounding(direct_state *self)
     mercer_matrix one = mrc_view(&root, 1, 1, MERCER_F64);
     for (int64_t first = 0; first < p && root > 0; first += self->rows) {
         int64_t count = mrc_min(self->rows, p - first), left = p - first;
-        mercer_matrix b = mrc_shaped(&self->block, left, count), l = part_of(&self->l, first, 0, left);
+        mercer_matrix b = mrc_shaped(&self->block, left, count), l = mrc_block(&self->l, first, first, left, left);
         MRC_TRY(backend->ops->clear(backend, &b));
         for (int64_t j = 0; j < count; j++) {
-            mercer_matrix column = mrc_column(&b, j), entry = mrc_rows(&column, j, 1);
+            mercer_matrix column = mrc_columns(&b, j, 1), entry = mrc_rows(&column, j, 1);
             MRC_TRY(backend->ops->copy(backend, &entry, &one));
         }
         self->centers->flops += (double)left * (double)left * (double)count;
@@ -230,15 +210,13 @@ static mercer_status refine(direct_state *self, const mercer_matrix *factor)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix step;
-    MRC_TRY(mrc_matrix_create(backend, &step, self->beta.rows, self->beta.cols, MERCER_F64, "a refinement"));
-    mercer_status status = backend->ops->copy(backend, &step, &self->right);
-    if (status == MERCER_OK)
-        status = mrc_counted_gemm(self->centers, false, false, -1, &self->g, &self->beta, 1, &step);
-    if (status == MERCER_OK) status = backend->ops->axpby(backend, -self->exact->lambda, &self->beta, 1, &step);
-    if (status == MERCER_OK) status = mrc_spd_solve(self->centers, factor, &step);
-    if (status == MERCER_OK) status = backend->ops->axpby(backend, 1, &step, 1, &self->beta);
-    mrc_matrix_destroy(backend, &step);
-    return status;
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &step, self->beta.rows, self->beta.cols, MERCER_F64, "a refinement"));
+    MRC_TRY(backend->ops->copy(backend, &step, &self->right));
+    MRC_TRY(mrc_counted_gemm(self->centers, false, false, -1, &self->g, &self->beta, 1, &step));
+    MRC_TRY(backend->ops->axpby(backend, -self->exact->lambda, &self->beta, 1, &step));
+    MRC_TRY(mrc_spd_solve(self->centers, factor, &step));
+    return backend->ops->axpby(backend, 1, &step, 1, &self->beta);
 }
 
 /* beta, and then alpha in its place. */
@@ -250,7 +228,7 @@ static mercer_status solve(direct_state *self)
     double norm = 0, jitter = 0;
     release_batches(self);
     for (int64_t j = 0; j < exact->c; j++) {
-        mercer_matrix column = mrc_column(&self->right, j);
+        mercer_matrix column = mrc_columns(&self->right, j, 1);
         double square;
         MRC_TRY(backend->ops->column_dots(backend, &column, &column, &square));
         norm += square;
@@ -281,7 +259,8 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     mrc_problem problem = mrc_exact_problem(exact);
     MRC_TRY(mrc_exact_check_memory(exact, "direct", mrc_exact_direct_bytes(&problem, self.rows)));
     double since = mrc_seconds();
-    mercer_status status = prepare(&self);
+    MRC_SCOPE(scope, centers->context);
+    mercer_status status = prepare(&self, &scope);
     mrc_lap(&since, &exact->times.setup);
     if (status == MERCER_OK) status = read_samples(&self);
     since = mrc_seconds();
@@ -295,7 +274,8 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     if (status == MERCER_OK)
         status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);
     if (status == MERCER_OK) status = self.backend->ops->copy(self.backend, alpha, &own);
-    release(&self);
+    release_batches(&self);
+    mrc_matrix_destroy(self.backend, &self.memory);
     return status;
 }
 

@@ -7,10 +7,8 @@
 mercer_status mrc_exact_create(mrc_job *job, const mercer_matrix *first)
 {
     (void)first;
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(job->context, &memory, 1, sizeof(mrc_exact_job), "the solver"));
-    job->state = memory;
-    mrc_exact_job *self = memory;
+    MRC_TRY(mrc_alloc_zero(job->context, &job->state, 1, sizeof(mrc_exact_job), "the solver"));
+    mrc_exact_job *self = job->state;
     MRC_TRY(mrc_field_create(&job->centers, &self->alpha, job->target.weights->cols, job->centers.real, "weights"));
     MRC_TRY(mrc_job_kernel_blocks(job));
     return job->backend->ops->copy(job->backend, &self->alpha, job->target.weights);

@@ -50,7 +50,6 @@ static mercer_status allocate(mrc_normal *self)
     mrc_backend *backend = self->backend;
     mercer_dtype real = centers->real;
     int64_t c = self->c, batch = self->exact->kernel_blocks->most_rows;
-    void *scalars;
     MRC_TRY(mrc_field_create(centers, &self->both, 2 * c, MERCER_F64, "vectors of conjugate gradients"));
     if (centers->comm->ranks > 1 && self->exact->preconditioner_sizes.basis == 0)
         MRC_TRY(mrc_matrix_create(backend, &self->all, 2 * self->p, c, MERCER_F64, "vectors of conjugate gradients"));
@@ -60,8 +59,7 @@ static mercer_status allocate(mrc_normal *self)
     MRC_TRY(mrc_matrix_create(backend, &self->f, batch, c, real, "a batch's predictions"));
     MRC_TRY(mrc_matrix_create(backend, &self->y, batch, c, real, "a batch's labels"));
     MRC_TRY(mrc_matrix_create(backend, &self->g, batch, 2 * c, real, "a batch's residuals"));
-    MRC_TRY(mrc_alloc(centers->context, &scalars, 2 * c, sizeof(double), "column sums"));
-    self->scale = scalars;
+    MRC_TRY(mrc_alloc(centers->context, &self->scale, 2 * c, sizeof *self->scale, "column sums"));
     self->sums = self->scale + c;
     return MERCER_OK;
 }
@@ -87,16 +85,6 @@ void mrc_normal_destroy(mrc_normal *self)
     memset(self, 0, sizeof *self);
 }
 
-/* ---- Views --------------------------------------------------------------------------------------------------- */
-
-/* Columns 0 .. c - 1 (half 0) or c .. 2c - 1 (half 1). */
-static mercer_matrix half_of(const mercer_matrix *matrix, int64_t c, int half)
-{
-    mercer_matrix part = mrc_column(matrix, half * c);
-    part.cols = c;
-    return part;
-}
-
 /* ---- A pass over the data ------------------------------------------------------------------------------------ */
 
 typedef enum pass_kind {
@@ -120,7 +108,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
 {
     mrc_backend *backend = self->backend;
     mercer_matrix f = mrc_rows(&self->f, 0, g->rows), y = mrc_rows(&self->y, 0, g->rows);
-    mercer_matrix left = half_of(g, self->c, 0), right = half_of(g, self->c, 1);
+    mercer_matrix left = mrc_columns(g, 0, self->c), right = mrc_columns(g, self->c, self->c);
     if (kind == PASS_STEP) return batch->weights ? backend->ops->scale_rows(backend, g, batch->weights) : MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, &y, &batch->Y));
     if (kind == PASS_FIRST) {
@@ -225,7 +213,7 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
 {
     mrc_backend *backend = self->backend;
     mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
-    mercer_matrix left = half_of(&self->sum, self->c, 0), right = half_of(&self->sum, self->c, 1);
+    mercer_matrix left = mrc_columns(&self->sum, 0, self->c), right = mrc_columns(&self->sum, self->c, self->c);
     bool zero = true; /* the usual start: nothing to predict */
     MRC_TRY(mrc_centers_column_dots(self->centers, alpha, alpha, self->sums));
     for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
@@ -250,12 +238,12 @@ static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer
     MRC_TRY(mrc_centers_column_dots(self->centers, d, d, self->scale));
     for (int64_t j = 0; j < self->c; j++) {
         bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
-        mercer_matrix from = mrc_column(d, j), to = mrc_column(&wide, j);
+        mercer_matrix from = mrc_columns(d, j, 1), to = mrc_columns(&wide, j, 1);
         self->scale[j] = usable ? ldexp(1, ilogb(sqrt(self->scale[j]))) : 1;
         MRC_TRY(backend->ops->axpby(backend, 1 / self->scale[j], &from, 0, &to));
     }
     if (alpha) {
-        mercer_matrix right = half_of(&wide, self->c, 1);
+        mercer_matrix right = mrc_columns(&wide, self->c, self->c);
         MRC_TRY(backend->ops->copy(backend, &right, alpha));
     }
     return backend->ops->copy(backend, &v, &wide);
@@ -270,11 +258,11 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
     MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
     mercer_matrix sum = mrc_shaped(&self->sum, self->sum.rows, alpha ? 2 * self->c : self->c);
     for (int64_t j = 0; j < self->c; j++) {
-        mercer_matrix from = mrc_column(&sum, j), to = mrc_column(q, j);
+        mercer_matrix from = mrc_columns(&sum, j, 1), to = mrc_columns(q, j, 1);
         MRC_TRY(backend->ops->axpby(backend, self->scale[j], &from, 0, &to));
     }
     if (alpha) {
-        mercer_matrix right = half_of(&sum, self->c, 1);
+        mercer_matrix right = mrc_columns(&sum, self->c, self->c);
         MRC_TRY(backend->ops->copy(backend, r, &right));
         MRC_TRY(add_penalty(self, -1, alpha, r, work));
     }

@@ -85,7 +85,7 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
     mercer_matrix host = mrc_view(signs, self->p, 1, MERCER_F64);
     mrc_rng rng = {0, 0x73686966u};
     for (int64_t j = 0; j < PROBES; j++) {
-        mercer_matrix column = mrc_column(&probes, j);
+        mercer_matrix column = mrc_columns(&probes, j, 1);
         for (int64_t i = 0; i < self->p; i++) signs[i] = mrc_random_u64(rng, (uint64_t)(j * self->p + i)) & 1 ? 1 : -1;
         MRC_TRY(backend->ops->copy(backend, &column, &host));
     }
@@ -99,20 +99,16 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
 
 static mercer_status find_shift(mrc_normal *self, const mercer_matrix *z, double *shift)
 {
-    mrc_centers *centers = self->centers;
-    double sums[SHIFT_SAMPLES], seen = 0, trace = 1;
+    double sums[SHIFT_SAMPLES], *signs, seen, trace;
     mercer_matrix block;
-    void *signs = NULL;
-    mercer_status status =
-        mrc_matrix_create(self->backend, &block, self->p, SHIFT_SAMPLES, MERCER_F64, "a sample's block");
-    if (status == MERCER_OK) status = mrc_alloc(centers->context, &signs, self->p, sizeof(double), "random signs");
-    if (status == MERCER_OK) status = measure_samples(self, z, &block, sums, &seen);
-    if (status == MERCER_OK) status = measure_trace(self, &block, sums, signs, &trace);
-    mrc_free(centers->context, signs);
-    mrc_matrix_destroy(self->backend, &block);
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, self->backend, &block, self->p, SHIFT_SAMPLES, MERCER_F64, "a sample's block"));
+    MRC_TRY(mrc_scope_alloc(&scope, &signs, self->p, sizeof *signs, "random signs"));
+    MRC_TRY(measure_samples(self, z, &block, sums, &seen));
+    MRC_TRY(measure_trace(self, &block, sums, signs, &trace));
     double t = (seen - 1) / trace;
-    *shift = status == MERCER_OK && isfinite(t) && t > 0 ? t : 0;
-    return status;
+    *shift = isfinite(t) && t > 0 ? t : 0;
+    return MERCER_OK;
 }
 
 /* ---- Set-up -------------------------------------------------------------------------------------------------- */
@@ -142,18 +138,17 @@ static mercer_status typical_value(mrc_normal *self, double *out)
     const mercer_matrix *z = &self->centers->z;
     int64_t count = mrc_min(TYPICAL_ROWS, self->p), ids[TYPICAL_ROWS];
     double sums[TYPICAL_ROWS], sum = 0;
-    mercer_matrix points = {0}, k = {0};
+    mercer_matrix points, k;
+    MRC_SCOPE(scope, self->centers->context);
     for (int64_t i = 0; i < count; i++) ids[i] = i * self->p / count;
-    mercer_status status = mrc_matrix_create(backend, &points, count, z->cols, z->dtype, "some centers");
-    if (status == MERCER_OK) status = mrc_matrix_create(backend, &k, count, count, MERCER_F64, "some kernel values");
-    if (status == MERCER_OK) status = mrc_centers_collect(self->centers, NULL, ids, count, &points);
-    if (status == MERCER_OK) status = mrc_points_eval(self->centers, &points, &points, &k);
-    if (status == MERCER_OK) status = backend->ops->column_dots(backend, &k, &k, sums);
-    for (int64_t i = 0; i < count && status == MERCER_OK; i++) sum += sums[i];
-    mrc_matrix_destroy(backend, &k);
-    mrc_matrix_destroy(backend, &points);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &points, count, z->cols, z->dtype, "some centers"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &k, count, count, MERCER_F64, "some kernel values"));
+    MRC_TRY(mrc_centers_collect(self->centers, NULL, ids, count, &points));
+    MRC_TRY(mrc_points_eval(self->centers, &points, &points, &k));
+    MRC_TRY(backend->ops->column_dots(backend, &k, &k, sums));
+    for (int64_t i = 0; i < count; i++) sum += sums[i];
     *out = sqrt(sum) / (double)count;
-    return status;
+    return MERCER_OK;
 }
 
 /* rho: see spd.h. The passes have kernel values in the type of the cache, if there is one. mean: of K(z, z). */

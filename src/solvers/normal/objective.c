@@ -25,21 +25,11 @@ typedef struct pair_of_blocks {
     double *sums;
 } pair_of_blocks;
 
-static void release(mrc_centers *centers, pair_of_blocks *blocks)
+static mercer_status create(mrc_centers *centers, mrc_scope *scope, pair_of_blocks *blocks, int64_t rows, int64_t c)
 {
-    mrc_matrix_destroy(centers->backend, &blocks->a);
-    mrc_matrix_destroy(centers->backend, &blocks->b);
-    mrc_free(centers->context, blocks->sums);
-}
-
-static mercer_status create(mrc_centers *centers, pair_of_blocks *blocks, int64_t rows, int64_t c)
-{
-    void *sums = NULL;
-    MRC_TRY(mrc_matrix_create(centers->backend, &blocks->a, rows, c, centers->real, "predictions"));
-    MRC_TRY(mrc_matrix_create(centers->backend, &blocks->b, rows, c, centers->real, "labels"));
-    MRC_TRY(mrc_alloc(centers->context, &sums, c, sizeof(double), "column sums"));
-    blocks->sums = sums;
-    return MERCER_OK;
+    MRC_TRY(mrc_scope_matrix(scope, centers->backend, &blocks->a, rows, c, centers->real, "predictions"));
+    MRC_TRY(mrc_scope_matrix(scope, centers->backend, &blocks->b, rows, c, centers->real, "labels"));
+    return mrc_scope_alloc(scope, &blocks->sums, c, sizeof *blocks->sums, "column sums");
 }
 
 /* *total += sum of A_ij B_ij, of what is in units in those of the targets as they were given */
@@ -88,25 +78,23 @@ static mercer_status sum_centers(mrc_centers *centers, const mercer_matrix *alph
 {
     int64_t most = mrc_min(centers->p, CENTERS_AT_A_TIME);
     mercer_matrix points;
-    mercer_status status =
-        mrc_matrix_create(centers->backend, &points, most, centers->z.cols, centers->z.dtype, "a block of centers");
-    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += most)
-        status = add_centers(centers, alpha, blocks, &points, first, mrc_min(most, centers->p - first), ridge);
-    mrc_matrix_destroy(centers->backend, &points);
-    return status;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_points(&scope, centers, &points, most, "a block of centers"));
+    for (int64_t first = 0; first < centers->p; first += most)
+        MRC_TRY(add_centers(centers, alpha, blocks, &points, first, mrc_min(most, centers->p - first), ridge));
+    return MERCER_OK;
 }
 
 mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge)
 {
     mrc_centers *centers = exact->centers;
-    pair_of_blocks blocks = {0};
+    pair_of_blocks blocks;
     int64_t rows = mrc_max(exact->kernel_blocks->most_rows, mrc_min(centers->p, CENTERS_AT_A_TIME));
     double squares = 0, form = 0;
-    mercer_status status = create(centers, &blocks, rows, exact->c);
-    if (status == MERCER_OK && fit) status = sum_samples(exact, alpha, &blocks, &squares);
-    if (status == MERCER_OK && ridge) status = sum_centers(centers, alpha, &blocks, &form);
-    release(centers, &blocks);
-    if (status != MERCER_OK) return status;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(create(centers, &scope, &blocks, rows, exact->c));
+    if (fit) MRC_TRY(sum_samples(exact, alpha, &blocks, &squares));
+    if (ridge) MRC_TRY(sum_centers(centers, alpha, &blocks, &form));
     if (fit) *fit = squares;
     if (ridge) *ridge = fmax(form, 0);
     return MERCER_OK;

@@ -41,10 +41,9 @@ enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
 void mrc_preconditioner_destroy(mrc_preconditioner *self)
 {
     if (!self->centers) return;
-    mrc_backend *backend = self->centers->backend;
     mercer_matrix *const all[] = {&self->k, &self->room, &self->g,   &self->f, &self->t,
                                   &self->n, &self->o,    &self->all, &self->y, &self->y2};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
+    for (int i = 0; i < 10; i++) mrc_matrix_destroy(self->centers->backend, all[i]);
     mrc_free(self->centers->context, self->scale);
     memset(self, 0, sizeof *self);
 }
@@ -171,7 +170,7 @@ static mercer_status subtract_columns(mrc_preconditioner *self, const mercer_mat
 {
     mrc_backend *backend = self->centers->backend;
     for (int64_t j = 0; j < x->cols; j++) {
-        mercer_matrix to = mrc_column(x, j), from = mrc_column(y, j);
+        mercer_matrix to = mrc_columns(x, j, 1), from = mrc_columns(y, j, 1);
         MRC_TRY(backend->ops->axpby(backend, -factors[j], &from, 1, &to));
     }
     return MERCER_OK;
@@ -321,18 +320,14 @@ static mercer_status evaluate_strips(mrc_preconditioner *self, const mercer_matr
 static mercer_status evaluate_all(mrc_preconditioner *self)
 {
     mrc_centers *centers = self->centers;
-    mrc_backend *backend = centers->backend;
     int64_t strip = mrc_min(STRIP, centers->p);
-    mercer_matrix z = {0}, u = {0};
+    mercer_matrix z, u;
     if (centers->all_shards == 1) return evaluate(self, 0, &centers->z, &self->g);
-    mercer_status status =
-        mrc_matrix_create(backend, &z, strip, centers->z.cols, centers->z.dtype, "a strip of the centers");
-    if (status == MERCER_OK)
-        status = mrc_matrix_create(backend, &u, strip, self->q, centers->real, "a strip of the coarse space");
-    if (status == MERCER_OK) status = evaluate_strips(self, &z, &u);
-    mrc_matrix_destroy(backend, &u);
-    mrc_matrix_destroy(backend, &z);
-    return status;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_points(&scope, centers, &z, strip, "a strip of the centers"));
+    MRC_TRY(
+        mrc_scope_matrix(&scope, centers->backend, &u, strip, self->q, centers->real, "a strip of the coarse space"));
+    return evaluate_strips(self, &z, &u);
 }
 
 /* The columns of a field times v (q, k) f64. */
@@ -340,19 +335,15 @@ static mercer_status turn(mrc_preconditioner *self, mercer_matrix *field, const 
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    mercer_matrix turned = {0}, factor = {0};
-    mercer_status status = mrc_matrix_create(backend, &factor, v->rows, v->cols, centers->real, "a rotation");
-    if (status == MERCER_OK) status = backend->ops->copy(backend, &factor, v);
-    if (status == MERCER_OK) status = mrc_field_create(centers, &turned, v->cols, centers->real, "the coarse space");
-    if (status == MERCER_OK) status = mrc_centers_multiply(centers, 1, field, &factor, 0, &turned);
-    mrc_matrix_destroy(backend, &factor);
-    if (status != MERCER_OK) {
-        mrc_matrix_destroy(backend, &turned);
-        return status;
-    }
-    mrc_matrix_destroy(backend, field);
-    *field = turned;
-    return MERCER_OK;
+    mercer_matrix turned, factor;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &factor, v->rows, v->cols, centers->real, "a rotation"));
+    MRC_TRY(backend->ops->copy(backend, &factor, v));
+    MRC_TRY(mrc_field_create(centers, &turned, v->cols, centers->real, "the coarse space"));
+    mercer_status status = mrc_centers_multiply(centers, 1, field, &factor, 0, &turned);
+    mrc_matrix_destroy(backend, status == MERCER_OK ? field : &turned);
+    if (status == MERCER_OK) *field = turned;
+    return status;
 }
 
 /* Theta and V Theta^-1/2 of U'F, in place of a (q, q) f64; *count: how many are above the noise. */
@@ -375,22 +366,17 @@ static mercer_status rayleigh_ritz(mrc_preconditioner *self, const mercer_matrix
 
 static mercer_status make_basis(mrc_preconditioner *self, double *theta)
 {
-    mrc_centers *centers = self->centers;
-    mrc_backend *backend = centers->backend;
-    int64_t q = self->q, count = 0;
-    mercer_matrix t = {0}, a = {0}, v = {0};
-    mercer_status status = mrc_matrix_create(backend, &t, q, q, centers->real, "the coarse matrix");
-    if (status == MERCER_OK) status = mrc_matrix_create(backend, &a, q, q, MERCER_F64, "the coarse matrix");
-    if (status == MERCER_OK) status = mrc_matrix_create(backend, &v, q, q, MERCER_F64, "the coarse matrix");
-    if (status == MERCER_OK) status = rayleigh_ritz(self, &t, &a, &v, theta, &count);
-    v.cols = count;
-    if (status == MERCER_OK) status = turn(self, &self->g, &v);
-    if (status == MERCER_OK) status = turn(self, &self->f, &v);
-    self->q = count;
-    mrc_matrix_destroy(backend, &v);
-    mrc_matrix_destroy(backend, &a);
-    mrc_matrix_destroy(backend, &t);
-    return status;
+    mrc_backend *backend = self->centers->backend;
+    int64_t q = self->q;
+    mercer_matrix t, a, v;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &t, q, q, self->centers->real, "the coarse matrix"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &a, q, q, MERCER_F64, "the coarse matrix"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &v, q, q, MERCER_F64, "the coarse matrix"));
+    MRC_TRY(rayleigh_ritz(self, &t, &a, &v, theta, &self->q));
+    v.cols = self->q;
+    MRC_TRY(turn(self, &self->g, &v));
+    return turn(self, &self->f, &v);
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
@@ -402,10 +388,8 @@ static mercer_status allocate(mrc_preconditioner *self, int64_t c, mercer_dtype 
     mercer_dtype real = centers->real;
     int64_t p = centers->p, q = self->q;
     bool host = backend->ops->capabilities(backend).memory == MRC_HOST;
-    void *scale;
-    MRC_TRY(mrc_alloc_zero(centers->context, &scale, 2 * q + (2 * MRC_LANCZOS + 1) * c, sizeof(double),
+    MRC_TRY(mrc_alloc_zero(centers->context, &self->scale, 2 * q + (2 * MRC_LANCZOS + 1) * c, sizeof *self->scale,
                            "eigenvalues of K(Z,Z)"));
-    self->scale = scale;
     MRC_TRY(mrc_matrix_reserve(backend, &self->k, centers->z.rows, p, stored, "K(Z,Z)"));
     MRC_TRY(mrc_matrix_reserve(backend, &self->room, room_rows(p, host, centers->all_shards > 1), p, real,
                                "rows of K(Z,Z)"));

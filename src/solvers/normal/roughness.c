@@ -30,9 +30,7 @@ static mercer_status measure(mrc_backend *backend, const mercer_matrix *k, const
                              double *out)
 {
     int64_t s = k->rows, t = own->rows;
-    mercer_matrix corner = *k, rest = *k;
-    corner.cols = s;
-    rest.data = (double *)k->data + s, rest.cols = t;
+    mercer_matrix corner = mrc_columns(k, 0, s), rest = mrc_columns(k, s, t);
     for (int64_t i = 0; i < s; i++) mrc_store(k, i, i, mrc_load(k, i, i) * (1 + JITTER));
     mercer_status status = backend->ops->cholesky(backend, &corner);
     if (status == MERCER_ERROR_NUMERIC) return MERCER_OK; /* singular: as smooth as can be */
@@ -62,30 +60,26 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
                             int64_t p, const double *origin, double *out)
 {
     mercer_context *context = backend->context;
-    int64_t s = mrc_min(SAMPLE, p / 2), t = mrc_min(SAMPLE, p - s), all = s + t, rows;
+    int64_t s = mrc_min(SAMPLE, p / 2), t = mrc_min(SAMPLE, p - s), all = s + t, rows, *ids;
     mrc_centers centers = {.context = context, .backend = backend, .comm = comm, .z = *z, .p = p};
     mrc_comm_rows(comm, p, comm->rank, &centers.first, &rows);
-    void *ids = NULL, *doubles = NULL, *bytes = NULL;
     *out = 0;
     if (s == 0) return MERCER_OK;
     char error[MRC_ERROR_CHARS]; /* that a matrix is singular is no failure of the call */
     memcpy(error, context->error, sizeof error);
-    mercer_status status = mrc_alloc(context, &ids, all, sizeof(int64_t), "a sample of the centers");
-    if (status == MERCER_OK)
-        status = mrc_alloc(context, &doubles, s * all + 2 * t, sizeof(double), "a sample's kernel matrix");
-    if (status == MERCER_OK)
-        status = mrc_alloc(context, &bytes, all * z->cols, mrc_dtype_size(z->dtype), "a sample of the centers");
-    if (status == MERCER_OK) {
-        double *values = doubles;
-        mercer_matrix points = mrc_view(bytes, all, z->cols, z->dtype), k = mrc_view(values, s, all, MERCER_F64),
-                      own = mrc_view(values + s * all, t, 1, MERCER_F64);
-        mrc_pair pair = {.kernel = kernel, .origin = origin};
-        mrc_draw_centers(SEED, MRC_RANDOM_SAMPLE, p, 0, all, ids);
-        status = mrc_centers_collect(&centers, NULL, ids, all, &points);
-        if (status == MERCER_OK) status = evaluate(backend, &pair, &points, &k, &own);
-        if (status == MERCER_OK) status = measure(backend, &k, &own, values + s * all + t, out);
-    }
-    mrc_free(context, bytes), mrc_free(context, doubles), mrc_free(context, ids);
-    if (status == MERCER_OK) memcpy(context->error, error, sizeof error);
-    return status;
+    void *bytes;
+    double *values;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &ids, all, sizeof *ids, "a sample of the centers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &values, s * all + 2 * t, sizeof *values, "a sample's kernel matrix"));
+    MRC_TRY(mrc_scope_alloc(&scope, &bytes, all * z->cols, mrc_dtype_size(z->dtype), "a sample of the centers"));
+    mercer_matrix points = mrc_view(bytes, all, z->cols, z->dtype), k = mrc_view(values, s, all, MERCER_F64),
+                  own = mrc_view(values + s * all, t, 1, MERCER_F64);
+    mrc_pair pair = {.kernel = kernel, .origin = origin};
+    mrc_draw_centers(SEED, MRC_RANDOM_SAMPLE, p, 0, all, ids);
+    MRC_TRY(mrc_centers_collect(&centers, NULL, ids, all, &points));
+    MRC_TRY(evaluate(backend, &pair, &points, &k, &own));
+    MRC_TRY(measure(backend, &k, &own, values + s * all + t, out));
+    memcpy(context->error, error, sizeof error);
+    return MERCER_OK;
 }

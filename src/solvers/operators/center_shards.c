@@ -22,6 +22,18 @@ mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t
     return mrc_matrix_create(centers->backend, out, centers->z.rows, columns, dtype, what);
 }
 
+mercer_status mrc_scope_field(mrc_scope *scope, mrc_centers *centers, mercer_matrix *out, int64_t columns,
+                              mercer_dtype dtype, const char *what)
+{
+    return mrc_scope_matrix(scope, centers->backend, out, centers->z.rows, columns, dtype, what);
+}
+
+mercer_status mrc_scope_points(mrc_scope *scope, mrc_centers *centers, mercer_matrix *out, int64_t count,
+                               const char *what)
+{
+    return mrc_scope_matrix(scope, centers->backend, out, count, centers->z.cols, centers->z.dtype, what);
+}
+
 mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real)
 {
@@ -44,9 +56,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
     out->first_shard = (int)begin;
     out->shards = (int)shards;
     MRC_TRY(mrc_comm_link(comm, home == MRC_CUDA ? backend->device : -1));
-    void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, shards, sizeof(mrc_shard), "the shards of the centers"));
-    out->shard = memory;
+    MRC_TRY(mrc_alloc(backend->context, &out->shard, shards, sizeof *out->shard, "the shards of the centers"));
     mrc_comm_rows(comm, p, comm->rank, &out->first, &rows);
     for (int64_t i = 0; i < shards; i++) {
         mrc_shard_rows(p, out->all_shards, begin + i, &first, &rows);
@@ -196,30 +206,18 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
     if (centers->all_shards == 1) return work(centers, 0, out, argument);
     mrc_backend *backend = centers->backend;
     mrc_worker worker = {backend, out->memory, worker_alloc, worker_free, worker_copy, worker_add, worker_finish};
-    void *views;
-    /* Beside the result, wherever that is. */
-    mercer_matrix memory = mrc_view(NULL, centers->shards * out->rows, out->cols, out->dtype);
-    memory.memory = out->memory;
-    int64_t bytes = memory.rows * memory.cols * mrc_dtype_size(memory.dtype);
-    bool host = out->memory == MRC_HOST;
-    MRC_TRY(mrc_alloc(centers->context, &views, centers->shards, sizeof(mercer_matrix), "the shards' parts"));
-    mercer_matrix *parts = views;
-    mercer_status status = host ? mrc_alloc(centers->context, &memory.data, bytes, 1, "the shards' parts")
-                                : backend->ops->alloc(backend, &memory.data, bytes, "the shards' parts");
-    if (status == MERCER_OK) status = backend->ops->clear(backend, &memory);
-    for (int i = 0; i < centers->shards && status == MERCER_OK; i++) {
-        parts[i] = mrc_rows(&memory, i * out->rows, out->rows);
-        status = work(centers, i, &parts[i], argument);
+    mercer_matrix all, *parts;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &parts, centers->shards, sizeof *parts, "the shards' parts"));
+    MRC_TRY(mrc_scope_room(&scope, backend, &all, out->memory, centers->shards * out->rows, out->cols, out->dtype,
+                           "the shards' parts"));
+    for (int i = 0; i < centers->shards; i++) {
+        parts[i] = mrc_rows(&all, i * out->rows, out->rows);
+        MRC_TRY(work(centers, i, &parts[i], argument));
     }
     mrc_shards which = {centers->all_shards, centers->first_shard, centers->shards};
-    if (status == MERCER_OK) status = mrc_comm_sum(centers->comm, which, parts, host ? NULL : &worker);
-    if (status == MERCER_OK) status = backend->ops->copy(backend, out, &parts[0]);
-    if (host)
-        mrc_free(centers->context, memory.data);
-    else
-        backend->ops->free(backend, memory.data);
-    mrc_free(centers->context, views);
-    return status;
+    MRC_TRY(mrc_comm_sum(centers->comm, which, parts, out->memory == MRC_HOST ? NULL : &worker));
+    return backend->ops->copy(backend, out, &parts[0]);
 }
 
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
@@ -286,12 +284,11 @@ mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix 
 
 mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(centers->context, &memory, u->cols, sizeof(double), "column norms"));
-    mercer_status status = mrc_centers_column_dots(centers, u, u, memory);
-    double sum = 0;
-    for (int64_t j = 0; j < u->cols && status == MERCER_OK; j++) sum += ((double *)memory)[j];
-    mrc_free(centers->context, memory);
-    if (status == MERCER_OK) *out = sqrt(sum);
-    return status;
+    double *squares, sum = 0;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &squares, u->cols, sizeof *squares, "column norms"));
+    MRC_TRY(mrc_centers_column_dots(centers, u, u, squares));
+    for (int64_t j = 0; j < u->cols; j++) sum += squares[j];
+    *out = sqrt(sum);
+    return MERCER_OK;
 }

@@ -70,8 +70,13 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real);
 void mrc_centers_destroy(mrc_centers *centers);
 
-/* A new field (rows, columns) of type real or f64, cleared. Release its data with backend->ops->free. */
+/* A new field (rows, columns) of type real or f64, cleared. */
 mercer_status mrc_field_create(mrc_centers *centers, mercer_matrix *out, int64_t columns, mercer_dtype dtype,
+                               const char *what);
+/* The same, and room for so many of the centers, for the time of a call. */
+mercer_status mrc_scope_field(mrc_scope *scope, mrc_centers *centers, mercer_matrix *out, int64_t columns,
+                              mercer_dtype dtype, const char *what);
+mercer_status mrc_scope_points(mrc_scope *scope, mrc_centers *centers, mercer_matrix *out, int64_t count,
                                const char *what);
 /* F (m, c) = K(X, Z) W. kept: one for each shard, or NULL to keep nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,

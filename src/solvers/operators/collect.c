@@ -41,22 +41,17 @@ typedef struct collection {
     mercer_matrix packed; /* (count, k) rows by owner, where messages lie */
 } collection;
 
-static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
-                                     int64_t count, collection *out)
+static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, const mercer_matrix *field,
+                                     const int64_t *ids, int64_t count, collection *out)
 {
-    mrc_backend *backend = centers->backend;
     int ranks = centers->comm->ranks, rank = centers->comm->rank;
-    int64_t bytes = count * field->cols * mrc_dtype_size(field->dtype), own = 0;
-    void *memory;
-    out->packed = mrc_view(NULL, count, field->cols, field->dtype);
-    out->packed.memory = mrc_comm_memory(centers->comm, field->memory);
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 2 * ranks + 1 + 2 * count, sizeof(int64_t), "numbers of rows"));
-    out->ends = memory;
+    int64_t own = 0;
+    MRC_TRY(mrc_scope_alloc_zero(scope, &out->ends, 2 * ranks + 1 + 2 * count, sizeof *out->ends, "numbers of rows"));
     out->starts = out->ends + ranks;
     out->local = out->starts + ranks + 1;
     out->place = out->local + count;
-    MRC_TRY(out->packed.memory == MRC_HOST ? mrc_alloc(centers->context, &out->packed.data, bytes, 1, "collected rows")
-                                           : backend->ops->alloc(backend, &out->packed.data, bytes, "collected rows"));
+    MRC_TRY(mrc_scope_room(scope, centers->backend, &out->packed, mrc_comm_memory(centers->comm, field->memory), count,
+                           field->cols, field->dtype, "collected rows"));
     for (int r = 0; r < ranks; r++) {
         int64_t first, rows;
         mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
@@ -70,15 +65,6 @@ static mercer_status open_collection(mrc_centers *centers, const mercer_matrix *
     for (int r = 0; r < ranks; r++) out->starts[r + 1] += out->starts[r];
     for (int64_t i = 0; i < count; i++) out->place[i] += out->starts[owner_of(centers, ids[i], out->ends)];
     return MERCER_OK;
-}
-
-static void close_collection(mrc_centers *centers, collection *list)
-{
-    if (list->packed.memory == MRC_HOST)
-        mrc_free(centers->context, list->packed.data);
-    else
-        centers->backend->ops->free(centers->backend, list->packed.data);
-    mrc_free(centers->context, list->ends);
 }
 
 /* Every rank's rows of the list, packed one rank after the other, on all of them. */
@@ -97,24 +83,17 @@ static mercer_status share_rows(mrc_centers *centers, const mercer_matrix *field
     return mrc_comm_gather(comm, list->packed.memory, pieces);
 }
 
-static mercer_status collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
-                             const mercer_matrix *out)
-{
-    collection list = {0};
-    mercer_status status = open_collection(centers, field, ids, count, &list);
-    if (status == MERCER_OK) status = share_rows(centers, field, &list);
-    if (status == MERCER_OK && count > 0)
-        status = centers->backend->ops->gather_rows(centers->backend, out, &list.packed, list.place);
-    close_collection(centers, &list);
-    return status;
-}
-
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out)
 {
+    mrc_backend *backend = centers->backend;
     const mercer_matrix *from = field ? field : &centers->z;
-    if (centers->comm->ranks == 1) return centers->backend->ops->gather_rows(centers->backend, out, from, ids);
-    return collect(centers, from, ids, count, out);
+    if (centers->comm->ranks == 1) return backend->ops->gather_rows(backend, out, from, ids);
+    collection list;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(open_collection(centers, &scope, from, ids, count, &list));
+    MRC_TRY(share_rows(centers, from, &list));
+    return count > 0 ? backend->ops->gather_rows(backend, out, &list.packed, list.place) : MERCER_OK;
 }
 
 /* Those of the wanted rows that live here: which they are in the list, and which rows of the field. */
@@ -135,17 +114,15 @@ mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix 
 {
     mrc_backend *backend = centers->backend;
     if (centers->comm->ranks == 1) return backend->ops->scatter_add_rows(backend, field, from, ids, factor);
-    void *memory;
-    mercer_matrix own = {0};
-    MRC_TRY(mrc_alloc(centers->context, &memory, 2 * count, sizeof(int64_t), "numbers of rows"));
-    int64_t *which = memory, *rows = which + count, found = list_local(centers, ids, count, which, rows);
-    mercer_status status = MERCER_OK;
-    if (found > 0) status = mrc_matrix_reserve(backend, &own, found, from->cols, from->dtype, "rows of a field");
-    if (own.data) status = backend->ops->gather_rows(backend, &own, from, which);
-    if (own.data && status == MERCER_OK) status = backend->ops->scatter_add_rows(backend, field, &own, rows, factor);
-    if (own.data) mrc_matrix_destroy(backend, &own);
-    mrc_free(centers->context, memory);
-    return status;
+    int64_t *which;
+    mercer_matrix own;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &which, 2 * count, sizeof *which, "numbers of rows"));
+    int64_t *rows = which + count, found = list_local(centers, ids, count, which, rows);
+    if (found == 0) return MERCER_OK;
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &own, found, from->cols, from->dtype, "rows of a field"));
+    MRC_TRY(backend->ops->gather_rows(backend, &own, from, which));
+    return backend->ops->scatter_add_rows(backend, field, &own, rows, factor);
 }
 
 /* ---- Ranges -------------------------------------------------------------------------------------------------- */
@@ -237,18 +214,15 @@ mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept,
 {
     if (is_alone(centers) && kept) return mrc_counted_gemm(centers, false, false, 1, kept, v, 0, out);
     if (is_alone(centers)) return mrc_points_matmul(centers, &centers->z, &centers->z, v, out, false);
+    mrc_backend *backend = centers->backend;
     int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
-    mercer_matrix points = {0}, rows = {0};
-    mercer_status status =
-        mrc_matrix_create(centers->backend, &rows, size, v->cols, centers->real, "rows of a block of centers");
-    if (status == MERCER_OK && !kept)
-        status =
-            mrc_matrix_create(centers->backend, &points, size, centers->z.cols, centers->z.dtype, "a block of centers");
-    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += size)
-        status = add_block(centers, kept, v, &points, &rows, first, out);
-    mrc_matrix_destroy(centers->backend, &points);
-    mrc_matrix_destroy(centers->backend, &rows);
-    return status;
+    mercer_matrix points = {0}, rows;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &rows, size, v->cols, centers->real, "rows of a block of centers"));
+    if (!kept) MRC_TRY(mrc_scope_points(&scope, centers, &points, size, "a block of centers"));
+    for (int64_t first = 0; first < centers->p; first += size)
+        MRC_TRY(add_block(centers, kept, v, &points, &rows, first, out));
+    return MERCER_OK;
 }
 
 /* K(Z here, Z) block by block. */
@@ -256,16 +230,14 @@ static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
 {
     int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
     mercer_matrix points;
-    MRC_TRY(
-        mrc_matrix_create(centers->backend, &points, size, centers->z.cols, centers->z.dtype, "a block of centers"));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < centers->p && status == MERCER_OK; first += size) {
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_points(&scope, centers, &points, size, "a block of centers"));
+    for (int64_t first = 0; first < centers->p; first += size) {
         mercer_matrix k = mrc_columns(out, first, mrc_min(size, centers->p - first)), z = mrc_rows(&points, 0, k.cols);
-        status = mrc_centers_range(centers, NULL, first, k.cols, &z);
-        if (status == MERCER_OK) status = mrc_centers_eval(centers, &z, &k);
+        MRC_TRY(mrc_centers_range(centers, NULL, first, k.cols, &z));
+        MRC_TRY(mrc_centers_eval(centers, &z, &k));
     }
-    mrc_matrix_destroy(centers->backend, &points);
-    return status;
+    return MERCER_OK;
 }
 
 mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out)

@@ -47,9 +47,8 @@ static mercer_status create_room(mrc_kernel_blocks *kernel_blocks, int64_t keep_
 static mercer_status create_cache(mrc_kernel_blocks *kernel_blocks, mercer_dtype stored)
 {
     mrc_centers *centers = kernel_blocks->centers;
-    void *have;
-    MRC_TRY(mrc_alloc_zero(centers->context, &have, kernel_blocks->samples, 1, "the list of cached rows"));
-    kernel_blocks->have = have;
+    MRC_TRY(
+        mrc_alloc_zero(centers->context, &kernel_blocks->have, kernel_blocks->samples, 1, "the list of cached rows"));
     for (int i = 0; i < centers->shards; i++)
         MRC_TRY(mrc_matrix_reserve(centers->backend, &kernel_blocks->cache[i], kernel_blocks->samples,
                                    centers->shard[i].rows, stored, "the cache of K(X, Z)"));
@@ -61,12 +60,10 @@ mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *cent
                                        int64_t keep_bytes, int64_t samples, mercer_dtype stored)
 {
     *out = (mrc_kernel_blocks){.centers = centers, .most_rows = most_rows, .samples = samples};
-    void *kept = NULL, *cache = NULL;
-    mercer_status status = mrc_alloc_zero(centers->context, &kept, centers->shards, sizeof(mrc_kept), "kept blocks");
-    out->kept = kept;
+    int64_t shards = centers->shards;
+    mercer_status status = mrc_alloc_zero(centers->context, &out->kept, shards, sizeof *out->kept, "kept blocks");
     if (status == MERCER_OK)
-        status = mrc_alloc_zero(centers->context, &cache, centers->shards, sizeof(mercer_matrix), "caches");
-    out->cache = cache;
+        status = mrc_alloc_zero(centers->context, &out->cache, shards, sizeof *out->cache, "caches");
     if (status == MERCER_OK) status = create_room(out, keep_bytes);
     if (status == MERCER_OK && samples > 0) status = create_cache(out, stored);
     if (status != MERCER_OK) mrc_kernel_blocks_destroy(out);

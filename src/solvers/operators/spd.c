@@ -28,11 +28,17 @@
 
 static const double LARGEST_JITTER = 1e-4, ROUNDING_HARM = 0.1;
 
+static mercer_matrix diagonal_of(const mercer_matrix *a)
+{
+    mercer_matrix diagonal = *a;
+    diagonal.cols = 1, diagonal.ld = a->ld + 1;
+    return diagonal;
+}
+
 /* True if all pivots of the factor are well above rounding. pivots (p). */
 static mercer_status is_sound(mrc_centers *centers, const mercer_matrix *l, double mean, double *pivots, bool *sound)
 {
-    mercer_matrix diagonal = *l, host = mrc_view(pivots, l->rows, 1, MERCER_F64);
-    diagonal.cols = 1, diagonal.ld = l->ld + 1;
+    mercer_matrix diagonal = diagonal_of(l), host = mrc_view(pivots, l->rows, 1, MERCER_F64);
     MRC_TRY(centers->backend->ops->copy(centers->backend, &host, &diagonal));
     *sound = true;
     for (int64_t i = 0; i < l->rows; i++)
@@ -49,8 +55,7 @@ static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer
         MRC_TRY(mrc_points_eval(centers, job->points, job->points, l));
     else
         MRC_TRY(backend->ops->copy(backend, l, job->matrix));
-    mercer_matrix diagonal = *l;
-    diagonal.cols = 1, diagonal.ld = l->ld + 1;
+    mercer_matrix diagonal = diagonal_of(l);
     double sum = 0;
     MRC_TRY(backend->ops->column_dots(backend, &diagonal, ones, &sum));
     *mean = l->rows ? sum / (double)l->rows : 0;
@@ -92,31 +97,26 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix ones;
-    double unused;
-    void *pivots = NULL;
-    mercer_status status = mrc_matrix_create(backend, &ones, l->rows, 1, MERCER_F64, "a column of ones");
-    if (status == MERCER_OK) status = mrc_alloc(centers->context, &pivots, l->rows, sizeof(double), "pivots");
+    double unused, *pivots;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &ones, l->rows, 1, MERCER_F64, "a column of ones"));
+    MRC_TRY(mrc_scope_alloc(&scope, &pivots, l->rows, sizeof *pivots, "pivots"));
+    for (int64_t i = 0; i < l->rows; i++) pivots[i] = 1;
     mercer_matrix host = mrc_view(pivots, l->rows, 1, MERCER_F64);
-    for (int64_t i = 0; i < l->rows && status == MERCER_OK; i++) mrc_store(&host, i, 0, 1);
-    if (status == MERCER_OK) status = backend->ops->copy(backend, &ones, &host);
-    if (status == MERCER_OK) status = try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
-    mrc_free(centers->context, pivots);
-    mrc_matrix_destroy(backend, &ones);
-    return status;
+    MRC_TRY(backend->ops->copy(backend, &ones, &host));
+    return try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
 }
 
 mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
 {
-    void *memory;
-    mercer_matrix diagonal = *a;
-    diagonal.cols = 1, diagonal.ld = a->ld + 1;
-    MRC_TRY(mrc_alloc(backend->context, &memory, a->rows, sizeof(double), "a column of ones"));
-    for (int64_t i = 0; i < a->rows; i++) ((double *)memory)[i] = 1;
-    mercer_matrix ones = mrc_view(memory, a->rows, 1, MERCER_F64);
-    mercer_status status = backend->ops->clear(backend, a);
-    if (status == MERCER_OK) status = backend->ops->copy(backend, &diagonal, &ones);
-    mrc_free(backend->context, memory);
-    return status;
+    mercer_matrix diagonal = diagonal_of(a);
+    double *ones;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &ones, a->rows, sizeof *ones, "a column of ones"));
+    for (int64_t i = 0; i < a->rows; i++) ones[i] = 1;
+    mercer_matrix host = mrc_view(ones, a->rows, 1, MERCER_F64);
+    MRC_TRY(backend->ops->clear(backend, a));
+    return backend->ops->copy(backend, &diagonal, &host);
 }
 
 double mrc_rounding_penalty(mercer_dtype values, double k, double mass)
@@ -141,14 +141,6 @@ mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t column
     return view;
 }
 
-mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j)
-{
-    mercer_matrix column = *matrix;
-    column.data = (char *)matrix->data + j * mrc_dtype_size(matrix->dtype);
-    column.cols = 1;
-    return column;
-}
-
 /* ---- Solutions that are rounded ------------------------------------------------------------------------------ */
 
 double mrc_unit_roundoff(mercer_dtype real)
@@ -158,15 +150,13 @@ double mrc_unit_roundoff(mercer_dtype real)
 
 mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, double *out)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, a->cols, sizeof(double), "column norms"));
-    const double *squares = memory;
-    mercer_status status = backend->ops->column_dots(backend, a, a, memory);
-    double sum = 0;
-    for (int64_t j = 0; j < a->cols && status == MERCER_OK; j++) sum += squares[j];
-    mrc_free(backend->context, memory);
+    double *squares, sum = 0;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &squares, a->cols, sizeof *squares, "column norms"));
+    MRC_TRY(backend->ops->column_dots(backend, a, a, squares));
+    for (int64_t j = 0; j < a->cols; j++) sum += squares[j];
     *out = sqrt(sum);
-    return status;
+    return MERCER_OK;
 }
 
 double mrc_factor_safe_shift(mercer_dtype real, int64_t b)
@@ -183,16 +173,14 @@ bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_
 mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace)
 {
     mrc_backend *backend = centers->backend;
-    mercer_matrix diagonal;
+    mercer_matrix diagonal, host;
+    MRC_SCOPE(scope, centers->context);
     *trace = 0;
-    MRC_TRY(mrc_matrix_create(backend, &diagonal, points->rows, 1, MERCER_F64, "the diagonal of a block"));
-    mercer_status status = backend->ops->kernel_diagonal(backend, centers->kernel, points, &diagonal);
-    mercer_matrix host = {0};
-    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &host);
-    for (int64_t i = 0; i < points->rows && status == MERCER_OK; i++) *trace += mrc_load(&host, i, 0);
-    status = mrc_host_close(backend, &diagonal, &host, false, status);
-    mrc_matrix_destroy(backend, &diagonal);
-    return status;
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &diagonal, points->rows, 1, MERCER_F64, "the diagonal of a block"));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, centers->kernel, points, &diagonal));
+    MRC_TRY(mrc_scope_open(&scope, backend, &diagonal, &host));
+    for (int64_t i = 0; i < points->rows; i++) *trace += mrc_load(&host, i, 0);
+    return MERCER_OK;
 }
 
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor)

@@ -60,8 +60,6 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
  */
 double mrc_rounding_penalty(mercer_dtype values, double k, double mass);
 
-/* Column j of a matrix, as a view (rows, 1). */
-mercer_matrix mrc_column(const mercer_matrix *matrix, int64_t j);
 /* The same memory as a contiguous (rows, columns). */
 mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns);
 

@@ -60,13 +60,10 @@ static mercer_status sort_rows(mrc_blocks *self)
 {
     mrc_centers *centers = self->centers;
     int64_t rows = centers->z.rows, width = self->count + 1, id;
-    void *order, *place, *before;
-    MRC_TRY(mrc_alloc(centers->context, &order, rows, sizeof(int64_t), "the order of the centers"));
-    self->order = order;
-    MRC_TRY(mrc_alloc(centers->context, &place, rows, sizeof(int64_t), "places in blocks"));
-    self->place = place;
-    MRC_TRY(mrc_alloc_zero(centers->context, &before, centers->shards * width, sizeof(int64_t), "bounds of blocks"));
-    self->before = before;
+    MRC_TRY(mrc_alloc(centers->context, &self->order, rows, sizeof(int64_t), "the order of the centers"));
+    MRC_TRY(mrc_alloc(centers->context, &self->place, rows, sizeof(int64_t), "places in blocks"));
+    MRC_TRY(
+        mrc_alloc_zero(centers->context, &self->before, centers->shards * width, sizeof(int64_t), "bounds of blocks"));
     for (int64_t i = 0; i < centers->p; i++) {
         int64_t block = i / self->size;
         /* The last bound counts the rows placed so far; it is the bound of the block that begins. */
@@ -122,21 +119,17 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
     mrc_centers *centers = &self->sorted;
     mrc_backend *backend = centers->backend;
     mercer_matrix pair, column = mrc_columns(a, 0, 1); /* nothing is orthogonal to it but by accident */
-    MRC_TRY(mrc_matrix_create(backend, &pair, a->rows, 2, centers->real, "a vector"));
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &pair, a->rows, 2, centers->real, "a vector"));
     mercer_matrix x = mrc_columns(&pair, 0, 1), y = mrc_columns(&pair, 1, 1);
-    mercer_status status = backend->ops->copy(backend, &x, &column);
-    double length = 0;
-    for (int step = 0; step <= POWER_STEPS && status == MERCER_OK; step++) {
-        status = mrc_matrix_norm(backend, &x, &length);
-        if (status != MERCER_OK || !(length > 0) || !isfinite(length)) break;
-        status = backend->ops->axpby(backend, 1 / length, &x, 0, &x);
-        if (step == POWER_STEPS) break;
-        if (status == MERCER_OK) status = mrc_counted_gemm(centers, false, false, 1, a, &x, 0, &y);
-        if (status == MERCER_OK) status = backend->ops->copy(backend, &x, &y);
+    MRC_TRY(backend->ops->copy(backend, &x, &column));
+    for (int step = 0;; step++) {
+        MRC_TRY(mrc_matrix_norm(backend, &x, out));
+        if (step == POWER_STEPS || !(*out > 0) || !isfinite(*out)) return MERCER_OK;
+        MRC_TRY(backend->ops->axpby(backend, 1 / *out, &x, 0, &x));
+        MRC_TRY(mrc_counted_gemm(centers, false, false, 1, a, &x, 0, &y));
+        MRC_TRY(backend->ops->copy(backend, &x, &y));
     }
-    mrc_matrix_destroy(backend, &pair);
-    *out = length;
-    return status;
 }
 
 static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *inverse)
@@ -215,15 +208,15 @@ static mercer_status keep_inverses(mrc_blocks *self)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    void *memory, *ids = NULL;
-    mercer_matrix room = {0}, other = {0}, points;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, self->count, sizeof(mercer_matrix), "the list of inverses"));
-    self->inverses = memory;
+    int64_t *ids;
+    mercer_matrix room, other = {0}, points;
+    mercer_status status = MERCER_OK;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(
+        mrc_alloc_zero(centers->context, &self->inverses, self->count, sizeof *self->inverses, "the list of inverses"));
     MRC_TRY(mrc_matrix_create(backend, &self->wide, self->size, self->size, MERCER_F64, "the inverse of a block"));
-    mercer_status status = mrc_alloc(centers->context, &ids, self->size, sizeof(int64_t), "the numbers of a block");
-    if (status == MERCER_OK)
-        status = mrc_matrix_create(backend, &room, centers->all_shards == 1 ? 0 : self->size, centers->z.cols,
-                                   centers->z.dtype, "a block of centers");
+    MRC_TRY(mrc_scope_alloc(&scope, &ids, self->size, sizeof *ids, "the numbers of a block"));
+    MRC_TRY(mrc_scope_points(&scope, centers, &room, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block++) {
         int64_t rows = mrc_blocks_rows(self, block);
         mrc_centers_tell(centers, "inverses of blocks", (double)block / (double)self->count);
@@ -236,8 +229,6 @@ static mercer_status keep_inverses(mrc_blocks *self)
         if (status == MERCER_OK) status = invert_block(self, &points, to);
     }
     mrc_matrix_destroy(backend, &other);
-    mrc_matrix_destroy(backend, &room);
-    mrc_free(centers->context, ids);
     mrc_matrix_destroy(backend, &self->wide);
     mrc_matrix_destroy(backend, &self->factor);
     return status;

@@ -35,14 +35,12 @@ mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int6
                                 int64_t *ids)
 {
     mercer_matrix sample;
+    MRC_SCOPE(scope, centers->context);
     *out = (mrc_eigensystem){0};
     mrc_draw_centers(seed, MRC_RANDOM_SAMPLE, centers->p, 0, s, ids);
-    MRC_TRY(
-        mrc_matrix_create(centers->backend, &sample, s, centers->z.cols, centers->z.dtype, "a sample of the centers"));
-    mercer_status status = mrc_centers_collect(centers, NULL, ids, s, &sample);
-    if (status == MERCER_OK) status = mrc_eigensystem_create(out, centers, &sample, q, seed);
-    mrc_matrix_destroy(centers->backend, &sample);
-    return status;
+    MRC_TRY(mrc_scope_points(&scope, centers, &sample, s, "a sample of the centers"));
+    MRC_TRY(mrc_centers_collect(centers, NULL, ids, s, &sample));
+    return mrc_eigensystem_create(out, centers, &sample, q, seed);
 }
 
 void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total)
@@ -66,49 +64,34 @@ typedef struct basis {
     double *scale;         /* (q) (s lambda)^-1/2 */
 } basis;
 
-static void basis_destroy(basis *self)
+static mercer_status basis_create(basis *self, mrc_scope *scope)
 {
-    mercer_matrix *const all[] = {&self->gram, &self->t, &self->a, &self->v, &self->strip};
-    for (int i = 0; i < 5; i++) mrc_matrix_destroy(self->backend, all[i]);
-}
-
-static mercer_status basis_create(basis *self)
-{
+    mrc_backend *backend = self->backend;
     int64_t q = self->out->q, strip = mrc_min(MRC_COLLECT_BLOCK, self->centers->z.rows);
     mercer_dtype real = self->centers->real;
-    MRC_TRY(mrc_matrix_create(self->backend, &self->gram, q, q, real, "the Gram matrix of the coarse space"));
-    MRC_TRY(mrc_matrix_create(self->backend, &self->t, q, q, real, "the basis of the coarse space"));
-    MRC_TRY(mrc_matrix_create(self->backend, &self->a, q, q, MERCER_F64, "the Gram matrix of the coarse space"));
-    MRC_TRY(mrc_matrix_create(self->backend, &self->v, q, q, MERCER_F64, "the basis of the coarse space"));
-    return mrc_matrix_create(self->backend, &self->strip, strip, q, real, "a strip of the coarse space");
-}
-
-/* The leading (rows, cols) part. */
-static mercer_matrix corner(const mercer_matrix *matrix, int64_t rows, int64_t cols)
-{
-    mercer_matrix part = *matrix;
-    part.rows = rows;
-    part.cols = cols;
-    return part;
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->gram, q, q, real, "the Gram matrix of the coarse space"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->t, q, q, real, "the basis of the coarse space"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->a, q, q, MERCER_F64, "the Gram matrix of the coarse space"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->v, q, q, MERCER_F64, "the basis of the coarse space"));
+    return mrc_scope_matrix(scope, backend, &self->strip, strip, q, real, "a strip of the coarse space");
 }
 
 /* A (k, k) f64 = U'U, exactly symmetric, row and column i times scale[i] if there is one. */
 static mercer_status gram_of(basis *self, const double *scale)
 {
     int64_t k = self->out->u.cols;
-    mercer_matrix gram = corner(&self->gram, k, k);
+    mercer_matrix gram = mrc_block(&self->gram, 0, 0, k, k), from, to;
+    MRC_SCOPE(scope, self->centers->context);
     MRC_TRY(mrc_centers_inner(self->centers, &self->out->u, &self->out->u, &gram));
-    mercer_matrix from = {0}, to = {0};
-    mercer_status status = mrc_host_open(self->backend, &gram, &from);
-    if (status == MERCER_OK) status = mrc_host_open(self->backend, &self->a, &to);
-    for (int64_t i = 0; i < k && status == MERCER_OK; i++)
+    MRC_TRY(mrc_scope_open(&scope, self->backend, &gram, &from));
+    MRC_TRY(mrc_scope_open(&scope, self->backend, &self->a, &to));
+    for (int64_t i = 0; i < k; i++)
         for (int64_t j = 0; j <= i; j++) {
             double value = (mrc_load(&from, i, j) + mrc_load(&from, j, i)) / 2 * (scale ? scale[i] * scale[j] : 1);
             mrc_store(&to, i, j, value);
             mrc_store(&to, j, i, value);
         }
-    status = mrc_host_close(self->backend, &self->a, &to, true, status);
-    return mrc_host_close(self->backend, &gram, &from, false, status);
+    return mrc_host_close(self->backend, &self->a, &to, true, MERCER_OK);
 }
 
 /* to <- from t, in the same memory, some rows at a time. */
@@ -117,7 +100,7 @@ static mercer_status transform_rows(basis *self, const mercer_matrix *from, cons
 {
     for (int64_t first = 0; first < from->rows; first += MRC_COLLECT_BLOCK) {
         int64_t rows = mrc_min(MRC_COLLECT_BLOCK, from->rows - first);
-        mercer_matrix some = mrc_rows(from, first, rows), strip = corner(&self->strip, rows, t->cols),
+        mercer_matrix some = mrc_rows(from, first, rows), strip = mrc_block(&self->strip, 0, 0, rows, t->cols),
                       back = mrc_rows(to, first, rows);
         MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &some, t, 0, &strip));
         MRC_TRY(self->backend->ops->copy(self->backend, &back, &strip));
@@ -129,7 +112,8 @@ static mercer_status transform_rows(basis *self, const mercer_matrix *from, cons
 static mercer_status transform(basis *self, int64_t k)
 {
     mercer_matrix *u = &self->out->u;
-    mercer_matrix t = corner(&self->t, u->cols, k), v = corner(&self->v, u->cols, k), to = corner(u, u->rows, k);
+    mercer_matrix t = mrc_block(&self->t, 0, 0, u->cols, k), v = mrc_block(&self->v, 0, 0, u->cols, k),
+                  to = mrc_block(u, 0, 0, u->rows, k);
     MRC_TRY(self->backend->ops->copy(self->backend, &t, &v));
     for (int i = 0; i < self->centers->shards; i++) {
         mercer_matrix from = mrc_centers_part(self->centers, u, i), back = mrc_centers_part(self->centers, &to, i);
@@ -165,12 +149,12 @@ static mercer_status straighten(basis *self)
     for (;; k -= mrc_max(1, k / 8)) {
         if (k <= 0) return transform(self, 0);
         MRC_TRY(gram_of(self, NULL));
-        c = corner(&self->a, k, k);
+        c = mrc_block(&self->a, 0, 0, k, k);
         mercer_status status = self->backend->ops->cholesky(self->backend, &c);
         if (status == MERCER_OK) break;
         if (status != MERCER_ERROR_NUMERIC) return status;
     }
-    inverse = corner(&self->v, k, k);
+    inverse = mrc_block(&self->v, 0, 0, k, k);
     mercer_matrix v;
     MRC_TRY(mrc_host_open(self->backend, &self->v, &v));
     for (int64_t i = 0; i < self->out->q; i++)
@@ -183,19 +167,18 @@ static mercer_status straighten(basis *self)
 static mercer_status orthonormalise(mrc_coarse *out, mrc_centers *centers, double *scale)
 {
     basis self = {.centers = centers, .backend = centers->backend, .out = out, .scale = scale};
-    mercer_status status = basis_create(&self);
-    if (status == MERCER_OK) status = diagonalise(&self);
-    if (status == MERCER_OK) status = straighten(&self);
-    basis_destroy(&self);
-    return status;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(basis_create(&self, &scope));
+    MRC_TRY(diagonalise(&self));
+    return straighten(&self);
 }
 
 /* U = K(Z,Z_s) E, not scaled; *scale (q) becomes (s lambda)^-1/2. The eigensystem is gone afterwards. */
 static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed, double *scale)
 {
-    void *ids;
-    mrc_eigensystem system = {0};
-    MRC_TRY(mrc_alloc(centers->context, &ids, s, sizeof(int64_t), "the sample of the centers"));
+    int64_t *ids;
+    mrc_eigensystem system;
+    MRC_TRY(mrc_alloc(centers->context, &ids, s, sizeof *ids, "the sample of the centers"));
     mercer_status status = mrc_sample_system(&system, centers, s, q, seed, ids);
     mrc_free(centers->context, ids);
     if (status == MERCER_OK) status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
@@ -208,17 +191,16 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
 
 mercer_status mrc_coarse_create(mrc_coarse *out, mrc_centers *centers, int64_t s, int64_t q, uint64_t seed)
 {
-    void *memory, *scale;
+    double *scale;
     *out = (mrc_coarse){0};
     s = mrc_min(s, centers->p);
     q = mrc_min(q, s - 1);
     if (q <= 0) return mrc_field_create(centers, &out->u, 0, centers->real, "the coarse space");
-    MRC_TRY(mrc_alloc(centers->context, &scale, q, sizeof(double), "eigenvalues of the sample"));
-    mercer_status status = mrc_alloc_zero(centers->context, &memory, q, sizeof(double), "eigenvalues of K(Z,Z)");
-    out->w = memory;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &scale, q, sizeof *scale, "eigenvalues of the sample"));
+    mercer_status status = mrc_alloc_zero(centers->context, &out->w, q, sizeof *out->w, "eigenvalues of K(Z,Z)");
     if (status == MERCER_OK) status = extend(out, centers, s, q, seed, scale);
     if (status == MERCER_OK && out->q > 0) status = orthonormalise(out, centers, scale);
-    mrc_free(centers->context, scale);
     if (status != MERCER_OK) mrc_coarse_destroy(out, centers->backend);
     return status;
 }

@@ -75,18 +75,15 @@ static mercer_status check_options(mercer_context *context, const mrc_projector_
 mercer_status mrc_projector_create(mrc_projector **out, const mrc_projector_ops *ops, mrc_centers *centers,
                                    const mrc_projector_options *options)
 {
-    void *memory;
     *out = NULL;
     MRC_TRY(check_options(centers->context, options));
     if (centers->p < 1) return mrc_fail(centers->context, MERCER_ERROR_SHAPE, "projector: there are no centers");
-    MRC_TRY(mrc_alloc(centers->context, &memory, 1, sizeof(mrc_projector), "the projector"));
-    mrc_projector *projector = memory;
-    *projector = (mrc_projector){.ops = ops, .centers = centers, .options = *options};
-    mercer_status status = ops->create(projector);
-    if (status == MERCER_OK)
-        *out = projector;
-    else
-        mrc_projector_free(projector);
+    MRC_TRY(mrc_alloc(centers->context, out, 1, sizeof **out, "the projector"));
+    **out = (mrc_projector){.ops = ops, .centers = centers, .options = *options};
+    mercer_status status = ops->create(*out);
+    if (status == MERCER_OK) return MERCER_OK;
+    mrc_projector_free(*out);
+    *out = NULL;
     return status;
 }
 

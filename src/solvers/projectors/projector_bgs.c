@@ -73,14 +73,14 @@ static void destroy(mrc_projector *projector)
 /* The upper triangle of a, mirrored: see above. */
 static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
 {
-    mercer_matrix from = {0}, host = {0};
-    mercer_status status = mrc_host_open(backend, a, &from);
-    if (status == MERCER_OK) status = mrc_host_open(backend, to, &host);
-    for (int64_t i = 0; i < to->rows && status == MERCER_OK; i++)
+    mercer_matrix from, host;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_open(&scope, backend, a, &from));
+    MRC_TRY(mrc_scope_open(&scope, backend, to, &host));
+    for (int64_t i = 0; i < to->rows; i++)
         for (int64_t j = 0; j < to->cols; j++)
             mrc_store(&host, i, j, i <= j ? mrc_load(&from, i, j) : mrc_load(&from, j, i));
-    status = mrc_host_close(backend, to, &host, true, status);
-    return mrc_host_close(backend, a, &from, false, status);
+    return mrc_host_close(backend, to, &host, true, MERCER_OK);
 }
 
 /* a (q, q) f64 and its factor in self->factor, whose leading part is used; fewer columns if it must be. */
@@ -122,14 +122,13 @@ static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_proj
     mercer_status status = sort_coarse(self, centers, &coarse);
     mrc_coarse_destroy(&coarse, centers->backend);
     if (status != MERCER_OK || self->q == 0) return status;
+    MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
     MRC_TRY(mrc_centers_times(sorted, NULL, &self->u, &self->ku));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, self->q, self->q, MERCER_F64, "the coarse matrix"));
-    MRC_TRY(mrc_matrix_create(centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));
-    status = mrc_centers_inner(sorted, &self->u, &self->ku, &a);
-    if (status == MERCER_OK) status = factor_coarse(self, centers, &a);
-    mrc_matrix_destroy(centers->backend, &a);
-    return status;
+    MRC_TRY(mrc_scope_matrix(&scope, centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));
+    MRC_TRY(mrc_centers_inner(sorted, &self->u, &self->ku, &a));
+    return factor_coarse(self, centers, &a);
 }
 
 /* What the sorted centers have counted belongs to those they were made of. */
@@ -144,39 +143,27 @@ static mercer_status create(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(bgs), "the block Gauss-Seidel projector"));
-    projector->state = memory;
-    bgs *self = memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(bgs), "the block Gauss-Seidel projector"));
+    bgs *self = projector->state;
     MRC_TRY(mrc_blocks_create(&self->blocks, centers, options->block, options->store, options->jitter, options->seed));
     return count_flops(self, make_coarse(self, centers, options));
 }
 
-static void work_destroy(work *w, mrc_centers *centers)
-{
-    mercer_matrix *const all[] = {&w->points, &w->part,  &w->own,  &w->step, &w->wide, &w->h,  &w->t,
-                                  &w->change, &w->first, &w->seen, &w->more, &w->y,    &w->y64};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(centers->backend, all[i]);
-    mrc_free(centers->context, w->ids);
-}
-
-static mercer_status work_fill(work *w, mrc_centers *centers, int64_t c)
+static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, int64_t c)
 {
     mrc_backend *backend = centers->backend;
     mercer_dtype real = centers->real;
     int64_t b = w->self->blocks.size, q = w->self->q;
     mercer_matrix *const parts[] = {&w->part, &w->own, &w->step}, *const fields[] = {&w->h, &w->t, &w->change},
                          *const small[] = {&w->first, &w->seen, &w->more, &w->y};
-    void *memory;
-    MRC_TRY(mrc_alloc(centers->context, &memory, b, sizeof(int64_t), "the numbers of a block"));
-    w->ids = memory;
-    MRC_TRY(mrc_matrix_create(backend, &w->points, centers->all_shards == 1 ? 0 : b, centers->z.cols, centers->z.dtype,
-                              "a block of centers"));
-    for (int i = 0; i < 3; i++) MRC_TRY(mrc_matrix_create(backend, parts[i], b, c, real, "the residual of a block"));
-    for (int i = 0; i < 3; i++) MRC_TRY(mrc_field_create(centers, fields[i], c, real, "fields of a projection"));
-    for (int i = 0; i < 4; i++) MRC_TRY(mrc_matrix_create(backend, small[i], q, c, real, "the coarse step"));
-    MRC_TRY(mrc_matrix_create(backend, &w->y64, q, c, MERCER_F64, "the coarse step"));
-    return mrc_matrix_create(backend, &w->wide, b, c, MERCER_F64, "the solution of a block");
+    MRC_TRY(mrc_scope_alloc(scope, &w->ids, b, sizeof *w->ids, "the numbers of a block"));
+    MRC_TRY(mrc_scope_points(scope, centers, &w->points, centers->all_shards == 1 ? 0 : b, "a block of centers"));
+    for (int i = 0; i < 3; i++)
+        MRC_TRY(mrc_scope_matrix(scope, backend, parts[i], b, c, real, "the residual of a block"));
+    for (int i = 0; i < 3; i++) MRC_TRY(mrc_scope_field(scope, centers, fields[i], c, real, "fields of a projection"));
+    for (int i = 0; i < 4; i++) MRC_TRY(mrc_scope_matrix(scope, backend, small[i], q, c, real, "the coarse step"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &w->y64, q, c, MERCER_F64, "the coarse step"));
+    return mrc_scope_matrix(scope, backend, &w->wide, b, c, MERCER_F64, "the solution of a block");
 }
 
 /* ---- The two steps ------------------------------------------------------------------------------------------- */
@@ -336,17 +323,14 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
                              mrc_projection *report)
 {
     bgs *self = projector->state;
-    mrc_centers *centers = projector->centers;
-    mrc_backend *backend = centers->backend;
-    const int64_t *order = self->blocks.order;
+    mrc_backend *backend = projector->centers->backend;
     work w = {.self = self, .room = projector->room};
-    mercer_status status = work_fill(&w, centers, h->cols);
-    if (status == MERCER_OK) status = backend->ops->gather_rows(backend, &w.h, h, order);
-    if (status == MERCER_OK) status = run(projector, &w, theta, &report->passes);
-    if (status == MERCER_OK) status = backend->ops->clear(backend, h);
-    if (status == MERCER_OK) status = backend->ops->scatter_add_rows(backend, h, &w.h, order, 1);
-    work_destroy(&w, centers);
-    return count_flops(self, status);
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(work_fill(&w, projector->centers, &scope, h->cols));
+    MRC_TRY(backend->ops->gather_rows(backend, &w.h, h, self->blocks.order));
+    MRC_TRY(count_flops(self, run(projector, &w, theta, &report->passes)));
+    MRC_TRY(backend->ops->clear(backend, h));
+    return backend->ops->scatter_add_rows(backend, h, &w.h, self->blocks.order, 1);
 }
 
 static const char *suits(const mrc_planner *planner)

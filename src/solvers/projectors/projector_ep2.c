@@ -53,39 +53,25 @@ static void destroy(mrc_projector *projector)
     mrc_free(centers->context, self);
 }
 
-/* K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel, in place of K(z,z). */
-static mercer_status precondition_diagonal(const ep2 *self, mrc_backend *backend, const mercer_matrix *diagonal)
-{
-    mercer_matrix host = {0}, all = {0};
-    mercer_status status = mrc_host_open(backend, diagonal, &host);
-    if (status == MERCER_OK) status = mrc_host_open(backend, &self->g, &all);
-    for (int64_t i = 0; i < diagonal->rows && status == MERCER_OK; i++) {
-        double value = mrc_load(&host, i, 0);
-        for (int64_t j = 0; j < self->system.q; j++) {
-            double g = mrc_load(&all, i, j);
-            value -= self->system.d[j] * g * g;
-        }
-        mrc_store(&host, i, 0, value);
-    }
-    status = mrc_host_close(backend, &self->g, &all, false, status);
-    return mrc_host_close(backend, diagonal, &host, true, status);
-}
-
-/* beta over all centers: G has what it takes, and an estimate from some would let the step explode on an outlier. */
+/* K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel; beta is the largest over all centers: G has
+   what it takes, and an estimate from some would let the step explode on an outlier. */
 static mercer_status find_beta(ep2 *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
-    mercer_matrix diagonal, host = {0};
-    MRC_TRY(mrc_field_create(centers, &diagonal, 1, MERCER_F64, "kernel diagonal"));
-    mercer_status status = backend->ops->kernel_diagonal(backend, centers->kernel, &centers->z, &diagonal);
-    if (status == MERCER_OK) status = precondition_diagonal(self, backend, &diagonal);
+    mercer_matrix diagonal, own, g;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_field(&scope, centers, &diagonal, 1, MERCER_F64, "kernel diagonal"));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, centers->kernel, &centers->z, &diagonal));
+    MRC_TRY(mrc_scope_open(&scope, backend, &diagonal, &own));
+    MRC_TRY(mrc_scope_open(&scope, backend, &self->g, &g));
     self->beta = self->system.tail;
-    if (status == MERCER_OK) status = mrc_host_open(backend, &diagonal, &host);
-    for (int64_t i = 0; i < diagonal.rows && status == MERCER_OK; i++)
-        self->beta = fmax(self->beta, BETA_MARGIN * mrc_load(&host, i, 0));
-    status = mrc_host_close(backend, &diagonal, &host, false, status);
-    mrc_matrix_destroy(backend, &diagonal);
-    return status == MERCER_OK ? mrc_comm_largest(centers->comm, &self->beta) : status;
+    for (int64_t i = 0; i < diagonal.rows; i++) {
+        double value = mrc_load(&own, i, 0);
+        for (int64_t j = 0; j < self->system.q; j++)
+            value -= self->system.d[j] * mrc_load(&g, i, j) * mrc_load(&g, i, j);
+        self->beta = fmax(self->beta, BETA_MARGIN * value);
+    }
+    return mrc_comm_largest(centers->comm, &self->beta);
 }
 
 static mercer_status create(mrc_projector *projector)
@@ -93,13 +79,10 @@ static mercer_status create(mrc_projector *projector)
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
     int64_t s = mrc_max(1, mrc_min(options->nystrom, centers->p));
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(ep2), "the EigenPro 2 projector"));
-    projector->state = memory;
-    ep2 *self = memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(ep2), "the EigenPro 2 projector"));
+    ep2 *self = projector->state;
     self->gamma = options->gamma;
-    MRC_TRY(mrc_alloc(centers->context, &memory, s, sizeof(int64_t), "the sample of the centers"));
-    self->ids = memory;
+    MRC_TRY(mrc_alloc(centers->context, &self->ids, s, sizeof *self->ids, "the sample of the centers"));
     MRC_TRY(mrc_sample_system(&self->system, centers, s, options->eigenpairs, options->seed, self->ids));
     MRC_TRY(mrc_field_create(centers, &self->g, self->system.q, centers->real, "the preconditioner of the projection"));
     MRC_TRY(mrc_centers_apply(centers, &self->system.points, &self->system.vectors, &self->g, false));
@@ -110,28 +93,17 @@ static mercer_status create(mrc_projector *projector)
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
-static void work_destroy(work *w, mrc_centers *centers)
-{
-    mercer_matrix *const all[] = {&w->points, &w->r, &w->g, &w->u, &w->sample};
-    for (int i = 0; i < 5; i++) mrc_matrix_destroy(centers->backend, all[i]);
-    mrc_free(centers->context, w->factors);
-    mrc_free(centers->context, w->ids);
-}
-
-static mercer_status work_fill(work *w, const ep2 *self, mrc_centers *centers, int64_t c)
+static mercer_status work_fill(work *w, const ep2 *self, mrc_centers *centers, mrc_scope *scope, int64_t c)
 {
     mrc_backend *backend = centers->backend;
     int64_t m = self->m, q = self->system.q;
-    void *memory;
-    MRC_TRY(mrc_alloc(centers->context, &memory, m, sizeof(int64_t), "the numbers of a batch"));
-    w->ids = memory;
-    MRC_TRY(mrc_alloc(centers->context, &memory, mrc_max(m, q), sizeof(double), "the factors of a batch"));
-    w->factors = memory;
-    MRC_TRY(mrc_matrix_create(backend, &w->points, m, centers->z.cols, centers->z.dtype, "a batch of centers"));
-    MRC_TRY(mrc_matrix_create(backend, &w->r, m, c, centers->real, "the residual of a batch"));
-    MRC_TRY(mrc_matrix_create(backend, &w->g, m, q, centers->real, "the preconditioner of a batch"));
-    MRC_TRY(mrc_matrix_create(backend, &w->u, q, c, centers->real, "the correction of a batch"));
-    return mrc_matrix_create(backend, &w->sample, self->system.s, c, centers->real, "the correction of a batch");
+    MRC_TRY(mrc_scope_alloc(scope, &w->ids, m, sizeof *w->ids, "the numbers of a batch"));
+    MRC_TRY(mrc_scope_alloc(scope, &w->factors, mrc_max(m, q), sizeof *w->factors, "the factors of a batch"));
+    MRC_TRY(mrc_scope_points(scope, centers, &w->points, m, "a batch of centers"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &w->r, m, c, centers->real, "the residual of a batch"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &w->g, m, q, centers->real, "the preconditioner of a batch"));
+    MRC_TRY(mrc_scope_matrix(scope, backend, &w->u, q, c, centers->real, "the correction of a batch"));
+    return mrc_scope_matrix(scope, backend, &w->sample, self->system.s, c, centers->real, "the correction of a batch");
 }
 
 /* u = eta D G_b' r_b;  theta_s -= E u;  r += G u. */
@@ -193,11 +165,10 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
 static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
                              mrc_projection *report)
 {
-    work w = {0};
-    mercer_status status = work_fill(&w, projector->state, projector->centers, h->cols);
-    if (status == MERCER_OK) status = run(projector, &w, h, theta, &report->passes);
-    work_destroy(&w, projector->centers);
-    return status;
+    work w;
+    MRC_SCOPE(scope, projector->centers->context);
+    MRC_TRY(work_fill(&w, projector->state, projector->centers, &scope, h->cols));
+    return run(projector, &w, h, theta, &report->passes);
 }
 
 static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)

@@ -26,9 +26,9 @@
 enum { MOST_REFINEMENTS = 10 };
 
 typedef struct exact {
-    mercer_matrix points; /* Z (p, d): needed again if the shift must rise; a view if this process has all */
+    mercer_matrix points; /* Z (p, d): needed again if the shift must rise */
+    mercer_matrix memory; /* of them, if they had to be collected */
     mrc_factor factor;
-    int64_t *ids; /* 0 .. p - 1 */
 } exact;
 
 /* The whole system on this process. */
@@ -41,54 +41,24 @@ static void destroy(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     exact *self = projector->state;
-    if (self->points.data != centers->z.data) mrc_matrix_destroy(centers->backend, &self->points);
+    mrc_matrix_destroy(centers->backend, &self->memory);
     mrc_matrix_destroy(centers->backend, &self->factor.l);
-    mrc_free(centers->context, self->ids);
     mrc_free(centers->context, self);
 }
 
 static mercer_status create(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(exact), "the exact projector"));
-    projector->state = memory;
-    exact *self = memory;
-    MRC_TRY(mrc_alloc(centers->context, &memory, centers->p, sizeof(int64_t), "the numbers of the centers"));
-    self->ids = memory;
-    for (int64_t i = 0; i < centers->p; i++) self->ids[i] = i;
-    if (centers->comm->ranks == 1) { /* not: has all rows, which one of several may have while the others wait */
-        self->points = centers->z;
-    } else {
-        MRC_TRY(mrc_matrix_create(centers->backend, &self->points, centers->p, centers->z.cols, centers->z.dtype,
-                                  "all centers"));
-        MRC_TRY(mrc_centers_collect(centers, NULL, self->ids, centers->p, &self->points));
-    }
+    int64_t p = centers->p;
+    MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(exact), "the exact projector"));
+    exact *self = projector->state;
+    MRC_TRY(mrc_centers_gather_all(centers, &self->memory, &self->points));
     self->factor.relative = projector->options.jitter;
-    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor.l, centers->p, centers->p, MERCER_F64,
-                              "the factor of K(Z,Z)"));
+    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor.l, p, p, MERCER_F64, "the factor of K(Z,Z)"));
     return mrc_factor_kernel(centers, &self->points, &self->factor);
 }
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
-
-static void whole_destroy(whole *system, mrc_backend *backend)
-{
-    mercer_matrix *const all[] = {&system->h, &system->theta, &system->trial, &system->x, &system->y, &system->r};
-    for (int i = 0; i < 6; i++) mrc_matrix_destroy(backend, all[i]);
-}
-
-static mercer_status whole_create(whole *system, mrc_centers *centers, int64_t c)
-{
-    mercer_matrix *const all[] = {&system->h, &system->theta, &system->trial, &system->x, &system->y, &system->r};
-    *system = (whole){0};
-    mercer_status status = MERCER_OK;
-    for (int i = 0; i < 6 && status == MERCER_OK; i++)
-        status = mrc_matrix_create(centers->backend, all[i], centers->p, c, i < 3 ? centers->real : MERCER_F64,
-                                   "the system of a projection");
-    if (status != MERCER_OK) whole_destroy(system, centers->backend);
-    return status;
-}
 
 /* r = h - K theta for a theta of type real; *left = |r|. */
 static mercer_status measure(exact *self, mrc_centers *centers, const whole *system, const mercer_matrix *theta,
@@ -152,19 +122,20 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
 {
     mrc_centers *centers = projector->centers;
     mrc_backend *backend = centers->backend;
-    exact *self = projector->state;
     whole system;
-    MRC_TRY(whole_create(&system, centers, h->cols));
-    mercer_status status = mrc_centers_collect(centers, h, self->ids, centers->p, &system.h);
-    if (status == MERCER_OK) status = solve(projector, &system);
-    if (status == MERCER_OK) status = refine(projector, &system);
+    mercer_matrix *const all[] = {&system.h, &system.theta, &system.trial, &system.x, &system.y, &system.r};
+    MRC_SCOPE(scope, centers->context);
+    for (int i = 0; i < 6; i++)
+        MRC_TRY(mrc_scope_matrix(&scope, backend, all[i], centers->p, h->cols, i < 3 ? centers->real : MERCER_F64,
+                                 "the system of a projection"));
+    MRC_TRY(mrc_centers_range(centers, h, 0, centers->p, &system.h));
+    MRC_TRY(solve(projector, &system));
+    MRC_TRY(refine(projector, &system));
     mercer_matrix own = mrc_rows(&system.theta, centers->first, centers->z.rows);
     mercer_matrix left = mrc_rows(&system.r, centers->first, centers->z.rows);
-    if (status == MERCER_OK) status = backend->ops->axpby(backend, 1, &own, 1, theta);
-    if (status == MERCER_OK) status = backend->ops->copy(backend, h, &left);
-    whole_destroy(&system, backend);
     report->passes = 1;
-    return status;
+    MRC_TRY(backend->ops->axpby(backend, 1, &own, 1, theta));
+    return backend->ops->copy(backend, h, &left);
 }
 
 /* K(Z,Z) in double, and its factor in place. */
@@ -182,7 +153,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
     mrc_cost coarse;
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, &coarse);
-    once->held.whole = 8 * p * p + 8 * p;
+    once->held.whole = 8 * p * p;
     if (problem->ranks > 1) once->held.whole += p * (double)(problem->d * problem->point_size);
     once->peak.whole = fmax(p * c * (3 * e + 3 * 8), 16 * p);
     /* Small factors are made at less than the nominal rate: as if a coarse space came with them. */

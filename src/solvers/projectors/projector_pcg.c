@@ -55,14 +55,11 @@ static mercer_status create(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 1, sizeof(pcg), "the conjugate-gradient projector"));
-    projector->state = memory;
-    pcg *self = memory;
+    MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(pcg), "the conjugate-gradient projector"));
+    pcg *self = projector->state;
     MRC_TRY(mrc_coarse_create(&self->coarse, centers, options->nystrom, options->eigenpairs, options->seed));
     int64_t q = self->coarse.q;
-    MRC_TRY(mrc_alloc(centers->context, &memory, q, sizeof(double), "the preconditioner"));
-    self->shrink = memory;
+    MRC_TRY(mrc_alloc(centers->context, &self->shrink, q, sizeof *self->shrink, "the preconditioner"));
     double least = LEAST_DEFLATION * mrc_unit_roundoff(centers->real);
     for (int64_t i = 0; i < q; i++)
         self->shrink[i] = fmin(1, fmax(least, self->coarse.w[q - 1] / self->coarse.w[i])) - 1;
@@ -71,25 +68,16 @@ static mercer_status create(mrc_projector *projector)
 
 /* ---- The iteration ------------------------------------------------------------------------------------------- */
 
-static void work_destroy(work *w, mrc_centers *centers)
+static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, int64_t q, int64_t c)
 {
-    mercer_matrix *const all[] = {&w->z, &w->d, &w->kd, &w->ur, &w->diagonal};
-    for (int i = 0; i < 5; i++) mrc_matrix_destroy(centers->backend, all[i]);
-    mrc_free(centers->context, w->rz); /* the others live behind it */
-}
-
-static mercer_status work_fill(work *w, mrc_centers *centers, int64_t q, int64_t c)
-{
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(centers->context, &memory, 3 * c, sizeof(double), "scalars of conjugate gradients"));
-    w->rz = memory;
+    MRC_TRY(mrc_scope_alloc_zero(scope, &w->rz, 3 * c, sizeof *w->rz, "scalars of conjugate gradients"));
     w->old = w->rz + c;
     w->dkd = w->old + c;
-    MRC_TRY(mrc_field_create(centers, &w->z, c, centers->real, "conjugate gradients"));
-    MRC_TRY(mrc_field_create(centers, &w->d, c, centers->real, "conjugate gradients"));
-    MRC_TRY(mrc_field_create(centers, &w->kd, c, centers->real, "conjugate gradients"));
-    MRC_TRY(mrc_matrix_create(centers->backend, &w->ur, q, c, centers->real, "conjugate gradients"));
-    return mrc_matrix_create(centers->backend, &w->diagonal, c, c, centers->real, "conjugate gradients");
+    MRC_TRY(mrc_scope_field(scope, centers, &w->z, c, centers->real, "conjugate gradients"));
+    MRC_TRY(mrc_scope_field(scope, centers, &w->d, c, centers->real, "conjugate gradients"));
+    MRC_TRY(mrc_scope_field(scope, centers, &w->kd, c, centers->real, "conjugate gradients"));
+    MRC_TRY(mrc_scope_matrix(scope, centers->backend, &w->ur, q, c, centers->real, "conjugate gradients"));
+    return mrc_scope_matrix(scope, centers->backend, &w->diagonal, c, c, centers->real, "conjugate gradients");
 }
 
 /* Z = P^-1 R and rz = columns of R . Z. */
@@ -158,12 +146,11 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
 static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
                              mrc_projection *report)
 {
-    work w = {0};
+    work w;
     const pcg *self = projector->state;
-    mercer_status status = work_fill(&w, projector->centers, self->coarse.q, h->cols);
-    if (status == MERCER_OK) status = run(projector, &w, h, theta, &report->passes);
-    work_destroy(&w, projector->centers);
-    return status;
+    MRC_SCOPE(scope, projector->centers->context);
+    MRC_TRY(work_fill(&w, projector->centers, &scope, self->coarse.q, h->cols));
+    return run(projector, &w, h, theta, &report->passes);
 }
 
 static const char *suits(const mrc_planner *planner)
