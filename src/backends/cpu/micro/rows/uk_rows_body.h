@@ -3,11 +3,10 @@
  * backends/cpu/micro/rows: body of the micro-kernels for products of stored rows with few columns, included once by
  * each file after it has defined
  *
- *   UK_DOTS, UK_SUMS     the functions                      UK_VECTOR      a vector of float
- *   UK_LANES             its length, a divisor of 16        UK_GROUP       most outputs at a time
+ *   UK_BITS, UK_F32      the vectors: uk_vectors.h          UK_LOAD_HALF(address)   one of them from halves
+ *   UK_DOTS, UK_SUMS     the functions                      UK_GROUP       most outputs at a time
  *   UK_TWO               1: two rows share their weights    UK_STRIP       columns of a strip, at most 32
  *   UK_AHEAD, UK_AHEAD_COLUMNS   rows and columns to prefetch
- *   UK_ZERO(), UK_LOAD(address), UK_LOAD_HALF(address), UK_STORE(address, v), UK_FILL(scalar), UK_FMA(a, b, c)
  *
  *   dots   sums_rj[l] += sum over k = l (mod 16) of row_r[k] v_j[k]        16 chains of FMAs for each row and output
  *   sums   out_j[k]    = sum_i rows_i[k] g_ij                              one chain over the rows
@@ -15,12 +14,10 @@
  * The chains are the same whatever the vectors' length and however outputs and columns are grouped: so are the bits.
  * Every element of a row is loaded (and widened from half precision) once for all outputs of a group.
  */
-#include <stdbool.h>
-#include <string.h>
+#include "backends/cpu/micro/uk_vectors.h"
 
-#define UK_ALWAYS __attribute__((always_inline))
-#define UK_PARTS  (16 / UK_LANES)       /* vectors that hold 16 floats */
-#define UK_WIDE   (UK_STRIP / UK_LANES) /* vectors that hold a strip */
+#define UK_PARTS (16 / UK_LANES)       /* vectors that hold 16 floats */
+#define UK_WIDE  (UK_STRIP / UK_LANES) /* vectors that hold a strip */
 
 static inline UK_ALWAYS UK_VECTOR load_stored(bool half, const void *row, int64_t k)
 {
