@@ -104,10 +104,8 @@ static void destroy(mrc_backend *backend)
 
 static mercer_status create(mrc_backend *backend)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_cuda), "the CUDA backend"));
-    backend->state = memory;
-    mercer_status status = open_device(backend, memory);
+    MRC_TRY(mrc_alloc_zero(backend->context, &backend->state, 1, sizeof(mrc_cuda), "the CUDA backend"));
+    mercer_status status = open_device(backend, backend->state);
     if (status != MERCER_OK) destroy(backend);
     return status;
 }

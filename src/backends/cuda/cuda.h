@@ -94,18 +94,20 @@ void mrc_cuda_release_all(mrc_backend *backend);
 mercer_status mrc_cuda_make_room(mrc_backend *backend);
 
 /*
- * Scratch: begin an operation, push pieces, end it. Operations nest: what an inner one pushed is given back when it
- * ends. Pieces are 256-byte aligned and not cleared.
+ * Scratch: an operation begins with MRC_CUDA_SCRATCH and pushes pieces, which are given back when it returns, whichever
+ * way it does; so operations nest. Pieces are 256-byte aligned and not cleared.
  */
 typedef struct mrc_cuda_mark {
+    mrc_backend *backend;
     int scratches;
     int64_t used;
 } mrc_cuda_mark;
 
+#define MRC_CUDA_SCRATCH(backend) __attribute__((cleanup(mrc_cuda_end))) mrc_cuda_mark mark = mrc_cuda_begin(backend)
 mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend);
-mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes);
-/* Passes status on. */
-mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_status status);
+void mrc_cuda_end(mrc_cuda_mark *mark);
+/* out: the address of a pointer to whatever lies there. */
+mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes);
 
 /* ---- stage.c ---------------------------------------------------------------------------------------------------- */
 
@@ -141,7 +143,7 @@ mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, 
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
 /* Host arrays to scratch, and scratch to host arrays (the latter waits for the device). */
-mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes);
+mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes);
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 

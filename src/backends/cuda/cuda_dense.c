@@ -41,14 +41,18 @@ static mercer_status check_int_size(mrc_backend *backend, const mercer_matrix *a
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
 
-static mercer_status gemm(mrc_backend *backend, const mrc_gemm *job)
+mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix a, b, c;
+    int64_t depth = job->transpose_a ? job->a->rows : job->a->cols;
+    if (job->c->rows == 0 || job->c->cols == 0) return MERCER_OK;
+    if (depth == 0 && job->beta == 0) return mrc_cuda_clear(backend, job->c);
+    if (depth == 0) return mrc_cuda_axpby(backend, job->beta, job->c, 0, job->c);
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, job->a, &a));
     MRC_TRY(mrc_cuda_read(backend, job->b, &b));
     MRC_TRY(mrc_cuda_write(backend, job->c, job->beta != 0, &c));
-    int64_t depth = job->transpose_a ? a.rows : a.cols;
     bool wide = c.dtype == MERCER_F64;
     cudaDataType_t type = wide ? CUDA_R_64F : CUDA_R_32F;
     float alpha32 = (float)job->alpha, beta32 = (float)job->beta;
@@ -61,16 +65,6 @@ static mercer_status gemm(mrc_backend *backend, const mrc_gemm *job)
                            wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                        "gemm"));
     return mrc_cuda_write_back(backend, job->c, &c);
-}
-
-mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
-{
-    if (job->c->rows == 0 || job->c->cols == 0) return MERCER_OK;
-    int64_t depth = job->transpose_a ? job->a->rows : job->a->cols;
-    if (depth == 0 && job->beta == 0) return mrc_cuda_clear(backend, job->c);
-    if (depth == 0) return mrc_cuda_axpby(backend, job->beta, job->c, 0, job->c);
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, gemm(backend, job));
 }
 
 /* dots = high high' + high low' + low high', the small parts first: three products in half precision with float
@@ -122,26 +116,29 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 /* Not every factorisation notices a NaN: the first pivot that is not a positive number tells. */
 static mercer_status check_pivots(mrc_backend *backend, const mercer_matrix *a, int info)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, a->rows, sizeof(double), "pivots"));
-    mercer_matrix diagonal = *a, host = mrc_view(memory, a->rows, 1, MERCER_F64);
+    double *pivots;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &pivots, a->rows, sizeof *pivots, "pivots"));
+    mercer_matrix diagonal = *a, host = mrc_view(pivots, a->rows, 1, MERCER_F64);
     diagonal.cols = 1, diagonal.ld = a->ld + 1;
-    mercer_status status = mrc_cuda_copy(backend, &host, &diagonal);
+    MRC_TRY(mrc_cuda_copy(backend, &host, &diagonal));
     int64_t bad = info > 0 ? info - 1 : -1;
-    for (int64_t i = a->rows - 1; i >= 0 && status == MERCER_OK && info == 0; i--)
-        if (!(((double *)memory)[i] > 0) || isinf(((double *)memory)[i])) bad = i;
-    mrc_free(backend->context, memory);
-    if (status != MERCER_OK || bad < 0) return status;
+    for (int64_t i = a->rows - 1; i >= 0 && info == 0; i--)
+        if (!(pivots[i] > 0) || isinf(pivots[i])) bad = i;
+    if (bad < 0) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
                     (long long)bad);
 }
 
-static mercer_status cholesky(mrc_backend *backend, const mercer_matrix *a)
+mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix l;
     void *work, *info;
     int size = 0, failed = 0;
+    if (a->rows == 0) return MERCER_OK;
+    MRC_TRY(check_int_size(backend, a));
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_write(backend, a, true, &l));
     MRC_TRY(check_solver(backend,
                          cuda->libraries.cusolverDnDpotrf_bufferSize(cuda->solver, CUBLAS_FILL_MODE_UPPER, (int)l.rows,
@@ -159,20 +156,14 @@ static mercer_status cholesky(mrc_backend *backend, const mercer_matrix *a)
     return mrc_cuda_write_back(backend, a, &l);
 }
 
-mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a)
-{
-    if (a->rows == 0) return MERCER_OK;
-    MRC_TRY(check_int_size(backend, a));
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, cholesky(backend, a));
-}
-
-static mercer_status triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
-                                      const mercer_matrix *b)
+mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
+                                        const mercer_matrix *b)
 {
     static const double one = 1;
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix factor, right;
+    if (b->rows == 0 || b->cols == 0) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, l, &factor));
     MRC_TRY(mrc_cuda_write(backend, b, true, &right));
     /* L X = B is X' L' = B': the unknown stands on the left of the upper triangle that cuBLAS sees. */
@@ -185,23 +176,18 @@ static mercer_status triangular_solve(mrc_backend *backend, const mercer_matrix 
     return mrc_cuda_write_back(backend, b, &right);
 }
 
-mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
-                                        const mercer_matrix *b)
-{
-    if (b->rows == 0 || b->cols == 0) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, triangular_solve(backend, l, transpose, b));
-}
-
 /* ---- Eigenvalues --------------------------------------------------------------------------------------------- */
 
-static mercer_status find_pairs(mrc_backend *backend, const mercer_matrix *a, int q, double *values,
-                                const mercer_matrix *vectors)
+mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t pairs, double *values,
+                                 const mercer_matrix *vectors)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix matrix, out;
     void *all, *work, *info;
-    int n = (int)a->rows, size = 0, found = 0, failed = 0;
+    int n = (int)a->rows, q = (int)pairs, size = 0, found = 0, failed = 0;
+    if (q == 0) return MERCER_OK;
+    MRC_TRY(check_int_size(backend, a));
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_scratch(backend, &matrix, n, n, MERCER_F64));
     MRC_TRY(mrc_cuda_copy(backend, &matrix, a));
     MRC_TRY(mrc_cuda_push(backend, &all, (int64_t)n * 8));
@@ -228,13 +214,4 @@ static mercer_status find_pairs(mrc_backend *backend, const mercer_matrix *a, in
     MRC_TRY(mrc_cuda_write(backend, vectors, false, &out));
     MRC_CUDA_TRY(backend, mrc_launch_order_vectors(cuda->stream, out, matrix.data));
     return mrc_cuda_write_back(backend, vectors, &out);
-}
-
-mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
-                                 const mercer_matrix *vectors)
-{
-    if (q == 0) return MERCER_OK;
-    MRC_TRY(check_int_size(backend, a));
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, find_pairs(backend, a, (int)q, values, vectors));
 }

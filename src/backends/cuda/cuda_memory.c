@@ -51,11 +51,11 @@ mercer_status mrc_cuda_make_room(mrc_backend *backend)
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->count < cuda->room) return MERCER_OK;
     int64_t room = mrc_max(FIRST_ROOM, 2 * cuda->room);
-    void *memory;
-    MRC_TRY(mrc_alloc(backend->context, &memory, room, sizeof(mrc_cuda_block), "the list of device memory"));
-    if (cuda->count) memcpy(memory, cuda->blocks, (size_t)cuda->count * sizeof *cuda->blocks);
+    mrc_cuda_block *blocks;
+    MRC_TRY(mrc_alloc(backend->context, &blocks, room, sizeof *blocks, "the list of device memory"));
+    if (cuda->count) memcpy(blocks, cuda->blocks, (size_t)cuda->count * sizeof *blocks);
     mrc_free(backend->context, cuda->blocks);
-    cuda->blocks = memory;
+    cuda->blocks = blocks;
     cuda->room = room;
     return MERCER_OK;
 }
@@ -140,10 +140,10 @@ mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mrc_cuda_select(backend);
-    return (mrc_cuda_mark){cuda->scratches, cuda->used};
+    return (mrc_cuda_mark){backend, cuda->scratches, cuda->used};
 }
 
-mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes)
+mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     int64_t size = mrc_round_up(mrc_max(bytes, 1), ALIGNMENT);
@@ -157,26 +157,27 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void **out, int64_t bytes)
         cuda->scratches++;
         cuda->used = 0;
     }
-    *out = cuda->scratch[cuda->scratches - 1].memory + cuda->used;
+    void *piece = cuda->scratch[cuda->scratches - 1].memory + cuda->used;
+    memcpy(out, &piece, sizeof piece);
     cuda->used += size;
     return MERCER_OK;
 }
 
-mercer_status mrc_cuda_end(mrc_backend *backend, mrc_cuda_mark mark, mercer_status status)
+void mrc_cuda_end(mrc_cuda_mark *mark)
 {
+    mrc_backend *backend = mark->backend;
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    if (cuda->scratches > 1 && mark.used == 0 && mark.scratches <= 1) { /* outermost: one block for the next time */
+    if (cuda->scratches > 1 && mark->used == 0 && mark->scratches <= 1) { /* outermost: one block for the next time */
         int64_t needed = cuda->needed;
         for (int i = 0; i < cuda->scratches; i++) mrc_cuda_give(backend, &cuda->scratch[i]);
         cuda->scratches = 0, cuda->used = 0, cuda->needed = 0;
         if (mrc_cuda_take(backend, &cuda->scratch[0], needed, "scratch") == MERCER_OK)
             cuda->scratches = 1, cuda->needed = needed;
-        return status;
+        return;
     }
-    for (; cuda->scratches > mrc_max(mark.scratches, 1); cuda->scratches--) {
+    for (; cuda->scratches > mrc_max(mark->scratches, 1); cuda->scratches--) {
         cuda->needed -= cuda->scratch[cuda->scratches - 1].bytes;
         mrc_cuda_give(backend, &cuda->scratch[cuda->scratches - 1]);
     }
-    cuda->used = mark.used;
-    return status;
+    cuda->used = mark->used;
 }

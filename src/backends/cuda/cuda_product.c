@@ -66,12 +66,9 @@ static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
 static mercer_status make_packed(job *self, packed *out, int64_t rows)
 {
     mrc_backend *backend = self->backend;
-    void *norms, *sums;
     MRC_TRY(mrc_cuda_push(backend, &out->rows, rows * self->width * element_bytes(self->arithmetic)));
-    MRC_TRY(mrc_cuda_push(backend, &norms, rows * 8));
-    MRC_TRY(mrc_cuda_push(backend, &sums, rows * 8));
-    out->norms = norms, out->sums = sums;
-    return MERCER_OK;
+    MRC_TRY(mrc_cuda_push(backend, &out->norms, rows * 8));
+    return mrc_cuda_push(backend, &out->sums, rows * 8);
 }
 
 /* The product of bytes works on multiples of 16 rows; what lies behind the last one must at least be defined. */
@@ -85,30 +82,16 @@ static mercer_status clear_packed(job *self, const packed *out, int64_t rows)
 
 static mercer_status find_origin(job *self)
 {
-    void *uploaded;
     if (mrc_kernel_argument(self->pair->kernel) != MRC_ON_DISTANCE || self->arithmetic == MRC_CUDA_BYTES ||
         self->z.cols == 0)
         return MERCER_OK;
     if (!self->pair->origin) return mrc_cuda_device_mean(self->backend, &self->z, &self->origin);
-    MRC_TRY(mrc_cuda_upload(self->backend, &uploaded, self->pair->origin, self->z.cols * 8));
-    self->origin = uploaded;
-    return MERCER_OK;
+    return mrc_cuda_upload(self->backend, &self->origin, self->pair->origin, self->z.cols * 8);
 }
 
-static mercer_status make_host_room(job *self, int64_t block)
-{
-    void *memory;
-    if (!mrc_kernel_is_callback(self->pair->kernel)) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->backend->context, &memory, block * block + 2 * block, sizeof(double),
-                      "kernel values for the user's function"));
-    self->host = memory;
-    self->host_norms = self->host + block * block;
-    return MERCER_OK;
-}
-
-/* w, if not NULL, and out decide the type of values with x and z. */
-static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                          const mercer_matrix *out)
+/* w, if not NULL, and out decide the type of values with x and z. scope: of what a user's function needs on the host. */
+static mercer_status make(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
+                          const mercer_matrix *w, const mercer_matrix *out)
 {
     *self = (job){.backend = backend, .pair = pair};
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
@@ -137,7 +120,11 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
     if (mrc_kernel_is_callback(pair->kernel) || dot_bytes != mrc_dtype_size(self->real))
         MRC_TRY(mrc_cuda_scratch(backend, &self->space, rows, cols,
                                  mrc_kernel_is_callback(pair->kernel) ? MERCER_F64 : self->real));
-    MRC_TRY(make_host_room(self, mrc_max(rows, cols)));
+    int64_t side = mrc_max(rows, cols);
+    if (mrc_kernel_is_callback(pair->kernel))
+        MRC_TRY(mrc_scope_alloc(scope, &self->host, side * side + 2 * side, sizeof *self->host,
+                                "kernel values for the user's function"));
+    if (self->host) self->host_norms = self->host + side * side;
     if (!w) return MERCER_OK;
     if (w->cols > MOST_WEIGHED) {
         mercer_dtype values = self->space.data ? self->space.dtype : self->real;
@@ -145,15 +132,8 @@ static mercer_status make(job *self, mrc_backend *backend, const mrc_pair *pair,
         MRC_TRY(mrc_cuda_scratch(backend, &self->wide, rows, w->cols, values));
         return mrc_cuda_scratch(backend, &self->sums, rows, w->cols, MERCER_F64);
     }
-    void *parts;
-    MRC_TRY(mrc_cuda_push(backend, &parts, mrc_multiply_weights_groups(cols) * rows * self->w.cols * 8));
-    self->parts = parts;
+    MRC_TRY(mrc_cuda_push(backend, &self->parts, mrc_multiply_weights_groups(cols) * rows * self->w.cols * 8));
     return mrc_cuda_scratch(backend, &self->sums, rows, self->w.cols, MERCER_F64);
-}
-
-static void release(job *self)
-{
-    mrc_free(self->backend->context, self->host);
 }
 
 static int splits(const job *self)
@@ -323,8 +303,7 @@ static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix 
             }
             MRC_TRY(evaluate(self, &values));
             if (stored > 0) {
-                mercer_matrix part = mrc_rows(k, i, rows), to = mrc_columns(&part, j, stored),
-                              from = mrc_columns(&values, 0, stored);
+                mercer_matrix to = mrc_block(k, i, j, rows, stored), from = mrc_columns(&values, 0, stored);
                 MRC_TRY(mrc_cuda_copy(backend, &to, &from));
             }
             if (!y) continue;
@@ -343,11 +322,11 @@ static mercer_status multiply(mrc_backend *backend, const mrc_pair *pair, const 
 {
     job self;
     mercer_matrix out;
-    mercer_status status = make(&self, backend, pair, w, y);
-    if (status == MERCER_OK) status = mrc_cuda_write(backend, y, add, &out);
-    if (status == MERCER_OK) status = run(&self, k, &out, add);
-    release(&self);
-    MRC_TRY(status);
+    MRC_CUDA_SCRATCH(backend);
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(make(&self, backend, &scope, pair, w, y));
+    MRC_TRY(mrc_cuda_write(backend, y, add, &out));
+    MRC_TRY(run(&self, k, &out, add));
     return mrc_cuda_write_back(backend, y, &out);
 }
 
@@ -360,24 +339,17 @@ mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair,
     if (y->rows == 0 || y->cols == 0) return MERCER_OK;
     if (pair->z->rows == 0) return add ? MERCER_OK : mrc_cuda_clear(backend, y);
     if (mrc_cuda_uses_half(backend, pair, w, y)) return mrc_cuda_half_matmul(backend, pair, w, y, add);
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, multiply(backend, pair, w, y, add, &nothing));
-}
-
-static mercer_status eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
-{
-    job self;
-    mercer_status status = make(&self, backend, pair, NULL, k);
-    if (status == MERCER_OK) status = run(&self, k, NULL, false);
-    release(&self);
-    return status;
+    return multiply(backend, pair, w, y, add, &nothing);
 }
 
 mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
 {
+    job self;
     if (k->rows == 0 || k->cols == 0) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, eval(backend, pair, k));
+    MRC_CUDA_SCRATCH(backend);
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(make(&self, backend, &scope, pair, NULL, k));
+    return run(&self, k, NULL, false);
 }
 
 static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistances)
@@ -411,10 +383,9 @@ mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *sear
     mrc_pair pair = {.kernel = &any, .x = search->x, .z = search->z, .origin = search->origin};
     if (search->x->rows == 0) return MERCER_OK;
     job self;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    mercer_status status = make(&self, backend, &pair, NULL, search->wide ? &in_double : NULL);
-    if (status == MERCER_OK) status = search_rows(&self, nearest, sqdistances);
-    return mrc_cuda_end(backend, mark, status);
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(make(&self, backend, NULL, &pair, NULL, search->wide ? &in_double : NULL));
+    return search_rows(&self, nearest, sqdistances);
 }
 
 /* A view of the kept columns, of the type of the weights they will be multiplied with. */
@@ -435,8 +406,7 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
     if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
     if (mrc_cuda_uses_half(backend, pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, kept);
     mercer_matrix k = kept_view(pair, w, kept, columns);
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    MRC_TRY(mrc_cuda_end(backend, mark, multiply(backend, pair, w, f, false, &k)));
+    MRC_TRY(multiply(backend, pair, w, f, false, &k));
     kept->columns = columns;
     return MERCER_OK;
 }

@@ -14,11 +14,14 @@ static bool is_empty(const mercer_matrix *a)
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
-static mercer_status gather(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                            const int64_t *rows)
+mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                   const int64_t *rows)
 {
     mercer_matrix target, source;
-    void *list;
+    int64_t *list;
+    if (is_empty(to)) return MERCER_OK;
+    MRC_TRY(mrc_check_copy(backend, to, from));
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));
     MRC_TRY(mrc_cuda_write(backend, to, false, &target));
     MRC_TRY(mrc_cuda_upload(backend, &list, rows, to->rows * (int64_t)sizeof *rows));
@@ -26,20 +29,13 @@ static mercer_status gather(mrc_backend *backend, const mercer_matrix *to, const
     return mrc_cuda_write_back(backend, to, &target);
 }
 
-mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                   const int64_t *rows)
-{
-    if (is_empty(to)) return MERCER_OK;
-    MRC_TRY(mrc_check_copy(backend, to, from));
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, gather(backend, to, from, rows));
-}
-
-static mercer_status scatter_add(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                 const int64_t *rows, double factor)
+mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
+                                        const int64_t *rows, double factor)
 {
     mercer_matrix target, source;
-    void *list;
+    int64_t *list;
+    if (is_empty(from)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));
     MRC_TRY(mrc_cuda_write(backend, to, true, &target));
     MRC_TRY(mrc_cuda_upload(backend, &list, rows, from->rows * (int64_t)sizeof *rows));
@@ -47,71 +43,49 @@ static mercer_status scatter_add(mrc_backend *backend, const mercer_matrix *to, 
     return mrc_cuda_write_back(backend, to, &target);
 }
 
-mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                        const int64_t *rows, double factor)
-{
-    if (is_empty(from)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, scatter_add(backend, to, from, rows, factor));
-}
-
 /* ---- Elements ------------------------------------------------------------------------------------------------ */
 
-static mercer_status axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
+mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
 {
     mercer_matrix source, target;
+    if (is_empty(y)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, x, &source));
     MRC_TRY(mrc_cuda_write(backend, y, b != 0, &target));
     MRC_CUDA_TRY(backend, mrc_launch_axpby(mrc_cuda_of(backend)->stream, a, source, b, target));
     return mrc_cuda_write_back(backend, y, &target);
 }
 
-mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y)
-{
-    if (is_empty(y)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, axpby(backend, a, x, b, y));
-}
-
 static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
 {
-    cudaStream_t stream = mrc_cuda_of(backend)->stream;
     mercer_matrix target;
-    void *list;
+    double *list;
+    if (is_empty(x)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_write(backend, x, true, &target));
     MRC_TRY(mrc_cuda_upload(backend, &list, factors, (columns ? x->cols : x->rows) * (int64_t)sizeof *factors));
-    MRC_CUDA_TRY(backend, columns ? mrc_launch_scale_columns(stream, target, list)
-                                  : mrc_launch_scale_rows(stream, target, list));
+    MRC_CUDA_TRY(backend, mrc_launch_scale(mrc_cuda_of(backend)->stream, target, list, columns));
     return mrc_cuda_write_back(backend, x, &target);
 }
 
 mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    if (is_empty(x)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, scale(backend, x, factors, false));
+    return scale(backend, x, factors, false);
 }
 
 mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    if (is_empty(x)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, scale(backend, x, factors, true));
-}
-
-static mercer_status symmetrise(mrc_backend *backend, const mercer_matrix *a)
-{
-    mercer_matrix target;
-    MRC_TRY(mrc_cuda_write(backend, a, true, &target));
-    MRC_CUDA_TRY(backend, mrc_launch_symmetrise(mrc_cuda_of(backend)->stream, target));
-    return mrc_cuda_write_back(backend, a, &target);
+    return scale(backend, x, factors, true);
 }
 
 mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
 {
+    mercer_matrix target;
     if (is_empty(a)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, symmetrise(backend, a));
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_write(backend, a, true, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_symmetrise(mrc_cuda_of(backend)->stream, target));
+    return mrc_cuda_write_back(backend, a, &target);
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
@@ -120,13 +94,12 @@ mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
 static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double **out)
 {
-    void *parts, *sums;
+    double *parts;
     MRC_TRY(mrc_cuda_push(backend, &parts, mrc_sum_parts(x->rows) * x->cols * 8));
-    MRC_TRY(mrc_cuda_push(backend, &sums, x->cols * 8));
+    MRC_TRY(mrc_cuda_push(backend, out, x->cols * 8));
     mercer_matrix nothing = {.data = NULL};
     MRC_CUDA_TRY(backend,
-                 mrc_launch_column_sums(mrc_cuda_of(backend)->stream, *x, y ? *y : nothing, factor, parts, sums));
-    *out = sums;
+                 mrc_launch_column_sums(mrc_cuda_of(backend)->stream, *x, y ? *y : nothing, factor, parts, *out));
     return MERCER_OK;
 }
 
@@ -135,55 +108,40 @@ mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x,
     return column_sums(backend, x, NULL, 1 / (double)x->rows, mean);
 }
 
-static mercer_status column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
     mercer_matrix left, right;
     double *sums;
+    if (x->cols > 0) memset(out, 0, (size_t)x->cols * sizeof *out);
+    if (is_empty(x)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, x, &left));
     MRC_TRY(mrc_cuda_read(backend, y, &right));
     MRC_TRY(column_sums(backend, &left, &right, 1, &sums));
     return mrc_cuda_download(backend, out, sums, x->cols * 8);
 }
 
-mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
-{
-    if (x->cols > 0) memset(out, 0, (size_t)x->cols * sizeof *out);
-    if (is_empty(x)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, column_dots(backend, x, y, out));
-}
-
-static mercer_status column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
+mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
 {
     mercer_matrix source;
     double *sums;
+    if (x->cols > 0) memset(mean, 0, (size_t)x->cols * sizeof *mean);
+    if (is_empty(x)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, x, &source));
     MRC_TRY(mrc_cuda_device_mean(backend, &source, &sums));
     return mrc_cuda_download(backend, mean, sums, x->cols * 8);
 }
 
-mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
-{
-    if (x->cols > 0) memset(mean, 0, (size_t)x->cols * sizeof *mean);
-    if (is_empty(x)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, column_mean(backend, x, mean));
-}
-
-static mercer_status row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
+mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
 {
     mercer_matrix source;
-    void *sums;
+    double *sums;
+    if (x->rows > 0) memset(norms, 0, (size_t)x->rows * sizeof *norms);
+    if (is_empty(x)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, x, &source));
     MRC_TRY(mrc_cuda_push(backend, &sums, x->rows * 8));
     MRC_CUDA_TRY(backend, mrc_launch_row_sqnorms(mrc_cuda_of(backend)->stream, source, sums));
     return mrc_cuda_download(backend, norms, sums, x->rows * 8);
-}
-
-mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)
-{
-    if (x->rows > 0) memset(norms, 0, (size_t)x->rows * sizeof *norms);
-    if (is_empty(x)) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, row_sqnorms(backend, x, norms));
 }

@@ -2,22 +2,16 @@
 /* Normal numbers, drawn on the device. */
 #include "backends/cuda/cuda.h"
 
-static mercer_status draw(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed, const int64_t *sequences,
-                          uint64_t first, const mercer_matrix *x)
+mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                    const int64_t *sequences, uint64_t first, const mercer_matrix *x)
 {
     mercer_matrix out;
     void *atoms, *list;
+    if (x->rows == 0 || x->cols == 0) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_write(backend, x, false, &out));
     MRC_TRY(mrc_cuda_upload(backend, &atoms, table->atoms, sizeof table->atoms));
     MRC_TRY(mrc_cuda_upload(backend, &list, sequences, x->rows * (int64_t)sizeof *sequences));
     MRC_CUDA_TRY(backend, mrc_launch_normals(mrc_cuda_of(backend)->stream, out, atoms, seed, list, first));
     return mrc_cuda_write_back(backend, x, &out);
-}
-
-mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
-                                    const int64_t *sequences, uint64_t first, const mercer_matrix *x)
-{
-    if (x->rows == 0 || x->cols == 0) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, draw(backend, table, seed, sequences, first, x));
 }

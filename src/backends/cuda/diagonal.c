@@ -6,9 +6,13 @@
 #include "core/memory.h"
 
 static mercer_status diagonal_by_callback(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
-                                          const mercer_matrix *diagonal, double *norms, double *values)
+                                          const mercer_matrix *diagonal)
 {
     bool inner = mrc_kernel_argument(kernel) == MRC_ON_INNER;
+    double *norms;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &norms, 2 * x->rows, sizeof *norms, "the diagonal"));
+    double *values = norms + x->rows;
     MRC_TRY(mrc_cuda_row_sqnorms(backend, x, norms));
     for (int64_t i = 0; i < x->rows; i++) {
         values[i] = inner ? norms[i] : 0;
@@ -21,29 +25,17 @@ static mercer_status diagonal_by_callback(mrc_backend *backend, const mercer_ker
     return mrc_cuda_copy(backend, diagonal, &host);
 }
 
-static mercer_status device_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
-                                     const mercer_matrix *diagonal)
+mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
+                                       const mercer_matrix *diagonal)
 {
     mercer_matrix points, out;
+    if (x->rows == 0) return MERCER_OK;
+    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
+    if (mrc_kernel_is_callback(kernel)) return diagonal_by_callback(backend, kernel, x, diagonal);
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, x, &points));
     MRC_TRY(mrc_cuda_write(backend, diagonal, false, &out));
     MRC_CUDA_TRY(backend, mrc_launch_diagonal(mrc_cuda_of(backend)->stream, kernel, mrc_kernel_is_stationary(kernel),
                                               points, out));
     return mrc_cuda_write_back(backend, diagonal, &out);
-}
-
-mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
-                                       const mercer_matrix *diagonal)
-{
-    if (x->rows == 0) return MERCER_OK;
-    MRC_TRY(mrc_backend_check_kernel(backend, kernel));
-    if (mrc_kernel_is_callback(kernel)) {
-        void *memory;
-        MRC_TRY(mrc_alloc(backend->context, &memory, 2 * x->rows, sizeof(double), "the diagonal"));
-        mercer_status status = diagonal_by_callback(backend, kernel, x, diagonal, memory, (double *)memory + x->rows);
-        mrc_free(backend->context, memory);
-        return status;
-    }
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, device_diagonal(backend, kernel, x, diagonal));
 }

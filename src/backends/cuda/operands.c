@@ -89,11 +89,11 @@ mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *ope
     return operand->memory == MRC_CUDA ? MERCER_OK : move(backend, operand, device);
 }
 
-mercer_status mrc_cuda_upload(mrc_backend *backend, void **out, const void *host, int64_t bytes)
+mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes)
 {
-    MRC_TRY(mrc_cuda_push(backend, out, bytes));
-    mercer_matrix from = mrc_view((void *)host, 1, bytes, MERCER_U8), to = mrc_view(*out, 1, bytes, MERCER_U8);
-    to.memory = MRC_CUDA;
+    mercer_matrix from = mrc_view((void *)host, 1, bytes, MERCER_U8), to;
+    MRC_TRY(mrc_cuda_scratch(backend, &to, 1, bytes, MERCER_U8));
+    memcpy(out, &to.data, sizeof to.data);
     return move(backend, &to, &from);
 }
 
@@ -104,22 +104,17 @@ mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *de
     return bytes > 0 ? move(backend, &to, &from) : mrc_cuda_sync(backend);
 }
 
-static mercer_status convert(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
-{
-    mercer_matrix target, source;
-    MRC_TRY(mrc_cuda_read(backend, from, &source));
-    MRC_TRY(mrc_cuda_write(backend, to, false, &target));
-    MRC_CUDA_TRY(backend, mrc_launch_convert(mrc_cuda_of(backend)->stream, target, source));
-    return mrc_cuda_write_back(backend, to, &target);
-}
-
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
+    mercer_matrix target, source;
     if (to->memory == MRC_HOST && from->memory == MRC_HOST) return mrc_host_copy(backend, to, from);
     if (to->rows == 0 || to->cols == 0) return MERCER_OK;
     mrc_cuda_select(backend);
     if (to->dtype == from->dtype && to->ld >= to->cols && from->ld >= from->cols) return move(backend, to, from);
     MRC_TRY(mrc_check_copy(backend, to, from));
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, convert(backend, to, from));
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, from, &source));
+    MRC_TRY(mrc_cuda_write(backend, to, false, &target));
+    MRC_CUDA_TRY(backend, mrc_launch_convert(mrc_cuda_of(backend)->stream, target, source));
+    return mrc_cuda_write_back(backend, to, &target);
 }

@@ -6,19 +6,15 @@
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
-#define FOR_EACH(i, j, rows, cols)                                                                         \
-    for (int64_t at_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at_ / (cols), j = at_ % (cols); \
-         at_ < (rows) * (cols); at_ += (int64_t)gridDim.x * blockDim.x, i = at_ / (cols), j = at_ % (cols))
-
 static __global__ void convert(mercer_matrix to, mercer_matrix from)
 {
-    FOR_EACH(i, j, to.rows, to.cols)
+    MRC_FOR_EACH(i, j, to.rows, to.cols)
     mrc_put(to, i, j, mrc_at(from, i, j));
 }
 
 static __global__ void gather(mercer_matrix to, mercer_matrix from, const int64_t *rows)
 {
-    FOR_EACH(i, j, to.rows, to.cols)
+    MRC_FOR_EACH(i, j, to.rows, to.cols)
     {
         int64_t at = i * to.ld + j, source = rows[i] * from.ld + j;
         if (to.dtype != from.dtype) {
@@ -36,13 +32,13 @@ static __global__ void gather(mercer_matrix to, mercer_matrix from, const int64_
 
 static __global__ void scatter_add(mercer_matrix to, mercer_matrix from, const int64_t *rows, double factor)
 {
-    FOR_EACH(i, j, from.rows, from.cols)
+    MRC_FOR_EACH(i, j, from.rows, from.cols)
     mrc_put(to, rows[i], j, __dadd_rn(mrc_at(to, rows[i], j), __dmul_rn(factor, mrc_at(from, i, j))));
 }
 
 static __global__ void axpby(double a, mercer_matrix x, double b, mercer_matrix y)
 {
-    FOR_EACH(i, j, y.rows, y.cols)
+    MRC_FOR_EACH(i, j, y.rows, y.cols)
     {
         double value = __dmul_rn(a, mrc_at(x, i, j));
         if (b != 0) value = __dadd_rn(value, __dmul_rn(b, mrc_at(y, i, j)));
@@ -50,22 +46,16 @@ static __global__ void axpby(double a, mercer_matrix x, double b, mercer_matrix 
     }
 }
 
-static __global__ void scale_rows(mercer_matrix x, const double *factors)
+static __global__ void scale(mercer_matrix x, const double *factors, bool columns)
 {
-    FOR_EACH(i, j, x.rows, x.cols)
-    mrc_put(x, i, j, factors[i] * mrc_at(x, i, j));
-}
-
-static __global__ void scale_columns(mercer_matrix x, const double *factors)
-{
-    FOR_EACH(i, j, x.rows, x.cols)
-    mrc_put(x, i, j, factors[j] * mrc_at(x, i, j));
+    MRC_FOR_EACH(i, j, x.rows, x.cols)
+    mrc_put(x, i, j, factors[columns ? j : i] * mrc_at(x, i, j));
 }
 
 static __global__ void symmetrise(mercer_matrix a)
 {
     double *data = (double *)a.data;
-    FOR_EACH(i, j, a.rows, a.cols)
+    MRC_FOR_EACH(i, j, a.rows, a.cols)
     {
         if (j >= i) continue;
         double mean = (data[i * a.ld + j] + data[j * a.ld + i]) / 2;
@@ -75,7 +65,7 @@ static __global__ void symmetrise(mercer_matrix a)
 
 static __global__ void clear_upper(mercer_matrix a)
 {
-    FOR_EACH(i, j, a.rows, a.cols)
+    MRC_FOR_EACH(i, j, a.rows, a.cols)
     if (j > i) ((double *)a.data)[i * a.ld + j] = 0;
 }
 
@@ -130,15 +120,9 @@ cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, dou
     return cudaGetLastError();
 }
 
-cudaError_t mrc_launch_scale_rows(cudaStream_t stream, mercer_matrix x, const double *factors)
+cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns)
 {
-    scale_rows<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors);
-    return cudaGetLastError();
-}
-
-cudaError_t mrc_launch_scale_columns(cudaStream_t stream, mercer_matrix x, const double *factors)
-{
-    scale_columns<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors);
+    scale<<<mrc_blocks(x.rows * x.cols, MRC_CUDA_GRID), 256, 0, stream>>>(x, factors, columns);
     return cudaGetLastError();
 }
 

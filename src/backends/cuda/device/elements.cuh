@@ -40,4 +40,9 @@ static inline unsigned mrc_blocks(int64_t work, int64_t most)
 
 enum { MRC_CUDA_GRID = 132 * 16 };
 
+/* Every element (i, j) of a matrix of that size, by the threads of such a grid. */
+#define MRC_FOR_EACH(i, j, rows, cols)                                                                     \
+    for (int64_t at_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = at_ / (cols), j = at_ % (cols); \
+         at_ < (rows) * (cols); at_ += (int64_t)gridDim.x * blockDim.x, i = at_ / (cols), j = at_ % (cols))
+
 #endif

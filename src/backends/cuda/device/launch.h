@@ -24,8 +24,8 @@ cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matr
 cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows,
                                    double factor);
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
-cudaError_t mrc_launch_scale_rows(cudaStream_t stream, mercer_matrix x, const double *factors);
-cudaError_t mrc_launch_scale_columns(cudaStream_t stream, mercer_matrix x, const double *factors);
+/* Rows, or columns, times factors of their own. */
+cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns);
 cudaError_t mrc_launch_symmetrise(cudaStream_t stream, mercer_matrix a);
 /* A (n, n) f64: everything above the diagonal becomes 0. */
 cudaError_t mrc_launch_clear_upper(cudaStream_t stream, mercer_matrix a);

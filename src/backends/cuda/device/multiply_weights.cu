@@ -59,11 +59,8 @@ static __global__ void add_groups(const double *parts, int64_t groups, int64_t c
 
 static __global__ void store_sums(const double *sums, mercer_matrix y, bool add)
 {
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < y.rows * y.cols;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / y.cols, j = at % y.cols;
-        mrc_put(y, i, j, (add ? mrc_at(y, i, j) : 0) + sums[at]);
-    }
+    MRC_FOR_EACH(i, j, y.rows, y.cols)
+    mrc_put(y, i, j, (add ? mrc_at(y, i, j) : 0) + sums[i * y.cols + j]);
 }
 
 cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t count, double *sums)

@@ -32,9 +32,8 @@ static __global__ void draw(mercer_matrix x, const int16_t *atoms, uint64_t seed
 {
     const float unit = 1.0f / (5 * 4096);
     int64_t blocks = (x.cols + 3) / 4;
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < x.rows * blocks;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / blocks, b = at % blocks;
+    MRC_FOR_EACH(i, b, x.rows, blocks)
+    {
         uint32_t words[4];
         philox(first / 4 + (uint64_t)b, (uint64_t)sequences[i], seed, words);
         float *row = (float *)x.data + i * x.ld;

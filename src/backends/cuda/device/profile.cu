@@ -16,16 +16,10 @@
 #include "backends/cuda/device/launch.h"
 #include "kernels/formulas.h"
 
-/* What one thread needs to know, by value. */
-struct profile {
-    mercer_kernel kernel;
-    bool on_distance, direct, angular, wide, bytes, in_float, split;
-    double norm;
+/* What one thread needs to know, by value: the job, and what follows from it. */
+struct profile : mrc_profile_job {
+    bool wide, bytes, in_float;
     float scale; /* of the float forms: argument of exp2 or exp over r or s */
-    mercer_matrix x, z, values;
-    const double *x_norms, *z_norms, *x_sums, *z_sums;
-    const void *dots;
-    int64_t dots_ld;
 };
 
 /* A user's function gets the distance, or the inner product. */
@@ -109,9 +103,8 @@ static __device__ void inner_value(const profile &p, int64_t i, int64_t j, doubl
 
 template <typename Dot> static __global__ void fill(profile p)
 {
-    int64_t all = p.values.rows * p.values.cols;
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < all; at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / p.values.cols, j = at % p.values.cols;
+    MRC_FOR_EACH(i, j, p.values.rows, p.values.cols)
+    {
         double dot = dot_of<Dot>(p, i, j);
         if (p.on_distance)
             distance_value(p, i, j, dot);
@@ -122,27 +115,11 @@ template <typename Dot> static __global__ void fill(profile p)
 
 static profile profile_for(const mrc_profile_job *job)
 {
-    bool wide = job->arithmetic == MRC_CUDA_F64, bytes = job->arithmetic == MRC_CUDA_BYTES;
-    float scale = mrc_float_scale(&job->kernel);
-    profile p = {job->kernel,
-                 job->on_distance != 0,
-                 job->direct != 0,
-                 job->angular != 0,
-                 wide,
-                 bytes,
-                 job->values.dtype == MERCER_F32 && !wide && scale > 0,
-                 job->split != 0,
-                 job->norm,
-                 scale,
-                 job->x,
-                 job->z,
-                 job->values,
-                 job->x_norms,
-                 job->z_norms,
-                 job->x_sums,
-                 job->z_sums,
-                 job->dots,
-                 job->dots_ld};
+    profile p;
+    *(mrc_profile_job *)&p = *job;
+    p.wide = job->arithmetic == MRC_CUDA_F64, p.bytes = job->arithmetic == MRC_CUDA_BYTES;
+    p.scale = mrc_float_scale(&job->kernel);
+    p.in_float = job->values.dtype == MERCER_F32 && !p.wide && p.scale > 0;
     return p;
 }
 

@@ -33,9 +33,9 @@ static __global__ void tile_profile(int id, float minus_two_scale, int64_t rows,
                                     const float *dots, const float *x_norms, const float *z_norms, __half *values)
 {
     int64_t pairs = ld / 2;
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < rows * pairs;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / pairs, j = at % pairs * 2;
+    MRC_FOR_EACH(i, pair, rows, pairs)
+    {
+        int64_t j = 2 * pair;
         float2 dot = *(const float2 *)(dots + i * ld + j);
         float x = x_norms[i];
         float first = j < cols ? value_of(id, fmaxf(fmaf(minus_two_scale, dot.x, x + z_norms[j]), 0.0f)) : 0;
@@ -46,9 +46,8 @@ static __global__ void tile_profile(int id, float minus_two_scale, int64_t rows,
 
 static __global__ void tile_weights(mercer_matrix w, const float *factors, __half *parts)
 {
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < w.rows * w.cols;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / w.cols, k = at % w.cols;
+    MRC_FOR_EACH(i, k, w.rows, w.cols)
+    {
         float value = (float)mrc_at(w, i, k) * factors[k];
         __half high = __float2half(value);
         parts[i * 2 * w.cols + k] = high;
@@ -58,9 +57,8 @@ static __global__ void tile_weights(mercer_matrix w, const float *factors, __hal
 
 static __global__ void tile_store(const float *sums, const float *factors, mercer_matrix y, bool add)
 {
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < y.rows * y.cols;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / y.cols, k = at % y.cols;
+    MRC_FOR_EACH(i, k, y.rows, y.cols)
+    {
         double sum = (double)sums[i * 2 * y.cols + k] + (double)sums[i * 2 * y.cols + y.cols + k];
         mrc_put(y, i, k, (add ? mrc_at(y, i, k) : 0) + sum * 0x1p-15 / (double)factors[k]);
     }

@@ -136,9 +136,8 @@ static __global__ void pack_weights(mercer_matrix w, int columns, int64_t padded
 static __global__ void add_units(const float *sums, int64_t units, int64_t m, int columns, const float *factors,
                                  mercer_matrix y, bool add)
 {
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < y.rows * y.cols;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        int64_t i = at / y.cols, k = at % y.cols;
+    MRC_FOR_EACH(i, k, y.rows, y.cols)
+    {
         double sum = 0;
         for (int64_t unit = 0; unit < units; unit++) {
             const float *row = sums + (unit * m + i) * columns;

@@ -46,7 +46,6 @@ static mercer_status make_side(mrc_half_precision *self, mrc_half_side *out, con
                                const mrc_packed *packed, int64_t first, int64_t rows)
 {
     mrc_backend *backend = self->backend;
-    void *memory;
     out->points = points;
     bool aligned = out == &self->x || first % 4 == 0; /* norms of centers are copied 16 bytes at a time */
     if (packed && packed->bytes == self->bytes && aligned) {
@@ -56,11 +55,8 @@ static mercer_status make_side(mrc_half_precision *self, mrc_half_side *out, con
         return MERCER_OK;
     }
     if (points->memory == MRC_HOST) MRC_TRY(mrc_cuda_scratch(backend, &out->staged, rows, points->cols, points->dtype));
-    MRC_TRY(mrc_cuda_push(backend, &memory, rows * row_bytes(self)));
-    out->all_rows = memory;
-    MRC_TRY(mrc_cuda_push(backend, &memory, mrc_fused_padded(rows) * 4));
-    out->all_norms = memory;
-    return MERCER_OK;
+    MRC_TRY(mrc_cuda_push(backend, &out->all_rows, rows * row_bytes(self)));
+    return mrc_cuda_push(backend, &out->all_norms, mrc_fused_padded(rows) * 4);
 }
 
 mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *out, int64_t first, int64_t count)
@@ -89,16 +85,11 @@ mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *ou
 
 static mercer_status find_origin(mrc_half_precision *self, const mercer_matrix *z)
 {
-    void *uploaded;
     if (self->bytes || (self->x.packed_before && self->z.packed_before)) return MERCER_OK;
-    if (!self->pair->origin) {
-        mercer_matrix points;
-        MRC_TRY(mrc_cuda_read(self->backend, z, &points));
-        return mrc_cuda_device_mean(self->backend, &points, &self->origin);
-    }
-    MRC_TRY(mrc_cuda_upload(self->backend, &uploaded, self->pair->origin, z->cols * 8));
-    self->origin = uploaded;
-    return MERCER_OK;
+    if (self->pair->origin) return mrc_cuda_upload(self->backend, &self->origin, self->pair->origin, z->cols * 8);
+    mercer_matrix points;
+    MRC_TRY(mrc_cuda_read(self->backend, z, &points));
+    return mrc_cuda_device_mean(self->backend, &points, &self->origin);
 }
 
 mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows)
@@ -194,6 +185,7 @@ static mercer_status run(mrc_half_precision *self, const mercer_matrix *w, const
 {
     mrc_backend *backend = self->backend;
     mercer_matrix weights, out;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, w, &weights));
     MRC_TRY(mrc_cuda_write(backend, y, add, &out));
     MRC_TRY(is_fused(backend, w) ? run_fused(self, &weights, &out, add, kept)
@@ -205,8 +197,7 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
                                    const mercer_matrix *y, bool add)
 {
     mrc_half_precision self = {.backend = backend, .pair = pair};
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, run(&self, w, y, add, NULL));
+    return run(&self, w, y, add, NULL);
 }
 
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
@@ -218,8 +209,7 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
     kept->columns = 0;
     room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
     room.columns = is_fused(backend, w) ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    MRC_TRY(mrc_cuda_end(backend, mark, run(&self, w, f, false, room.columns > 0 ? &room : NULL)));
+    MRC_TRY(run(&self, w, f, false, room.columns > 0 ? &room : NULL));
     kept->columns = mrc_min(room.columns, pair->z->rows);
     kept->opaque = true;
     return MERCER_OK;
@@ -227,13 +217,15 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
 
 /* H (columns, c) = K' G, K (m, ld) the halves that forward kept: one skinny product of tensor cores, at the speed of
    memory. */
-static mercer_status transpose(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h, const void *kept,
-                               int64_t ld)
+mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
+                                      const mercer_matrix *h, const mrc_kept *kept)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix weights, out;
     void *parts, *sums, *factors;
+    int64_t ld = kept_width(kept, pair->z->rows);
+    MRC_CUDA_SCRATCH(backend);
     int64_t padded = mrc_fused_kept_rows(g->rows); /* weights behind the last row are 0 */
     int most = mrc_fused_columns(mrc_min(g->cols, MRC_FUSED_OUTPUTS));
     MRC_TRY(mrc_cuda_read(backend, g, &weights));
@@ -247,19 +239,12 @@ static mercer_status transpose(mrc_backend *backend, const mercer_matrix *g, con
         mercer_matrix some = mrc_columns(&weights, k, cols), to = mrc_columns(&out, k, cols);
         MRC_CUDA_TRY(backend, mrc_fused_pack_weights(cuda->stream, some, columns, padded, parts, factors));
         cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-            cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, kept,
-            CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+            cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded,
+            kept->memory, CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
         if (status != CUBLAS_STATUS_SUCCESS)
             return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
                             (int)status);
         MRC_CUDA_TRY(backend, mrc_fused_add_units(cuda->stream, sums, 1, columns, factors, to, 0));
     }
     return mrc_cuda_write_back(backend, h, &out);
-}
-
-mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
-{
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, transpose(backend, g, h, kept->memory, kept_width(kept, pair->z->rows)));
 }

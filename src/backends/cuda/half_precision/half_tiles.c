@@ -20,25 +20,17 @@ typedef struct tiles {
     int64_t c, ld; /* ld: of dots and values */
 } tiles;
 
-static mercer_status push(mrc_backend *backend, int64_t count, int64_t size, void *out)
-{
-    void *memory;
-    MRC_TRY(mrc_cuda_push(backend, &memory, count * size));
-    *(void **)out = memory;
-    return MERCER_OK;
-}
-
 static mercer_status make(tiles *self, const mercer_matrix *w, int64_t rows)
 {
     mrc_backend *backend = self->half->backend;
     int64_t p = self->half->pair->z->rows;
     self->ld = mrc_round_up(mrc_min(p, CENTERS), UNIT);
     self->c = w->cols;
-    MRC_TRY(push(backend, rows * self->ld, sizeof(float), &self->dots));
-    MRC_TRY(push(backend, rows * self->ld, 2, &self->values));
-    MRC_TRY(push(backend, p * 2 * self->c, 2, &self->weights));
-    MRC_TRY(push(backend, rows * 2 * self->c, sizeof(float), &self->sums));
-    return push(backend, self->c, sizeof(float), &self->factors);
+    MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * self->ld * 4));
+    MRC_TRY(mrc_cuda_push(backend, &self->values, rows * self->ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->weights, p * 2 * self->c * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->sums, rows * 2 * self->c * 4));
+    return mrc_cuda_push(backend, &self->factors, self->c * 4);
 }
 
 /* sums (rows, 2 c) += K(X_b, Z_b) W_b, or = for the first block of centers. */

@@ -9,13 +9,12 @@
 mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                    const double *origin, const mercer_matrix *like)
 {
-    void *memory;
+    mrc_packed *packed;
     *out = NULL;
     bool serves =
         backend->context->half_precision && like->dtype != MERCER_F64 && like->cols > 0 && mrc_fused_scale(kernel) > 0;
     if (!serves) return MERCER_OK;
-    MRC_TRY(mrc_alloc_zero(backend->context, &memory, 1, sizeof(mrc_packed), "packed rows"));
-    mrc_packed *packed = memory;
+    MRC_TRY(mrc_alloc_zero(backend->context, &packed, 1, sizeof *packed, "packed rows"));
     *packed =
         (mrc_packed){.kernel = kernel, .bytes = mrc_half_precision_takes_bytes(backend, like), .rows = like->rows};
     packed->ld = mrc_half_precision_ld(like->cols);
@@ -50,22 +49,17 @@ void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed)
     mrc_free(backend->context, packed);
 }
 
-static mercer_status pack(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
+mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mercer_matrix from;
+    if (!packed || points->rows == 0) return MERCER_OK;
     char *rows = (char *)packed->values + first * packed->ld * (packed->bytes ? 1 : 2);
     void *norms = (char *)packed->norms + first * 4;
+    MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, points, &from));
     MRC_CUDA_TRY(backend, packed->bytes ? mrc_fused_pack_bytes(cuda->stream, from, packed->ld, rows, norms, from.rows)
                                         : mrc_fused_pack_half(cuda->stream, packed->kernel, from, packed->origin,
                                                               packed->ld, rows, norms, from.rows, cuda->overflow));
     return MERCER_OK;
-}
-
-mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
-{
-    if (!packed || points->rows == 0) return MERCER_OK;
-    mrc_cuda_mark mark = mrc_cuda_begin(backend);
-    return mrc_cuda_end(backend, mark, pack(backend, packed, first, points));
 }
