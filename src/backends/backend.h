@@ -208,6 +208,11 @@ struct mrc_backend_ops {
                                   const int64_t *sequences, uint64_t first, const mercer_matrix *x);
 };
 
+/* Of a backend that lists its operations: declares its function for one, and enters it in the table. */
+#define MRC_DECLARE_OPERATION(backend, operation) \
+    extern __typeof__(*((mrc_backend_ops *)NULL)->operation) mrc_##backend##_##operation;
+#define MRC_ENTER_OPERATION(backend, operation) .operation = mrc_##backend##_##operation,
+
 /* The compiled-in backends, one pointer each, NULL at the end. The first is the default. */
 extern const mrc_backend_ops *const mrc_backend_registry[];
 

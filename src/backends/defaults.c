@@ -312,30 +312,20 @@ static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal
     return MERCER_OK;
 }
 
+/* clang-format off */
+#define PLAIN(X) \
+    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_diagonal) X(row_sqnorms) \
+    X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) X(axpby) \
+    X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals)
+/* clang-format on */
+
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 {
-    if (!ops->clear) ops->clear = default_clear;
-    if (!ops->free_memory) ops->free_memory = default_free_memory;
-    if (!ops->pack_create) ops->pack_create = default_pack_create;
-    if (!ops->pack_free) ops->pack_free = default_pack_free;
-    if (!ops->stage) ops->stage = default_stage;
-    if (!ops->kernel_eval) ops->kernel_eval = default_kernel_eval;
-    if (!ops->kernel_diagonal) ops->kernel_diagonal = default_kernel_diagonal;
-    if (!ops->row_sqnorms) ops->row_sqnorms = default_row_sqnorms;
-    if (!ops->column_mean) ops->column_mean = default_column_mean;
-    if (!ops->nearest_rows) ops->nearest_rows = default_nearest_rows;
+#define FILL(operation) \
+    if (!ops->operation) ops->operation = default_##operation;
+    PLAIN(FILL)
     if (!ops->eigen_top) ops->eigen_top = mrc_default_eigen_top;
     if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
     if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;
-    if (!ops->gather_rows) ops->gather_rows = default_gather_rows;
-    if (!ops->scatter_rows) ops->scatter_rows = default_scatter_rows;
-    if (!ops->scatter_add_rows) ops->scatter_add_rows = default_scatter_add_rows;
-    if (!ops->kernel_rows) ops->kernel_rows = default_kernel_rows;
     if (!ops->rows_product) ops->rows_product = mrc_default_rows_product;
-    if (!ops->axpby) ops->axpby = default_axpby;
-    if (!ops->scale_rows) ops->scale_rows = default_scale_rows;
-    if (!ops->scale_columns) ops->scale_columns = default_scale_columns;
-    if (!ops->symmetrise) ops->symmetrise = default_symmetrise;
-    if (!ops->column_dots) ops->column_dots = default_column_dots;
-    if (!ops->draw_normals) ops->draw_normals = default_draw_normals;
 }

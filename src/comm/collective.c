@@ -46,48 +46,6 @@ static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece
     return status;
 }
 
-/* ---- Host memory ---------------------------------------------------------------------------------------------- */
-
-static mercer_status host_alloc(void *self, void **out, int64_t bytes, const char *what)
-{
-    return mrc_alloc(self, out, bytes, 1, what);
-}
-
-static void host_free(void *self, void *memory)
-{
-    mrc_free(self, memory);
-}
-
-/* Rows without gaps and of one type: all that is copied and added here. */
-static mercer_status host_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
-{
-    (void)self;
-    if (from->cols > 0) memcpy(to->data, from->data, (size_t)(from->rows * from->cols * mrc_dtype_size(from->dtype)));
-    return MERCER_OK;
-}
-
-static mercer_status host_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
-{
-    (void)self;
-    int64_t elements = from->rows * from->cols;
-    if (to->dtype == MERCER_F64)
-        for (int64_t i = 0; i < elements; i++) ((double *)to->data)[i] += ((const double *)from->data)[i];
-    else
-        for (int64_t i = 0; i < elements; i++) ((float *)to->data)[i] += ((const float *)from->data)[i];
-    return MERCER_OK;
-}
-
-static mercer_status host_finish(void *self)
-{
-    (void)self;
-    return MERCER_OK;
-}
-
-static mrc_worker host_worker(mrc_comm *comm)
-{
-    return (mrc_worker){comm->context, MRC_HOST, host_alloc, host_free, host_copy, host_add, host_finish};
-}
-
 /* ---- The tree ------------------------------------------------------------------------------------------------- */
 
 typedef struct node {
@@ -95,7 +53,7 @@ typedef struct node {
     char *data; /* its elements */
 } node;
 
-/* Elements and the worker for their memory. */
+/* Elements and the worker for their memory; NULL: the host's. */
 typedef struct elements_of {
     const mrc_worker *worker;
     mercer_dtype dtype;
@@ -109,17 +67,27 @@ typedef struct tree {
     node nodes[MOST_NODES]; /* that are known, by shards */
 } tree;
 
+static mrc_memory memory_of(const mrc_worker *worker)
+{
+    return worker ? worker->memory : MRC_HOST;
+}
+
 static mercer_matrix view_of(const elements_of *row, char *data)
 {
     mercer_matrix view = mrc_view(data, 1, row->elements, row->dtype);
-    view.memory = row->worker->memory;
+    view.memory = memory_of(row->worker);
     return view;
 }
 
 static mercer_status add(const elements_of *row, char *to, char *from)
 {
     mercer_matrix left = view_of(row, to), right = view_of(row, from);
-    return row->worker->add(row->worker->self, &left, &right);
+    if (row->worker) return row->worker->axpby(row->worker->self, 1, &right, 1, &left);
+    if (row->dtype == MERCER_F64)
+        for (int64_t i = 0; i < row->elements; i++) ((double *)left.data)[i] += ((const double *)right.data)[i];
+    else
+        for (int64_t i = 0; i < row->elements; i++) ((float *)left.data)[i] += ((const float *)right.data)[i];
+    return MERCER_OK;
 }
 
 /* The nodes that lie wholly in shards first .. end - 1, as large as possible, without data. */
@@ -190,8 +158,8 @@ static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, co
 typedef struct sum_job {
     mrc_comm *comm;
     mrc_shards shards;
-    const mrc_worker *worker;  /* of the parts */
-    const mrc_worker *carrier; /* of messages: the same, or the host's */
+    const mrc_worker *worker;  /* of the parts; NULL: the host's */
+    const mrc_worker *carrier; /* of messages: the same, or NULL */
     mercer_dtype dtype;
     int64_t size, elements; /* of an element; how many */
     node own[MOST_NODES];
@@ -220,7 +188,9 @@ static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char
 {
     elements_of there = {to_worker, self->dtype, elements}, here = {from_worker, self->dtype, elements};
     mercer_matrix target = view_of(&there, to), source = view_of(&here, from);
-    return self->worker->copy(self->worker->self, &target, &source);
+    if (self->worker) return self->worker->copy(self->worker->self, &target, &source);
+    if (elements > 0) memcpy(to, from, (size_t)(elements * self->size));
+    return MERCER_OK;
 }
 
 /* This rank's nodes, cut into the slices of the ranks: copied together, unless they are contiguous already. */
@@ -255,8 +225,8 @@ static mercer_status exchange_nodes(sum_job *self)
     }
     MRC_TRY(move(self, self->carrier, receive[comm->rank].data, self->carrier, send[comm->rank].data,
                  self->own_count * mine));
-    MRC_TRY(self->worker->finish(self->worker->self));
-    return exchange(comm, self->carrier->memory, send, receive);
+    if (self->worker) MRC_TRY(self->worker->sync(self->worker->self));
+    return exchange(comm, memory_of(self->carrier), send, receive);
 }
 
 /* *sum: the tree over all ranks' nodes of this rank's slice. */
@@ -300,8 +270,8 @@ static mercer_status sum_ranks(sum_job *self, char *parts)
             slice_of(self, r, &first, &count);
             slices[r] = (mrc_piece){result + first * self->size, count * self->size};
         }
-        MRC_TRY(self->carrier->finish(self->carrier->self));
-        MRC_TRY(mrc_comm_gather(comm, self->carrier->memory, slices));
+        if (self->carrier) MRC_TRY(self->carrier->sync(self->carrier->self));
+        MRC_TRY(mrc_comm_gather(comm, memory_of(self->carrier), slices));
     }
     return direct ? MERCER_OK : move(self, self->worker, parts, self->carrier, result, self->elements);
 }
@@ -312,6 +282,7 @@ static mercer_status sum_over_ranks(sum_job *self, char *parts)
     int64_t nodes = 0, ranks = self->comm->ranks;
     node list[MOST_NODES];
     void *memory;
+    MRC_SCOPE(scope, self->comm->context);
     for (int r = 0; r < ranks; r++) nodes += nodes_of(self, r, list);
     self->one_round = self->elements * self->size <= MRC_ONE_ROUND_BYTES;
     int64_t slice = self->one_round ? self->elements : self->elements / ranks + 1;
@@ -319,25 +290,25 @@ static mercer_status sum_over_ranks(sum_job *self, char *parts)
     int64_t received = mrc_round_up(nodes * slice * self->size, 64);
     const mrc_worker *carrier = self->carrier;
     int64_t bytes = sent + received + self->elements * self->size;
-    MRC_TRY(carrier->alloc(carrier->self, &memory, bytes, "sums over ranks"));
+    MRC_TRY(carrier ? carrier->alloc(carrier->self, &memory, bytes, "sums over ranks")
+                    : mrc_scope_alloc(&scope, &memory, bytes, 1, "sums over ranks"));
     self->sent = memory;
     self->received = self->sent + sent;
     self->result = self->received + received;
     mercer_status status = sum_ranks(self, parts);
-    carrier->free(carrier->self, memory);
+    if (carrier) carrier->free(carrier->self, memory);
     return status;
 }
 
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker)
 {
-    mrc_worker host = host_worker(comm);
     sum_job job = {.comm = comm,
                    .shards = shards,
-                   .worker = worker ? worker : &host,
+                   .worker = worker,
                    .dtype = parts->dtype,
                    .size = mrc_dtype_size(parts->dtype),
                    .elements = parts->rows * parts->cols};
-    job.carrier = mrc_comm_memory(comm, job.worker->memory) == job.worker->memory ? job.worker : &host;
+    if (mrc_comm_memory(comm, memory_of(worker)) == memory_of(worker)) job.carrier = worker;
     if (job.elements == 0 || shards.all == 1) return MERCER_OK;
     elements_of whole = {job.worker, job.dtype, job.elements};
     MRC_TRY(sum_local(shards, parts, &whole, job.own, &job.own_count));
@@ -376,16 +347,16 @@ mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
     return mrc_comm_spread(comm, MRC_HOST, 0, data, bytes);
 }
 
-mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out)
+mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, void *out)
 {
-    MRC_TRY(mrc_alloc(comm->context, out, comm->ranks, bytes, "the ranks' answers"));
-    memcpy(*out + comm->rank * bytes, mine, (size_t)bytes);
+    char *all;
+    MRC_TRY(mrc_alloc(comm->context, &all, comm->ranks, bytes, "the ranks' answers"));
+    memcpy(all + comm->rank * bytes, mine, (size_t)bytes);
     mrc_piece *pieces = comm->pieces + comm->ranks;
-    for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){*out + r * bytes, bytes};
+    for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){all + r * bytes, bytes};
     mercer_status status = mrc_comm_gather(comm, MRC_HOST, pieces);
-    if (status == MERCER_OK) return MERCER_OK;
-    mrc_free(comm->context, *out);
-    *out = NULL;
+    if (status != MERCER_OK) mrc_free(comm->context, all);
+    if (status == MERCER_OK) memcpy(out, &all, sizeof all);
     return status;
 }
 
@@ -403,13 +374,9 @@ mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any)
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value)
 {
     if (comm->ranks == 1) return MERCER_OK;
-    char *all;
+    double *all;
     MRC_TRY(mrc_comm_records(comm, value, sizeof *value, &all));
-    for (int r = 0; r < comm->ranks; r++) {
-        double theirs;
-        memcpy(&theirs, all + r * (int64_t)sizeof theirs, sizeof theirs);
-        *value = fmax(*value, theirs);
-    }
+    for (int r = 0; r < comm->ranks; r++) *value = fmax(*value, all[r]);
     mrc_free(comm->context, all);
     return MERCER_OK;
 }
@@ -431,14 +398,13 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
 
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes)
 {
-    char *all;
     if (comm->ranks == 1) return MERCER_OK;
-    XXH128_canonical_t mine; /* of the bytes and their number */
+    XXH128_canonical_t mine, *all; /* of the bytes and their number */
     XXH128_canonicalFromHash(&mine, XXH3_128bits_withSeed(data, (size_t)bytes, (XXH64_hash_t)bytes));
     MRC_TRY(mrc_comm_records(comm, &mine, sizeof mine, &all));
     mercer_status status = MERCER_OK;
     for (int r = 1; r < comm->ranks && status == MERCER_OK; r++)
-        if (memcmp(all, all + r * (int64_t)sizeof mine, sizeof mine) != 0)
+        if (memcmp(all, &all[r], sizeof mine) != 0)
             status = mrc_fail(comm->context, MERCER_ERROR_COMM, "rank %d has %s than rank 0; start all ranks alike", r,
                               what);
     mrc_free(comm->context, all);

@@ -115,15 +115,16 @@ void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, in
 typedef struct mrc_shards {
     int all, first, local;
 } mrc_shards;
-/* What collectives need of a backend whose memory is not host memory. */
+/* What collectives need of a backend whose memory is not host memory: operations of its table. */
 typedef struct mrc_worker {
-    void *self;
+    struct mrc_backend *self;
     mrc_memory memory;
-    mercer_status (*alloc)(void *self, void **out, int64_t bytes, const char *what);
-    void (*free)(void *self, void *memory);
-    mercer_status (*copy)(void *self, const mercer_matrix *to, const mercer_matrix *from); /* of any memory */
-    mercer_status (*add)(void *self, const mercer_matrix *to, const mercer_matrix *from);  /* to += from, in its own */
-    mercer_status (*finish)(void *self);                                                   /* waits for all of that */
+    mercer_status (*alloc)(struct mrc_backend *self, void **out, int64_t bytes, const char *what);
+    void (*free)(struct mrc_backend *self, void *memory);
+    mercer_status (*copy)(struct mrc_backend *self, const mercer_matrix *to, const mercer_matrix *from);
+    mercer_status (*axpby)(struct mrc_backend *self, double a, const mercer_matrix *x, double b,
+                           const mercer_matrix *y);
+    mercer_status (*sync)(struct mrc_backend *self);
 } mrc_worker;
 
 /*
@@ -137,8 +138,8 @@ mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory);
 /* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host
    memory, or in device memory if mrc_comm_memory says so; no kernel may be working on it. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all);
-/* A small record of every rank, in rank order; released by the caller. */
-mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, char **out);
+/* A small record of every rank, in rank order, to a pointer whose address is `out`; released by the caller. */
+mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, void *out);
 /* One rank's bytes on every rank, in memory as for mrc_comm_gather; and rank 0's, in host memory. */
 mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);

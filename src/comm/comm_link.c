@@ -162,11 +162,10 @@ static mercer_status join(mrc_comm *comm, int device)
 
 static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *insists)
 {
-    candidate own;
-    char *all;
+    candidate own, *all;
     introduce(comm, device, &own);
     MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &all));
-    compare_candidates(comm, (const candidate *)(const void *)all, why_not, insists);
+    compare_candidates(comm, all, why_not, insists);
     mrc_free(comm->context, all);
     if (why_not[0]) return MERCER_OK;
     mercer_status status = join(comm, device);

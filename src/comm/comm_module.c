@@ -12,11 +12,8 @@
 static mercer_status introduce(mrc_comm *comm)
 {
     mrc_rank_place own = {.process = (int64_t)getpid()};
-    char *places;
     if (gethostname(own.host, sizeof own.host - 1) != 0) snprintf(own.host, sizeof own.host, "?");
-    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &places));
-    comm->places = (mrc_rank_place *)(void *)places;
-    return MERCER_OK;
+    return mrc_comm_records(comm, &own, sizeof own, &comm->places);
 }
 
 static mercer_status join(mrc_comm *comm)

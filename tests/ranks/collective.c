@@ -57,32 +57,36 @@ static void free_parts(mercer_matrix *parts, int count)
 
 /* ---- Host memory that passes for a GPU's ---- */
 
-static mercer_status pretend_alloc(void *self, void **out, int64_t bytes, const char *what)
+static mercer_status pretend_alloc(struct mrc_backend *self, void **out, int64_t bytes, const char *what)
 {
-    return mrc_alloc(self, out, bytes, 1, what);
+    (void)self;
+    return mrc_alloc(context, out, bytes, 1, what);
 }
 
-static void pretend_free(void *self, void *memory)
+static void pretend_free(struct mrc_backend *self, void *memory)
 {
-    mrc_free(self, memory);
+    (void)self;
+    mrc_free(context, memory);
 }
 
-static mercer_status pretend_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
+static mercer_status pretend_copy(struct mrc_backend *self, const mercer_matrix *to, const mercer_matrix *from)
 {
     (void)self;
     memcpy(to->data, from->data, (size_t)(from->cols * mrc_dtype_size(from->dtype)));
     return MERCER_OK;
 }
 
-static mercer_status pretend_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
+static mercer_status pretend_axpby(struct mrc_backend *self, double a, const mercer_matrix *from, double b,
+                                   const mercer_matrix *to)
 {
     (void)self;
+    check(a == 1 && b == 1, "a GPU adds", a != 1, b != 1);
     check(to->memory == MRC_CUDA && from->memory == MRC_CUDA, "a GPU adds in its own memory", to->memory, from->memory);
     for (int64_t i = 0; i < from->cols; i++) mrc_store(to, 0, i, mrc_load(to, 0, i) + mrc_load(from, 0, i));
     return MERCER_OK;
 }
 
-static mercer_status pretend_finish(void *self)
+static mercer_status pretend_sync(struct mrc_backend *self)
 {
     (void)self;
     return MERCER_OK;
@@ -249,7 +253,7 @@ int main(int count, char **arguments)
         fprintf(stderr, "%s\n", mercer_last_error(context));
         return 1;
     }
-    mrc_worker gpu = {context, MRC_CUDA, pretend_alloc, pretend_free, pretend_copy, pretend_add, pretend_finish};
+    mrc_worker gpu = {NULL, MRC_CUDA, pretend_alloc, pretend_free, pretend_copy, pretend_axpby, pretend_sync};
     if (count > 3) _Exit(test_leaving(arguments[3]));
     if (count > 2) {
         pretender = &gpu;

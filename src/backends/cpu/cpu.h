@@ -18,36 +18,17 @@ typedef struct mrc_cpu {
     mrc_arena arena; /* scratch of the operation that is running */
 } mrc_cpu;
 
-/* Dense products (gemm.c); of the second, what is above the diagonal of C may be written or not. */
-mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job);
+/* The operations of its table that are not in cpu.c, by the files that have them. */
+/* clang-format off */
+#define MRC_CPU_OPERATIONS(X)                                                                             \
+    X(cpu, gemm) X(cpu, eigen_top) X(cpu, cholesky) X(cpu, triangular_solve)  /* gemm.c, eigen.c, factor.c */ \
+    X(cpu, rows_product) X(cpu, nearest_rows) X(cpu, column_mean)             /* rows.c, cpu_nearest.c, means.c */ \
+    X(cpu, copy) X(cpu, gather_rows) X(cpu, scatter_rows) X(cpu, axpby) X(cpu, column_dots) /* cpu_vectors.c */
+/* clang-format on */
+MRC_CPU_OPERATIONS(MRC_DECLARE_OPERATION)
+
+/* gemm, but what is above the diagonal of C may be written or not. */
 mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job);
-
-/* Eigenvectors (eigen.c), Cholesky factor and triangular systems (factor.c). */
-mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
-                                const mercer_matrix *vectors);
-mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a);
-mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
-                                       const mercer_matrix *b);
-
-/* Products of stored rows with few columns (rows.c). */
-mercer_status mrc_cpu_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
-                                   const mercer_matrix *w, const mercer_matrix *y);
-
-/* Nearest rows on the fused driver (nearest.c). */
-mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
-                                   double *sqdistances);
-
-/* Column means over fixed parts of rows (means.c). */
-mercer_status mrc_cpu_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
-
-/* Row and element operations (vectors.c). */
-mercer_status mrc_cpu_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
-mercer_status mrc_cpu_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                  const int64_t *rows);
-mercer_status mrc_cpu_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                   const int64_t *rows);
-mercer_status mrc_cpu_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
-mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
 
 /*
  * BLAS runs single-threaded inside our own parallel pieces: the bits of a result then do not depend on the number of

@@ -79,16 +79,26 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
 
 #define MRC_CUDA_TRY(backend, call) MRC_TRY(mrc_cuda_check(backend, call, #call))
 
+/* The operations of its table, by the files that have them. */
+/* clang-format off */
+#define MRC_CUDA_OPERATIONS(X)                                                                              \
+    X(cuda, alloc) X(cuda, free) X(cuda, sync) X(cuda, clear) X(cuda, free_memory)    /* cuda_memory.c */    \
+    X(cuda, copy) X(cuda, stage)                                                      /* operands.c, stage.c */ \
+    X(cuda, kernel_matmul) X(cuda, kernel_forward) X(cuda, kernel_transpose)          /* cuda_product.c */   \
+    X(cuda, kernel_eval) X(cuda, nearest_rows)                                                              \
+    X(cuda, kernel_diagonal) X(cuda, work_bytes) X(cuda, draw_normals) /* diagonal.c, footprint.c, device_normals.c */ \
+    X(cuda, gemm) X(cuda, eigen_top) X(cuda, cholesky) X(cuda, triangular_solve)      /* cuda_dense.c */     \
+    X(cuda, gather_rows) X(cuda, scatter_add_rows) X(cuda, axpby) X(cuda, scale_rows) /* cuda_vectors.c */   \
+    X(cuda, scale_columns) X(cuda, symmetrise) X(cuda, column_dots) X(cuda, column_mean) X(cuda, row_sqnorms) \
+    X(cuda, pack_create) X(cuda, pack_rows) X(cuda, pack_free) X(cuda, gemm_baseline) /* half_precision/ */
+/* clang-format on */
+MRC_CUDA_OPERATIONS(MRC_DECLARE_OPERATION)
+
 /* ---- cuda_memory.c ---------------------------------------------------------------------------------------------- */
 
 /* A block of its own, counted, and its end. */
 mercer_status mrc_cuda_take(mrc_backend *backend, mrc_cuda_block *block, int64_t bytes, const char *what);
 void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block);
-mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what);
-void mrc_cuda_free(mrc_backend *backend, void *memory);
-mercer_status mrc_cuda_sync(mrc_backend *backend);
-mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix);
-int64_t mrc_cuda_free_memory(mrc_backend *backend);
 void mrc_cuda_release_all(mrc_backend *backend);
 /* Room in the list of blocks for one more. */
 mercer_status mrc_cuda_make_room(mrc_backend *backend);
@@ -115,20 +125,6 @@ mercer_status mrc_cuda_open_staging(mrc_backend *backend);
 void mrc_cuda_close_staging(mrc_backend *backend);
 /* Room for at most MRC_CUDA_RING_PART bytes, for a copy that the stream is given next. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
-mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
-
-/* ---- footprint.c ------------------------------------------------------------------------------------------------ */
-
-int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work);
-
-/* ---- half_precision/gemm_baseline.c ----------------------------------------------------------------------------- */
-
-mercer_status mrc_cuda_gemm_baseline(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
-
-/* ---- device_normals.c ------------------------------------------------------------------------------------------- */
-
-mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
-                                    const int64_t *sequences, uint64_t first, const mercer_matrix *x);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
@@ -145,32 +141,14 @@ mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *ope
 /* Host arrays to scratch, and scratch to host arrays (the latter waits for the device). */
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes);
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
-mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 
 /* ---- cuda_vectors.c --------------------------------------------------------------------------------------------- */
 
-mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                   const int64_t *rows);
-mercer_status mrc_cuda_scatter_add_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
-                                        const int64_t *rows, double factor);
-mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
-mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors);
-mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors);
-mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a);
-mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
-mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean);
-mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms);
 /* The column means (d) of a matrix on the device, in scratch. */
 mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
 
 /* ---- cuda_dense.c ----------------------------------------------------------------------------------------------- */
 
-mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job);
-mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
-                                 const mercer_matrix *vectors);
-mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a);
-mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
-                                        const mercer_matrix *b);
 /* dots (rows, ld) = A B' of packed rows (rows, width), (cols, width) on the device. */
 mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
                             int64_t width, const void *a, const void *b, void *dots, int64_t ld);
@@ -188,26 +166,5 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
                                     const mercer_matrix *f, mrc_kept *kept);
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                       const mercer_matrix *h, const mrc_kept *kept);
-
-/* ---- half_precision/packed.c ------------------------------------------------------------------------------------ */
-
-mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
-                                   const double *origin, const mercer_matrix *like);
-mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points);
-void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed);
-
-/* ---- cuda_product.c --------------------------------------------------------------------------------------------- */
-
-mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                     const mercer_matrix *y, bool add);
-mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
-mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                      const mercer_matrix *f, mrc_kept *kept);
-mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                        const mercer_matrix *h, const mrc_kept *kept);
-mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
-                                    double *sqdistances);
-mercer_status mrc_cuda_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
-                                       const mercer_matrix *diagonal);
 
 #endif

@@ -158,12 +158,6 @@ static mercer_status pack(job *self, packed *out, const mercer_matrix *points, i
     return MERCER_OK;
 }
 
-/* Squared norms as a user's function sees them: of the points themselves. */
-static mercer_status point_norms(job *self, const packed *side, double *host)
-{
-    return mrc_cuda_row_sqnorms(self->backend, &side->points, host);
-}
-
 /* Replaces arguments by the user's values, through the host. */
 static mercer_status call_back(job *self, const mercer_matrix *values)
 {
@@ -172,8 +166,8 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
     bool inner = mrc_kernel_argument(kernel) == MRC_ON_INNER;
     double *x_norms = self->host_norms, *z_norms = self->host_norms + values->rows;
     MRC_TRY(mrc_cuda_copy(self->backend, &host, values));
-    if (inner) MRC_TRY(point_norms(self, &self->px, x_norms));
-    if (inner) MRC_TRY(point_norms(self, &self->pz, z_norms));
+    if (inner) MRC_TRY(mrc_cuda_row_sqnorms(self->backend, &self->px.points, x_norms));
+    if (inner) MRC_TRY(mrc_cuda_row_sqnorms(self->backend, &self->pz.points, z_norms));
     mercer_kernel_block block = {.struct_size = sizeof block,
                                  .rows = host.rows,
                                  .cols = host.cols,

@@ -90,7 +90,7 @@ mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
 
-/* out (cols) in scratch: factor * sum_i x_ij y_ij, of operands on the device. */
+/* out (cols) in scratch: factor * sum_i x_ij y_ij, of operands on the device; y NULL: of ones. */
 static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double **out)
 {
@@ -103,12 +103,9 @@ static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, c
     return MERCER_OK;
 }
 
-mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean)
-{
-    return column_sums(backend, x, NULL, 1 / (double)x->rows, mean);
-}
-
-mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+/* The same of any operands, to the host. */
+static mercer_status sum_columns(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
+                                 double *out)
 {
     mercer_matrix left, right;
     double *sums;
@@ -116,21 +113,24 @@ mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x,
     if (is_empty(x)) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, x, &left));
-    MRC_TRY(mrc_cuda_read(backend, y, &right));
-    MRC_TRY(column_sums(backend, &left, &right, 1, &sums));
+    if (y) MRC_TRY(mrc_cuda_read(backend, y, &right));
+    MRC_TRY(column_sums(backend, &left, y ? &right : NULL, factor, &sums));
     return mrc_cuda_download(backend, out, sums, x->cols * 8);
+}
+
+mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean)
+{
+    return column_sums(backend, x, NULL, 1 / (double)x->rows, mean);
+}
+
+mercer_status mrc_cuda_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
+{
+    return sum_columns(backend, x, y, 1, out);
 }
 
 mercer_status mrc_cuda_column_mean(mrc_backend *backend, const mercer_matrix *x, double *mean)
 {
-    mercer_matrix source;
-    double *sums;
-    if (x->cols > 0) memset(mean, 0, (size_t)x->cols * sizeof *mean);
-    if (is_empty(x)) return MERCER_OK;
-    MRC_CUDA_SCRATCH(backend);
-    MRC_TRY(mrc_cuda_read(backend, x, &source));
-    MRC_TRY(mrc_cuda_device_mean(backend, &source, &sums));
-    return mrc_cuda_download(backend, mean, sums, x->cols * 8);
+    return sum_columns(backend, x, NULL, 1 / (double)x->rows, mean);
 }
 
 mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x, double *norms)

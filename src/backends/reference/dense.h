@@ -9,11 +9,7 @@
 
 #include "backends/backend.h"
 
-mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
-                                    const mercer_matrix *vectors);
-mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a);
-mercer_status mrc_default_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
-                                           const mercer_matrix *b);
-mercer_status mrc_default_gemm(mrc_backend *backend, const mrc_gemm *job);
+#define MRC_DENSE_OPERATIONS(X) X(default, gemm) X(default, eigen_top) X(default, cholesky) X(default, triangular_solve)
+MRC_DENSE_OPERATIONS(MRC_DECLARE_OPERATION)
 
 #endif

@@ -175,9 +175,9 @@ static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, con
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
-    if (self->temporary.count == 0) return mrc_kernel_blocks_forward(self->kernel_blocks, batch, &self->alpha, f);
+    if (self->temporary.count == 0) return mrc_kernel_blocks_forward(self->kernel_blocks, batch, &self->alpha, NULL, f);
     MRC_TRY(mrc_temporary_centers_pack(&self->temporary));
-    MRC_TRY(mrc_kernel_blocks_forward_with(self->kernel_blocks, batch, &self->alpha, &self->temporary, f));
+    MRC_TRY(mrc_kernel_blocks_forward(self->kernel_blocks, batch, &self->alpha, &self->temporary, f));
     if (self->system->q == 0) return MERCER_OK;
     mercer_matrix part = mrc_rows(&self->g, 0, batch->X.rows);
     mrc_pair pair = mrc_points_pair(centers, &batch->X, &self->system->points);

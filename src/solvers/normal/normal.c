@@ -160,7 +160,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         MRC_TRY(self->backend->ops->stage(self->backend, &x, &batch.X));
         mercer_matrix g = mrc_shaped(&self->g, m, out), f = kind == PASS_BEGIN ? mrc_rows(&self->f, 0, m) : g;
         MRC_TRY(kind == PASS_FIRST ? mrc_kernel_blocks_load(exact->kernel_blocks, &batch)
-                                   : mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, &v, &f));
+                                   : mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, &v, NULL, &f));
         MRC_TRY(residuals(self, kind, &batch, &g, fit));
         mrc_lap(&since, &exact->times.forward);
         MRC_TRY(mrc_kernel_blocks_transpose(exact->kernel_blocks, &batch, &g, &h));

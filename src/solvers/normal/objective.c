@@ -52,7 +52,7 @@ static mercer_status sum_samples(mrc_exact_solver *exact, const mercer_matrix *a
         MRC_TRY(mrc_sample_stream_next(exact->stream, exact->kernel_blocks->most_rows, &batch));
         if (batch.X.rows == 0) return MERCER_OK;
         mercer_matrix f = mrc_rows(&blocks->a, 0, batch.X.rows), y = mrc_rows(&blocks->b, 0, batch.X.rows);
-        MRC_TRY(mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, alpha, &f));
+        MRC_TRY(mrc_kernel_blocks_forward(exact->kernel_blocks, &batch, alpha, NULL, &f));
         MRC_TRY(backend->ops->copy(backend, &y, &batch.Y));
         MRC_TRY(backend->ops->axpby(backend, -1, &y, 1, &f));
         MRC_TRY(backend->ops->copy(backend, &y, &f));

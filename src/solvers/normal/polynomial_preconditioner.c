@@ -87,7 +87,7 @@ mercer_status mrc_preconditioner_times(mrc_preconditioner *self, const mercer_ma
         MRC_TRY(mrc_centers_range(centers, v, 0, centers->p, &self->all));
         all = &self->all;
     }
-    centers->flops += 2.0 * (double)self->k.rows * (double)self->k.cols * (double)v->cols;
+    mrc_count_product(centers, self->k.rows, self->k.cols, v->cols);
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix k = mrc_centers_part(centers, &self->k, i), part = mrc_centers_part(centers, out, i);
         mrc_stored stored = {.k = &k, .count = k.rows, .room = &self->room};

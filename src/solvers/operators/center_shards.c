@@ -82,16 +82,11 @@ void mrc_centers_destroy(mrc_centers *centers)
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
 
-static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
-{
-    centers->flops += 2.0 * (double)m * (double)p * (double)width;
-}
-
 mercer_status mrc_points_matmul(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                 const mercer_matrix *w, const mercer_matrix *y, bool add)
 {
     mrc_pair pair = mrc_points_pair(centers, a, b);
-    count_product(centers, a->rows, b->rows, a->cols + w->cols);
+    mrc_count_product(centers, a->rows, b->rows, a->cols + w->cols);
     return centers->backend->ops->kernel_matmul(centers->backend, &pair, w, y, add);
 }
 
@@ -99,7 +94,7 @@ mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, cons
                               const mercer_matrix *k)
 {
     mrc_pair pair = mrc_points_pair(centers, a, b);
-    count_product(centers, a->rows, b->rows, a->cols);
+    mrc_count_product(centers, a->rows, b->rows, a->cols);
     return centers->backend->ops->kernel_eval(centers->backend, &pair, k);
 }
 
@@ -107,7 +102,7 @@ mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, con
                                const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to)
 {
     mrc_pair pair = mrc_points_pair(centers, a, b);
-    count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
+    mrc_count_product(centers, a->rows, b->rows, a->cols + (w ? w->cols : 0));
     return centers->backend->ops->kernel_rows(centers->backend, &pair, w, y, to);
 }
 
@@ -115,7 +110,7 @@ mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool tran
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c)
 {
     mrc_gemm job = {transpose_a, transpose_b, alpha, beta, a, b, c};
-    count_product(centers, c->rows, c->cols, transpose_a ? a->rows : a->cols);
+    mrc_count_product(centers, c->rows, c->cols, transpose_a ? a->rows : a->cols);
     return centers->backend->ops->gemm(centers->backend, &job);
 }
 
@@ -132,8 +127,8 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
         int64_t again = z.rows - (kept ? kept[i].columns : 0); /* what must be evaluated anew */
-        count_product(centers, x->rows, z.rows, g->cols);
-        count_product(centers, x->rows, again, x->cols);
+        mrc_count_product(centers, x->rows, z.rows, g->cols);
+        mrc_count_product(centers, x->rows, again, x->cols);
         MRC_TRY(centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, kept ? &kept[i] : &nothing));
     }
     return MERCER_OK;
@@ -170,42 +165,12 @@ mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mer
 
 /* ---- The shards' parts, then their sum ------------------------------------------------------------------------ */
 
-/* The backend, as collectives see it. */
-static mercer_status worker_alloc(void *self, void **out, int64_t bytes, const char *what)
-{
-    mrc_backend *backend = self;
-    return backend->ops->alloc(backend, out, bytes, what);
-}
-
-static void worker_free(void *self, void *memory)
-{
-    mrc_backend *backend = self;
-    backend->ops->free(backend, memory);
-}
-
-static mercer_status worker_copy(void *self, const mercer_matrix *to, const mercer_matrix *from)
-{
-    mrc_backend *backend = self;
-    return backend->ops->copy(backend, to, from);
-}
-
-static mercer_status worker_add(void *self, const mercer_matrix *to, const mercer_matrix *from)
-{
-    mrc_backend *backend = self;
-    return backend->ops->axpby(backend, 1, from, 1, to);
-}
-
-static mercer_status worker_finish(void *self)
-{
-    mrc_backend *backend = self;
-    return backend->ops->sync(backend);
-}
-
 mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mrc_part_work work, void *argument)
 {
     if (centers->all_shards == 1) return work(centers, 0, out, argument);
     mrc_backend *backend = centers->backend;
-    mrc_worker worker = {backend, out->memory, worker_alloc, worker_free, worker_copy, worker_add, worker_finish};
+    const mrc_backend_ops *ops = backend->ops;
+    mrc_worker worker = {backend, out->memory, ops->alloc, ops->free, ops->copy, ops->axpby, ops->sync};
     mercer_matrix all, *parts;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_alloc(&scope, &parts, centers->shards, sizeof *parts, "the shards' parts"));
@@ -217,7 +182,7 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
     }
     mrc_shards which = {centers->all_shards, centers->first_shard, centers->shards};
     MRC_TRY(mrc_comm_sum(centers->comm, which, parts, out->memory == MRC_HOST ? NULL : &worker));
-    return backend->ops->copy(backend, out, &parts[0]);
+    return ops->copy(backend, out, &parts[0]);
 }
 
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
@@ -225,7 +190,7 @@ mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer
 {
     mercer_matrix z = mrc_centers_part(centers, &centers->z, i), own = mrc_centers_part(centers, w, i);
     mrc_pair pair = mrc_points_pair(centers, x, &z);
-    count_product(centers, x->rows, z.rows, x->cols + w->cols);
+    mrc_count_product(centers, x->rows, z.rows, x->cols + w->cols);
     if (!kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &own, part, false);
     return centers->backend->ops->kernel_forward(centers->backend, &pair, &own, part, &kept[i]);
 }

@@ -65,6 +65,12 @@ static inline void mrc_centers_tell(const mrc_centers *centers, const char *what
     if (centers->notice) centers->notice(centers->notice_user, what, share);
 }
 
+/* The flops of a product: m p `width` multiply-adds. */
+static inline void mrc_count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
+{
+    centers->flops += 2.0 * (double)m * (double)p * (double)width;
+}
+
 /* z: this rank's share (mrc_comm_rows) of the p centers. origin (d) is borrowed. */
 mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel,
                                  const mercer_matrix *z, int64_t p, const double *origin, mercer_dtype real);

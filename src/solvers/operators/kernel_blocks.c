@@ -17,42 +17,40 @@
 
 #include <string.h>
 
-static int64_t block_bytes(const mrc_kernel_blocks *kernel_blocks, int shard, int64_t rows)
+static int64_t block_bytes(const mrc_kernel_blocks *self, int shard, int64_t rows)
 {
-    return rows * kernel_blocks->centers->shard[shard].rows * mrc_dtype_size(kernel_blocks->centers->real);
+    return rows * self->centers->shard[shard].rows * mrc_dtype_size(self->centers->real);
 }
 
 /* The largest room that is of use: products may keep whole tiles. */
-static int64_t most_room(const mrc_kernel_blocks *kernel_blocks, int shard)
+static int64_t most_room(const mrc_kernel_blocks *self, int shard)
 {
-    return mrc_round_up(kernel_blocks->centers->shard[shard].rows, 256) * mrc_round_up(kernel_blocks->most_rows, 16) *
-           mrc_dtype_size(kernel_blocks->centers->real);
+    return mrc_round_up(self->centers->shard[shard].rows, 256) * mrc_round_up(self->most_rows, 16) *
+           mrc_dtype_size(self->centers->real);
 }
 
-static mercer_status create_room(mrc_kernel_blocks *kernel_blocks, int64_t keep_bytes)
+static mercer_status create_room(mrc_kernel_blocks *self, int64_t keep_bytes)
 {
-    mrc_centers *centers = kernel_blocks->centers;
+    mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
         /* Of all centers: what is kept must not depend on the number of ranks. */
         double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
-        int64_t bytes = mrc_min(most_room(kernel_blocks, i), (int64_t)((double)keep_bytes * share));
+        int64_t bytes = mrc_min(most_room(self, i), (int64_t)((double)keep_bytes * share));
         if (bytes <= 0) continue;
-        MRC_TRY(centers->backend->ops->alloc(centers->backend, &kernel_blocks->kept[i].memory, bytes,
-                                             "a batch's kernel block"));
-        kernel_blocks->kept[i].bytes = bytes;
+        MRC_TRY(centers->backend->ops->alloc(centers->backend, &self->kept[i].memory, bytes, "a batch's kernel block"));
+        self->kept[i].bytes = bytes;
     }
     return MERCER_OK;
 }
 
-static mercer_status create_cache(mrc_kernel_blocks *kernel_blocks, mercer_dtype stored)
+static mercer_status create_cache(mrc_kernel_blocks *self, mercer_dtype stored)
 {
-    mrc_centers *centers = kernel_blocks->centers;
-    MRC_TRY(
-        mrc_alloc_zero(centers->context, &kernel_blocks->have, kernel_blocks->samples, 1, "the list of cached rows"));
+    mrc_centers *centers = self->centers;
+    MRC_TRY(mrc_alloc_zero(centers->context, &self->have, self->samples, 1, "the list of cached rows"));
     for (int i = 0; i < centers->shards; i++)
-        MRC_TRY(mrc_matrix_reserve(centers->backend, &kernel_blocks->cache[i], kernel_blocks->samples,
-                                   centers->shard[i].rows, stored, "the cache of K(X, Z)"));
-    kernel_blocks->cached = true;
+        MRC_TRY(mrc_matrix_reserve(centers->backend, &self->cache[i], self->samples, centers->shard[i].rows, stored,
+                                   "the cache of K(X, Z)"));
+    self->cached = true;
     return MERCER_OK;
 }
 
@@ -70,18 +68,18 @@ mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *cent
     return status;
 }
 
-void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks)
+void mrc_kernel_blocks_destroy(mrc_kernel_blocks *self)
 {
-    mrc_centers *centers = kernel_blocks->centers;
+    mrc_centers *centers = self->centers;
     if (!centers) return;
     for (int i = 0; i < centers->shards; i++) {
-        if (kernel_blocks->kept) centers->backend->ops->free(centers->backend, kernel_blocks->kept[i].memory);
-        if (kernel_blocks->cache) mrc_matrix_destroy(centers->backend, &kernel_blocks->cache[i]);
+        if (self->kept) centers->backend->ops->free(centers->backend, self->kept[i].memory);
+        if (self->cache) mrc_matrix_destroy(centers->backend, &self->cache[i]);
     }
-    mrc_free(centers->context, kernel_blocks->have);
-    mrc_free(centers->context, kernel_blocks->cache);
-    mrc_free(centers->context, kernel_blocks->kept);
-    memset(kernel_blocks, 0, sizeof *kernel_blocks);
+    mrc_free(centers->context, self->have);
+    mrc_free(centers->context, self->cache);
+    mrc_free(centers->context, self->kept);
+    memset(self, 0, sizeof *self);
 }
 
 void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int cache_data, mrc_cost *out)
@@ -96,69 +94,64 @@ void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int 
 
 /* ---- Cache --------------------------------------------------------------------------------------------------- */
 
-static bool all_cached(const mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch)
+static bool all_cached(const mrc_kernel_blocks *self, const mercer_batch *batch)
 {
-    if (!kernel_blocks->cached || !batch->rows) return false;
+    if (!self->cached || !batch->rows) return false;
     for (int64_t i = 0; i < batch->X.rows; i++)
-        if (!kernel_blocks->have[batch->rows[i]]) return false;
+        if (!self->have[batch->rows[i]]) return false;
     return true;
 }
 
 /* The block of a batch as it lies in the kept room of a shard. */
-static mercer_matrix kept_block(const mrc_kernel_blocks *kernel_blocks, int shard, int64_t rows)
+static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_t rows)
 {
-    mrc_backend *backend = kernel_blocks->centers->backend;
-    mercer_matrix block = mrc_view(kernel_blocks->kept[shard].memory, rows, kernel_blocks->centers->shard[shard].rows,
-                                   kernel_blocks->centers->real);
+    mrc_backend *backend = self->centers->backend;
+    mercer_matrix block =
+        mrc_view(self->kept[shard].memory, rows, self->centers->shard[shard].rows, self->centers->real);
     block.memory = backend->ops->capabilities(backend).memory;
     return block;
 }
 
-static bool has_room(const mrc_kernel_blocks *kernel_blocks, int64_t rows)
+static bool has_room(const mrc_kernel_blocks *self, int64_t rows)
 {
-    for (int i = 0; i < kernel_blocks->centers->shards; i++)
-        if (kernel_blocks->kept[i].bytes < block_bytes(kernel_blocks, i, rows)) return false;
+    for (int i = 0; i < self->centers->shards; i++)
+        if (self->kept[i].bytes < block_bytes(self, i, rows)) return false;
     return true;
 }
 
 /* The rows of a batch in a shard's cache. room: its view of the kept room, which must live as long. */
-static mrc_stored stored_rows(const mrc_kernel_blocks *kernel_blocks, int shard, const mercer_batch *batch,
-                              mercer_matrix *room)
+static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const mercer_batch *batch, mercer_matrix *room)
 {
-    *room = kept_block(kernel_blocks, shard, batch->X.rows);
-    return (mrc_stored){.k = &kernel_blocks->cache[shard],
-                        .rows = batch->rows,
-                        .count = batch->X.rows,
-                        .room = room,
-                        .again = kernel_blocks->again};
+    *room = kept_block(self, shard, batch->X.rows);
+    return (mrc_stored){
+        .k = &self->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = self->again};
 }
 
 /* K(X_m, Z) of a batch into the cache. */
-static mercer_status fill_cache(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch)
+static mercer_status fill_cache(mrc_kernel_blocks *self, const mercer_batch *batch)
 {
-    mrc_centers *centers = kernel_blocks->centers;
+    mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix room, z = mrc_rows(&centers->z, centers->shard[i].offset, centers->shard[i].rows);
-        mrc_stored stored = stored_rows(kernel_blocks, i, batch, &room);
+        mercer_matrix room, z = mrc_centers_part(centers, &centers->z, i);
+        mrc_stored stored = stored_rows(self, i, batch, &room);
         if (z.rows > 0) MRC_TRY(mrc_points_store(centers, &batch->X, &z, NULL, NULL, &stored));
     }
-    for (int64_t row = 0; row < batch->X.rows; row++) kernel_blocks->have[batch->rows[row]] = 1;
+    for (int64_t row = 0; row < batch->X.rows; row++) self->have[batch->rows[row]] = 1;
     return MERCER_OK;
 }
 
-mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch)
+mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *self, const mercer_batch *batch)
 {
-    kernel_blocks->from_cache = kernel_blocks->cached && batch->rows && has_room(kernel_blocks, batch->X.rows);
-    kernel_blocks->again = false;
-    for (int i = 0; i < kernel_blocks->centers->shards; i++)
-        kernel_blocks->kept[i] =
-            (mrc_kept){.memory = kernel_blocks->kept[i].memory, .bytes = kernel_blocks->kept[i].bytes};
-    if (!kernel_blocks->from_cache || all_cached(kernel_blocks, batch)) return MERCER_OK;
-    return fill_cache(kernel_blocks, batch);
+    self->from_cache = self->cached && batch->rows && has_room(self, batch->X.rows);
+    self->again = false;
+    for (int i = 0; i < self->centers->shards; i++)
+        self->kept[i] = (mrc_kept){.memory = self->kept[i].memory, .bytes = self->kept[i].bytes};
+    if (!self->from_cache || all_cached(self, batch)) return MERCER_OK;
+    return fill_cache(self, batch);
 }
 
 typedef struct predict_job {
-    mrc_kernel_blocks *kernel_blocks;
+    mrc_kernel_blocks *blocks;
     const mercer_batch *batch;
     const mercer_matrix *w;
     const mrc_temporary_centers *temporary; /* NULL: none */
@@ -167,9 +160,9 @@ typedef struct predict_job {
 /* K(X_m, Z_s) W_s from the cache. */
 static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer_matrix *part, const predict_job *job)
 {
-    mercer_matrix room, w = mrc_rows(job->w, centers->shard[shard].offset, centers->shard[shard].rows);
-    mrc_stored stored = stored_rows(job->kernel_blocks, shard, job->batch, &room);
-    centers->flops += 2.0 * (double)job->batch->X.rows * (double)w.rows * (double)w.cols;
+    mercer_matrix room, w = mrc_centers_part(centers, job->w, shard);
+    mrc_stored stored = stored_rows(job->blocks, shard, job->batch, &room);
+    mrc_count_product(centers, job->batch->X.rows, w.rows, w.cols);
     if (w.rows == 0) return MERCER_OK; /* the part is 0 */
     return centers->backend->ops->rows_product(centers->backend, &stored, false, &w, part);
 }
@@ -177,41 +170,33 @@ static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer
 static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const predict_job *job = argument;
-    mrc_kernel_blocks *kernel_blocks = job->kernel_blocks;
-    MRC_TRY(kernel_blocks->from_cache
-                ? multiply_part(centers, shard, part, job)
-                : mrc_centers_predict_part(centers, shard, &job->batch->X, job->w, part, kernel_blocks->kept));
-    return job->temporary ? mrc_temporary_centers_add(job->temporary, shard, &job->batch->X, part) : MERCER_OK;
+    const mercer_matrix *x = &job->batch->X;
+    MRC_TRY(job->blocks->from_cache ? multiply_part(centers, shard, part, job)
+                                    : mrc_centers_predict_part(centers, shard, x, job->w, part, job->blocks->kept));
+    return job->temporary ? mrc_temporary_centers_add(job->temporary, shard, x, part) : MERCER_OK;
 }
 
-mercer_status mrc_kernel_blocks_forward_with(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch,
-                                             const mercer_matrix *w, const mrc_temporary_centers *temporary,
-                                             const mercer_matrix *f)
+mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_batch *batch, const mercer_matrix *w,
+                                        const mrc_temporary_centers *temporary, const mercer_matrix *f)
 {
     /* Where there is a cache, predictions always come from it: a row's prediction must not depend on whether it was
        seen before, since a training that goes on from a checkpoint begins with an empty one. */
-    MRC_TRY(mrc_kernel_blocks_load(kernel_blocks, batch));
-    predict_job job = {kernel_blocks, batch, w, temporary};
-    MRC_TRY(mrc_centers_sum(kernel_blocks->centers, f, forward_part, &job));
-    kernel_blocks->again = kernel_blocks->from_cache;
+    MRC_TRY(mrc_kernel_blocks_load(self, batch));
+    predict_job job = {self, batch, w, temporary};
+    MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));
+    self->again = self->from_cache;
     return MERCER_OK;
 }
 
-mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch,
-                                        const mercer_matrix *w, const mercer_matrix *f)
+mercer_status mrc_kernel_blocks_transpose(mrc_kernel_blocks *self, const mercer_batch *batch, const mercer_matrix *g,
+                                          const mercer_matrix *h)
 {
-    return mrc_kernel_blocks_forward_with(kernel_blocks, batch, w, NULL, f);
-}
-
-mercer_status mrc_kernel_blocks_transpose(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch,
-                                          const mercer_matrix *g, const mercer_matrix *h)
-{
-    mrc_centers *centers = kernel_blocks->centers;
-    if (!kernel_blocks->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, kernel_blocks->kept);
+    mrc_centers *centers = self->centers;
+    if (!self->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, self->kept);
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix room, out = mrc_rows(h, centers->shard[i].offset, centers->shard[i].rows);
-        mrc_stored stored = stored_rows(kernel_blocks, i, batch, &room);
-        centers->flops += 2.0 * (double)batch->X.rows * (double)out.rows * (double)g->cols;
+        mercer_matrix room, out = mrc_centers_part(centers, h, i);
+        mrc_stored stored = stored_rows(self, i, batch, &room);
+        mrc_count_product(centers, batch->X.rows, out.rows, g->cols);
         if (out.rows > 0) MRC_TRY(centers->backend->ops->rows_product(centers->backend, &stored, true, g, &out));
     }
     return MERCER_OK;

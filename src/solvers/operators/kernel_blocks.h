@@ -35,13 +35,11 @@ void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int 
 
 /* Nothing but what the products of a batch begin with: fills the cache where there is one. */
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch);
-/* F (m, c) = K(X_m, Z) W, W a field. Uses and fills the cache when the batch's rows are known. */
+/* F (m, c) = K(X_m, Z) W, W a field, + K(X_m, X_tmp) w_tmp unless temporary is NULL: one sum over shards. Uses and
+   fills the cache when the batch's rows are known. */
 mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch,
-                                        const mercer_matrix *w, const mercer_matrix *f);
-/* F = K(X_m, Z) W + K(X_m, X_tmp) w_tmp: one sum over shards. */
-mercer_status mrc_kernel_blocks_forward_with(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch,
-                                             const mercer_matrix *w, const mrc_temporary_centers *temporary,
-                                             const mercer_matrix *f);
+                                        const mercer_matrix *w, const mrc_temporary_centers *temporary,
+                                        const mercer_matrix *f);
 /* H field = K(Z, X_m) G: the same batch as the last forward or load. */
 mercer_status mrc_kernel_blocks_transpose(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch,
                                           const mercer_matrix *g, const mercer_matrix *h);

@@ -196,11 +196,6 @@ static range range_of(const work *w, int shard)
     return (range){offset, before[1], offset + before[0], before[1] - before[0]};
 }
 
-static void count_product(mrc_centers *centers, int64_t m, int64_t p, int64_t width)
-{
-    centers->flops += 2.0 * (double)m * (double)p * (double)width;
-}
-
 /* A shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Keeps K(Z_b, Z_<=b): t_b is
    0. */
 static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
@@ -212,7 +207,7 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
     mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
-    count_product(sorted, part->rows, z.rows, z.cols + t.cols);
+    mrc_count_product(sorted, part->rows, z.rows, z.cols + t.cols);
     kept->columns = 0;
     MRC_TRY(backend->ops->kernel_forward(backend, &pair, &t, part, kept));
     MRC_TRY(backend->ops->axpby(backend, -1, part, 0, part));
@@ -242,8 +237,8 @@ static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard,
                   change = mrc_rows(&w->change, r.offset, r.upto);
     mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
-    count_product(sorted, step->rows, z.rows, step->cols);
-    count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
+    mrc_count_product(sorted, step->rows, z.rows, step->cols);
+    mrc_count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
     MRC_TRY(backend->ops->kernel_transpose(backend, &pair, step, &change, kept));
     return backend->ops->axpby(backend, -1, &change, 1, &h);
 }

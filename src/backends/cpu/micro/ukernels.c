@@ -30,33 +30,23 @@ static const row rows[] = {
 #include "backends/cpu/micro/ukernels.inc"
 };
 
+/* clang-format off */
+#define FIELDS(X) \
+    X(gemm_f32) X(mr_f32) X(nr_f32) X(gemm_f64) X(mr_f64) X(nr_f64) X(dot_u8) X(mr_u8) X(nr_u8) X(group_u8) \
+    X(l1_f32) X(mr_l1_f32) X(l1_f64) X(mr_l1_f64) X(sad_u8) X(mr_sad_u8) \
+    X(few_f32) X(few_l1_f32) X(few_lanes_f32) X(few_f64) X(few_l1_f64) X(few_lanes_f64) \
+    X(rows_dots) X(rows_sums) X(rows_group) X(rows_strip) X(panel)
+/* clang-format on */
+
 mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 {
     mrc_ukernels best = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const mrc_ukernels *entry = &rows[i].entry;
         if (rows[i].isa > isa) continue;
-        if (entry->gemm_f32) best.gemm_f32 = entry->gemm_f32, best.mr_f32 = entry->mr_f32, best.nr_f32 = entry->nr_f32;
-        if (entry->gemm_f64) best.gemm_f64 = entry->gemm_f64, best.mr_f64 = entry->mr_f64, best.nr_f64 = entry->nr_f64;
-        if (entry->l1_f32) best.l1_f32 = entry->l1_f32, best.mr_l1_f32 = entry->mr_l1_f32;
-        if (entry->l1_f64) best.l1_f64 = entry->l1_f64, best.mr_l1_f64 = entry->mr_l1_f64;
-        if (entry->sad_u8) best.sad_u8 = entry->sad_u8, best.mr_sad_u8 = entry->mr_sad_u8;
-        if (entry->few_f32) {
-            best.few_f32 = entry->few_f32, best.few_l1_f32 = entry->few_l1_f32;
-            best.few_lanes_f32 = entry->few_lanes_f32;
-        }
-        if (entry->few_f64) {
-            best.few_f64 = entry->few_f64, best.few_l1_f64 = entry->few_l1_f64;
-            best.few_lanes_f64 = entry->few_lanes_f64;
-        }
-        if (entry->panel) best.panel = entry->panel;
-        if (entry->rows_dots) {
-            best.rows_dots = entry->rows_dots, best.rows_sums = entry->rows_sums;
-            best.rows_group = entry->rows_group, best.rows_strip = entry->rows_strip;
-        }
-        if (!entry->dot_u8) continue;
-        best.dot_u8 = entry->dot_u8;
-        best.mr_u8 = entry->mr_u8, best.nr_u8 = entry->nr_u8, best.group_u8 = entry->group_u8;
+#define TAKE(field) \
+    if (entry->field) best.field = entry->field;
+        FIELDS(TAKE)
     }
     return best;
 }

@@ -19,12 +19,12 @@
 #include "kernels/kernel.h"
 
 /* C (mr, nr), row i at c + i * nr:  C_ij = sum_k a[k * mr + i] * b[k * nr + j] */
-typedef void (*mrc_gemm_f32_fn)(int64_t depth, const float *a, const float *b, float *c);
-typedef void (*mrc_gemm_f64_fn)(int64_t depth, const double *a, const double *b, double *c);
+typedef void mrc_gemm_f32_fn(int64_t depth, const float *a, const float *b, float *c);
+typedef void mrc_gemm_f64_fn(int64_t depth, const double *a, const double *b, double *c);
 
 /* Sums of absolute differences: the same with C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|. Functions of that type. Of
    bytes, exactly: value k of row r of a panel is at panel[((k / 8) * width + r) * 8 + k % 8], zeros behind the last. */
-typedef void (*mrc_sad_u8_fn)(int64_t groups, const void *a, const void *b, float *c);
+typedef void mrc_sad_u8_fn(int64_t groups, const void *a, const void *b, float *c);
 
 /*
  * Products of bytes, exactly, with `group` neighbouring features of a row together: value k of row r of a panel is at
@@ -33,23 +33,23 @@ typedef void (*mrc_sad_u8_fn)(int64_t groups, const void *a, const void *b, floa
  * 64: unsigned bytes on both sides, a in groups of 64 and b in groups of 4, features padded with zeros to a multiple of
  * 64. start is 0 for groups 2 and 64. `groups` counts the 32-bit words of a packed row: 16 in a group of 64, else 1.
  */
-typedef void (*mrc_dot_u8_fn)(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
+typedef void mrc_dot_u8_fn(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
 
 /*
  * Products for few rows of X with `count` (1 .. lanes) rows of Z that lie ld apart, not packed: z_j = row j - origin,
  *   dots[i * stride + j] = sum_k z_jk x[k * width + i]  (i < width),   norms[j] = sum_k z_jk^2
  * All lanes are written; those from count on repeat the last row.
  */
-typedef void (*mrc_few_f32_fn)(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin,
-                               int64_t width, const float *x, float *dots, int64_t stride, float *norms);
-typedef void (*mrc_few_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
-                               int64_t width, const double *x, double *dots, int64_t stride, double *norms);
+typedef void mrc_few_f32_fn(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin,
+                            int64_t width, const float *x, float *dots, int64_t stride, float *norms);
+typedef void mrc_few_f64_fn(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
+                            int64_t width, const double *x, double *dots, int64_t stride, double *norms);
 
 /* sums[i * stride + j] = sum_k |row_jk - x[k * width + i]|: the same for absolute differences. */
-typedef void (*mrc_few_l1_f32_fn)(int64_t depth, int64_t count, const float *z, int64_t ld, int64_t width,
-                                  const float *x, float *sums, int64_t stride);
-typedef void (*mrc_few_l1_f64_fn)(int64_t depth, int64_t count, const double *z, int64_t ld, int64_t width,
-                                  const double *x, double *sums, int64_t stride);
+typedef void mrc_few_l1_f32_fn(int64_t depth, int64_t count, const float *z, int64_t ld, int64_t width, const float *x,
+                               float *sums, int64_t stride);
+typedef void mrc_few_l1_f64_fn(int64_t depth, int64_t count, const double *z, int64_t ld, int64_t width,
+                               const double *x, double *sums, int64_t stride);
 
 /*
  * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
@@ -57,10 +57,10 @@ typedef void (*mrc_few_l1_f64_fn)(int64_t depth, int64_t count, const double *z,
  *          16, v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
  *   sums   out[j * strip + k] = sum_i row_i[first + k] g[i * n + j], k < strip, one chain over the rows
  */
-typedef void (*mrc_rows_dots_fn)(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v,
-                                 float *sums, int64_t stride);
-typedef void (*mrc_rows_sums_fn)(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g,
-                                 float *out);
+typedef void mrc_rows_dots_fn(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v,
+                              float *sums, int64_t stride);
+typedef void mrc_rows_sums_fn(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g,
+                              float *out);
 
 /* A kernel function as vectors compute it: a row of MRC_VECTOR_FORMS (kernels/formulas.h) with its constants. */
 typedef struct mrc_map {
@@ -144,23 +144,23 @@ typedef struct mrc_panel_ops {
 
 /* What one instruction set uses: each entry is the best listed that it supports. */
 typedef struct mrc_ukernels {
-    mrc_gemm_f32_fn gemm_f32;
+    mrc_gemm_f32_fn *gemm_f32;
     int mr_f32, nr_f32;
-    mrc_gemm_f64_fn gemm_f64;
+    mrc_gemm_f64_fn *gemm_f64;
     int mr_f64, nr_f64;
-    mrc_dot_u8_fn dot_u8;
+    mrc_dot_u8_fn *dot_u8;
     int mr_u8, nr_u8, group_u8;
-    mrc_gemm_f32_fn l1_f32; /* (mr_l1_f32, nr_f32) */
-    mrc_gemm_f64_fn l1_f64;
-    mrc_sad_u8_fn sad_u8;
+    mrc_gemm_f32_fn *l1_f32; /* (mr_l1_f32, nr_f32) */
+    mrc_gemm_f64_fn *l1_f64;
+    mrc_sad_u8_fn *sad_u8;
     int mr_l1_f32, mr_l1_f64, mr_sad_u8;
-    mrc_few_f32_fn few_f32;
-    mrc_few_f64_fn few_f64;
-    mrc_few_l1_f32_fn few_l1_f32;
-    mrc_few_l1_f64_fn few_l1_f64;
+    mrc_few_f32_fn *few_f32;
+    mrc_few_f64_fn *few_f64;
+    mrc_few_l1_f32_fn *few_l1_f32;
+    mrc_few_l1_f64_fn *few_l1_f64;
     int few_lanes_f32, few_lanes_f64;
-    mrc_rows_dots_fn rows_dots;
-    mrc_rows_sums_fn rows_sums;
+    mrc_rows_dots_fn *rows_dots;
+    mrc_rows_sums_fn *rows_sums;
     int rows_group, rows_strip;
     const mrc_panel_ops *panel;
 } mrc_ukernels;
@@ -168,27 +168,21 @@ typedef struct mrc_ukernels {
 mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 
 /* Declarations, from the list. */
-#define MRC_UK_GEMM_F32(isa, name, mr, nr) void name(int64_t depth, const float *a, const float *b, float *c);
-#define MRC_UK_GEMM_F64(isa, name, mr, nr) void name(int64_t depth, const double *a, const double *b, double *c);
-#define MRC_UK_DOT_U8(isa, name, mr, nr, group) \
-    void name(int64_t groups, const void *a, const void *b, const int32_t *start, int32_t *c);
-#define MRC_UK_L1_F32(isa, name, mr, nr) MRC_UK_GEMM_F32(isa, name, mr, nr)
-#define MRC_UK_L1_F64(isa, name, mr, nr) MRC_UK_GEMM_F64(isa, name, mr, nr)
-#define MRC_UK_SAD_U8(isa, name, mr, nr) void name(int64_t groups, const void *a, const void *b, float *c);
-#define MRC_UK_FEW_F32(isa, name, l1_name, lanes)                                                                      \
-    void name(int64_t depth, int64_t count, const float *z, int64_t ld, const float *origin, int64_t width,            \
-              const float *x, float *dots, int64_t stride, float *norms);                                              \
-    void l1_name(int64_t depth, int64_t count, const float *z, int64_t ld, int64_t width, const float *x, float *sums, \
-                 int64_t stride);
-#define MRC_UK_FEW_F64(isa, name, l1_name, lanes)                                                             \
-    void name(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin, int64_t width, \
-              const double *x, double *dots, int64_t stride, double *norms);                                  \
-    void l1_name(int64_t depth, int64_t count, const double *z, int64_t ld, int64_t width, const double *x,   \
-                 double *sums, int64_t stride);
-#define MRC_UK_ROWS(isa, dots, sums, group, strip)                                                                \
-    void dots(bool half, int n, int64_t rows, int64_t count, const void *const *from, const float *v, float *out, \
-              int64_t stride);                                                                                    \
-    void sums(bool half, int n, int64_t rows, const void *const *from, int64_t first, const float *g, float *out);
+#define MRC_UK_GEMM_F32(isa, name, mr, nr)      mrc_gemm_f32_fn name;
+#define MRC_UK_GEMM_F64(isa, name, mr, nr)      mrc_gemm_f64_fn name;
+#define MRC_UK_DOT_U8(isa, name, mr, nr, group) mrc_dot_u8_fn name;
+#define MRC_UK_L1_F32                           MRC_UK_GEMM_F32
+#define MRC_UK_L1_F64                           MRC_UK_GEMM_F64
+#define MRC_UK_SAD_U8(isa, name, mr, nr)        mrc_sad_u8_fn name;
+#define MRC_UK_FEW_F32(isa, name, l1_name, lanes) \
+    mrc_few_f32_fn name;                          \
+    mrc_few_l1_f32_fn l1_name;
+#define MRC_UK_FEW_F64(isa, name, l1_name, lanes) \
+    mrc_few_f64_fn name;                          \
+    mrc_few_l1_f64_fn l1_name;
+#define MRC_UK_ROWS(isa, dots, sums, group, strip) \
+    mrc_rows_dots_fn dots;                         \
+    mrc_rows_sums_fn sums;
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "backends/cpu/micro/ukernels.inc"
 
