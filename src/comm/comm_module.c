@@ -1,12 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators that cross processes: joining a job by a module that is loaded for it. */
-#define _GNU_SOURCE /* gethostname */
+/*
+ * Communicators that cross processes: finding and loading modules (comm/module.h), and joining a job by one.
+ *
+ * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part
+ * of, in the folder "mercer" beside it and in ../lib/mercer, and in the folder of the installation. It is never
+ * unloaded: message-passing libraries leave threads and exit handlers behind.
+ */
+#define _GNU_SOURCE /* dladdr, gethostname */
 
 #include "comm/comm.h"
 #include "core/memory.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#ifndef MERCER_MODULE_FOLDER
+#define MERCER_MODULE_FOLDER "/usr/local/lib/mercer"
+#endif
+
+enum { PATH_CHARS = 1024, WHY_CHARS = 200 };
+
+static void *try_folder(const char *folder, int length, const char *inside, const char *name, char *path, char *error)
+{
+    snprintf(path, PATH_CHARS, "%.*s%smercer_%s.so", length, folder, inside, name);
+    if (access(path, F_OK) != 0) return NULL;
+    /* Global: the message-passing library loads plugins that need its symbols. */
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    const char *why = library ? NULL : dlerror();
+    if (why) snprintf(error, WHY_CHARS, "%s", why);
+    return library;
+}
+
+static void *find_library(const char *name, char *path, char *error)
+{
+    void *library = NULL;
+    const char *folders = getenv("MERCER_MODULES");
+    for (const char *at = folders; at && *at && !library; at += strcspn(at, ":"), at += *at == ':')
+        if (*at != ':') library = try_folder(at, (int)strcspn(at, ":"), "/", name, path, error);
+    static const char here; /* something that lies in the library or program this is part of */
+    Dl_info about;
+    if (!library && dladdr(&here, &about) && about.dli_fname) {
+        char own[PATH_CHARS];
+        ssize_t length = strchr(about.dli_fname, '/') ? -1 : readlink("/proc/self/exe", own, sizeof own - 1);
+        if (length < 0) length = snprintf(own, sizeof own, "%s", about.dli_fname);
+        own[mrc_min(length, PATH_CHARS - 1)] = 0;
+        const char *slash = strrchr(own, '/');
+        static const char *const beside[] = {"/", "/mercer/", "/../lib/mercer/"};
+        for (int i = 0; i < 3 && slash && !library; i++)
+            library = try_folder(own, (int)(slash - own), beside[i], name, path, error);
+    }
+    if (!library) library = try_folder(MERCER_MODULE_FOLDER, (int)strlen(MERCER_MODULE_FOLDER), "/", name, path, error);
+    return library;
+}
+
+mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table)
+{
+    char path[PATH_CHARS], error[WHY_CHARS] = "";
+    *table = NULL;
+    void *library = find_library(name, path, error);
+    if (!library && error[0])
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "the communicator %s cannot be loaded: %s", name, error);
+    if (!library)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "the communicator %s is not here: no mercer_%s.so beside the library or in the folders of "
+                        "MERCER_MODULES; build Mercer where its library is installed",
+                        name, name);
+    mrc_module_function function;
+    void *address = dlsym(library, symbol);
+    memcpy(&function, &address, sizeof function); /* an object pointer may not be cast to one of a function */
+    const void *found = address ? function() : NULL;
+    if (!found || *(const int *)found != MRC_MODULE_VERSION)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "%s: belongs to another version of Mercer", path);
+    *table = found;
+    return MERCER_OK;
+}
+
+/* ---- Joining a job -------------------------------------------------------------------------------------------- */
 
 /* Tells all ranks where this one runs, for messages about it. */
 static mercer_status introduce(mrc_comm *comm)

@@ -84,53 +84,40 @@ void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
 void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out)
 {
     const void *row = mrc_row(matrix, i);
-    switch (matrix->dtype) {
-        case MERCER_F64: memcpy(out, row, (size_t)matrix->cols * sizeof *out); break;
-        case MERCER_F32:
-            for (int64_t j = 0; j < matrix->cols; j++) out[j] = (double)((const float *)row)[j];
-            break;
-        case MERCER_F16:
-            for (int64_t j = 0; j < matrix->cols; j++) out[j] = (double)mrc_half_to_float(((const uint16_t *)row)[j]);
-            break;
-        case MERCER_U8:
-            for (int64_t j = 0; j < matrix->cols; j++) out[j] = ((const uint8_t *)row)[j];
-            break;
-    }
+    if (matrix->dtype == MERCER_F64)
+        memcpy(out, row, (size_t)matrix->cols * sizeof *out);
+    else if (matrix->dtype == MERCER_F32)
+        for (int64_t j = 0; j < matrix->cols; j++) out[j] = (double)((const float *)row)[j];
+    else if (matrix->dtype == MERCER_F16)
+        for (int64_t j = 0; j < matrix->cols; j++) out[j] = (double)mrc_half_to_float(((const uint16_t *)row)[j]);
+    else
+        for (int64_t j = 0; j < matrix->cols; j++) out[j] = ((const uint8_t *)row)[j];
 }
 
 void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out)
 {
     const void *row = mrc_row(matrix, i);
-    switch (matrix->dtype) {
-        case MERCER_F64:
-            for (int64_t j = 0; j < matrix->cols; j++) out[j] = (float)((const double *)row)[j];
-            break;
-        case MERCER_F32: memcpy(out, row, (size_t)matrix->cols * sizeof *out); break;
-        case MERCER_F16:
-            for (int64_t j = 0; j < matrix->cols; j++) out[j] = mrc_half_to_float(((const uint16_t *)row)[j]);
-            break;
-        case MERCER_U8:
-            for (int64_t j = 0; j < matrix->cols; j++) out[j] = ((const uint8_t *)row)[j];
-            break;
-    }
+    if (matrix->dtype == MERCER_F64)
+        for (int64_t j = 0; j < matrix->cols; j++) out[j] = (float)((const double *)row)[j];
+    else if (matrix->dtype == MERCER_F32)
+        memcpy(out, row, (size_t)matrix->cols * sizeof *out);
+    else if (matrix->dtype == MERCER_F16)
+        for (int64_t j = 0; j < matrix->cols; j++) out[j] = mrc_half_to_float(((const uint16_t *)row)[j]);
+    else
+        for (int64_t j = 0; j < matrix->cols; j++) out[j] = ((const uint8_t *)row)[j];
 }
 
 void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *values)
 {
     void *row = mrc_row(matrix, i);
-    switch (matrix->dtype) {
-        case MERCER_F64: memcpy(row, values, (size_t)matrix->cols * sizeof *values); break;
-        case MERCER_F32:
-            for (int64_t j = 0; j < matrix->cols; j++) ((float *)row)[j] = (float)values[j];
-            break;
-        case MERCER_F16:
-            for (int64_t j = 0; j < matrix->cols; j++) ((uint16_t *)row)[j] = mrc_half_from_float((float)values[j]);
-            break;
-        case MERCER_U8:
-            for (int64_t j = 0; j < matrix->cols; j++)
-                ((uint8_t *)row)[j] = (uint8_t)lrint(fmax(0, fmin(255, values[j])));
-            break;
-    }
+    if (matrix->dtype == MERCER_F64)
+        memcpy(row, values, (size_t)matrix->cols * sizeof *values);
+    else if (matrix->dtype == MERCER_F32)
+        for (int64_t j = 0; j < matrix->cols; j++) ((float *)row)[j] = (float)values[j];
+    else if (matrix->dtype == MERCER_F16)
+        for (int64_t j = 0; j < matrix->cols; j++) ((uint16_t *)row)[j] = mrc_half_from_float((float)values[j]);
+    else
+        for (int64_t j = 0; j < matrix->cols; j++) ((uint8_t *)row)[j] = (uint8_t)lrint(fmax(0, fmin(255, values[j])));
 }
 
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
@@ -227,32 +214,21 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
 {
     double top = *largest;
     const void *row = mrc_row(matrix, i);
-    switch (matrix->dtype) {
-        case MERCER_F64:
-            for (int64_t j = 0; j < matrix->cols; j++) {
-                double size = fabs(((const double *)row)[j]);
-                top = size > top || isnan(size) ? size : top;
-            }
-            break;
-        case MERCER_F32: {
-            /* The largest bit pattern without its sign is the largest magnitude, or a NaN or infinity if there is
-               one. Signed, because that is what every x86-64 compares in vectors. */
-            int32_t bits = 0;
-            for (int64_t j = 0; j < matrix->cols; j++) {
-                int32_t size = (int32_t)(mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff);
-                bits = size > bits ? size : bits;
-            }
-            double size = (double)mrc_float_from_bits((uint32_t)bits);
-            top = size > top || isnan(size) ? size : top;
-            break;
+    if (matrix->dtype == MERCER_F32) {
+        /* The largest bit pattern without its sign is the largest magnitude, or a NaN or infinity if there is one.
+           Signed, because that is what every x86-64 compares in vectors. */
+        int32_t bits = 0;
+        for (int64_t j = 0; j < matrix->cols; j++) {
+            int32_t size = (int32_t)(mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff);
+            bits = size > bits ? size : bits;
         }
-        case MERCER_F16:
-        case MERCER_U8:
-            for (int64_t j = 0; j < matrix->cols; j++) {
-                double size = fabs(mrc_load(matrix, i, j));
-                top = size > top || isnan(size) ? size : top;
-            }
-            break;
+        double size = (double)mrc_float_from_bits((uint32_t)bits);
+        top = size > top || isnan(size) ? size : top;
+    } else {
+        for (int64_t j = 0; j < matrix->cols; j++) {
+            double size = fabs(matrix->dtype == MERCER_F64 ? ((const double *)row)[j] : mrc_load(matrix, i, j));
+            top = size > top || isnan(size) ? size : top;
+        }
     }
     *largest = top;
     return isfinite(top);

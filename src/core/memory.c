@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted allocation, scopes and the arena. Each block carries its size in a 64-byte header, so that it can be counted off. */
+/* Counted allocation, scopes and the arena. Each block carries its size in a 64-byte header, so that it can be counted
+   off. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 

@@ -35,9 +35,9 @@ static inline int64_t mrc_max(int64_t a, int64_t b)
 }
 
 /*
- * count * size bytes, 64-byte aligned, not cleared. `out` is the address of a pointer to whatever lies there. On failure
- * that pointer is NULL and the status is MERCER_ERROR_MEMORY with a message naming `what`. A count of 0 gives a valid
- * pointer. Only the thread inside the Mercer call may allocate.
+ * count * size bytes, 64-byte aligned, not cleared. `out` is the address of a pointer to whatever lies there. On
+ * failure that pointer is NULL and the status is MERCER_ERROR_MEMORY with a message naming `what`. A count of 0 gives a
+ * valid pointer. Only the thread inside the Mercer call may allocate.
  */
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
 /* The same, cleared to zero. */
@@ -51,7 +51,7 @@ void mrc_free(mercer_context *context, void *memory);
  *     MRC_SCOPE(scope, context);
  *     MRC_TRY(mrc_scope_alloc(&scope, &signs, p, sizeof *signs, "random signs"));
  */
-enum { MRC_SCOPE_MOST = 16 };
+enum { MRC_SCOPE_MOST = 24 };
 typedef struct mrc_scope {
     mercer_context *context;
     int count;

@@ -22,8 +22,9 @@ typedef struct mrc_cpu {
 /* clang-format off */
 #define MRC_CPU_OPERATIONS(X)                                                                             \
     X(cpu, gemm) X(cpu, eigen_top) X(cpu, cholesky) X(cpu, triangular_solve)  /* gemm.c, eigen.c, factor.c */ \
-    X(cpu, rows_product) X(cpu, nearest_rows) X(cpu, column_mean)             /* rows.c, cpu_nearest.c, means.c */ \
-    X(cpu, copy) X(cpu, gather_rows) X(cpu, scatter_rows) X(cpu, axpby) X(cpu, column_dots) /* cpu_vectors.c */
+    X(cpu, rows_product) X(cpu, nearest_rows)                                 /* rows.c, cpu_nearest.c */ \
+    X(cpu, copy) X(cpu, gather_rows) X(cpu, scatter_rows) X(cpu, axpby)       /* cpu_vectors.c */         \
+    X(cpu, column_dots) X(cpu, column_mean)
 /* clang-format on */
 MRC_CPU_OPERATIONS(MRC_DECLARE_OPERATION)
 

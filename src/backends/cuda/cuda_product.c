@@ -89,7 +89,8 @@ static mercer_status find_origin(job *self)
     return mrc_cuda_upload(self->backend, &self->origin, self->pair->origin, self->z.cols * 8);
 }
 
-/* w, if not NULL, and out decide the type of values with x and z. scope: of what a user's function needs on the host. */
+/* w, if not NULL, and out decide the type of values with x and z. scope: of what a user's function needs on the
+   host. */
 static mercer_status make(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
                           const mercer_matrix *w, const mercer_matrix *out)
 {

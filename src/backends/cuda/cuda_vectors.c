@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Row and element operations: operands to the device, one kernel (elements.cu, sums.cu), results back. */
+/* Row and element operations: operands to the device, one kernel (elements.cu, normals.cu, sums.cu), results back. */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
@@ -86,6 +86,20 @@ mercer_status mrc_cuda_symmetrise(mrc_backend *backend, const mercer_matrix *a)
     MRC_TRY(mrc_cuda_write(backend, a, true, &target));
     MRC_CUDA_TRY(backend, mrc_launch_symmetrise(mrc_cuda_of(backend)->stream, target));
     return mrc_cuda_write_back(backend, a, &target);
+}
+
+mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
+                                    const int64_t *sequences, uint64_t first, const mercer_matrix *x)
+{
+    mercer_matrix out;
+    void *atoms, *list;
+    if (is_empty(x)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_write(backend, x, false, &out));
+    MRC_TRY(mrc_cuda_upload(backend, &atoms, table->atoms, sizeof table->atoms));
+    MRC_TRY(mrc_cuda_upload(backend, &list, sequences, x->rows * (int64_t)sizeof *sequences));
+    MRC_CUDA_TRY(backend, mrc_launch_normals(mrc_cuda_of(backend)->stream, out, atoms, seed, list, first));
+    return mrc_cuda_write_back(backend, x, &out);
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */

@@ -102,13 +102,10 @@ static mercer_status clean(block_method *self)
     return MERCER_OK;
 }
 
-/* W gets a little of random directions: its own stay the strongest of its span, and its columns become independent. */
-static mercer_status stir(block_method *self)
+/* W += size times random directions. */
+static mercer_status add_random(block_method *self, mrc_rng rng, double size)
 {
-    mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
-    double size = 1e-3 / sqrt((double)self->s);
     mercer_matrix w;
-    MRC_TRY(normalise_columns(self));
     MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
     for (int64_t i = 0; i < self->s; i++)
         for (int64_t j = 0; j < self->b; j++)
@@ -135,7 +132,10 @@ static mercer_status append(block_method *self)
     mercer_status status = orthonormalise(self, &next);
     if (status ==
         MERCER_ERROR_NUMERIC) { /* a matrix of low rank, or converged pairs: nothing new but what is stirred in */
-        MRC_TRY(stir(self));
+        /* A little of random directions: its own stay the strongest of its span, and its columns become independent. */
+        MRC_TRY(normalise_columns(self));
+        mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
+        MRC_TRY(add_random(self, rng, 1e-3 / sqrt((double)self->s)));
         status = orthonormalise(self, &next);
     }
     MRC_TRY(status);
@@ -193,12 +193,7 @@ static mercer_status rayleigh_ritz(block_method *self)
 
 static mercer_status iterate(block_method *self, int64_t r, uint64_t seed)
 {
-    mrc_rng rng = {seed, 0x6569676eu};
-    mercer_matrix w;
-    MRC_TRY(mrc_host_open(self->backend, &self->w, &w));
-    for (int64_t i = 0; i < self->s; i++)
-        for (int64_t j = 0; j < self->b; j++) mrc_store(&w, i, j, mrc_random_normal(rng, (uint64_t)(i * self->b + j)));
-    MRC_TRY(mrc_host_close(self->backend, &self->w, &w, true, MERCER_OK));
+    MRC_TRY(add_random(self, (mrc_rng){seed, 0x6569676eu}, 1)); /* W is 0 */
     MRC_TRY(append(self));
     for (int round = 0; round < ROUNDS; round++) {
         MRC_TRY(grow_basis(self));

@@ -18,23 +18,20 @@
    do. */
 enum { ROWS_TOGETHER = 4 };
 
-/* Rows of a shard: where its room begins in this rank's matrices, and how many of `count` are its. */
-static mrc_shard share_of(const mrc_temporary_centers *self, int shard, int64_t count)
+/* Rows of a shard: where its room begins in this rank's matrices; how many of `count` are its, and where they begin. */
+typedef struct share {
+    int64_t offset, rows, first;
+} share;
+
+static share share_of(const mrc_temporary_centers *self, int shard, int64_t count)
 {
     const mrc_centers *centers = self->centers;
-    int64_t room, first, rows;
+    int64_t room, first;
     mrc_share(self->most, centers->all_shards, 0, &first, &room); /* the largest */
     int64_t unit = room >= MRC_LARGE_SHARD ? MRC_ALIGNED_ROWS : ROWS_TOGETHER;
-    mrc_share(count, centers->all_shards, centers->first_shard + shard, &first, &rows);
-    return (mrc_shard){.offset = shard * mrc_round_up(room, unit), .rows = rows};
-}
-
-/* Where the rows of a shard begin among `count` of all shards. */
-static int64_t first_of(const mrc_temporary_centers *self, int shard, int64_t count)
-{
-    int64_t first, rows;
-    mrc_share(count, self->centers->all_shards, self->centers->first_shard + shard, &first, &rows);
-    return first;
+    share out = {.offset = shard * mrc_round_up(room, unit)};
+    mrc_share(count, centers->all_shards, centers->first_shard + shard, &out.first, &out.rows);
+    return out;
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
@@ -43,7 +40,7 @@ mercer_status mrc_temporary_centers_create(mrc_temporary_centers *out, mrc_cente
                                            int64_t outputs, mercer_dtype points)
 {
     *out = (mrc_temporary_centers){.centers = centers, .most = most};
-    mrc_shard last = share_of(out, centers->shards - 1, most);
+    share last = share_of(out, centers->shards - 1, most);
     int64_t rows = mrc_max(1, last.offset + last.rows);
     mercer_status status =
         mrc_matrix_create(centers->backend, &out->points, rows, centers->z.cols, points, "temporary centers");
@@ -70,8 +67,8 @@ mercer_status mrc_temporary_centers_append(mrc_temporary_centers *self, const me
     mrc_backend *backend = self->centers->backend;
     int64_t count = self->count + x->rows;
     for (int i = 0; i < self->centers->shards; i++) {
-        mrc_shard before = share_of(self, i, self->count), after = share_of(self, i, count);
-        int64_t from = first_of(self, i, count) - first_of(self, i, self->count), rows = after.rows - before.rows;
+        share before = share_of(self, i, self->count), after = share_of(self, i, count);
+        int64_t from = after.first - before.first, rows = after.rows - before.rows;
         if (rows == 0) continue; /* a batch of fewer rows than shards */
         mercer_matrix points = mrc_rows(&self->points, before.offset + before.rows, rows),
                       weights = mrc_rows(&self->weights, before.offset + before.rows, rows),
@@ -86,7 +83,7 @@ mercer_status mrc_temporary_centers_append(mrc_temporary_centers *self, const me
 mercer_status mrc_temporary_centers_pack(mrc_temporary_centers *self)
 {
     for (int i = 0; i < self->centers->shards; i++) {
-        mrc_shard before = share_of(self, i, self->packed), now = share_of(self, i, self->count);
+        share before = share_of(self, i, self->packed), now = share_of(self, i, self->count);
         if (now.rows > before.rows)
             MRC_TRY(mrc_points_pack(self->centers, &self->points, now.offset + before.rows, now.rows - before.rows));
     }
@@ -97,7 +94,7 @@ mercer_status mrc_temporary_centers_pack(mrc_temporary_centers *self)
 mercer_status mrc_temporary_centers_add(const mrc_temporary_centers *self, int shard, const mercer_matrix *x,
                                         const mercer_matrix *part)
 {
-    mrc_shard own = share_of(self, shard, self->count);
+    share own = share_of(self, shard, self->count);
     if (own.rows == 0) return MERCER_OK;
     mercer_matrix points = mrc_rows(&self->points, own.offset, own.rows),
                   weights = mrc_rows(&self->weights, own.offset, own.rows);
@@ -107,7 +104,7 @@ mercer_status mrc_temporary_centers_add(const mrc_temporary_centers *self, int s
 mercer_status mrc_temporary_centers_scale(mrc_temporary_centers *self, double factor)
 {
     for (int i = 0; i < (self->count > 0 ? self->centers->shards : 0); i++) {
-        mrc_shard own = share_of(self, i, self->count);
+        share own = share_of(self, i, self->count);
         mercer_matrix weights = mrc_rows(&self->weights, own.offset, own.rows);
         if (own.rows == 0) continue;
         MRC_TRY(self->centers->backend->ops->axpby(self->centers->backend, factor, &weights, 0, &weights));
@@ -126,16 +123,16 @@ void mrc_temporary_centers_rows(const mrc_temporary_centers *self, int64_t *firs
 {
     *first = *rows = 0;
     if (self->count == 0) return;
-    int last = self->centers->shards - 1;
-    *first = first_of(self, 0, self->count);
-    *rows = first_of(self, last, self->count) + share_of(self, last, self->count).rows - *first;
+    share last = share_of(self, self->centers->shards - 1, self->count);
+    *first = share_of(self, 0, self->count).first;
+    *rows = last.first + last.rows - *first;
 }
 
 mercer_matrix mrc_temporary_centers_used(const mrc_temporary_centers *self, const mercer_matrix *matrix)
 {
     int64_t end = 0;
     for (int i = 0; i < (self->count > 0 ? self->centers->shards : 0); i++) {
-        mrc_shard own = share_of(self, i, self->count);
+        share own = share_of(self, i, self->count);
         if (own.rows > 0) end = own.offset + own.rows;
     }
     return mrc_rows(matrix, 0, end);
@@ -152,7 +149,7 @@ void mrc_temporary_centers_close_up(const mrc_temporary_centers *self, mercer_ma
     if (!host->data || self->count == 0) return;
     host->rows = 0;
     for (int i = 0; i < self->centers->shards; i++) {
-        mrc_shard own = share_of(self, i, self->count);
+        share own = share_of(self, i, self->count);
         move_rows(host, host->rows, own.offset, own.rows);
         host->rows += own.rows;
     }
@@ -162,7 +159,7 @@ void mrc_temporary_centers_spread(const mrc_temporary_centers *self, mercer_matr
 {
     if (!host->data || self->count == 0) return;
     for (int i = self->centers->shards - 1; i >= 0; i--) {
-        mrc_shard own = share_of(self, i, self->count);
+        share own = share_of(self, i, self->count);
         host->rows -= own.rows;
         move_rows(host, own.offset, host->rows, own.rows);
     }

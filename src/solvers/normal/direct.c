@@ -43,17 +43,16 @@ typedef struct direct_state {
     mrc_exact_solver *exact;
     mrc_centers *centers;
     mrc_backend *backend;
-    int64_t rows;         /* most in a batch */
-    mercer_matrix memory; /* of z, if it had to be collected */
-    mercer_matrix z;      /* (p, d) all centers */
-    mercer_matrix l, g;   /* (p, p) */
-    mercer_matrix right;  /* R (p, c) */
-    mercer_matrix beta;   /* (p, c) */
-    mercer_matrix block;  /* B_b (p, rows); later the factor of G (p, p) */
-    mercer_matrix y;      /* (rows, c) */
-    mercer_matrix zeros;  /* (p, 1) */
-    double mass, mean;    /* sum of the sample weights; mean K(z, z) */
-    double *root;         /* (rows) square roots of sample weights */
+    int64_t rows;        /* most in a batch */
+    mercer_matrix z;     /* (p, d) all centers */
+    mercer_matrix l, g;  /* (p, p) */
+    mercer_matrix right; /* R (p, c) */
+    mercer_matrix beta;  /* (p, c) */
+    mercer_matrix block; /* B_b (p, rows) */
+    mercer_matrix y;     /* (rows, c) */
+    mercer_matrix zeros; /* (p, 1) */
+    double mass, mean;   /* sum of the sample weights; mean K(z, z) */
+    double *root;        /* (rows) square roots of sample weights */
 } direct_state;
 
 mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch)
@@ -88,27 +87,16 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
         solver, (long long)exact->centers->p, (long long)bytes, (long long)exact->memory);
 }
 
-static void release_batches(direct_state *self)
-{
-    mrc_matrix_destroy(self->backend, &self->block);
-    mrc_matrix_destroy(self->backend, &self->y);
-    mrc_free(self->centers->context, self->root);
-    self->root = NULL;
-}
-
 static mercer_status prepare(direct_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p, c = self->exact->c;
-    MRC_TRY(mrc_centers_gather_all(self->centers, &self->memory, &self->z));
+    MRC_TRY(mrc_centers_gather_all(self->centers, scope, &self->z));
     MRC_TRY(mrc_scope_matrix(scope, backend, &self->l, p, p, MERCER_F64, "the factor of K(Z, Z)"));
     MRC_TRY(mrc_scope_matrix(scope, backend, &self->g, p, p, MERCER_F64, "the normal equations"));
     MRC_TRY(mrc_scope_matrix(scope, backend, &self->right, p, c, MERCER_F64, "the right-hand side"));
     MRC_TRY(mrc_scope_matrix(scope, backend, &self->beta, p, c, MERCER_F64, "the solution"));
     MRC_TRY(mrc_scope_matrix(scope, backend, &self->zeros, p, 1, MERCER_F64, "a column of zeros"));
-    MRC_TRY(mrc_matrix_create(backend, &self->block, p, self->rows, MERCER_F64, "a batch's kernel block"));
-    MRC_TRY(mrc_matrix_create(backend, &self->y, self->rows, c, MERCER_F64, "a batch's labels"));
-    MRC_TRY(mrc_alloc(self->centers->context, &self->root, self->rows, sizeof *self->root, "roots of weights"));
     mrc_spd job = {.points = &self->z, .what = "K(Z, Z)"};
     return mrc_spd_factor(self->centers, &job, &self->l, &self->exact->jitter, &self->mean);
 }
@@ -205,6 +193,23 @@ static mercer_status add_rounding(direct_state *self)
     return MERCER_OK;
 }
 
+/* G and R. A batch's room is gone before G is factored. */
+static mercer_status sum_samples(direct_state *self)
+{
+    mrc_backend *backend = self->backend;
+    int64_t rows = self->rows;
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &self->block, self->centers->p, rows, MERCER_F64, "a batch's block"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &self->y, rows, self->exact->c, MERCER_F64, "a batch's labels"));
+    MRC_TRY(mrc_scope_alloc(&scope, &self->root, rows, sizeof *self->root, "roots of weights"));
+    MRC_TRY(read_samples(self));
+    double since = mrc_seconds();
+    MRC_TRY(add_rounding(self));
+    MRC_TRY(complete(self));
+    mrc_lap(&since, &self->exact->times.gradient);
+    return MERCER_OK;
+}
+
 /* beta += (G + lambda I)^-1 (R - (G + lambda I) beta): takes back what a jitter did, as far as it can be. */
 static mercer_status refine(direct_state *self, const mercer_matrix *factor)
 {
@@ -225,25 +230,21 @@ static mercer_status solve(direct_state *self)
     mrc_backend *backend = self->backend;
     mrc_exact_solver *exact = self->exact;
     int64_t p = self->centers->p;
-    double norm = 0, jitter = 0;
-    release_batches(self);
-    for (int64_t j = 0; j < exact->c; j++) {
-        mercer_matrix column = mrc_columns(&self->right, j, 1);
-        double square;
-        MRC_TRY(backend->ops->column_dots(backend, &column, &column, &square));
-        norm += square;
-    }
+    double norm, jitter = 0;
+    mercer_matrix factor;
+    MRC_TRY(mrc_matrix_norm(backend, &self->right, &norm));
     if (norm == 0) return MERCER_OK; /* beta is 0 already */
     if (!isfinite(norm))
         return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
                         "solver direct: labels, sample weights or kernel values are too large to be squared");
-    MRC_TRY(mrc_matrix_create(backend, &self->block, p, p, MERCER_F64, "the factor of the normal equations"));
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &factor, p, p, MERCER_F64, "the factor of the normal equations"));
     mrc_spd job = {.matrix = &self->g, .shift = exact->lambda, .what = "the matrix of the normal equations"};
-    MRC_TRY(mrc_spd_factor(self->centers, &job, &self->block, &jitter, NULL));
+    MRC_TRY(mrc_spd_factor(self->centers, &job, &factor, &jitter, NULL));
     exact->jitter = fmax(exact->jitter, jitter);
     MRC_TRY(backend->ops->copy(backend, &self->beta, &self->right));
-    MRC_TRY(mrc_spd_solve(self->centers, &self->block, &self->beta));
-    MRC_TRY(refine(self, &self->block));
+    MRC_TRY(mrc_spd_solve(self->centers, &factor, &self->beta));
+    MRC_TRY(refine(self, &factor));
     return backend->ops->triangular_solve(backend, &self->l, true, &self->beta);
 }
 
@@ -260,23 +261,16 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     MRC_TRY(mrc_exact_check_memory(exact, "direct", mrc_exact_direct_bytes(&problem, self.rows)));
     double since = mrc_seconds();
     MRC_SCOPE(scope, centers->context);
-    mercer_status status = prepare(&self, &scope);
+    MRC_TRY(prepare(&self, &scope));
     mrc_lap(&since, &exact->times.setup);
-    if (status == MERCER_OK) status = read_samples(&self);
+    MRC_TRY(sum_samples(&self));
     since = mrc_seconds();
-    if (status == MERCER_OK) status = add_rounding(&self);
-    if (status == MERCER_OK) status = complete(&self);
-    mrc_lap(&since, &exact->times.gradient);
-    if (status == MERCER_OK) status = solve(&self);
+    MRC_TRY(solve(&self));
     mrc_lap(&since, &exact->times.solve);
     exact->mass = self.mass;
     mercer_matrix own = mrc_rows(&self.beta, centers->first, centers->z.rows);
-    if (status == MERCER_OK)
-        status = mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL);
-    if (status == MERCER_OK) status = self.backend->ops->copy(self.backend, alpha, &own);
-    release_batches(&self);
-    mrc_matrix_destroy(self.backend, &self.memory);
-    return status;
+    MRC_TRY(mrc_matrix_check_finite(centers->backend, "solver direct: alpha", &self.beta, NULL));
+    return self.backend->ops->copy(self.backend, alpha, &own);
 }
 
 /* ---- As a solver --------------------------------------------------------------------------------------------- */

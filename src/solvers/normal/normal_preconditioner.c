@@ -171,35 +171,29 @@ static mercer_status make_preconditioner(mrc_normal *self)
     return find_rounding(self, self->preconditioner.mean);
 }
 
-static mercer_status factor(mrc_normal *self, const mercer_matrix *z)
+static mercer_status factor(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = self->backend;
     double eps = centers->real == MERCER_F32 ? (double)FLT_EPSILON : DBL_EPSILON;
     double least = fmin(fmax(sqrt(eps), 8 * (double)self->p * eps), 0.01), relative = least, mean = 0;
-    mrc_spd job = {.points = z, .what = "K(Z, Z)"};
+    mercer_matrix z;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_centers_gather_all(centers, &scope, &z));
+    mrc_spd job = {.points = &z, .what = "K(Z, Z)"};
     MRC_TRY(mrc_matrix_create(backend, &self->l, self->p, self->p, MERCER_F64, "the factor of K(Z, Z)"));
     MRC_TRY(mrc_spd_factor(centers, &job, &self->l, &relative, &mean));
     if (relative > least) self->exact->jitter = relative;
     self->shift = relative * mean;
     MRC_TRY(find_rounding(self, mean));
-    return factor_again(self, z, relative, mean);
-}
-
-static mercer_status factor_all(mrc_normal *self)
-{
-    mercer_matrix memory, z;
-    mercer_status status = mrc_centers_gather_all(self->centers, &memory, &z);
-    if (status == MERCER_OK) status = factor(self, &z);
-    mrc_matrix_destroy(self->backend, &memory);
-    return status;
+    return factor_again(self, &z, relative, mean);
 }
 
 mercer_status mrc_normal_factor(mrc_normal *self)
 {
     double since = mrc_seconds();
     self->weight = (double)self->p / self->mass;
-    mercer_status status = self->exact->preconditioner_sizes.basis > 0 ? make_preconditioner(self) : factor_all(self);
+    mercer_status status = self->exact->preconditioner_sizes.basis > 0 ? make_preconditioner(self) : factor(self);
     mrc_lap(&since, &self->exact->times.setup);
     return status;
 }

@@ -132,11 +132,8 @@ mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept,
                                 const mercer_matrix *out);
 /* Makes that K(Z here, Z). */
 mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out);
-/*
- * All p centers in one matrix. With one rank: a view, *memory stays empty; else a copy in *memory, which the caller
- * destroys (also after a failure).
- */
-mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all);
+/* All p centers in one matrix: a view of them with one rank, else a copy that lives as long as the scope. */
+mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all);
 /* field rows `ids` += factor * from (count, k), for those rows that live here. */
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor);

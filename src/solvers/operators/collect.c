@@ -168,14 +168,12 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
     return centers->comm->ranks > 1 ? share(centers, first, out) : MERCER_OK;
 }
 
-mercer_status mrc_centers_gather_all(mrc_centers *centers, mercer_matrix *memory, mercer_matrix *all)
+mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all)
 {
-    *memory = (mercer_matrix){0};
     *all = centers->z;
     if (centers->comm->ranks == 1) return MERCER_OK; /* not: has all rows, which one of several may have */
-    MRC_TRY(mrc_matrix_create(centers->backend, memory, centers->p, centers->z.cols, centers->z.dtype, "all centers"));
-    *all = *memory;
-    return mrc_centers_range(centers, NULL, 0, centers->p, memory);
+    MRC_TRY(mrc_scope_points(scope, centers, all, centers->p, "all centers"));
+    return mrc_centers_range(centers, NULL, 0, centers->p, all);
 }
 
 /* ---- Products with K(Z,Z) ------------------------------------------------------------------------------------ */

@@ -26,8 +26,8 @@
 enum { MOST_REFINEMENTS = 10 };
 
 typedef struct exact {
+    mrc_scope held;       /* both matrices */
     mercer_matrix points; /* Z (p, d): needed again if the shift must rise */
-    mercer_matrix memory; /* of them, if they had to be collected */
     mrc_factor factor;
 } exact;
 
@@ -39,11 +39,9 @@ typedef struct whole {
 
 static void destroy(mrc_projector *projector)
 {
-    mrc_centers *centers = projector->centers;
     exact *self = projector->state;
-    mrc_matrix_destroy(centers->backend, &self->memory);
-    mrc_matrix_destroy(centers->backend, &self->factor.l);
-    mrc_free(centers->context, self);
+    mrc_scope_close(&self->held);
+    mrc_free(projector->centers->context, self);
 }
 
 static mercer_status create(mrc_projector *projector)
@@ -52,9 +50,10 @@ static mercer_status create(mrc_projector *projector)
     int64_t p = centers->p;
     MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(exact), "the exact projector"));
     exact *self = projector->state;
-    MRC_TRY(mrc_centers_gather_all(centers, &self->memory, &self->points));
+    self->held.context = centers->context;
     self->factor.relative = projector->options.jitter;
-    MRC_TRY(mrc_matrix_create(centers->backend, &self->factor.l, p, p, MERCER_F64, "the factor of K(Z,Z)"));
+    MRC_TRY(mrc_centers_gather_all(centers, &self->held, &self->points));
+    MRC_TRY(mrc_scope_matrix(&self->held, centers->backend, &self->factor.l, p, p, MERCER_F64, "the factor of K(Z,Z)"));
     return mrc_factor_kernel(centers, &self->points, &self->factor);
 }
 

@@ -10,7 +10,7 @@
  * It serves where the fused kernel does not: many columns of W, and GPUs without its instructions.
  */
 #include "backends/cuda/device/elements.cuh"
-#include "backends/cuda/device/tiles.h"
+#include "backends/cuda/half_precision/fused.h"
 #include "kernels/formulas.h"
 
 static __device__ float value_of(int id, float t)

@@ -7,7 +7,7 @@
  */
 #include "backends/cuda/half_precision/half_precision.h"
 
-#include "backends/cuda/device/tiles.h"
+#include "backends/cuda/half_precision/fused.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 
