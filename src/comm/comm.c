@@ -20,11 +20,6 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
     return MERCER_OK;
 }
 
-mercer_status mrc_comm_create_self(mrc_comm **out, mercer_context *context)
-{
-    return mrc_comm_create_virtual(out, context, 1);
-}
-
 mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
 {

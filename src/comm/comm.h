@@ -5,11 +5,9 @@
  *
  * The centers are divided into S shards, consecutive and as even as possible, and the shards among R <= S ranks in the
  * same way. S does not depend on R: sums over centers are formed within shards first and then over shards in one fixed
- * tree, so that any number of ranks gives the same bits. `self` is one rank with one shard, `virtual` one rank with S
- * shards, `local` ranks are threads of this process, and modules (module.h) connect processes.
- *
- * Several ranks are connected by a module (comm/module.h), whose one operation is an exchange; the collectives below
- * are made of it. One rank needs none.
+ * tree, so that any number of ranks gives the same bits. `virtual` is one rank with S
+ * shards, `local` ranks are threads of this process, and modules (module.h) connect processes. A module's one operation
+ * is an exchange; the collectives below are made of it.
  */
 #ifndef MRC_COMM_COMM_H
 #define MRC_COMM_COMM_H
@@ -56,8 +54,7 @@ struct mercer_comm {
     mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through host memory */
 };
 
-/* One rank, one shard; and one rank, S >= 1 shards. */
-mercer_status mrc_comm_create_self(mrc_comm **out, mercer_context *context);
+/* One rank with S >= 1 shards. */
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards);
 /* The ranks of a job, by the module of that name ("mpi"). */
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,

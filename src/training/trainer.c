@@ -39,7 +39,7 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     mrc_job *job = &self->job;
     *job = (mrc_job){.host = &host, .context = backend->context, .backend = backend, .comm = comm, .target = *target};
     job->options = *options;
-    mercer_status status = comm ? MERCER_OK : mrc_comm_create_self(&self->own_comm, job->context);
+    mercer_status status = comm ? MERCER_OK : mrc_comm_create_virtual(&self->own_comm, job->context, 1);
     if (status != MERCER_OK) {
         mrc_free(backend->context, self);
         return status;

@@ -106,7 +106,7 @@ static inline void open_bench(bench *self, const problem *data, int ranks, merce
     mercer_context *context = &self->context;
     assert_succeeds(context, mrc_backend_create(&self->backend, context, "cpu"));
     assert_succeeds(context, ranks > 1 ? mrc_comm_create_virtual(&self->comm, context, ranks)
-                                       : mrc_comm_create_self(&self->comm, context));
+                                       : mrc_comm_create_virtual(&self->comm, context, 1));
     assert_succeeds(context, mrc_centers_create(&self->centers, self->backend, self->comm, &data->kernel, &data->z,
                                                 data->z.rows, origin, real));
     assert_succeeds(context, mrc_kernel_blocks_create(&self->passes, &self->centers, BATCH, 1 << 20,

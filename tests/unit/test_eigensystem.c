@@ -18,7 +18,7 @@ typedef struct bench {
 static void open_bench(bench *self, const char *kernel, int64_t s, int64_t d)
 {
     self->data = task_open(context, kernel, (sizes){s, 1, d, 1}, 1, MERCER_F64);
-    assert_succeeds(context, mrc_comm_create_self(&self->comm, context));
+    assert_succeeds(context, mrc_comm_create_virtual(&self->comm, context, 1));
     assert_succeeds(context, mrc_centers_create(&self->centers, context->backend, self->comm, &self->data.kernel,
                                                 &self->data.z, self->data.z.rows, origin, MERCER_F64));
 }

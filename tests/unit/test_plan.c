@@ -189,7 +189,7 @@ static void test_roughness(void **state)
                                  "laplace:bandwidth=0.01"};
     double before = -1, value;
     mrc_comm *comm;
-    assert_succeeds(context, mrc_comm_create_self(&comm, context));
+    assert_succeeds(context, mrc_comm_create_virtual(&comm, context, 1));
     for (int i = 0; i < 4; i++) {
         mercer_kernel kernel;
         assert_succeeds(context, mercer_kernel_parse(&kernel, context, specs[i]));

@@ -228,24 +228,30 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
     return add_penalty(self, -1, alpha, r, work);
 }
 
+mercer_status mrc_normal_unit_columns(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(mrc_centers_column_dots(self->centers, x, x, self->scale));
+    for (int64_t j = 0; j < self->c; j++) {
+        bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
+        self->scale[j] = usable ? ldexp(1, -ilogb(sqrt(self->scale[j]))) : 1;
+    }
+    MRC_TRY(backend->ops->copy(backend, out, x));
+    MRC_TRY(backend->ops->scale_columns(backend, out, self->scale));
+    for (int64_t j = 0; j < self->c; j++) self->scale[j] = 1 / self->scale[j];
+    return MERCER_OK;
+}
+
 /* v = d with its columns scaled to about unit length, in the first half or alone; alpha as it is in the second. */
 static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *alpha)
 {
     mrc_backend *backend = self->backend;
-    int64_t columns = alpha ? 2 * self->c : self->c;
+    int64_t c = self->c, columns = alpha ? 2 * c : c;
     mercer_matrix wide = mrc_shaped(&self->both, self->both.rows, columns);
     mercer_matrix v = mrc_shaped(&self->v, self->v.rows, columns);
-    MRC_TRY(mrc_centers_column_dots(self->centers, d, d, self->scale));
-    for (int64_t j = 0; j < self->c; j++) {
-        bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
-        mercer_matrix from = mrc_columns(d, j, 1), to = mrc_columns(&wide, j, 1);
-        self->scale[j] = usable ? ldexp(1, ilogb(sqrt(self->scale[j]))) : 1;
-        MRC_TRY(backend->ops->axpby(backend, 1 / self->scale[j], &from, 0, &to));
-    }
-    if (alpha) {
-        mercer_matrix right = mrc_columns(&wide, self->c, self->c);
-        MRC_TRY(backend->ops->copy(backend, &right, alpha));
-    }
+    mercer_matrix left = mrc_columns(&wide, 0, c), right = mrc_columns(&wide, c, c);
+    MRC_TRY(mrc_normal_unit_columns(self, d, &left));
+    if (alpha) MRC_TRY(backend->ops->copy(backend, &right, alpha));
     return backend->ops->copy(backend, &v, &wide);
 }
 
@@ -257,12 +263,10 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
     MRC_TRY(load(self, d, alpha));
     MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
     mercer_matrix sum = mrc_shaped(&self->sum, self->sum.rows, alpha ? 2 * self->c : self->c);
-    for (int64_t j = 0; j < self->c; j++) {
-        mercer_matrix from = mrc_columns(&sum, j, 1), to = mrc_columns(q, j, 1);
-        MRC_TRY(backend->ops->axpby(backend, self->scale[j], &from, 0, &to));
-    }
+    mercer_matrix left = mrc_columns(&sum, 0, self->c), right = mrc_columns(&sum, self->c, self->c);
+    MRC_TRY(backend->ops->copy(backend, q, &left));
+    MRC_TRY(backend->ops->scale_columns(backend, q, self->scale));
     if (alpha) {
-        mercer_matrix right = mrc_columns(&sum, self->c, self->c);
         MRC_TRY(backend->ops->copy(backend, r, &right));
         MRC_TRY(add_penalty(self, -1, alpha, r, work));
     }

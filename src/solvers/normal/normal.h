@@ -50,6 +50,8 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
 mercer_status mrc_normal_factor(mrc_normal *self);
 /* z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
+/* out = x with columns of about unit length, fields (rows, c) f64; self->scale: the powers of 2 that undo it. */
+mercer_status mrc_normal_unit_columns(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* out = K(Z,Z) x for fields (rows, c) f64. */
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* out[j] = alpha_j' (lambda K(Z,Z) + rho I) alpha_j: J without the fit. */

@@ -200,25 +200,17 @@ mercer_status mrc_normal_factor(mrc_normal *self)
 
 /* ---- Use ----------------------------------------------------------------------------------------------------- */
 
-/* x rounded, its columns scaled to about unit length by powers of 2: float has its range too. */
+/* x rounded, its columns scaled to about unit length: float has its range too. */
 static mercer_status round_field(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *work,
                                  const mercer_matrix *rounded)
 {
-    mrc_backend *backend = self->backend;
-    MRC_TRY(mrc_centers_column_dots(self->centers, x, x, self->scale));
-    for (int64_t j = 0; j < self->c; j++) {
-        bool usable = self->scale[j] > 0 && isfinite(self->scale[j]);
-        self->scale[j] = usable ? ldexp(1, -ilogb(sqrt(self->scale[j]))) : 1;
-    }
-    MRC_TRY(backend->ops->copy(backend, work, x));
-    MRC_TRY(backend->ops->scale_columns(backend, work, self->scale));
-    return backend->ops->copy(backend, rounded, work);
+    MRC_TRY(mrc_normal_unit_columns(self, x, work));
+    return self->backend->ops->copy(self->backend, rounded, work);
 }
 
 static mercer_status widen_field(mrc_normal *self, const mercer_matrix *rounded, const mercer_matrix *out)
 {
     MRC_TRY(self->backend->ops->copy(self->backend, out, rounded));
-    for (int64_t j = 0; j < self->c; j++) self->scale[j] = 1 / self->scale[j];
     return self->backend->ops->scale_columns(self->backend, out, self->scale);
 }
 

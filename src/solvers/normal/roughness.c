@@ -46,22 +46,13 @@ static mercer_status measure(mrc_backend *backend, const mercer_matrix *k, const
     return MERCER_OK;
 }
 
-/* points: room for (s + t, d). */
-static mercer_status evaluate(mrc_backend *backend, const mrc_pair *all, const mercer_matrix *points,
-                              const mercer_matrix *k, const mercer_matrix *own)
-{
-    mercer_matrix sample = mrc_rows(points, 0, k->rows), others = mrc_rows(points, k->rows, own->rows);
-    mrc_pair pair = {.kernel = all->kernel, .x = &sample, .z = points, .origin = all->origin};
-    MRC_TRY(backend->ops->kernel_eval(backend, &pair, k));
-    return backend->ops->kernel_diagonal(backend, all->kernel, &others, own);
-}
-
 mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel, const mercer_matrix *z,
                             int64_t p, const double *origin, double *out)
 {
     mercer_context *context = backend->context;
     int64_t s = mrc_min(SAMPLE, p / 2), t = mrc_min(SAMPLE, p - s), all = s + t, rows, *ids;
-    mrc_centers centers = {.context = context, .backend = backend, .comm = comm, .z = *z, .p = p};
+    mrc_centers centers = {
+        .context = context, .backend = backend, .comm = comm, .kernel = kernel, .origin = origin, .z = *z, .p = p};
     mrc_comm_rows(comm, p, comm->rank, &centers.first, &rows);
     *out = 0;
     if (s == 0) return MERCER_OK;
@@ -75,10 +66,11 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
     MRC_TRY(mrc_scope_alloc(&scope, &bytes, all * z->cols, mrc_dtype_size(z->dtype), "a sample of the centers"));
     mercer_matrix points = mrc_view(bytes, all, z->cols, z->dtype), k = mrc_view(values, s, all, MERCER_F64),
                   own = mrc_view(values + s * all, t, 1, MERCER_F64);
-    mrc_pair pair = {.kernel = kernel, .origin = origin};
+    mercer_matrix sample = mrc_rows(&points, 0, s), others = mrc_rows(&points, s, t);
     mrc_draw_centers(SEED, MRC_RANDOM_SAMPLE, p, 0, all, ids);
     MRC_TRY(mrc_centers_collect(&centers, NULL, ids, all, &points));
-    MRC_TRY(evaluate(backend, &pair, &points, &k, &own));
+    MRC_TRY(mrc_points_eval(&centers, &sample, &points, &k));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &others, &own));
     MRC_TRY(measure(backend, &k, &own, values + s * all + t, out));
     memcpy(context->error, error, sizeof error);
     return MERCER_OK;

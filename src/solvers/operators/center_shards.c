@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Products with the kernel matrix of shared-out centers, and the few global sums, over shards.
- *
- *   F = sum_s K(X, Z_s) W_s       each shard's part (m, c), then their sum in a fixed tree
- *   A = sum_s U_s' V_s            the same for (k, c)
- *
- * A shard's part of a result of small size lives in scratch made for the call, so nothing here grows with the number of
- * batches.
- */
+/* Products with the kernel matrix of shared-out centers, and the few global sums, over shards. A shard's part of a
+   result lives in scratch made for the call, so nothing here grows with the number of batches. */
 #include "solvers/operators/center_shards.h"
 
 #include "core/matrix.h"
