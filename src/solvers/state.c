@@ -27,12 +27,9 @@ void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_ma
                              const mrc_temporary_centers *temporary)
 {
     int64_t rows;
-    if (temporary->count == 0) {
-        mrc_state_add_matrix(state, name, &(mercer_matrix){0});
-        return;
-    }
-    mrc_state_add_field(state, name, value, temporary->count);
-    if (state->overflow) return;
+    mercer_matrix used = temporary->count > 0 ? mrc_temporary_centers_used(temporary, value) : (mercer_matrix){0};
+    mrc_state_add_field(state, name, &used, temporary->count);
+    if (state->overflow || temporary->count == 0) return;
     mrc_state_matrix *added = &state->matrices[state->matrix_count - 1];
     added->temporary = temporary;
     mrc_temporary_centers_rows(temporary, &added->first, &rows);

@@ -39,7 +39,7 @@ typedef struct mrc_state {
 
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value);
 void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p);
-/* Points or weights of temporary centers: a view of those of this rank. */
+/* Points or weights of temporary centers: those of this rank that are in use. */
 void mrc_state_add_temporary(mrc_state *state, const char *name, const mercer_matrix *value,
                              const struct mrc_temporary_centers *temporary);
 void mrc_state_add_whole(mrc_state *state, int64_t *value);

@@ -53,17 +53,11 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
-/* A view of the kept columns, of the type of the weights they will be multiplied with. */
-static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
-                               int64_t columns)
-{
-    return mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
-}
-
+/* Columns are kept in the type of the weights that they will be multiplied with. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_kept *kept)
 {
-    mercer_matrix k = kept_view(pair, w, kept, 0);
+    mercer_matrix k = mrc_view(kept->memory, pair->x->rows, 0, w->dtype);
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
     k.cols = k.ld = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
     mrc_product product;
@@ -78,7 +72,7 @@ static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair
 {
     int64_t columns = kept->columns;
     if (columns > 0) {
-        mercer_matrix k = kept_view(pair, g, kept, columns), top = mrc_rows(h, 0, columns);
+        mercer_matrix k = mrc_view(kept->memory, pair->x->rows, columns, g->dtype), top = mrc_rows(h, 0, columns);
         mrc_gemm job = {.transpose_a = true, .alpha = 1, .a = &k, .b = g, .c = &top};
         MRC_TRY(mrc_cpu_gemm(backend, &job));
     }

@@ -144,13 +144,6 @@ static void pack_left(const gemm *self, const space *own, int64_t row, int64_t r
         pack(self, &self->left, row + i, self->mr, own->staging, own->left + i * self->deep * self->size);
 }
 
-static void multiply_panel(const gemm *self, const space *own, const char *panel, int64_t row, int64_t rows,
-                           int64_t column)
-{
-    for (int64_t i = 0; i < rows; i += self->mr)
-        multiply(self, own->left + i * self->deep * self->size, panel, own->tile, row + i, column);
-}
-
 /* ---- Broad --------------------------------------------------------------------------------------------------- */
 
 static void pack_right_panel(void *argument, int64_t index, int worker)
@@ -217,7 +210,8 @@ static void narrow_piece(void *argument, int64_t index, int worker)
         pack_left(&self, &own, 0, self.left.count);
         for (int64_t j = begin; j < end; j += self.nr) {
             pack(&self, &self.right, j, self.nr, own.staging, own.panel);
-            multiply_panel(&self, &own, own.panel, 0, self.left.count, j);
+            for (int64_t i = 0; i < self.left.count; i += self.mr)
+                multiply(&self, own.left + i * self.deep * self.size, own.panel, own.tile, i, j);
         }
     }
 }

@@ -225,14 +225,6 @@ static const mercer_matrix *weights(const mrc_job *job)
     return iteration->averaged > 0 ? &iteration->average : &iteration->alpha;
 }
 
-/* Points or weights of the temporary centers. */
-static void list_temporary(const mrc_temporary_centers *temporary, mrc_state *state, const char *name,
-                           const mercer_matrix *all)
-{
-    mercer_matrix used = mrc_temporary_centers_used(temporary, all);
-    mrc_state_add_temporary(state, name, &used, temporary);
-}
-
 static void list(mrc_job *job, mrc_state *state)
 {
     solver_state *self = job->state;
@@ -251,8 +243,8 @@ static void list(mrc_job *job, mrc_state *state)
     mrc_state_add_field(state, "state.sum", &iteration->sum, p);
     mrc_state_add_field(state, "state.left", &iteration->left, p);
     mrc_state_add_field(state, "state.average", &iteration->average, p);
-    list_temporary(&iteration->temporary, state, "state.points", &iteration->temporary.points);
-    list_temporary(&iteration->temporary, state, "state.weights", &iteration->temporary.weights);
+    mrc_state_add_temporary(state, "state.points", &iteration->temporary.points, &iteration->temporary);
+    mrc_state_add_temporary(state, "state.weights", &iteration->temporary.weights, &iteration->temporary);
     mrc_state_add_matrix(state, "state.sample_weights", &iteration->sample_weights);
     mrc_state_add_matrix(state, "state.values", &iteration->values);
 }
