@@ -189,7 +189,7 @@ static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char
     elements_of there = {to_worker, self->dtype, elements}, here = {from_worker, self->dtype, elements};
     mercer_matrix target = view_of(&there, to), source = view_of(&here, from);
     if (self->worker) return self->worker->copy(self->worker->self, &target, &source);
-    if (elements > 0) memcpy(to, from, (size_t)(elements * self->size));
+    if (from && elements > 0) memcpy(to, from, (size_t)(elements * self->size));
     return MERCER_OK;
 }
 

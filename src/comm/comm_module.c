@@ -105,11 +105,12 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     void *state;
     int rank, ranks;
     *out = NULL;
-    MRC_TRY(mrc_module_load(context, name, MRC_MODULE_SYMBOL, &table));
+    mercer_status status = mrc_module_load(context, name, MRC_MODULE_SYMBOL, &table);
+    if (!table) return status;
     const mrc_module *module = table;
     module->open(&state, &rank, &ranks, &failure);
     if (!state) return mrc_fail(context, MERCER_ERROR_COMM, "%s: cannot join the job: %s", name, failure.text);
-    mercer_status status = mrc_comm_allocate(out, context, rank, ranks, shards, deadline);
+    status = mrc_comm_allocate(out, context, rank, ranks, shards, deadline);
     if (status != MERCER_OK) {
         module->close(state, 0);
         return status;

@@ -85,9 +85,7 @@ static int compare_ranked(const void *a, const void *b)
 /* Kept rows by what they say of class j, ascending; to be released. */
 static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked **out)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, self->kept, sizeof(ranked), "ranks"));
-    *out = memory;
+    MRC_TRY(mrc_alloc(self->context, out, self->kept, sizeof **out, "ranks"));
     for (int64_t i = 0; i < self->kept; i++) {
         double w = self->kept_weights[i];
         bool own = self->kept_labels[i] == j;

@@ -20,36 +20,27 @@ static int64_t rows_to_keep(const mercer_evaluation_options *options)
 static mercer_status make_room(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
-    void *sums, *confusion = NULL, *scores, *weights, *labels = NULL, *pairs = NULL, *members;
-    MRC_TRY(mrc_alloc_zero(self->context, &sums, 10 * c, sizeof(double), "an evaluation"));
-    self->squared = sums;
+    const char *rows = "rows of an evaluation";
+    MRC_TRY(mrc_alloc_zero(self->context, &self->squared, 10 * c, sizeof(double), "an evaluation"));
     self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
     self->covered = self->spread + c, self->sizes = self->covered + c, self->row = self->sizes + c;
     if (self->options.radius) { /* the copy stands behind the scratch */
         memcpy(self->row + 3 * c, self->options.radius, (size_t)(self->classes ? 1 : c) * sizeof(double));
         self->options.radius = self->row + 3 * c;
     }
-    MRC_TRY(mrc_alloc(self->context, &members, c, sizeof(int32_t), "an evaluation"));
-    self->members = members;
-    if (self->classes) MRC_TRY(mrc_alloc_zero(self->context, &confusion, c * c, sizeof(double), "a confusion matrix"));
-    self->confusion = confusion;
-    MRC_TRY(mrc_alloc(self->context, &scores, self->keep * c, sizeof(double), "rows of an evaluation"));
-    self->scores = scores;
-    MRC_TRY(mrc_alloc(self->context, &weights, self->keep, sizeof(double), "rows of an evaluation"));
-    self->kept_weights = weights;
-    if (self->classes) MRC_TRY(mrc_alloc(self->context, &labels, self->keep, sizeof(int32_t), "rows of an evaluation"));
-    self->kept_labels = labels;
-    if (!self->classes) MRC_TRY(mrc_alloc(self->context, &pairs, self->plot * shown * 2, sizeof(double), "pairs"));
-    self->pairs = pairs;
-    return MERCER_OK;
+    MRC_TRY(mrc_alloc(self->context, &self->members, c, sizeof(int32_t), "an evaluation"));
+    MRC_TRY(mrc_alloc(self->context, &self->scores, self->keep * c, sizeof(double), rows));
+    MRC_TRY(mrc_alloc(self->context, &self->kept_weights, self->keep, sizeof(double), rows));
+    if (!self->classes) return mrc_alloc(self->context, &self->pairs, self->plot * shown * 2, sizeof(double), "pairs");
+    MRC_TRY(mrc_alloc_zero(self->context, &self->confusion, c * c, sizeof(double), "a confusion matrix"));
+    return mrc_alloc(self->context, &self->kept_labels, self->keep, sizeof(int32_t), rows);
 }
 
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
                                     const mercer_evaluation_options *options)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_evaluation), "an evaluation"));
-    mercer_evaluation *self = memory;
+    mercer_evaluation *self;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "an evaluation"));
     self->context = context;
     self->options = *options;
     self->classes = options->task == MERCER_TASK_CLASSIFICATION;

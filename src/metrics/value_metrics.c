@@ -41,11 +41,11 @@ static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int
     static const double shares[4] = {0.5, 0.9, 0.99, 1};
     int64_t count = self->kept * (last - first), at = 0;
     double total = 0, sum = 0;
-    void *memory;
+    mrc_weighted *list;
+    MRC_SCOPE(scope, self->context);
     for (int k = 0; k < 4; k++) out[k] = (double)NAN;
     if (count == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(mrc_weighted), "errors"));
-    mrc_weighted *list = memory;
+    MRC_TRY(mrc_scope_alloc(&scope, &list, count, sizeof *list, "errors"));
     for (int64_t i = 0; i < self->kept; i++)
         for (int64_t j = first; j < last; j++)
             list[at++] = (mrc_weighted){self->scores[i * self->outputs + j], self->kept_weights[i]};
@@ -54,7 +54,6 @@ static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int
     int k = 0;
     for (int64_t i = 0; i < count; i++)
         for (sum += list[i].weight; k < 4 && (sum >= shares[k] * total || i == count - 1); k++) out[k] = list[i].value;
-    mrc_free(self->context, memory);
     return MERCER_OK;
 }
 

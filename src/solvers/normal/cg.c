@@ -430,8 +430,8 @@ mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha)
     mrc_exact_cg_cost(&problem, exact->kernel_blocks->most_rows, exact->lambda, &exact->preconditioner_sizes, &once,
                       &each);
     MRC_TRY(mrc_exact_check_memory(exact, "cg", once.held));
-    exact->running = &self;
     MRC_SCOPE(scope, centers->context);
+    exact->running = &self;
     mercer_status status = allocate(&self, &scope);
     if (status == MERCER_OK) status = iterate(&self);
     mrc_normal_destroy(&self.normal);
