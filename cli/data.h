@@ -5,6 +5,9 @@
 
 #include "cli.h"
 
+/* Samples that are read once, in order: what is larger lies in a temporary file, and little of it in memory. */
+enum { CLI_USED_ONCE_BYTES = 8 << 20 };
+
 /* Which samples, and what is known about them already. */
 typedef struct cli_request {
     int training;              /* of --data, the training part; else t10k-* (--part decides where it exists) */

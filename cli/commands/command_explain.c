@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command explain: which features a model's outputs depend on. Over the samples i and outputs l, in feature k,
+ * The command explain: what a model's outputs depend on. With --permutation columns of the table, as the library
+ * measures it. With --gradients features: over the samples i and outputs l, in feature k,
  *
  *   mean absolute  sum_l mean_i |g_ilk|     root mean squared  sqrt(sum_l mean_i g_ilk^2)     g_ilk = d f_l / d x_k
  *
@@ -9,8 +10,10 @@
 #include "commands/commands.h"
 #include "commands/evaluate.h"
 #include "data.h"
+#include "job.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
+#include "results/results.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -126,18 +129,48 @@ static int explain(const cli_values *v, mercer_context *context, mercer_model *m
     return code;
 }
 
+static int draw_share(void *user, int64_t done, int64_t total)
+{
+    cli_bar_draw(user, (double)done / (double)total, "permuting columns", 0);
+    return cli_signal() != 0;
+}
+
+static int permute(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
+{
+    mercer_permutation_options options = MERCER_INIT(mercer_permutation_options);
+    mercer_importance *importance = NULL;
+    cli_bar bar;
+    int stop = 0;
+    cli_bar_init(&bar, v);
+    cli_catch_signals();
+    options.repeats = cli_integer(v, "repeats");
+    options.seed = (uint64_t)cli_integer(v, "seed");
+    options.progress = draw_share;
+    options.progress_user = &bar;
+    mercer_status status = mercer_permutation_importance(&importance, model, data, &options);
+    cli_bar_clear(&bar);
+    int code = status == MERCER_OK ? CLI_OK : cli_interrupted(&stop);
+    if (stop) code = cli_error(cli_signal_code(), "interrupted");
+    if (code == CLI_OK && status != MERCER_OK) code = cli_fail_on(context, status, data, cli_data_name(v));
+    if (code == CLI_OK) code = cli_show_importance(v, importance);
+    mercer_importance_free(importance);
+    return code;
+}
+
 int cli_explain(const cli_values *v)
 {
     mercer_context *context = NULL;
     mercer_model *model = NULL;
     mercer_dataset *data = NULL;
-    int code = cli_check_data(v);
+    int code = cli_check_data(v), permutes = cli_flag(v, "permutation");
+    if (code == CLI_OK && permutes == cli_flag(v, "gradients"))
+        code = cli_error(CLI_USAGE, "explain: give one of --gradients and --permutation: what is to be told");
     if (code == CLI_OK) code = cli_context(v, &context);
     if (code != CLI_OK) return code;
     mercer_status status = cli_load_model(v, context, &model);
     if (status != MERCER_OK) code = cli_fail(context, status);
-    if (code == CLI_OK) code = cli_open_for_model(v, context, model, 1, &data);
-    if (code == CLI_OK) code = explain(v, context, model, data);
+    if (code == CLI_OK) code = cli_open_for_model(v, context, model, !permutes, &data);
+    if (code == CLI_OK) code = (permutes ? permute : explain)(v, context, model, data);
     mercer_dataset_free(data);
     mercer_model_free(model);
     cli_release_context(context);

@@ -123,6 +123,7 @@ static int open_kept(prediction *p)
     options.first = cli_integer(p->v, "first");
     options.rows = cli_integer(p->v, "rows");
     options.memory = cli_memory(p->v);
+    options.spill = CLI_USED_ONCE_BYTES;
     mercer_status status = mercer_column_texts_open(&p->plan.kept, p->context, &options, names);
     free(names);
     return status == MERCER_OK ? CLI_OK : cli_fail(p->context, status);

@@ -60,11 +60,14 @@ const cli_command cli_commands[] = {
      "Shows shapes, types, kernel function, preprocessing, classes and the summary of the training. Every size, offset "
      "and checksum of the file is checked; a damaged file ends with code 65. A checkpoint is a model file too.",
      "mercer inspect model.safetensors", "FILE", 0},
-    {"explain", CLI_EXPLAIN, cli_explain, 0, 0, "", "which features a model's outputs depend on",
+    {"explain", CLI_EXPLAIN, cli_explain, 0, 0, "", "what a model's outputs depend on",
+     "With --permutation: how much R2, or accuracy, falls when a column of the table is permuted among the rows, which "
+     "need their targets. A category is permuted as a whole. Columns that carry the same information share it. "
      "With --gradients: the mean absolute and the root mean squared derivative of the outputs in each feature over the "
      "samples, summed over the outputs, in the units of the data; and the same times the standard deviation of the "
      "feature, by which features are sorted. Gradients tell what the model reacts to near the samples; features that "
      "carry the same information share it. Kernels of the inner product have none here.",
+     "mercer explain -m model.safetensors --x test.csv --target price --permutation\n"
      "mercer explain -m model.safetensors --x test.csv --gradients\n"
      "mercer explain -m model.safetensors --x test.npy --gradients --json",
      NULL, 0},

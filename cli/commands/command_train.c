@@ -186,6 +186,8 @@ static int finish(run *r)
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the numbers as they were used */
     cli_log_spectrum(r->log, job->fit.trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
+    if (cli_log_is_kept(r->log) && cli_comm() == NULL)
+        cli_log_importance(r->log, job->fit.model, metrics != NULL ? job->fit.validation : job->fit.train);
     cli_log_event(r->log, "summary", cli_summary_json(&r->report, metrics, seconds));
     if (r->folder != NULL) {
         r->folder->finished = 1;

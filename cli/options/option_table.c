@@ -13,7 +13,8 @@
 enum {
     READS =
         CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
-    LABELLED = CLI_TRAIN | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT,                      /* and their targets */
+    FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
+    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* read targets, too */
     FITS = CLI_TRAIN | CLI_PLAN, /* take options of training */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
     COMPUTES =
@@ -66,18 +67,18 @@ static const cli_option written[] = {
      "values, an output for each. Default: the one named target, label, class or y; of --y, all columns"},
     {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
      "csv: the first line names the columns; auto: if a field of it is no number"},
-    {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+    {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: what columns are, where they look like something else: zip:category,id:drop; kinds are number, boolean, "
      "date, category, drop. Default: found from the data; kept in the model"},
-    {"drop", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+    {"drop", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: columns that are no features, as a,b or given again"},
-    {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+    {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: the only columns that are features"},
     {"weight-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "csv: a column of weights: how often a row counts. It is no feature"},
-    {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+    {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: a column that names the rows. It is no feature"},
-    {"missing", NULL, 0, CLI_LIST, "WORD", NULL, NULL, NULL, LABELLED & ~CLI_EVAL, 0, "Data",
+    {"missing", NULL, 0, CLI_LIST, "WORD", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: words that mean that there is no value, as NA,-999 (default: NA,N/A,NaN,null,?); an empty cell always does. "
      "Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
@@ -143,8 +144,8 @@ static const cli_option written[] = {
      "normal quantile of their rank; auto: standardise for values, center for classes"},
 
     {.group = "Training"}, /* here come the options that the library lists */
-    {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL, FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO, 0,
-     "Training", "seed of everything random: the same seed gives the same result"},
+    {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL, FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
+     0, "Training", "seed of everything random: the same seed gives the same result"},
 
     {"augment", NULL, 0, CLI_TEXT, "SPEC", "noise:|shift:|crop:|flip|mixup:", NULL, NULL, CLI_TRAIN, 0, "Augmentation",
      "new samples from those read: noise:sigma=V, shift:pixels=K, crop:pad=K, flip, mixup:alpha=A, joined by +; in the "
@@ -183,8 +184,12 @@ static const cli_option written[] = {
      "the same for the targets"},
     {"scores", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
      "write the model's outputs instead of labels"},
-    {"gradients", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EXPLAIN, CLI_EXPLAIN, "Output",
+    {"gradients", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EXPLAIN, 0, "Output",
      "how much the outputs change with each feature, from their gradients at the samples"},
+    {"permutation", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EXPLAIN, 0, "Output",
+     "how much R2 or accuracy falls when a column of the table, a category as a whole, is permuted among the rows"},
+    {"repeats", NULL, 0, CLI_INTEGER, "N", NULL, "5", NULL, CLI_EXPLAIN, 0, "Output",
+     "how often --permutation does so: the mean is told, and its standard error"},
     {"interval", NULL, 0, CLI_NUMBER, "LEVEL", NULL, "0.9", NULL, CLI_EVAL, 0, "Output",
      "tell how many targets lie in the model's intervals of this level, or classes in their sets"},
     {"each", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EVAL, 0, "Output",

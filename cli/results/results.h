@@ -3,7 +3,8 @@
  * cli/results: what comes out of a model, as text and files.
  *
  * metrics_text.c shows how good a model is: as lines and tables, as JSON, as events of a run log. prediction_writer.c
- * writes predictions as csv, tsv, npy, lines of JSON or plain text, row by row.
+ * writes predictions as csv, tsv, npy, lines of JSON or plain text, row by row. importance_text.c shows what
+ * predictions depend on.
  */
 #ifndef MERCER_CLI_RESULTS_H
 #define MERCER_CLI_RESULTS_H
@@ -24,6 +25,14 @@ json_t *cli_confusion_json(const double *matrix, int64_t classes);
 json_t *cli_predictions_json(const cli_metrics *metrics, const char *data);
 /* Curves of a classifier: the event "curves". */
 json_t *cli_curves_json(const cli_metrics *metrics, const char *const *labels, const char *data);
+
+/* ---- Importance of columns (importance_text.c) ------------------------------------------------------------------- */
+
+/* Prints what mercer explain --permutation tells. Exit code. */
+int cli_show_importance(const cli_values *v, const mercer_importance *importance);
+/* Some rows of a table: the columns by importance and what the mean prediction does with the first of them, as events
+   that the page about a training shows. Nothing for data without names, and where it fails. */
+void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset *data);
 
 /* ---- Predictions (prediction_writer.c) --------------------------------------------------------------------------- */
 

@@ -76,6 +76,11 @@ void cli_log_event(cli_log *log, const char *name, json_t *object)
     json_decref(object);
 }
 
+int cli_log_is_kept(const cli_log *log)
+{
+    return log->file != NULL;
+}
+
 int cli_log_close(cli_log *log)
 {
     if (log == NULL) return CLI_OK;

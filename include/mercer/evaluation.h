@@ -157,6 +157,48 @@ MERCER_API const char *const *mercer_column_texts_names(const mercer_column_text
 MERCER_API mercer_status mercer_column_texts_next(mercer_column_texts *texts, const char *const **fields);
 MERCER_API void mercer_column_texts_free(mercer_column_texts *texts); /* releases them */
 
+/* ---- 4. What predictions depend on ---------------------------------------------------------------------------- */
+
+/* How much worse a model is without a column. */
+typedef struct mercer_importance mercer_importance;
+
+typedef struct mercer_permutation_options {
+    size_t struct_size;
+    int64_t repeats;                   /* permutations of each column; 0: 5 */
+    uint64_t seed;                     /* that they are drawn from */
+    mercer_evaluate_callback progress; /* tells how many of all permutations are done */
+    void *progress_user;
+} mercer_permutation_options;
+
+typedef struct mercer_importance_info {
+    size_t struct_size;
+    int64_t columns;          /* of the table that the model was trained on, as far as it uses them; else its features */
+    const char *const *names; /* (columns); NULL: they have none */
+    const double *drops;      /* (columns) mean fall of the score when the column is permuted among the rows */
+    const double *errors;     /* (columns) standard error of that mean; NaN for a single permutation */
+    double score;             /* without permutation: R2 of values, accuracy of classes */
+    mercer_task task;
+    int64_t rows, repeats;
+} mercer_importance_info;
+
+/* Permutes the columns of the table, all features of a category together, one after the other, and measures how much
+   worse predictions of the dataset, which has targets, become. Errors: as predict. */
+MERCER_API mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model,
+                                                       const mercer_dataset *data,
+                                                       const mercer_permutation_options *options);
+/* What came of it; what it points to is borrowed. */
+MERCER_API mercer_status mercer_importance_query(const mercer_importance *importance, mercer_importance_info *out);
+MERCER_API void mercer_importance_free(mercer_importance *importance); /* releases it */
+
+/*
+ * Partial dependence: row k of F (room, c) is the mean prediction of at most 512 rows of the dataset when column number
+ * `column` (as above) is values[k] in all of them. values (room), *count of them: of a number or a date (days since
+ * 2000-01-01) from the least to the largest that these rows have, of a category the number of a level of its schema.
+ * Errors: as predict.
+ */
+MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
+                                                   double *values, const mercer_matrix *F, int64_t *count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -241,6 +241,9 @@ typedef struct mercer_dataset_options {
     /* csv: what a table was in training, as mercer_model_schema gives it: columns are found by their names (without
        names: by position) and become the same features. NULL: found from the data. */
     const char *schema;
+    /* csv, and whatever is gzip'ed: what would take more bytes of memory than this, or more than are left of `memory`,
+       lies in a temporary file (in the folder that TMPDIR names, else /tmp) and is mapped; 0: never. */
+    int64_t spill;
 } mercer_dataset_options;
 
 /* Opens files. The message says file, line or offset, what is wrong and what to do. Errors: MISSING, IO, FORMAT, DATA,

@@ -3,7 +3,8 @@
 
 Estimators in the manner of scikit-learn: :class:`KernelClassifier`, :class:`KernelRegressor` (they need scikit-learn).
 Below them, with NumPy alone: :class:`Kernel`, :func:`kernel_matrix`, :func:`kernel_matmul`, :class:`Model`,
-:class:`Trainer`, :class:`Dataset`, :func:`plan`, :func:`evaluate`, and :mod:`mercer.centers`.
+:class:`Trainer`, :class:`Dataset`, :func:`plan`, :func:`evaluate`, :func:`permutation_importance`, and
+:mod:`mercer.centers`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _library, centers
 from ._context import Context
-from ._evaluation import evaluate, measure
+from ._evaluation import evaluate, measure, partial_dependence, permutation_importance
 from ._kernels import Kernel, kernel_matmul, kernel_matrix, median_distance
 from ._model import Dataset, Model, file_header, target_moments
 from ._training import Trainer, plan
@@ -24,7 +25,8 @@ __version__: str = _library.lib.mercer_version().decode()
 
 __all__ = [
     "Context", "Dataset", "Kernel", "KernelClassifier", "KernelRegressor", "Model", "Trainer", "centers", "evaluate",
-    "file_header", "kernel_matmul", "kernel_matrix", "measure", "median_distance", "plan", "target_moments",
+    "file_header", "kernel_matmul", "kernel_matrix", "measure", "median_distance", "partial_dependence",
+    "permutation_importance", "plan", "target_moments",
 ]
 
 

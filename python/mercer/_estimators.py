@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils import Bunch
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -28,6 +29,7 @@ from . import _library as L
 from . import _table as T
 from ._arrays import Array
 from ._context import Context, seed_from, shared_context, whole
+from ._evaluation import permutation_importance
 from ._kernels import Kernel
 from ._model import Dataset, Model
 from ._show import Bar, ShowMixin
@@ -378,6 +380,36 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         scores: Array = self._ready(X, "predict", checked=checked)
         return scores
 
+    def permutation_importance(
+        self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None, sample_weight: Any = None
+    ) -> Bunch:
+        """How much R2, or accuracy, falls when a column of X, a category as a whole, is permuted among the rows.
+
+        As scikit-learn's function of that name: ``importances_mean`` and ``importances_std`` (columns); beside them
+        ``standard_error`` of the means, ``names`` of the columns and ``score`` without permutation. Columns that the
+        fit left out are not among them.
+        """
+        check_is_fitted(self, "model_")
+        X, y = self._validate_data(X, y, reset=False, **self._targets_allowed)
+        weights = self._weights(sample_weight, X)
+        self._sync()
+        data = self._labelled(X, y, weights)
+        seed = seed_from(random_state)
+        found = permutation_importance(self.model_, data, n_repeats=n_repeats, random_state=seed)
+        names = found["names"] or [str(j) for j in range(len(found["drops"]))]
+        spread = found["standard_errors"] * math.sqrt(found["repeats"])
+        return Bunch(
+            importances_mean=found["drops"], importances_std=spread, standard_error=found["standard_errors"],
+            names=names, score=found["score"],
+        )
+
+    _targets_allowed: dict[str, Any] = {}  # of validate_data
+
+    def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
+        """Encoded samples with their targets."""
+        Y = A.columns(np.asarray(y, dtype=np.float64), "y", np.dtype(np.float64))
+        return Dataset._of_arrays(self.model_.context, A.points(X, "X"), Y=Y, sample_weight=weights)
+
     def __getstate__(self) -> Any:
         if hasattr(self, "model_"):
             self._sync()
@@ -436,8 +468,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     array([1.])
     """
 
+    _targets_allowed = {"multi_output": True, "y_numeric": True}
+
     def _samples(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
-        X, y = self._validate_data(X, y, reset=reset, multi_output=True, y_numeric=True)
+        X, y = self._validate_data(X, y, reset=reset, **self._targets_allowed)
         task = Task(outputs=1 if y.ndim == 1 else y.shape[1], flat=y.ndim == 1)
         return task, X, np.asarray(y, dtype=np.float64), self._weights(sample_weight, X)
 
@@ -560,6 +594,14 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Needs rows that :meth:`fit` held back: ``early_stopping``, ``intervals=True``, or more than 5,000 samples.
         """
         return self._ready(X, "class_sets", level)
+
+    def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has the class {unknown[0]!r}, which the fit did not have")
+        numbers, count = np.searchsorted(self.classes_, y).astype(np.int32), len(self.classes_)
+        points = A.points(X, "X")
+        return Dataset._of_arrays(self.model_.context, points, labels=numbers, classes=count, sample_weight=weights)
 
     def _score_stream(self, X: Array, numbers: Array) -> None:
         """The temperature of a stream is that of its latest samples, scored before they were trained on."""

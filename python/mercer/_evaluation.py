@@ -12,7 +12,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._context import Context, shared_context
-from ._model import Dataset, Model
+from ._model import Dataset, Model, texts_of
 
 
 def _told(struct: Any) -> dict[str, Any]:
@@ -84,3 +84,39 @@ def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each
     with model.kernel.failure:
         model.context.call("mercer_evaluate", handle, model.handle, data.handle, options)
     return _results(model.context, handle, each)
+
+
+def permutation_importance(
+    model: Model, data: Dataset, *, n_repeats: int = 5, random_state: int = 0
+) -> dict[str, Any]:
+    """How much R2, or accuracy, falls when a column of the table is permuted among the rows.
+
+    A category is permuted as a whole. ``drops`` (columns) are means over ``n_repeats`` permutations,
+    ``standard_errors`` theirs; ``names`` those of the columns, ``score`` without permutation.
+    """
+    handle, info = C.c_void_p(), L.mercer_importance_info()
+    options = L.mercer_permutation_options(repeats=n_repeats, seed=random_state)
+    with model.kernel.failure:
+        model.context.call("mercer_permutation_importance", handle, model.handle, data.handle, options)
+    try:
+        model.context.call("mercer_importance_query", handle, info)
+        count = info.columns
+        return {
+            "names": texts_of(info.names, count), "drops": np.array(info.drops[:count]),
+            "standard_errors": np.array(info.errors[:count]), "score": info.score, "repeats": info.repeats,
+        }
+    finally:
+        L.lib.mercer_importance_free(handle)
+
+
+def partial_dependence(model: Model, data: Dataset, column: int, points: int = 20) -> tuple[Any, Any]:
+    """The mean prediction (k, c) of up to 512 rows when a column of the table has the same value in all of them.
+
+    The first of the two arrays has the values: numbers, days since 2000-01-01 of dates, numbers of levels of
+    categories. ``column`` counts the columns of the table that the model uses, or its features.
+    """
+    values, F, count = np.zeros(points), np.zeros((points, model.weights.shape[1])), C.c_int64()
+    with model.kernel.failure:
+        parts = column, A.doubles(values), A.view(F), count
+        model.context.call("mercer_partial_dependence", model.handle, data.handle, *parts)
+    return values[: count.value], F[: count.value]

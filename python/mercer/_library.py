@@ -27,7 +27,7 @@ log_sink=v(p,i,s) fit_callback=i(p,s,q,q,d) kernel_callback=i(p,*kernel_block) c
 STRUCTS = """
 context_options: struct_size=z threads=i backend=s isa=s allocator=*allocator log=log_sink log_user=p log_level=i arithmetic=s
 matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
-dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s
+dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s spill=q
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d schema=s
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q schema=s left_out=q
 fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=q intervals=i class_weight=s
@@ -53,6 +53,8 @@ fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q he
 metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
 output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
 evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=evaluate_callback progress_user=p
+permutation_options: struct_size=z repeats=q seed=Q progress=evaluate_callback progress_user=p
+importance_info: struct_size=z columns=q names=*s drops=*d errors=*d score=d task=i rows=q repeats=q
 comm_options: struct_size=z kind=s shards=i deadline=d exchange=s leaving=v(p,i,s) leaving_user=p
 comm_info: struct_size=z rank=i ranks=i shards=i broken=i left_code=i exchanges=q bytes_sent=q bytes_received=q direct=i
 network: struct_size=z ranks=i shards=i bytes_per_second=d latency=d validation_rows=q
@@ -91,6 +93,9 @@ class_sets=i(p,*l,*matrix,d)
 evaluate=i(*p,p,p,*evaluation_options)
 evaluation_create=i(*p,p,*evaluation_options) evaluation_add=i(p,*matrix,*matrix,*l,*d) evaluation_free=v(p) evaluation_query=i(p,*metrics) evaluation_output=i(p,*output_metrics,q) evaluation_confusion=*d(p) evaluation_curve=i(p,s,q,*d,*d,q,*q)
 column_texts_open=i(*p,p,*dataset_options,s) column_texts_names=*s(p,*q) column_texts_next=i(p,**s) column_texts_free=v(p)
+permutation_importance=i(*p,p,p,*permutation_options)
+importance_query=i(p,*importance_info) importance_free=v(p)
+partial_dependence=i(p,p,q,*d,*matrix,*q)
 comm_create=i(*p,p,*comm_options) comm_create_virtual=i(*p,p,i) comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i) comm_query=i(p,*comm_info) comm_share=i(p,*q,*q,q) comm_shard_count=i(p,q) comm_device_bytes=i(p,*q) comm_broadcast=i(p,p,q) comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
 """
 

@@ -18,9 +18,17 @@ EPOCH = np.datetime64("2000-01-01", "ns")
 
 
 def as_frame(X: Any) -> Any:
-    """A pandas data frame as it is, one of another library by way of the interchange protocol; None for other data."""
+    """A pandas data frame as it is, one of polars or Arrow made into one; others by way of the interchange protocol.
+
+    None for other data.
+    """
     if hasattr(X, "iloc") and hasattr(X, "dtypes") and hasattr(X, "columns"):
         return X
+    if hasattr(X, "__arrow_c_stream__") and hasattr(X, "to_pandas"):
+        try:
+            return X.to_pandas(date_as_object=False)
+        except ImportError:  # polars needs pyarrow for it
+            pass
     if not hasattr(X, "__dataframe__"):
         return None
     from pandas.api.interchange import from_dataframe

@@ -56,11 +56,12 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
     if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELLED)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d; use one of MERCER_TASK_...",
                         (int)options->task);
-    if (options->features < 0 || options->first < 0 || options->rows < 0 || options->memory < 0)
+    if (options->features < 0 || options->first < 0 || options->rows < 0 || options->memory < 0 || options->spill < 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: features, first, rows and memory must not be negative (%lld, %lld, %lld, %lld)",
+                        "options: features, first, rows, memory and spill must not be negative (%lld, %lld, %lld, "
+                        "%lld, %lld)",
                         (long long)options->features, (long long)options->first, (long long)options->rows,
-                        (long long)options->memory);
+                        (long long)options->memory, (long long)options->spill);
     MRC_TRY(check_names(context, "column", options->columns, options->column_count, INT64_MAX));
     if (options->schema && (options->kinds || options->only || options->columns))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,

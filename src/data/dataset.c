@@ -133,4 +133,5 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
         if (y) mrc_dataset_target(dataset, from, y, i);
         if (labels) labels[i] = dataset->labels[from];
     }
+    if (dataset->spilled && !rows) mrc_dataset_hint(dataset, mrc_mapping_release, first, x->rows);
 }

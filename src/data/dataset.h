@@ -56,6 +56,7 @@ struct mercer_dataset {
     /* The memory of the views above; released by mercer_dataset_free, but for maps, parts and computed samples that are
        another dataset's. */
     bool borrowed;
+    bool spilled; /* x_map is a temporary file: what has been read of it is given back to the system */
     mrc_mapping x_map, y_map;
     mrc_parts x_parts, y_parts;
     void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text, *weight_memory,

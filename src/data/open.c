@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening a dataset: files recognised by what they hold, samples mapped or read, then their targets. */
-#include "core/clock.h"
 #include "core/memory.h"
 #include "data/opening.h"
 
@@ -80,7 +79,7 @@ mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, co
     mrc_opening self = {.context = context,
                         .options = options,
                         .dataset = memory,
-                        .budget = {.allowed = options->memory > 0 ? options->memory : mercer_free_memory() / 2},
+                        .budget = mrc_budget_of(options),
                         .slice = {.first = options->first, .rows = options->rows}};
     self.dataset->context = context;
     mercer_status status = open_both(&self);

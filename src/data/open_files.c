@@ -15,6 +15,12 @@ mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const 
                     name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
 }
 
+mrc_budget mrc_budget_of(const mercer_dataset_options *options)
+{
+    return (mrc_budget){.allowed = options->memory > 0 ? options->memory : mercer_free_memory() / 2,
+                        .spill = options->spill};
+}
+
 mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files)
 {
     return (mrc_reading){.input = files->inputs,

@@ -27,6 +27,9 @@ typedef struct mrc_opening {
     mrc_slice slice; /* of all samples */
 } mrc_opening;
 
+/* What the options allow. */
+mrc_budget mrc_budget_of(const mercer_dataset_options *options);
+
 /* The files that one name means, in their order. */
 typedef struct mrc_files {
     mercer_context *context;

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables with words, dates and gaps: trained on as they are, new ones read alike."""
+import gzip
 import json
 import os
 import random
 import unittest
 
-from support import Case, main
+from support import PROGRAM, Case, main
 
 REAL = os.path.join(os.environ.get("MERCER_DATA", ""), "tables")
 SETS = {"housing": 0.7, "diamonds": 0.9, "kin40k": 0.5, "adult": 0.8, "bank": 0.88, "hr": 0.74, "credit": 0.75, "letter": 0.7}
@@ -49,6 +50,81 @@ class Tables(Case):
         self.table("n.csv", ["area", "town", "built", "garden"], [row[:4] for row in self.rows])
         self.bad(65, r"n\.csv: has no column 'city', which the model was trained on", "predict", "-m", "m", "--x", "n.csv", "-o", "c.npy")
         self.assertFalse(os.path.exists(self.path("c.npy")))
+
+    def peak(self, *arguments):
+        """Megabytes that the program had in memory at once."""
+        pid = os.posix_spawn(PROGRAM, [PROGRAM, *arguments], os.environ)
+        _, status, usage = os.wait4(pid, 0)
+        self.assertEqual(status, 0, arguments)
+        return usage.ru_maxrss / 1024
+
+    def test_memory_does_not_grow_with_the_rows(self):
+        self.train("-q")
+        self.table("b.csv", self.header, self.rows)
+        head, _, body = self.read("b.csv").partition(b"\n")
+        peaks = {}
+        for count in (50, 1500):
+            text = head + b"\n" + body * count
+            self.write("n%d.csv" % count, text)
+            self.write("z%d.csv.gz" % count, gzip.compress(text, 1))
+            for name in ("n%d.csv" % count, "z%d.csv.gz" % count):
+                more = ("--x", self.path(name), "--target", "price", "-o", self.path(name + ".out.csv"), "-q", "--threads", "1")
+                peaks[name] = self.peak("predict", "-m", self.path("m"), "--id-column", "id", *more)
+        size = len(text) / 2**20
+        self.assertGreater(size, 12)  # megabytes of text; its features would take more
+        self.assertLess(peaks["n1500.csv"], peaks["n50.csv"] + size / 3, peaks)
+        self.assertLess(peaks["z1500.csv.gz"], peaks["z50.csv.gz"] + size / 3, peaks)
+        rows = self.read("n1500.csv.out.csv")
+        self.assertEqual(rows, self.read("z1500.csv.gz.out.csv"))
+        first, _, predicted = self.read("n50.csv.out.csv").partition(b"\n")
+        self.assertEqual(rows, first + b"\n" + predicted * 30)
+
+    def test_training_beyond_memory(self):
+        self.rows = self.rows * 500
+        more = ("--centers", "50", "--lambda", "0.01", "--solver", "cg", "--memory", "6M")
+        self.train("-q", *more)
+        self.assertGreater(self.answer("eval", "-m", "m", "--x", "t.csv", "--target", "price")["r2"], 0.9)
+        # That its features were not in memory shows where they cannot be written.
+        self.bad(74, "nowhere: a temporary file: cannot open", "train", "--x", "t.csv", "--target", "price", "-o", "s", "-q", *more,
+                 environment={"TMPDIR": self.path("nowhere")})
+
+    def test_targets_moved_and_scaled(self):
+        self.table("t.csv", self.header, self.rows)
+        found = []
+        for name, change in (("a", float), ("b", lambda y: float(y) + 200), ("c", lambda y: float(y) * 1e6)):
+            rows = [[*row[:5], repr(change(row[5]))] for row in self.rows]
+            self.table(name + ".csv", self.header, rows)
+            self.good("train", "--x", name + ".csv", "--target", "price", "-o", name, "-q", "--lambda", "1e-3")
+            found.append(self.answer("eval", "-m", name, "--x", name + ".csv", "--target", "price")["r2"])
+        self.assertLess(max(found) - min(found), 1e-6, found)
+
+    def test_permutation(self):
+        self.train("-q", "--lambda", "1e-3")
+        more = ("--x", "t.csv", "--target", "price", "--permutation")
+        told = self.answer("explain", "-m", "m", *more, "--repeats", "4")
+        self.assertEqual((told["rows"], told["repeats"], told["measure"]), (200, 4, "r2"))
+        drops = {row["name"]: row for row in told["permutation"]}
+        self.assertEqual(set(drops), {"area", "city", "built", "garden"})
+        self.assertEqual(list(drops)[0], "area")
+        self.assertGreater(drops["city"]["drop"], 10 * drops["city"]["standard_error"])
+        threads = self.answer("explain", "-m", "m", *more, "--repeats", "4", "--threads", "2")
+        self.assertEqual(told, threads)
+        other = self.answer("explain", "-m", "m", *more, "--repeats", "4", "--seed", "1")
+        self.assertNotEqual(told["permutation"], other["permutation"])
+        text = self.good("explain", "-m", "m", *more, "--repeats", "1")
+        self.assertRegex(text, r"R2 0\.\d+ of 200 rows; each column permuted 1 time\n.*column +fall of R2 +standard error\n(.*\n)+.*city +\S+ +-")
+        self.bad(2, "give one of --gradients and --permutation", "explain", "-m", "m", "--x", "t.csv")
+        self.table("u.csv", self.header[:4], [row[:4] for row in self.rows])
+        self.bad(2, "has no targets to compare with", "explain", "-m", "m", "--x", "u.csv", "--permutation")
+
+    def test_the_page_shows_what_predictions_depend_on(self):
+        self.train("-q", "--log", "l.jsonl", "--validation-fraction", "0.2")
+        self.good("report", "l.jsonl", "-o", "r.html")
+        page = self.read("r.html").decode()
+        self.assertIn("Importance of columns", page)
+        self.assertIn("Partial dependence", page)
+        self.assertIn("Mean prediction by city", page)
+        self.assertIn("Köln, West", page)
 
     def test_plan_and_inspect_show_the_schema(self):
         self.train("-q")

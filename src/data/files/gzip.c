@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unpacking a gzip'ed file into memory.
+ * Unpacking a gzip'ed file into memory, or into a temporary file where it would take too much of it.
  *
  * The size at the end of the file is a hint and may lie: it is believed no further than the limit on memory and than
  * what so many packed bytes can hold at all, and the room grows where it was too small.
  */
 #include "core/memory.h"
+#include "core/spill.h"
 #include "data/files/input.h"
 
 #include <string.h>
@@ -22,7 +23,10 @@ typedef struct unpacking {
     z_stream stream;
     char *memory; /* (room) */
     int64_t room, made;
-    int64_t taken; /* bytes of the input */
+    int64_t taken;   /* bytes of the input */
+    mrc_spill spill; /* takes what fills the room, if it is open */
+    bool spills;
+    const char *released; /* up to where pages of the packed file were given back */
 } unpacking;
 
 static void *allocate(void *user, unsigned count, unsigned size)
@@ -46,12 +50,25 @@ static int64_t size_hint(const mrc_input *input)
     return hint + 1;
 }
 
+static mercer_status empty_room(unpacking *self)
+{
+    int64_t made = self->made;
+    self->made = 0;
+    return mrc_spill_write(&self->spill, self->memory, made);
+}
+
 /* Moves to a room for at least one more byte. */
 static mercer_status grow(unpacking *self)
 {
     mrc_input *input = self->input;
     int64_t free_bytes = input->budget->allowed - input->budget->used;
     int64_t room = self->room ? self->room * 2 : mrc_max(size_hint(input), LEAST_ROOM);
+    if (!self->spills && mrc_budget_spills(input->budget, room)) {
+        MRC_TRY(mrc_spill_open(&self->spill, input->context));
+        self->spills = true;
+        room = LEAST_ROOM;
+    }
+    if (self->spills && self->room > 0) return empty_room(self);
     room = mrc_max(mrc_min(room, self->room + free_bytes), self->room + 1);
     MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, room - self->room));
     void *memory;
@@ -83,6 +100,7 @@ static mercer_status advance(unpacking *self, bool *ended)
     int result = inflate(stream, Z_NO_FLUSH);
     self->taken += in - (int64_t)stream->avail_in;
     self->made += out - (int64_t)stream->avail_out;
+    mrc_input_release(input, &self->released, (const char *)input->data + self->taken);
     *ended = result == Z_STREAM_END;
     if (*ended) return MERCER_OK;
     if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* the allocator has left its message */
@@ -114,7 +132,7 @@ static mercer_status unpack(unpacking *self)
 
 mercer_status mrc_gzip_unpack(mrc_input *input)
 {
-    unpacking self = {.input = input};
+    unpacking self = {.input = input, .released = (const char *)input->data};
     self.stream.zalloc = allocate;
     self.stream.zfree = release;
     self.stream.opaque = input->context;
@@ -124,6 +142,16 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
         return mrc_fail(input->context, MERCER_ERROR_INTERNAL, "%s: zlib cannot start (%d)", input->path, result);
     mercer_status status = unpack(&self);
     inflateEnd(&self.stream);
+    mrc_mapping map = {0};
+    if (status == MERCER_OK && self.spills) {
+        status = empty_room(&self);
+        if (status == MERCER_OK) status = mrc_spill_map(&self.spill, &map);
+        mrc_free(input->context, self.memory);
+        self.memory = NULL;
+        self.made = map.bytes;
+        input->budget->used -= self.room;
+    }
+    mrc_spill_close(&self.spill);
     if (status == MERCER_OK && self.made == 0 && !input->part)
         status = mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
     if (status != MERCER_OK) {
@@ -132,8 +160,9 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
     }
     mrc_unmap(&input->map);
     mrc_free(input->context, input->memory);
+    input->map = map;
     input->memory = self.memory;
-    input->data = (const uint8_t *)self.memory;
+    input->data = self.spills ? map.data : (const uint8_t *)self.memory;
     input->bytes = self.made;
     return MERCER_OK;
 }

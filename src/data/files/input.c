@@ -23,6 +23,11 @@ mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const
                     path, (long long)bytes, (long long)budget->allowed, (long long)budget->used);
 }
 
+bool mrc_budget_spills(const mrc_budget *budget, int64_t bytes)
+{
+    return budget->spill > 0 && bytes > mrc_min(budget->spill, budget->allowed - budget->used);
+}
+
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
 
 bool mrc_input_begins(const mrc_input *input, const char *mark, int64_t bytes)
@@ -51,6 +56,15 @@ void mrc_input_close(mrc_input *input)
     mrc_unmap(&input->map);
     mrc_free(input->context, input->memory);
     *input = (mrc_input){.context = input->context};
+}
+
+void mrc_input_release(const mrc_input *input, const char **done, const char *at)
+{
+    enum { STEP_BYTES = 4 << 20 };
+    if (at - *done < STEP_BYTES) return;
+    if (input->map.data)
+        mrc_mapping_release(&input->map, *done - (const char *)input->map.data, at - *done);
+    *done = at;
 }
 
 const char *mrc_excerpt(char out[MRC_EXCERPT_CHARS], const char *text, int64_t length)

@@ -19,7 +19,12 @@
 
 typedef struct mrc_budget {
     int64_t allowed, used;
+    int64_t spill; /* what is read from text and takes more bytes than this, or than are left, goes to a temporary file
+                      (core/spill.h) that is mapped; 0: never */
 } mrc_budget;
+
+/* Whether so many bytes go to a temporary file. */
+bool mrc_budget_spills(const mrc_budget *budget, int64_t bytes);
 
 /* Counts bytes that are about to be held for what was read from `path`; refuses what does not fit. */
 mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const char *path, int64_t bytes);
@@ -41,6 +46,10 @@ void mrc_input_close(mrc_input *input);
 
 /* Replaces gzip'ed data by what they hold. */
 mercer_status mrc_gzip_unpack(mrc_input *input);
+
+/* A walk over the text stands at `at`: pages of a mapped file that lie well behind it are given back, so that what is
+   in memory does not grow with the file. *done: up to where that has happened. */
+void mrc_input_release(const mrc_input *input, const char **done, const char *at);
 
 /* The file begins with these bytes. */
 bool mrc_input_begins(const mrc_input *input, const char *mark, int64_t bytes);

@@ -14,6 +14,8 @@ typedef struct mrc_level {
     int64_t text, length; /* in `texts`, zero-terminated */
     const char *path;     /* where it was seen first; borrowed */
     int64_t line;
+    int64_t count; /* cells that hold it, as far as they were counted */
+    float final;   /* the cell that it becomes, once the schema is found */
 } mrc_level;
 
 typedef struct mrc_levels {

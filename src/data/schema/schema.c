@@ -7,7 +7,9 @@
  * are columns with one value, with none, and words of which nearly every row has one of its own. A few words among many
  * numbers are more likely a mistake than a category: such a column is refused, and the message says what to do.
  *
- * Cost: O(cells) and a sort of the levels; memory for the counts of at most 65,536 levels.
+ * Everything is found from tallies of the columns, so the cells may come block by block.
+ *
+ * Cost: O(cells) and a sort of the levels, of which there are at most 65,536 in a column.
  */
 #include "data/schema/schema.h"
 
@@ -32,9 +34,8 @@ typedef struct finder {
     mrc_cells *cells;
     mercer_context *context;
     mrc_column *columns; /* (cells->count) */
-    int64_t *counts;     /* (MRC_MOST_LEVELS) of one column's levels */
     const char ***lists; /* (cells->count) names of levels that are kept, or NULL */
-    float *final;        /* (MRC_MOST_LEVELS) the cell that each level becomes */
+    bool held;           /* all cells are there, and become what the schema says */
 } finder;
 
 static mercer_status fail_column(const finder *self, int64_t j, mercer_status status, const char *what)
@@ -52,26 +53,54 @@ static void leave_out(mrc_column *column, const char *why)
     *column = (mrc_column){.name = column->name, .kind = MRC_KIND_DROP, .why = why};
 }
 
-/* ---- Values -------------------------------------------------------------------------------------------------- */
+/* ---- Tallies ------------------------------------------------------------------------------------------------- */
 
-/* What the values of a column have been so far. */
-typedef struct moments {
-    double sum, low, high;
-    int64_t missing;
-} moments;
-
-static void add_cell(moments *to, float cell)
+static inline void add_value(mrc_tally *to, double value)
 {
-    double value = (double)cell;
-    bool missing = isnan(cell);
-    to->missing += missing;
-    to->sum += missing ? 0 : value;
-    to->low = value < to->low ? value : to->low;
-    to->high = value > to->high ? value : to->high;
+    bool first = to->low > to->high;
+    to->sum += value;
+    to->low = first || value < to->low ? value : to->low;
+    to->high = first || value > to->high ? value : to->high;
 }
 
-static void settle_values(mrc_column *column, const moments *of, int64_t rows)
+static inline void add_cell(mrc_cell_column *column, float cell)
 {
+    if (isnan(cell))
+        column->tally.missing++;
+    else if (column->kind != MRC_KIND_CATEGORY)
+        add_value(&column->tally, (double)cell);
+    else if (cell < 0)
+        column->tally.beyond++;
+    else
+        column->levels.list[(int64_t)cell].count++;
+}
+
+void mrc_cells_tally(mrc_cells *self)
+{
+    static const mrc_tally none = {.low = 1, .high = 0};
+    for (int64_t j = 0; self->tallied == 0 && j < self->count; j++) self->columns[j].tally = none;
+    for (int64_t i = 0; i < self->x.rows; i++) {
+        const float *cells = (const float *)mrc_row(&self->x, i);
+        for (int64_t j = 0; j < self->count; j++) add_cell(&self->columns[j], cells[j]);
+    }
+    self->tallied += self->x.rows;
+}
+
+void mrc_cells_forget(mrc_cells *self)
+{
+    for (int64_t j = 0; j < self->count; j++) {
+        self->columns[j].gaps = self->columns[j].unknown = 0;
+        mrc_levels_close(&self->columns[j].levels);
+    }
+    self->tallied = 0;
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------------- */
+
+static void settle_values(finder *self, int64_t j, const mrc_tally *of)
+{
+    mrc_column *column = &self->columns[j];
+    int64_t rows = self->cells->tallied;
     column->missing = of->missing;
     if (of->missing == rows) {
         leave_out(column, why_empty);
@@ -81,53 +110,7 @@ static void settle_values(mrc_column *column, const moments *of, int64_t rows)
     if (of->low == of->high && of->missing == 0) leave_out(column, why_constant);
 }
 
-/* All columns of values, row by row, as the cells lie. */
-static mercer_status settle_numbers(finder *self)
-{
-    const mercer_matrix *x = &self->cells->x;
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, x->cols, sizeof(moments), "means of columns"));
-    moments *all = memory;
-    for (int64_t j = 0; j < x->cols; j++) all[j] = (moments){.low = INFINITY, .high = -INFINITY};
-    for (int64_t i = 0; i < x->rows; i++) {
-        const float *cells = (const float *)mrc_row(x, i);
-        for (int64_t j = 0; j < x->cols; j++) add_cell(&all[j], cells[j]);
-    }
-    for (int64_t j = 0; j < x->cols; j++)
-        if (self->columns[j].kind != MRC_KIND_CATEGORY) settle_values(&self->columns[j], &all[j], x->rows);
-    mrc_free(self->context, memory);
-    return MERCER_OK;
-}
-
-/* One column that has just become values. */
-static void settle_boolean(finder *self, int64_t j)
-{
-    const mercer_matrix *x = &self->cells->x;
-    moments of = {.low = INFINITY, .high = -INFINITY};
-    for (int64_t i = 0; i < x->rows; i++) add_cell(&of, ((const float *)mrc_row(x, i))[j]);
-    self->columns[j] = (mrc_column){.name = self->columns[j].name, .kind = MRC_KIND_BOOLEAN};
-    settle_values(&self->columns[j], &of, x->rows);
-}
-
 /* ---- Words --------------------------------------------------------------------------------------------------- */
-
-/* Counts of a column's levels; cells beyond them. */
-static int64_t count_levels(finder *self, int64_t j)
-{
-    const mercer_matrix *x = &self->cells->x;
-    int64_t beyond = 0;
-    memset(self->counts, 0, MRC_MOST_LEVELS * sizeof *self->counts);
-    for (int64_t i = 0; i < x->rows; i++) {
-        float cell = ((const float *)mrc_row(x, i))[j];
-        if (isnan(cell))
-            self->columns[j].missing++;
-        else if (cell < 0)
-            beyond++;
-        else
-            self->counts[(int64_t)cell]++;
-    }
-    return beyond;
-}
 
 static bool is_boolean(const char *text, float *value)
 {
@@ -135,15 +118,30 @@ static bool is_boolean(const char *text, float *value)
     return *value > 0 || strcasecmp(text, "false") == 0;
 }
 
-static bool all_boolean(finder *self, const mrc_levels *levels)
+static bool all_boolean(const mrc_levels *levels)
 {
     bool any = false;
     for (int64_t k = 0; k < levels->count; k++) {
-        if (self->counts[k] == 0) continue;
-        if (!is_boolean(mrc_levels_text(levels, k), &self->final[k])) return false;
+        if (levels->list[k].count == 0) continue;
+        if (!is_boolean(mrc_levels_text(levels, k), &levels->list[k].final)) return false;
         any = true;
     }
     return any;
+}
+
+/* Words that are true or false become values. */
+static void settle_boolean(finder *self, int64_t j)
+{
+    const mrc_cell_column *cells = &self->cells->columns[j];
+    mrc_tally of = cells->tally;
+    for (int64_t k = 0; k < cells->levels.count; k++) {
+        const mrc_level *level = &cells->levels.list[k];
+        if (level->count == 0) continue;
+        add_value(&of, (double)level->final);
+        of.sum += (double)level->final * (double)(level->count - 1);
+    }
+    self->columns[j] = (mrc_column){.name = self->columns[j].name, .kind = MRC_KIND_BOOLEAN};
+    settle_values(self, j, &of);
 }
 
 /* Words are fewer than one in FEW_WORDS of the values, the rest are numbers. */
@@ -154,8 +152,8 @@ static mercer_status refuse_few_words(finder *self, int64_t j, int64_t values)
     for (int64_t k = 0; k < column->levels.count; k++) {
         const char *text = mrc_levels_text(&column->levels, k);
         double value;
-        if (self->counts[k] == 0 || mrc_read_number(text, text + strlen(text), &value) == MRC_NUMBER) continue;
-        words += self->counts[k];
+        if (column->levels.list[k].count == 0 || mrc_read_number(text, text + strlen(text), &value) == MRC_NUMBER) continue;
+        words += column->levels.list[k].count;
         if (first < 0) first = k;
     }
     if (column->fixed || words == 0 || words * FEW_WORDS >= values) return MERCER_OK;
@@ -220,7 +218,8 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     MRC_TRY(mrc_alloc(self->context, &memory, levels->count, sizeof(ranked), "levels of a column"));
     ranked *all = memory;
     for (int64_t k = 0; k < levels->count; k++)
-        if (self->counts[k] > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, self->counts[k]};
+        if (levels->list[k].count > 0)
+            all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
     qsort(all, (size_t)found, sizeof *all, by_count);
     int64_t kept = mrc_min(found, MRC_KEPT_LEVELS);
     qsort(all, (size_t)kept, sizeof *all, by_text);
@@ -230,7 +229,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
         column->levels = (const char *const *)list;
         column->level_count = kept;
         column->other = beyond > 0 || found > kept;
-        for (int64_t k = 0; k < found; k++) self->final[all[k].number] = (float)mrc_min(k, kept);
+        for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, kept);
     }
     for (int64_t k = 0; k < kept && status == MERCER_OK; k++) {
         self->lists[j][k] = all[k].text;
@@ -240,13 +239,14 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     return status;
 }
 
-/* Cells become what `final` says; those beyond all levels become `other`. */
+/* Cells become what their levels do; those beyond all levels become `other`. */
 static void change_cells(finder *self, int64_t j, float other)
 {
     const mercer_matrix *x = &self->cells->x;
-    for (int64_t i = 0; i < x->rows; i++) {
+    const mrc_level *levels = self->cells->columns[j].levels.list;
+    for (int64_t i = 0; self->held && i < x->rows; i++) {
         float *cell = &((float *)mrc_row(x, i))[j];
-        if (!isnan(*cell)) *cell = *cell < 0 ? other : self->final[(int64_t)*cell];
+        if (!isnan(*cell)) *cell = *cell < 0 ? other : levels[(int64_t)*cell].final;
     }
 }
 
@@ -254,9 +254,10 @@ static mercer_status settle_words(finder *self, int64_t j)
 {
     const mrc_cell_column *cells = &self->cells->columns[j];
     mrc_column *column = &self->columns[j];
-    int64_t rows = self->cells->x.rows, beyond = count_levels(self, j), values = rows - column->missing, found = 0;
-    for (int64_t k = 0; k < cells->levels.count; k++) found += self->counts[k] > 0;
-    if (!cells->fixed && beyond == 0 && all_boolean(self, &cells->levels)) {
+    column->missing = cells->tally.missing;
+    int64_t beyond = cells->tally.beyond, values = self->cells->tallied - column->missing, found = 0;
+    for (int64_t k = 0; k < cells->levels.count; k++) found += cells->levels.list[k].count > 0;
+    if (!cells->fixed && beyond == 0 && all_boolean(&cells->levels)) {
         change_cells(self, j, 0);
         settle_boolean(self, j);
         return MERCER_OK;
@@ -281,6 +282,7 @@ static void compact(finder *self)
     int64_t used = 0;
     for (int64_t j = 0; j < self->cells->count; j++) used += self->columns[j].kind != MRC_KIND_DROP;
     float *to = x->data;
+    if (!self->held) return;
     for (int64_t i = 0; i < x->rows; i++) {
         const float *from = (const float *)mrc_row(x, i);
         for (int64_t j = 0; j < self->cells->count; j++)
@@ -342,15 +344,19 @@ static bool has_no_gaps(const mrc_cells *cells)
 
 static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
-    const mrc_cells *cells = self->cells;
+    mrc_cells *cells = self->cells;
     bool plain = !left_out || left_out->count == 0 || (cells->count > 0 && cells->columns[0].name), any = false;
     for (int64_t j = 0; j < cells->count; j++)
         self->columns[j] = (mrc_column){.name = cells->columns[j].name, .kind = cells->columns[j].kind};
     if (plain && has_no_gaps(cells)) return MERCER_OK;
-    MRC_TRY(settle_numbers(self));
+    self->held = cells->tallied == 0;
+    if (self->held) mrc_cells_tally(cells);
     for (int64_t j = 0; j < cells->count; j++) {
         bool number = cells->columns[j].kind == MRC_KIND_NUMBER;
-        if (cells->columns[j].kind == MRC_KIND_CATEGORY) MRC_TRY(settle_words(self, j));
+        if (cells->columns[j].kind == MRC_KIND_CATEGORY)
+            MRC_TRY(settle_words(self, j));
+        else
+            settle_values(self, j, &cells->columns[j].tally);
         plain = plain && number && self->columns[j].missing == 0 && self->columns[j].why != why_empty;
         any = any || self->columns[j].kind != MRC_KIND_DROP;
     }
@@ -370,20 +376,14 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
 {
     mercer_context *context = cells->context;
     finder self = {.cells = cells, .context = context};
-    void *columns = NULL, *counts = NULL, *lists = NULL, *final = NULL;
+    void *columns = NULL, *lists = NULL;
     *out = NULL;
     mercer_status status = mrc_alloc_zero(context, &columns, cells->count, sizeof(mrc_column), "columns of a schema");
     if (status == MERCER_OK) status = mrc_alloc_zero(context, &lists, cells->count, sizeof(char **), "levels");
-    if (status == MERCER_OK) status = mrc_alloc(context, &counts, MRC_MOST_LEVELS, sizeof(int64_t), "levels");
-    if (status == MERCER_OK) status = mrc_alloc(context, &final, MRC_MOST_LEVELS, sizeof(float), "levels");
     self.columns = columns;
     self.lists = lists;
-    self.counts = counts;
-    self.final = final;
     if (status == MERCER_OK) status = find(&self, left_out, missing, out);
     for (int64_t j = 0; lists && j < cells->count; j++) mrc_free(context, (void *)self.lists[j]);
-    mrc_free(context, final);
-    mrc_free(context, counts);
     mrc_free(context, lists);
     mrc_free(context, columns);
     return status;

@@ -63,6 +63,12 @@ bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind);
 
 /* ---- Cells --------------------------------------------------------------------------------------------------- */
 
+/* What the cells of a column have been so far; those of words are counted in its levels. */
+typedef struct mrc_tally {
+    double sum, low, high; /* of the values; low and high mean something if there are any */
+    int64_t missing, beyond;
+} mrc_tally;
+
 /* A column while its cells are read. */
 typedef struct mrc_cell_column {
     const char *name; /* borrowed, or NULL */
@@ -76,15 +82,22 @@ typedef struct mrc_cell_column {
     int64_t unknown;  /* how many did, where that is no level either */
     int64_t gaps;     /* missing values that were read */
     bool has_missing; /* the schema has a feature for them */
+    mrc_tally tally;
 } mrc_cell_column;
 
 typedef struct mrc_cells {
     mercer_context *context;
     const char *path;         /* of the table, for messages */
-    mercer_matrix x;          /* (rows, count) f32 */
+    mercer_matrix x;          /* (rows, count) f32: all rows, or those that are being looked at */
     mrc_cell_column *columns; /* (count) */
     int64_t count;
+    int64_t tallied; /* rows that mrc_cells_tally has seen */
 } mrc_cells;
+
+/* Adds the rows of x to the tallies. */
+void mrc_cells_tally(mrc_cells *cells);
+/* As if no cell had been read. */
+void mrc_cells_forget(mrc_cells *cells);
 
 /* Columns that are left out because somebody said so: they stand in the schema all the same. */
 typedef struct mrc_left_out {
@@ -94,8 +107,9 @@ typedef struct mrc_left_out {
 } mrc_left_out;
 
 /*
- * Finds what the columns are and brings cells of categories into the order of their levels. *out is the text, released
- * with mrc_free; NULL if the table has numbers without gaps alone.
+ * Finds what the columns are. If rows were tallied, from the tallies; else x holds all rows, and its cells of
+ * categories are brought into the order of their levels. *out is the text, released with mrc_free; NULL if the table
+ * has numbers without gaps alone.
  */
 mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, const mrc_missing *missing, char **out);
 

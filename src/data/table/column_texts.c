@@ -19,6 +19,7 @@ struct mercer_column_texts {
     int64_t *columns; /* (count) of the table */
     int64_t file;     /* under work */
     mrc_csv at;       /* the next record there */
+    const char *released; /* up to where pages of the file were given back */
     int64_t left;     /* records of that file that are still to come */
     int64_t rows;     /* of all files, still to come */
     char *room;       /* (room_bytes) texts of the current record, each with a zero behind it */
@@ -107,6 +108,7 @@ static void begin_file(mercer_column_texts *self, int64_t file)
 {
     self->file = file;
     self->at = self->tables[file].data;
+    self->released = self->at.at;
     self->left = self->tables[file].records;
 }
 
@@ -123,7 +125,7 @@ static mercer_status open_parts(mercer_column_texts *self, const char *columns)
     const mercer_dataset_options *options = &self->options;
     mrc_opening opening = {.context = self->context,
                            .options = options,
-                           .budget = {.allowed = options->memory > 0 ? options->memory : mercer_free_memory() / 2},
+                           .budget = mrc_budget_of(options),
                            .slice = {.first = options->first, .rows = options->rows}};
     void *places, *fields;
     MRC_TRY(split_names(self, columns));
@@ -223,6 +225,7 @@ mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const
     if (column != table->columns)
         return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: line %lld has %s columns than the first line",
                         table->input->path, (long long)line, column < table->columns ? "fewer" : "more");
+    mrc_input_release(table->input, &self->released, self->at.at);
     self->left--, self->rows--;
     *fields = self->fields;
     return MERCER_OK;

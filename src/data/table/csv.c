@@ -2,9 +2,13 @@
 /*
  * CSV and TSV: a first walk over the text counts its records, so that all memory is taken (or refused) before a number
  * is read; a second walk reads them. A table may go on in further files.
+ *
+ * Samples that are too large for memory (mrc_budget_spills) go to a temporary file, which is mapped. They are read in
+ * blocks: by the schema, if there is one, or twice, once to find it. What is held is a block, targets and weights.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/spill.h"
 #include "data/table/csv_schema.h"
 
 #include <string.h>
@@ -16,6 +20,7 @@ typedef struct tables {
     mrc_table *lead; /* the first one that holds anything */
     mrc_layout layout;
     int64_t records; /* of all */
+    bool told;       /* about rows that are left out */
 } tables;
 
 /* ---- First walk ---------------------------------------------------------------------------------------------- */
@@ -60,11 +65,36 @@ static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 
 /* ---- Second walk --------------------------------------------------------------------------------------------- */
 
+/* What happens to a block of cells; NULL: nothing, all cells stay. */
+typedef struct consumer {
+    mercer_status (*take)(struct consumer *self, mrc_cells *cells);
+    mrc_column_set *columns;
+    mercer_matrix x; /* (block, features) */
+    mrc_spill spill;
+} consumer;
+
+static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count, consumer *through)
+{
+    if (!through) return mrc_records_read(table, csv, to, count);
+    int64_t block = to->cells->x.rows;
+    for (int64_t done = 0; done < count; done += block) {
+        MRC_TRY(mrc_records_read(table, csv, to, mrc_min(block, count - done)));
+        to->cells->x.rows = to->rows - to->base;
+        mercer_status status = through->take(through, to->cells);
+        to->cells->x.rows = block;
+        if (status != MERCER_OK) return status;
+        to->base = to->rows;
+    }
+    return MERCER_OK;
+}
+
 /* Reads the slice. */
-static mercer_status read_records(const tables *self, mrc_sink *to)
+static mercer_status read_records(const tables *self, mrc_sink *to, consumer *through)
 {
     const mrc_slice *slice = &self->reading->slice;
     int64_t before = 0, end = slice->first + slice->rows;
+    if (to->targets) mrc_targets_clear(to->targets);
+    to->rows = to->base = to->left_out = 0;
     MRC_TRY(mrc_sink_open(to, self->reading->input->context, &self->layout));
     mercer_status status = MERCER_OK;
     for (int64_t k = 0; k < self->reading->count && status == MERCER_OK; before += self->list[k++].records) {
@@ -74,7 +104,7 @@ static mercer_status read_records(const tables *self, mrc_sink *to)
         mrc_csv csv = table->data;
         if (to->targets) to->targets->path = table->input->path;
         mrc_records_skip(&csv, first - before);
-        status = mrc_records_read(table, &csv, to, last - first);
+        status = read_some(table, &csv, to, last - first, through);
     }
     if (to->targets) to->targets->path = self->reading->name;
     mrc_sink_close(to, self->reading->input->context);
@@ -125,34 +155,40 @@ static mercer_status keep_unused(const mrc_layout *layout, mercer_dataset *datas
     return MERCER_OK;
 }
 
-static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *to)
+/* Bytes of `rows` rows of so many floats; INT64_MAX if they cannot be counted. */
+static int64_t bytes_of(int64_t rows, int64_t floats)
+{
+    int64_t bytes;
+    return mrc_multiply(rows, floats, &bytes) && mrc_multiply(bytes, sizeof(float), &bytes) ? bytes : INT64_MAX;
+}
+
+/* Room for targets and weights, and for cells of `rows` rows. */
+static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *to, int64_t rows, void **memory)
 {
     mrc_reading *reading = self->reading;
     const mrc_input *input = self->lead->input;
-    int64_t cols = self->layout.features, rows = reading->slice.rows, count, bytes, more;
+    int64_t all = reading->slice.rows, cols = self->layout.features, bytes;
     if (cols == 0) return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has no columns of features", input->path);
-    if (!mrc_multiply(rows, cols, &count) || !mrc_multiply(count, sizeof(float), &bytes) ||
-        !mrc_multiply(rows, reading->want_targets ? target_bytes(self) : 0, &more) || !mrc_add(bytes, more, &bytes))
+    if (!mrc_multiply(all, reading->want_targets ? target_bytes(self) : 0, &bytes) ||
+        !mrc_add(bytes, bytes_of(rows, cols), &bytes))
         bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
-    MRC_TRY(mrc_alloc(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
-    to->cells->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
+    MRC_TRY(mrc_alloc(input->context, memory, rows * cols, sizeof(float), "samples"));
+    to->cells->x = mrc_view(*memory, rows, cols, MERCER_F32);
     MRC_TRY(keep_unused(&self->layout, dataset));
     if (self->layout.weight >= 0) {
-        dataset->rows = rows;
+        dataset->rows = all;
         MRC_TRY(mrc_dataset_make_weights(dataset, &to->weights));
     }
     return reading->want_targets ? open_targets(self, dataset, to) : MERCER_OK;
 }
 
-/* Rows without a target are told about, and the dataset is the shorter for it. */
-static mercer_status shorten(const tables *self, mercer_dataset *dataset, mrc_sink *to)
+/* Rows without a target are told about once. */
+static mercer_status tell_left_out(tables *self, const mrc_sink *to)
 {
     const mrc_reading *reading = self->reading;
-    to->cells->x.rows = to->rows;
-    if (dataset->y.data) dataset->y.rows = to->rows;
-    dataset->left_out = to->left_out;
-    if (to->left_out == 0) return MERCER_OK;
+    if (to->left_out == 0 || self->told) return MERCER_OK;
+    self->told = true;
     if (to->rows == 0)
         return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
                         "%s: every target is missing: is it the column that is meant?", reading->name);
@@ -163,20 +199,111 @@ static mercer_status shorten(const tables *self, mercer_dataset *dataset, mrc_si
 }
 
 /* Reads cells and targets; again if a column that began with numbers or dates turned out to be words. */
-static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_dataset *dataset)
+static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *to, consumer *through)
 {
-    mrc_reading *reading = self->reading;
-    mrc_sink to = {.cells = &columns->cells, .missing = columns->words, .leave_out = true};
-    MRC_TRY(make_room(self, dataset, &to));
-    MRC_TRY(read_records(self, &to));
-    if (mrc_column_set_turn_odd(columns)) {
-        if (to.targets) mrc_targets_clear(to.targets);
-        to.rows = to.left_out = 0;
-        MRC_TRY(read_records(self, &to));
+    MRC_TRY(read_records(self, to, through));
+    if (mrc_column_set_turn_odd(columns)) MRC_TRY(read_records(self, to, through));
+    return tell_left_out(self, to);
+}
+
+/* ---- In memory ------------------------------------------------------------------------------------------------- */
+
+static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset)
+{
+    MRC_TRY(read_all(self, columns, to, NULL));
+    columns->cells.x.rows = to->rows;
+    return columns->given ? MERCER_OK : mrc_column_set_find(columns, self->lead, dataset);
+}
+
+/* ---- In a temporary file --------------------------------------------------------------------------------------- */
+
+static mercer_status tally_block(consumer *self, mrc_cells *cells)
+{
+    (void)self;
+    mrc_cells_tally(cells);
+    return MERCER_OK;
+}
+
+static mercer_status spill_block(consumer *self, mrc_cells *cells)
+{
+    const mrc_schema *schema = self->columns->schema;
+    mercer_matrix x = schema ? mrc_rows(&self->x, 0, cells->x.rows) : cells->x;
+    if (schema) mrc_schema_encode(schema, &cells->x, &x);
+    return mrc_spill_write(&self->spill, x.data, bytes_of(x.rows, x.cols));
+}
+
+/* The features, now that it is known what they are. */
+static mercer_status spill_cells(tables *self, consumer *through, mrc_sink *to, mercer_dataset *dataset)
+{
+    mrc_column_set *columns = through->columns;
+    int64_t block = to->cells->x.rows, features = mrc_column_set_features(columns);
+    if (!columns->given && columns->schema) MRC_TRY(mrc_column_set_adopt(columns, &self->layout));
+    to->cells->x = mrc_view(to->cells->x.data, block, to->cells->count, MERCER_F32);
+    through->x = mrc_view(NULL, block, features, MERCER_F32);
+    if (columns->schema)
+        MRC_TRY(mrc_alloc(columns->context, &through->x.data, block * features, sizeof(float), "samples"));
+    through->take = spill_block;
+    MRC_TRY(mrc_spill_open(&through->spill, columns->context));
+    MRC_TRY(read_records(self, to, through));
+    MRC_TRY(tell_left_out(self, to));
+    MRC_TRY(mrc_spill_map(&through->spill, &dataset->x_map));
+    dataset->x = mrc_view(dataset->x_map.data, to->rows, features, MERCER_F32);
+    dataset->spilled = true;
+    return MERCER_OK;
+}
+
+/* Block by block. `known`: the schema is there, or it is known that there is none. The cells have room for a block. */
+static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset,
+                                  bool known)
+{
+    consumer through = {.take = tally_block, .columns = columns};
+    mercer_status status = MERCER_OK;
+    mrc_log(columns->context, MERCER_LOG_INFO, "%s: samples are kept in a temporary file", self->reading->name);
+    if (!known) {
+        status = read_all(self, columns, to, &through);
+        if (status == MERCER_OK) status = mrc_column_set_find(columns, self->lead, dataset);
     }
-    MRC_TRY(shorten(self, dataset, &to));
-    reading->slice.rows = to.rows;
-    return mrc_column_set_settle(columns, self->lead, dataset);
+    if (status == MERCER_OK) status = spill_cells(self, &through, to, dataset);
+    mrc_spill_close(&through.spill);
+    mrc_free(columns->context, through.x.data);
+    mrc_free(columns->context, dataset->x_memory);
+    dataset->x_memory = NULL;
+    return status;
+}
+
+/* ---- Either ---------------------------------------------------------------------------------------------------- */
+
+static int64_t block_rows(const mrc_column_set *columns)
+{
+    enum { BLOCK_BYTES = 2 << 20 };
+    return mrc_max(1, BLOCK_BYTES / bytes_of(1, mrc_column_set_features(columns)));
+}
+
+static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_dataset *dataset, bool strict)
+{
+    mrc_budget *budget = self->lead->input->budget;
+    mrc_sink to = {.cells = &columns->cells, .missing = columns->words, .leave_out = true};
+    int64_t rows = self->reading->slice.rows, floats = columns->cells.count;
+    bool known = columns->given || strict;
+    if (columns->given) MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
+    if (columns->given) floats += columns->schema->features;
+    bool spills = mrc_budget_spills(budget, bytes_of(rows, floats));
+    MRC_TRY(make_room(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));
+    if (!spills) {
+        MRC_TRY(read_held(self, columns, &to, dataset));
+        spills = !known && columns->schema &&
+                 mrc_budget_spills(budget, bytes_of(to.rows, mrc_column_set_features(columns)));
+        known = true;
+        if (spills) columns->cells.x.rows = mrc_min(rows, block_rows(columns)); /* the room is used once more */
+    }
+    if (spills)
+        MRC_TRY(read_spilled(self, columns, &to, dataset, known));
+    else
+        MRC_TRY(mrc_column_set_encode(columns, self->lead, dataset));
+    if (dataset->y.data) dataset->y.rows = to.rows;
+    dataset->left_out = to.left_out;
+    self->reading->slice.rows = to.rows;
+    return mrc_column_set_finish(columns, self->lead, dataset);
 }
 
 /* The first line has a name that the schema or the caller wants. */
@@ -211,8 +338,9 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
     };
     MRC_TRY(follow_lead(self, &wish));
     MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
-    MRC_TRY(mrc_column_set_prepare(columns, self->lead, options->columns || numbers));
-    return read_cells(self, columns, dataset);
+    bool strict = options->columns || numbers;
+    MRC_TRY(mrc_column_set_prepare(columns, self->lead, strict));
+    return read_cells(self, columns, dataset, strict);
 }
 
 static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
@@ -257,7 +385,7 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     if (!mrc_multiply(reading->slice.rows, target_bytes(self), &bytes)) bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(open_targets(self, dataset, &to));
-    return read_records(self, &to);
+    return read_records(self, &to, NULL);
 }
 
 static mercer_status csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)

@@ -429,7 +429,7 @@ static inline mercer_status keep_number(const mrc_sink *to, const struct mrc_act
 static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const mrc_sink *to, bool *left_out)
 {
     const struct mrc_action *actions = to->actions;
-    float *cells = to->cells ? (float *)mrc_row(&to->cells->x, to->rows) : NULL;
+    float *cells = to->cells ? (float *)mrc_row(&to->cells->x, to->rows - to->base) : NULL;
     int64_t line = csv->line, end = self->columns - 1;
     const char separator = csv->separator, *at = csv->at, *safe = csv->end - at > FEW_BYTES ? csv->end - FEW_BYTES : at;
     bool last, numbers = to->missing == &mrc_missing_default && separator;
@@ -459,12 +459,14 @@ static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const mrc_
 
 mercer_status mrc_records_read(const mrc_table *self, mrc_csv *csv, mrc_sink *to, int64_t count)
 {
+    const char *released = csv->at;
     for (int64_t i = 0; i < count; i++) {
         int64_t line = csv->line;
         bool left_out;
         MRC_TRY(read_record(self, csv, to, &left_out));
         to->rows += !left_out;
         if (left_out && to->left_out++ == 0) to->left_line = line;
+        mrc_input_release(self->input, &released, csv->at);
     }
     return MERCER_OK;
 }

@@ -8,13 +8,14 @@
 
 /* Where the parts of a record go. */
 typedef struct mrc_sink {
-    mrc_cells *cells;           /* x: room for all rows; NULL if features are not wanted */
+    mrc_cells *cells;           /* x: room for all rows, or for a block of them; NULL if features are not wanted */
     mercer_matrix y;            /* (rows, targets) f64, if there are several */
     mrc_targets *targets;       /* if there is one */
     double *weights;            /* (rows), or NULL */
     const mrc_missing *missing; /* words */
     bool leave_out;             /* records without a target are passed over, and counted */
     int64_t rows;               /* that were kept */
+    int64_t base;               /* the first of them that the cells hold */
     int64_t left_out, left_line;
     struct mrc_action *actions; /* (columns) what happens to a cell; owned */
 } mrc_sink;

@@ -144,9 +144,8 @@ bool mrc_column_set_turn_odd(mrc_column_set *self)
         mrc_cell_column *column = &self->cells.columns[j];
         if (column->odd) column->kind = MRC_KIND_CATEGORY;
         column->odd = false;
-        column->gaps = 0;
-        mrc_levels_close(&column->levels);
     }
+    if (any) mrc_cells_forget(&self->cells);
     return any;
 }
 
@@ -175,12 +174,46 @@ static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout,
     return status;
 }
 
-/* The dataset's samples become features of the cells, which are released. */
-static mercer_status encode(mrc_column_set *self, const mrc_input *input, mercer_dataset *dataset)
+mercer_status mrc_column_set_find(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
+{
+    char *found = NULL;
+    if (self->given) return mrc_dataset_keep_schema(dataset, self->given);
+    MRC_TRY(find_schema(self, lead->layout, &found));
+    dataset->schema = dataset->schema_text = found;
+    return found ? mrc_schema_read(&self->schema, self->context, found) : MERCER_OK;
+}
+
+mercer_status mrc_column_set_adopt(mrc_column_set *self, mrc_layout *layout)
+{
+    int64_t used = 0, place = 0;
+    mrc_cells_forget(&self->cells);
+    for (int64_t c = 0; c < layout->columns; c++) {
+        if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id) continue;
+        int64_t role = layout->roles[c];
+        if (self->schema->columns[place++].kind == MRC_KIND_DROP) {
+            layout->roles[c] = MRC_COLUMN_UNUSED;
+        } else {
+            self->cells.columns[used].name = self->cells.columns[role].name; /* used is at most role */
+            layout->roles[c] = used++;
+        }
+    }
+    self->cells.count = layout->features = used;
+    return take_schema(self);
+}
+
+int64_t mrc_column_set_features(const mrc_column_set *self)
+{
+    return self->schema ? self->schema->features : self->cells.count;
+}
+
+mercer_status mrc_column_set_encode(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
 {
     const mrc_schema *schema = self->schema;
+    const mrc_input *input = lead->input;
     int64_t rows = self->cells.x.rows, count, bytes;
     void *memory;
+    dataset->x = self->cells.x;
+    if (!schema) return MERCER_OK;
     if (!mrc_multiply(rows, schema->features, &count) || !mrc_multiply(count, sizeof(float), &bytes)) bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(self->context, input->budget, input->path, bytes));
     MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(float), "samples"));
@@ -190,22 +223,14 @@ static mercer_status encode(mrc_column_set *self, const mrc_input *input, mercer
     mrc_free(self->context, dataset->x_memory);
     dataset->x_memory = memory;
     dataset->x = x;
-    return mrc_schema_feature_names(schema, &dataset->feature_text);
+    return MERCER_OK;
 }
 
-mercer_status mrc_column_set_settle(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
+mercer_status mrc_column_set_finish(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
 {
-    bool given = self->given != NULL;
-    char *found = NULL;
-    if (!given) MRC_TRY(find_schema(self, lead->layout, &found));
-    dataset->schema_text = found;
-    if (found) MRC_TRY(mrc_schema_read(&self->schema, self->context, found));
-    if (given) MRC_TRY(mrc_dataset_keep_schema(dataset, self->given));
-    dataset->schema = dataset->schema_text;
-    dataset->x = self->cells.x;
     if (self->schema) {
-        MRC_TRY(encode(self, lead->input, dataset));
-        mrc_cells_warn(&self->cells);
+        MRC_TRY(mrc_schema_feature_names(self->schema, &dataset->feature_text));
+        if (self->given) mrc_cells_warn(&self->cells);
     } else {
         MRC_TRY(mrc_layout_names(lead->layout, self->context, MRC_COLUMN_FEATURE, &dataset->feature_text));
     }

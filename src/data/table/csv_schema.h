@@ -24,7 +24,15 @@ void mrc_column_set_close(mrc_column_set *columns);
 mercer_status mrc_column_set_prepare(mrc_column_set *columns, const mrc_table *lead, bool strict);
 /* Whether a column must be read again, as words. */
 bool mrc_column_set_turn_odd(mrc_column_set *columns);
-/* Samples of the cells, whose memory is the dataset's: features by the schema, which is found unless it is given. */
-mercer_status mrc_column_set_settle(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
+/* The schema of the cells, or of their tallies, unless one is given; the dataset keeps its text. */
+mercer_status mrc_column_set_find(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
+/* Cells are to be read again, by the schema that was found: columns that it leaves out have no cells any more. */
+mercer_status mrc_column_set_adopt(mrc_column_set *columns, mrc_layout *layout);
+/* How many features the cells of a row become. */
+int64_t mrc_column_set_features(const mrc_column_set *columns);
+/* The dataset's samples, which are cells in its memory, become features. */
+mercer_status mrc_column_set_encode(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
+/* Names of features, and warnings about cells that the schema does not expect. */
+mercer_status mrc_column_set_finish(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
 
 #endif

@@ -26,10 +26,6 @@ static mercer_status begin(mrc_table *self, const mrc_input *input, char separat
     const char *at = (const char *)input->data, *end = at + input->bytes;
     if (input->bytes >= 2 && (memcmp(at, "\xff\xfe", 2) == 0 || memcmp(at, "\xfe\xff", 2) == 0))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is UTF-16 text; save it as UTF-8", input->path);
-    const char *zero = memchr(at, 0, (size_t)input->bytes);
-    if (zero)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: a zero byte at offset %lld; it is not text",
-                        input->path, (long long)(zero - at));
     if (input->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* the mark of UTF-8 */
     separator = separator == 0 ? mrc_csv_find_separator(at, end) : separator == '\n' ? 0 : separator;
     self->start = (mrc_csv){.at = at, .end = end, .line = 1, .separator = separator};
@@ -49,54 +45,84 @@ static mercer_status count_columns(mrc_table *self)
     return MERCER_OK;
 }
 
-/* Without quotes a record is a line. */
-static mercer_status count_lines(mrc_table *self, int64_t *blank)
+/* The walk over a text that looks at it in pieces, each while it is in the cache. */
+typedef struct walk {
+    const char *at;       /* the next line */
+    const char *released; /* up to where pages were given back */
+    int64_t line;         /* of at */
+    int64_t blank;        /* the first empty line that something follows */
+    int64_t empty;        /* the first empty line; 0: none */
+    bool quoted;          /* there is a quote: lines are no records */
+} walk;
+
+/* Without quotes a record is a line: counts those that begin before `stop`. */
+static void count_lines(mrc_table *self, walk *state, const char *stop)
 {
-    const char *at = self->start.at, *end = self->start.end;
-    for (int64_t line = 1; at < end; line++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
+    const char *at = state->at, *end = self->start.end;
+    for (; at < stop && !state->blank; state->line++) {
+        const char *next = memchr(at, '\n', (size_t)(end - at));
         mrc_csv csv = {.at = at, .end = end};
         if (*at > ' ' || !mrc_csv_skip_blank(&csv)) {
-            if (*blank) return MERCER_OK;
+            state->blank = state->empty;
             self->records++;
-        } else if (!*blank) {
-            *blank = line;
+        } else if (!state->empty) {
+            state->empty = state->line;
         }
-        at = stop ? stop + 1 : end;
+        at = next ? next + 1 : end;
     }
-    *blank = 0;
+    state->at = at;
+}
+
+static mercer_status look_through(mrc_table *self, walk *state)
+{
+    enum { PIECE_BYTES = 256 << 10 };
+    const char *begin = (const char *)self->input->data, *end = self->start.end, *stop;
+    *state = (walk){.at = self->start.at, .released = begin, .line = 1};
+    for (const char *at = self->start.at; at < end; at = stop) {
+        stop = end - at > PIECE_BYTES ? at + PIECE_BYTES : end;
+        const char *zero = memchr(at, 0, (size_t)(stop - at));
+        if (zero)
+            return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: a zero byte at offset %lld; it is not text",
+                            self->input->path, (long long)(zero - begin));
+        if (self->start.separator && !state->quoted) state->quoted = memchr(at, '"', (size_t)(stop - at)) != NULL;
+        if (!state->quoted) count_lines(self, state, stop);
+        mrc_input_release(self->input, &state->released, stop);
+    }
     return MERCER_OK;
 }
 
-static mercer_status count_quoted(mrc_table *self, int64_t *blank)
+static mercer_status count_quoted(mrc_table *self, walk *state)
 {
     mrc_csv csv = self->start;
     mrc_csv_field field;
+    self->records = 0;
+    state->released = csv.at;
+    state->blank = state->empty = 0;
     while (csv.at < csv.end) {
         int64_t line = csv.line;
         if (mrc_csv_skip_blank(&csv)) {
-            if (!*blank) *blank = line;
+            if (!state->empty) state->empty = line;
             continue;
         }
-        if (*blank) return MERCER_OK;
+        state->blank = state->empty;
+        if (state->blank) return MERCER_OK;
         do {
             const char *wrong = mrc_csv_next(&csv, &field);
             if (wrong) return fail_line(self, field.line, wrong);
         } while (!field.last);
         self->records++;
+        mrc_input_release(self->input, &state->released, csv.at);
     }
-    *blank = 0;
     return MERCER_OK;
 }
 
 /* Counts records, and columns of the first one. */
 static mercer_status count_records(mrc_table *self)
 {
-    int64_t blank = 0; /* the first empty line that something follows */
-    bool quoted = self->start.separator && self->start.at < self->start.end &&
-                  memchr(self->start.at, '"', (size_t)(self->start.end - self->start.at));
-    MRC_TRY(quoted ? count_quoted(self, &blank) : count_lines(self, &blank));
-    if (blank) return fail_line(self, blank, "is empty; only at the end of the file lines may be");
+    walk state;
+    MRC_TRY(look_through(self, &state));
+    if (state.quoted) MRC_TRY(count_quoted(self, &state));
+    if (state.blank) return fail_line(self, state.blank, "is empty; only at the end of the file lines may be");
     if (self->records > 0) return count_columns(self);
     return self->input->part ? MERCER_OK : fail_line(self, 1, "the file holds nothing but empty lines");
 }

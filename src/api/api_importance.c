@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public: which columns of a table a model's predictions depend on.
+ *
+ * A column of the table is all its features: levels of a category, the sign of a missing value. Without a schema a
+ * feature is a column.
+ *
+ *   permutation          s - s_j,  s the score (R2 or accuracy) of all rows, s_j the same after column j was permuted
+ *                        among them: row i has the features of row P(i), P drawn from (seed, j, repetition). Mean and
+ *                        standard error over the repetitions.
+ *   partial dependence   mean over rows i of f(x_i with column j = v), for some values v
+ *
+ * Both go through the rows in blocks. Cost: columns x repetitions predictions of all rows; points predictions of at
+ * most DEPENDENCE_ROWS rows.
+ */
+#include "api/api_options.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/numbers/random.h"
+#include "data/dataset.h"
+#include "data/schema/date.h"
+#include "data/schema/schema.h"
+#include "metrics/evaluation.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_ROWS = 512 };
+
+struct mercer_importance {
+    mercer_context *context;
+    int64_t count;
+    void *names;           /* (count) a list of texts in one block; NULL: they have none */
+    double *drops, *errors; /* (count) */
+    double score;
+    mercer_task task;
+    int64_t rows, repeats;
+};
+
+/* ---- Columns --------------------------------------------------------------------------------------------------- */
+
+/* The columns that a model has features of. */
+typedef struct columns {
+    mrc_schema *schema; /* NULL: features are columns */
+    int64_t count;
+} columns;
+
+static mercer_status open_columns(columns *out, const mercer_model *model)
+{
+    *out = (columns){.count = mrc_model_features(model)};
+    if (!model->schema) return MERCER_OK;
+    MRC_TRY(mrc_schema_read(&out->schema, model->context, model->schema));
+    out->count = out->schema->used;
+    return MERCER_OK;
+}
+
+/* Column number `index` of those that are used. */
+static mrc_column column_of(const columns *self, const mercer_model *model, int64_t index)
+{
+    if (!self->schema)
+        return (mrc_column){.name = model->feature_names ? model->feature_names[index] : NULL, .first = index, .width = 1};
+    const mrc_column *column = self->schema->columns;
+    for (;; column++)
+        if (column->kind != MRC_KIND_DROP && index-- == 0) return *column;
+}
+
+static mercer_status copy_names(const columns *self, const mercer_model *model, void **out)
+{
+    void *memory;
+    bool named = true;
+    MRC_TRY(mrc_alloc(model->context, &memory, self->count, sizeof(char *), "names of columns"));
+    const char **list = memory;
+    for (int64_t j = 0; j < self->count; j++) {
+        list[j] = column_of(self, model, j).name;
+        named = named && list[j];
+    }
+    mercer_status status = named ? mrc_copy_texts(model->context, out, list, self->count) : MERCER_OK;
+    mrc_free(model->context, memory);
+    return status;
+}
+
+/* ---- Scores ---------------------------------------------------------------------------------------------------- */
+
+/* Rows that are predicted together, with those that a column is taken from. */
+typedef struct block {
+    mercer_model *model;
+    const mercer_dataset *data;
+    int64_t most;
+    mercer_matrix x, other, f, y;
+    int32_t *labels;
+    int64_t *partners; /* (most) */
+    void *memory;      /* of all of them */
+} block;
+
+static mercer_status open_block(block *out, mercer_model *model, const mercer_dataset *data)
+{
+    int64_t d = data->features, c = mrc_max(1, model->weights.cols);
+    mercer_dtype real = mrc_units_given(&model->units) && data->task == MERCER_TASK_REGRESSION ? MERCER_F64
+                                                                                               : model->weights.dtype;
+    int64_t sample = mrc_round_up(d * mrc_dtype_size(data->dtype), 8), row = 2 * sample + 16 * c + 16;
+    int64_t most = mrc_min(data->rows, mrc_max(64, mrc_min(MOST_ROWS, BLOCK_BYTES / row)));
+    *out = (block){.model = model, .data = data, .most = most};
+    MRC_TRY(mrc_alloc(model->context, &out->memory, most, row, "rows of a table"));
+    char *at = out->memory;
+    out->y = mrc_view(at, most, c, MERCER_F64), at += most * c * 8;
+    out->f = mrc_view(at, most, c, real), at += most * c * 8;
+    out->partners = (int64_t *)at, at += most * 8;
+    out->x = mrc_view(at, most, d, data->dtype), at += most * sample;
+    out->other = mrc_view(at, most, d, data->dtype), at += most * sample;
+    out->labels = (int32_t *)at;
+    return MERCER_OK;
+}
+
+/* Takes the features of a column from other rows. */
+static void mix_column(const block *self, const mercer_matrix *x, const mercer_matrix *other, const mrc_column *column)
+{
+    size_t size = (size_t)mrc_dtype_size(x->dtype), begin = (size_t)column->first * size;
+    (void)self;
+    for (int64_t i = 0; i < x->rows; i++)
+        memcpy((char *)mrc_row(x, i) + begin, (const char *)mrc_row(other, i) + begin, (size_t)column->width * size);
+}
+
+static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t first, const mrc_column *column,
+                              mrc_rng rng)
+{
+    const mercer_dataset *data = self->data;
+    int64_t m = mrc_min(self->most, data->rows - first);
+    bool classes = data->labels != NULL || data->task == MERCER_TASK_CLASSIFICATION;
+    mercer_matrix x = mrc_rows(&self->x, 0, m), other = mrc_rows(&self->other, 0, m), f = mrc_rows(&self->f, 0, m),
+                  y = mrc_rows(&self->y, 0, m);
+    mrc_dataset_fetch(data, NULL, first, &x, classes ? NULL : &y, classes ? self->labels : NULL);
+    if (column) {
+        for (int64_t i = 0; i < m; i++) self->partners[i] = mrc_random_permutation(rng, data->rows, first + i);
+        mrc_dataset_fetch(data, self->partners, 0, &other, NULL, NULL);
+        mix_column(self, &x, &other, column);
+    }
+    MRC_TRY(mercer_model_predict(self->model, &f, &x));
+    return mrc_evaluation_add(sums, &f, classes ? NULL : &y, classes ? self->labels : NULL,
+                              data->weights ? data->weights + first : NULL);
+}
+
+/* R2, or accuracy; with a column permuted unless it is NULL. */
+static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, double *out)
+{
+    const mercer_dataset *data = self->data;
+    mercer_evaluation *sums;
+    mercer_metrics found = {.struct_size = sizeof found};
+    mercer_evaluation_options options = {.struct_size = sizeof options,
+                                         .task = data->task,
+                                         .outputs = data->outputs,
+                                         .rows = data->rows,
+                                         .temperature = mercer_model_temperature(self->model, NULL),
+                                         .memory = 1};
+    MRC_TRY(mrc_evaluation_create(&sums, self->model->context, &options));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < data->rows && status == MERCER_OK; first += self->most)
+        status = add_rows(self, sums, first, column, rng);
+    if (status == MERCER_OK) status = mercer_evaluation_query(sums, &found);
+    mrc_evaluation_free(sums);
+    *out = data->task == MERCER_TASK_CLASSIFICATION ? found.accuracy : found.r2;
+    return status;
+}
+
+/* ---- Permutation ----------------------------------------------------------------------------------------------- */
+
+static mercer_status permute(mercer_importance *self, block *rows, const columns *all,
+                             const mercer_permutation_options *options)
+{
+    for (int64_t j = 0; j < self->count; j++) {
+        mrc_column column = column_of(all, rows->model, j);
+        double mean = 0, squares = 0; /* Welford's */
+        for (int64_t k = 0; k < self->repeats; k++) {
+            double s;
+            mrc_rng rng = {options->seed, (uint64_t)(j * self->repeats + k + 1)};
+            MRC_TRY(score(rows, &column, rng, &s));
+            double drop = self->score - s, delta = drop - mean;
+            mean += delta / (double)(k + 1);
+            squares += delta * (drop - mean);
+            if (options->progress && options->progress(options->progress_user, j * self->repeats + k + 1,
+                                                       self->count * self->repeats))
+                return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the permutation");
+        }
+        self->drops[j] = mean;
+        self->errors[j] = self->repeats > 1
+                              ? sqrt(squares / (double)(self->repeats - 1) / (double)self->repeats)
+                              : (double)NAN;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status check_data(const mercer_model *model, const mercer_dataset *data)
+{
+    if (data->features != mrc_model_features(model))
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld features, but the model has %lld",
+                        (long long)data->features, (long long)mrc_model_features(model));
+    return MERCER_OK;
+}
+
+static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
+{
+    MRC_TRY(check_data(model, data));
+    if (data->task == MERCER_TASK_UNLABELLED)
+        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "data: has no targets to compare with");
+    if (data->outputs == model->weights.cols) return MERCER_OK;
+    return mrc_fail(model->context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
+                    (long long)data->outputs, (long long)model->weights.cols);
+}
+
+static mercer_status measure(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
+                             const mercer_permutation_options *options)
+{
+    columns all;
+    block rows = {0};
+    void *memory = NULL;
+    MRC_TRY(open_columns(&all, model));
+    self->count = all.count;
+    mercer_status status = copy_names(&all, model, &self->names);
+    if (status == MERCER_OK)
+        status = mrc_alloc(self->context, &memory, self->count, 2 * sizeof(double), "importance of columns");
+    self->drops = memory;
+    if (status == MERCER_OK) {
+        self->errors = self->drops + self->count;
+        status = open_block(&rows, model, data);
+    }
+    if (status == MERCER_OK) status = score(&rows, NULL, (mrc_rng){0}, &self->score);
+    if (status == MERCER_OK) status = permute(self, &rows, &all, options);
+    mrc_free(self->context, rows.memory);
+    mrc_schema_free(all.schema);
+    return status;
+}
+
+mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model, const mercer_dataset *data,
+                                            const mercer_permutation_options *options)
+{
+    mercer_permutation_options ours;
+    void *memory;
+    if (out) *out = NULL;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    if (!out || !data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "data" : "out");
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_permutation_options), options, "options"));
+    if (ours.repeats < 0)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: repeats is %lld, it must not be negative",
+                        (long long)ours.repeats);
+    MRC_TRY(check_targets(model, data));
+    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_importance), "importance of columns"));
+    mercer_importance *self = memory;
+    *self = (mercer_importance){.context = context,
+                                .task = data->task,
+                                .rows = data->rows,
+                                .repeats = ours.repeats ? ours.repeats : USUAL_REPEATS};
+    mercer_status status = measure(self, model, data, &ours);
+    if (status == MERCER_OK)
+        *out = self;
+    else
+        mercer_importance_free(self);
+    return status;
+}
+
+mercer_status mercer_importance_query(const mercer_importance *importance, mercer_importance_info *out)
+{
+    if (!importance) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "importance is NULL");
+    mercer_importance_info ours = {.struct_size = sizeof ours,
+                                   .columns = importance->count,
+                                   .names = importance->names,
+                                   .drops = importance->drops,
+                                   .errors = importance->errors,
+                                   .score = importance->score,
+                                   .task = importance->task,
+                                   .rows = importance->rows,
+                                   .repeats = importance->repeats};
+    return mrc_write_struct(importance->context, out, &ours, MRC_STRUCT(mercer_importance_info), "out");
+}
+
+void mercer_importance_free(mercer_importance *importance)
+{
+    if (!importance) return;
+    mrc_free(importance->context, importance->names);
+    mrc_free(importance->context, importance->drops);
+    mrc_free(importance->context, importance);
+}
+
+/* ---- Partial dependence ---------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Values of a column where it has one, in ascending order without repetitions; at most `room` of them, among them the
+   least and the largest. */
+static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out, int64_t room)
+{
+    int64_t found = 0, kept = 0, count = 0;
+    bool has_flag = column->missing > 0;
+    for (int64_t i = 0; i < x->rows; i++)
+        if (!has_flag || mrc_load(x, i, column->first + column->width - 1) == 0)
+            list[found++] = mrc_load(x, i, column->first);
+    qsort(list, (size_t)found, sizeof *list, by_value);
+    for (int64_t i = 0; i < found; i++)
+        if (kept == 0 || list[i] != list[kept - 1]) list[kept++] = list[i];
+    int64_t most = mrc_min(room, kept);
+    for (int64_t k = 0; k < most; k++) out[count++] = list[most > 1 ? k * (kept - 1) / (most - 1) : 0];
+    return count;
+}
+
+static void set_column(const mrc_column *column, const mercer_matrix *x, double value)
+{
+    for (int64_t i = 0; i < x->rows; i++) {
+        for (int64_t j = 0; j < column->width; j++) mrc_store(x, i, column->first + j, 0);
+        if (column->kind == MRC_KIND_CATEGORY) {
+            mrc_store(x, i, column->first + (int64_t)value, 1);
+            continue;
+        }
+        mrc_store(x, i, column->first, value);
+        if (column->kind != MRC_KIND_DATE) continue;
+        double sine, cosine;
+        mrc_date_season(value, &sine, &cosine);
+        mrc_store(x, i, column->first + 1, sine);
+        mrc_store(x, i, column->first + 2, cosine);
+    }
+}
+
+/* Rows spread evenly over the dataset. */
+static void fetch_some(const block *rows, const mercer_matrix *x)
+{
+    for (int64_t i = 0; i < x->rows; i++) rows->partners[i] = i * rows->data->rows / x->rows;
+    mrc_dataset_fetch(rows->data, rows->partners, 0, x, NULL, NULL);
+}
+
+static mercer_status depend(const block *rows, const mrc_column *column, double *values, const mercer_matrix *F,
+                            int64_t *count)
+{
+    double list[DEPENDENCE_ROWS];
+    int64_t m = mrc_min(rows->most, DEPENDENCE_ROWS);
+    mercer_matrix x = mrc_rows(&rows->x, 0, m), f = mrc_rows(&rows->f, 0, m);
+    fetch_some(rows, &x);
+    if (column->kind == MRC_KIND_CATEGORY) {
+        *count = mrc_min(F->rows, column->level_count);
+        for (int64_t k = 0; k < *count; k++) values[k] = (double)k;
+    } else {
+        *count = quantiles(column, &x, list, values, F->rows);
+    }
+    for (int64_t k = 0; k < *count; k++) {
+        set_column(column, &x, values[k]);
+        MRC_TRY(mercer_model_predict(rows->model, &f, &x));
+        for (int64_t l = 0; l < F->cols; l++) {
+            double sum = 0;
+            for (int64_t i = 0; i < m; i++) sum += mrc_load(&f, i, l);
+            mrc_store(F, k, l, sum / (double)m);
+        }
+    }
+    return MERCER_OK;
+}
+
+mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
+                                        double *values, const mercer_matrix *F, int64_t *count)
+{
+    columns all;
+    block rows;
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    if (!data || !values || !count)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", !data ? "data" : values ? "count" : "values");
+    MRC_TRY(mrc_check_matrix(context, "F", F, MRC_ACCEPT_REAL));
+    MRC_TRY(mrc_check_size(context, "F", F, F->rows, model->weights.cols));
+    MRC_TRY(check_data(model, data));
+    MRC_TRY(open_columns(&all, model));
+    mercer_status status = MERCER_OK;
+    if (column < 0 || column >= all.count)
+        status = mrc_fail(context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,
+                          (long long)all.count);
+    if (status == MERCER_OK) status = open_block(&rows, model, data);
+    if (status == MERCER_OK) {
+        mrc_column one = column_of(&all, model, column);
+        status = depend(&rows, &one, values, F, count);
+        mrc_free(context, rows.memory);
+    }
+    mrc_schema_free(all.schema);
+    return status;
+}

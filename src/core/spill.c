@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Temporary files, removed from their folder as soon as they are open: nothing stays behind, whatever happens. */
+#define _DEFAULT_SOURCE /* MAP_NORESERVE */
+#define _XOPEN_SOURCE   700 /* mkstemp */
+
+#include "core/spill.h"
+
+#include "core/memory.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 1 << 20 };
+
+static mercer_status fail(const mrc_spill *self, const char *what, int error)
+{
+    return mrc_fail(self->context, MERCER_ERROR_IO, "%s: a temporary file: %s: %s; TMPDIR names another folder",
+                    self->folder, what, strerror(error));
+}
+
+mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
+{
+    char name[PATH_MAX];
+    void *buffer;
+    const char *folder = getenv("TMPDIR");
+    *out = (mrc_spill){.context = context, .folder = folder && *folder ? folder : "/tmp", .descriptor = -1};
+    int length = snprintf(name, sizeof name, "%s/mercer-XXXXXX", out->folder);
+    if (length < 0 || length >= (int)sizeof name) return fail(out, "cannot open", ENAMETOOLONG);
+    MRC_TRY(mrc_alloc(context, &buffer, BUFFER_BYTES, 1, "a temporary file"));
+    out->descriptor = mkstemp(name);
+    if (out->descriptor < 0) {
+        mrc_free(context, buffer);
+        return fail(out, "cannot open", errno);
+    }
+    unlink(name);
+    out->buffer = buffer;
+    return MERCER_OK;
+}
+
+/* A disk that is full harms others: the file keeps away from its end. */
+static mercer_status check_room(const mrc_spill *self)
+{
+    struct statvfs disk;
+    if (fstatvfs(self->descriptor, &disk) != 0) return MERCER_OK;
+    double left = (double)disk.f_bavail * (double)disk.f_frsize;
+    return left > (double)self->written / 10 ? MERCER_OK : fail(self, "cannot write", ENOSPC);
+}
+
+static mercer_status flush(mrc_spill *self)
+{
+    MRC_TRY(check_room(self));
+    for (int64_t done = 0; done < self->used;) {
+        ssize_t some = write(self->descriptor, self->buffer + done, (size_t)(self->used - done));
+        if (some < 0 && errno == EINTR) continue;
+        if (some <= 0) return fail(self, "cannot write", some < 0 ? errno : EIO);
+        done += some;
+    }
+    self->written += self->used;
+    self->used = 0;
+    return MERCER_OK;
+}
+
+mercer_status mrc_spill_write(mrc_spill *self, const void *data, int64_t bytes)
+{
+    for (int64_t done = 0; done < bytes;) {
+        int64_t some = mrc_min(bytes - done, BUFFER_BYTES - self->used);
+        memcpy(self->buffer + self->used, (const char *)data + done, (size_t)some);
+        self->used += some;
+        done += some;
+        if (self->used == BUFFER_BYTES) MRC_TRY(flush(self));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
+{
+    *out = (mrc_mapping){0};
+    MRC_TRY(flush(self));
+    if (self->written > 0) {
+        void *data = mmap(NULL, (size_t)self->written, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+                          self->descriptor, 0);
+        if (data == MAP_FAILED) return fail(self, "cannot map", errno);
+        *out = (mrc_mapping){.data = data, .bytes = self->written};
+    }
+    mrc_spill_close(self);
+    return MERCER_OK;
+}
+
+void mrc_spill_close(mrc_spill *self)
+{
+    if (!self->context) return;
+    if (self->descriptor >= 0) close(self->descriptor);
+    mrc_free(self->context, self->buffer);
+    *self = (mrc_spill){.descriptor = -1};
+}
