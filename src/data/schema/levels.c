@@ -44,6 +44,15 @@ int64_t mrc_levels_find(const mrc_levels *self, const char *text, int64_t length
     return self->slots ? *find_slot(self, text, length) : -1;
 }
 
+void mrc_levels_note(mrc_levels *self, const char *text, int64_t length, int64_t number)
+{
+    uint64_t words[2] = {0, 0};
+    if (length == 0 || length > MRC_RECENT_BYTES) return;
+    memcpy(words, text, (size_t)length);
+    mrc_recent_word *place = &self->recent[mrc_recent_place(self, words[0], words[1]) - self->recent];
+    *place = (mrc_recent_word){words[0], words[1], (int32_t)length, (int32_t)number};
+}
+
 static mercer_status grow_slots(mrc_levels *self)
 {
     void *memory;

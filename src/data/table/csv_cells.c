@@ -175,6 +175,31 @@ static inline const char *take_short(const char *at, char separator, double *val
     return at + length + 1;
 }
 
+/*
+ * A word of at most 16 bytes that the column has had lately, found by its bytes as two numbers: where the next field
+ * begins; NULL if it is anything else. At least FEW_BYTES are left.
+ */
+static inline const char *take_recent(const char *at, char separator, const mrc_levels *levels, float *cell, bool *last)
+{
+    uint64_t low = load_word(at), high = 0;
+    int length = bytes_before(low, separator);
+    if (length == 0) return NULL;
+    if (length == WORD_BYTES) {
+        high = load_word(at + WORD_BYTES);
+        int more = bytes_before(high, separator);
+        if (more == WORD_BYTES) return NULL;
+        high &= (UINT64_C(1) << 8 * more) - 1;
+        length += more;
+    } else {
+        low &= (UINT64_C(1) << 8 * length) - 1;
+    }
+    const mrc_recent_word *word = mrc_recent_place(levels, low, high);
+    if (word->low != low || word->high != high || word->length != length) return NULL;
+    *cell = (float)word->number;
+    *last = at[length] == '\n';
+    return at + length + 1;
+}
+
 /* A field that is a plain decimal such as -12.5: read and passed over. False, and nothing has happened, if it is
    anything else. */
 static inline bool take_number(mrc_csv *csv, double *value, bool *last)
@@ -345,9 +370,12 @@ static mercer_status read_word(const mrc_table *self, mrc_csv_field *field, cons
         field->text = copy;
     }
     trim(field);
-    int64_t number = mrc_levels_find(&to->actions[column].column->levels, field->text, field->length);
+    mrc_levels *levels = &to->actions[column].column->levels;
+    int64_t number = mrc_levels_find(levels, field->text, field->length);
     *cell = (float)number;
-    return number >= 0 ? MERCER_OK : new_word(self, field, to, column, cell);
+    if (number < 0) return new_word(self, field, to, column, cell);
+    if (*field->text != '"') mrc_levels_note(levels, field->text, field->length, number); /* or a quoted field is it */
+    return MERCER_OK;
 }
 
 /* ---- Targets and weights ------------------------------------------------------------------------------------- */
@@ -426,21 +454,36 @@ static inline mercer_status keep_number(const mrc_sink *to, const struct mrc_act
     return MERCER_OK;
 }
 
+/* An empty cell of a column of numbers, or a word: where the next field begins, or NULL if it takes the general way. */
+static inline const char *take_other(const char *at, char separator, const struct mrc_action *action, float *cells,
+                                     bool *last)
+{
+    if (action->act == ACT_WORD)
+        return take_recent(at, separator, &action->column->levels, &cells[action->place], last);
+    if (action->act != ACT_NUMBER || (*at != separator && *at != '\n') || action->column->strict) return NULL;
+    cells[action->place] = note_gap(action->column);
+    *last = *at == '\n';
+    return at + 1;
+}
+
 static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const mrc_sink *to, bool *left_out)
 {
     const struct mrc_action *actions = to->actions;
     float *cells = to->cells ? (float *)mrc_row(&to->cells->x, to->rows - to->base) : NULL;
     int64_t line = csv->line, end = self->columns - 1;
     const char separator = csv->separator, *at = csv->at, *safe = csv->end - at > FEW_BYTES ? csv->end - FEW_BYTES : at;
-    bool last, numbers = to->missing == &mrc_missing_default && separator;
+    bool last, plain = to->missing == &mrc_missing_default && separator;
     *left_out = false;
     for (int64_t column = 0; column <= end; column++) {
         const struct mrc_action *action = &actions[column];
-        bool number = numbers && (action->act == ACT_NUMBER || action->act == ACT_TARGET);
+        bool number = plain && (action->act == ACT_NUMBER || action->act == ACT_TARGET);
         double value;
         const char *next = number && at < safe ? take_short(at, separator, &value, &last) : NULL;
-        if (next) {
+        if (next)
             MRC_TRY(keep_number(to, action, cells, value, line));
+        else if (separator && at < safe && cells)
+            next = take_other(at, separator, action, cells, &last);
+        if (next) {
             at = next;
             csv->line += last;
         } else {
