@@ -298,7 +298,7 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
             value = _SWITCHES[value if value is None or isinstance(value, str) else bool(value)]
         elif value is None:
             continue
-        elif field == "memory":
+        elif field in ("memory", "spill"):
             value = byte_count(value)
         elif field == "seed":
             value = seed_from(value)

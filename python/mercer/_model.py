@@ -15,7 +15,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, fill, release_with, seed_from, shared_context
+from ._context import Context, byte_count, fill, release_with, seed_from, shared_context
 from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
@@ -50,7 +50,7 @@ class Dataset:
         CSV: the columns that are wanted, in this order, such as ``model.feature_names``; a missing one is an error.
     task : {"auto", "classification", "regression", "unlabelled"}
     **options
-        ``format, y_format, raw, target, header, features, first, rows, memory``, and of CSV ``kinds, only,
+        ``format, y_format, raw, target, header, features, first, rows, memory, spill``, and of CSV ``kinds, only,
         weight_column, id_column, missing``: as the options of ``mercer train``; ``schema``: ``model.schema``, what the
         table was in training.
 

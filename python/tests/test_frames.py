@@ -92,3 +92,57 @@ def test_arrays_with_gaps():
     assert plain.model_.schema is None
     with pytest.raises(ValueError, match="NaN"):
         plain.predict(X)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries(frame, library):
+    """A table of Arrow's is the same table: features, schema, predictions."""
+    other = pytest.importorskip(library)
+    pytest.importorskip("pyarrow")
+    y = target(frame)
+    if library == "polars":
+        table = other.from_pandas(frame)
+        table = table.with_columns(other.col("sold").cast(other.Date))
+        numbers = other.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3, 4, 9]})
+    else:
+        table = other.Table.from_pandas(frame, preserve_index=False)
+        table = table.set_column(5, "sold", table["sold"].cast(other.date32()))
+        numbers = other.table({"a": [1.0, 2.0, 4.0], "b": [3, 4, 9]})
+    ours, theirs = (KernelRegressor(random_state=0).fit(X, y) for X in (frame, table))
+    assert theirs._table[1] == ours._table[1]
+    np.testing.assert_array_equal(theirs.predict(table), ours.predict(frame))
+    assert list(theirs.feature_names_in_) == list(frame.columns)
+    plain = KernelRegressor(random_state=0, ridge=1.0).fit(numbers, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(plain.predict(numbers), plain.predict(np.array([[1.0, 3.0], [2.0, 4.0], [4.0, 9.0]])))
+
+
+def test_permutation_importance(frame):
+    y = target(frame)
+    found = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y).permutation_importance(frame, y, random_state=0)
+    drops = dict(zip(found.names, found.importances_mean, strict=True))
+    assert list(drops) == list(frame.columns)  # whole columns, not their features
+    assert drops["area"] > drops["city"] > 10 * abs(drops["garden"])
+    np.testing.assert_allclose(found.importances_std, found.standard_error * np.sqrt(5))
+    assert found.score > 0.95
+    big = y > np.median(y)
+    names = np.array(["small", "big"])[big.astype(int)]
+    model = KernelClassifier(random_state=0, ridge=1e-3).fit(frame, names)
+    again = [model.permutation_importance(frame, names, random_state=1).importances_mean for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+    assert again[0][0] > 0.1
+    with pytest.raises(ValueError, match="'huge', which the fit did not have"):
+        model.permutation_importance(frame, np.where(big, "huge", "small"))
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    plain = KernelRegressor(random_state=0, ridge=1e-3).fit(X, X[:, 1]).permutation_importance(X, X[:, 1])
+    assert plain.names == ["0", "1", "2"] and plain.importances_mean.argmax() == 1
+
+
+def test_class_weights_of_names_with_signs():
+    """Names with commas and equals signs, of which one begins like another."""
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    names = np.array(["a", "a=1", "a=1,b=2"])[np.arange(90) % 3]
+    weight = {"a": 2.0, "a=1": 3.0, "a=1,b=2": 5.0}
+    given = KernelClassifier(random_state=0, ridge=0.1, class_weight=weight).fit(X, names)
+    rows = np.array([weight[name] for name in names])
+    same = KernelClassifier(random_state=0, ridge=0.1).fit(X, names, sample_weight=rows)
+    np.testing.assert_array_equal(given.model_.weights, same.model_.weights)
