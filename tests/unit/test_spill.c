@@ -33,7 +33,7 @@ static void compare(mercer_dataset_options options)
     mercer_dataset_free(held);
 }
 
-/* Every kind of column; the last one turns out to be words in the last rows. Blocks of 2 MiB: there are several. */
+/* Every kind of column; the last one turns out to be words in the last rows. Blocks of 1 MiB: there are several. */
 static char *make_table(int64_t rows, int64_t *length)
 {
     static const char *const towns[] = {"Ulm", "Bonn", "\"Bad \"\"X\"\", Y\"", "", "NA"};
@@ -90,6 +90,31 @@ static void test_numbers(void **state)
     text_file("part-2.csv", "a,b,y\n1,2,v\n3,x,v\n");
     options.x = in_folder("part-*.csv");
     compare(options);
+}
+
+/* A fit does not see where the samples lie. */
+static void test_fit(void **state)
+{
+    (void)state;
+    int64_t length;
+    char *text = make_table(400, &length);
+    mercer_dataset_options options = data_options(byte_file("f.csv", text, (size_t)length), NULL);
+    mercer_fit_options fit = MERCER_INIT(mercer_fit_options);
+    mercer_model *models[2];
+    options.target = "y";
+    fit.centers = 50;
+    fit.validation_fraction = 0.2;
+    for (int i = 0; i < 2; i++) {
+        options.spill = i;
+        mercer_dataset *data = open_with(&options);
+        assert_succeeds(context, mercer_fit(&models[i], context, data, &fit, NULL));
+        mercer_dataset_free(data);
+    }
+    mercer_matrix a = mercer_model_weights(models[0]), b = mercer_model_weights(models[1]);
+    assert_memory_equal(a.data, b.data, (size_t)(a.rows * a.cols * mrc_dtype_size(a.dtype)));
+    mercer_model_free(models[0]);
+    mercer_model_free(models[1]);
+    free(text);
 }
 
 /* Cells fit into what is allowed, their features do not: the table is read again. */
@@ -161,7 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),    cmocka_unit_test(test_numbers), cmocka_unit_test(test_features_do_not_fit),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_gzip),    cmocka_unit_test(test_fit),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

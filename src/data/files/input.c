@@ -60,7 +60,7 @@ void mrc_input_close(mrc_input *input)
 
 void mrc_input_release(const mrc_input *input, const char **done, const char *at)
 {
-    enum { STEP_BYTES = 4 << 20 };
+    enum { STEP_BYTES = 1 << 20 };
     if (at - *done < STEP_BYTES) return;
     if (input->map.data)
         mrc_mapping_release(&input->map, *done - (const char *)input->map.data, at - *done);

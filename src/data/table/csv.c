@@ -102,6 +102,7 @@ static mercer_status read_records(const tables *self, mrc_sink *to, consumer *th
         int64_t first = mrc_max(slice->first, before), last = mrc_min(end, before + table->records);
         if (first >= last) continue;
         mrc_csv csv = table->data;
+        to->released = NULL;
         if (to->targets) to->targets->path = table->input->path;
         mrc_records_skip(&csv, first - before);
         status = read_some(table, &csv, to, last - first, through);
@@ -275,7 +276,7 @@ static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sin
 
 static int64_t block_rows(const mrc_column_set *columns)
 {
-    enum { BLOCK_BYTES = 2 << 20 };
+    enum { BLOCK_BYTES = 1 << 20 };
     return mrc_max(1, BLOCK_BYTES / bytes_of(1, mrc_column_set_features(columns)));
 }
 

@@ -502,14 +502,14 @@ static mercer_status read_record(const mrc_table *self, mrc_csv *csv, const mrc_
 
 mercer_status mrc_records_read(const mrc_table *self, mrc_csv *csv, mrc_sink *to, int64_t count)
 {
-    const char *released = csv->at;
+    if (!to->released) to->released = csv->at;
     for (int64_t i = 0; i < count; i++) {
         int64_t line = csv->line;
         bool left_out;
         MRC_TRY(read_record(self, csv, to, &left_out));
         to->rows += !left_out;
         if (left_out && to->left_out++ == 0) to->left_line = line;
-        mrc_input_release(self->input, &released, csv->at);
+        mrc_input_release(self->input, &to->released, csv->at);
     }
     return MERCER_OK;
 }

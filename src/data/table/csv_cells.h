@@ -17,6 +17,7 @@ typedef struct mrc_sink {
     int64_t rows;               /* that were kept */
     int64_t base;               /* the first of them that the cells hold */
     int64_t left_out, left_line;
+    const char *released;       /* up to where pages of the file were given back; NULL when another file begins */
     struct mrc_action *actions; /* (columns) what happens to a cell; owned */
 } mrc_sink;
 
