@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    _check_y,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -142,7 +143,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             X = A.take(X, "X")
         frame, known = T.as_frame(X), None if reset else self._table_of_fit()
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
-            checked = [validate_data(self, y=targets, reset=reset, **options) for targets in y]
+            checked = [validate_data(self, y=t, **options) if reset else _check_y(t, **options) for t in y]
             check_consistent_length(frame, *checked)
             return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
         # Half floats and bytes stay what they are; all other types become double.
@@ -598,7 +599,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def _labelled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has the class {unknown[0]!r}, which the fit did not have")
+            raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the fit did not have")
         numbers, count = np.searchsorted(self.classes_, y).astype(np.int32), len(self.classes_)
         points = A.points(X, "X")
         return Dataset._of_arrays(self.model_.context, points, labels=numbers, classes=count, sample_weight=weights)

@@ -69,6 +69,12 @@ def _column(values: Any) -> dict[str, Any]:
     if _is_number(dtype):
         kind = "boolean" if dtype.kind == "b" else "number"
         return {"kind": kind, "values": np.ascontiguousarray(values.to_numpy(np.float64, na_value=np.nan))}
+    inferred = pandas.api.types.infer_dtype(values, skipna=True) if dtype == object else "string"
+    if inferred in ("boolean", "integer", "floating", "mixed-integer-float", "decimal"):  # objects, with gaps
+        floats = np.array([np.nan if gap else float(v) for v, gap in zip(values, values.isna(), strict=True)])
+        return {"kind": "boolean" if inferred == "boolean" else "number", "values": floats}
+    if inferred in ("date", "datetime"):
+        return _column(pandas.to_datetime(values))
     return _words(*pandas.factorize(values))
 
 

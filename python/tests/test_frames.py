@@ -113,7 +113,7 @@ def test_frames_of_other_libraries(frame, library):
     np.testing.assert_array_equal(theirs.predict(table), ours.predict(frame))
     assert list(theirs.feature_names_in_) == list(frame.columns)
     plain = KernelRegressor(random_state=0, ridge=1.0).fit(numbers, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(plain.predict(numbers), plain.predict(np.array([[1.0, 3.0], [2.0, 4.0], [4.0, 9.0]])))
+    np.testing.assert_array_equal(plain.predict(numbers), plain.predict(pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3, 4, 9]})))
 
 
 def test_permutation_importance(frame):
