@@ -120,7 +120,7 @@ int cli_log_open(cli_log **out, const char *path);
 /* Writes {"event": name, ...}; steals the object. Failures are kept until cli_log_close. */
 void cli_log_event(cli_log *log, const char *name, json_t *object);
 int cli_log_is_kept(const cli_log *log); /* what is written to it is not dropped */
-int cli_log_close(cli_log *log); /* NULL is fine; exit code, with the error printed */
+int cli_log_close(cli_log *log);         /* NULL is fine; exit code, with the error printed */
 
 /* ---- Terminal (terminal.c) --------------------------------------------------------------------------------------- */
 

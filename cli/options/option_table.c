@@ -15,7 +15,7 @@ enum {
         CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
     FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
     LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* read targets, too */
-    FITS = CLI_TRAIN | CLI_PLAN, /* take options of training */
+    FITS = CLI_TRAIN | CLI_PLAN,                              /* take options of training */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
     COMPUTES =
         CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
@@ -144,8 +144,9 @@ static const cli_option written[] = {
      "normal quantile of their rank; auto: standardise for values, center for classes"},
 
     {.group = "Training"}, /* here come the options that the library lists */
-    {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL, FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
-     0, "Training", "seed of everything random: the same seed gives the same result"},
+    {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL,
+     FITS | CLI_CENTERS | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, 0, "Training",
+     "seed of everything random: the same seed gives the same result"},
 
     {"augment", NULL, 0, CLI_TEXT, "SPEC", "noise:|shift:|crop:|flip|mixup:", NULL, NULL, CLI_TRAIN, 0, "Augmentation",
      "new samples from those read: noise:sigma=V, shift:pixels=K, crop:pad=K, flip, mixup:alpha=A, joined by +; in the "

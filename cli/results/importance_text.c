@@ -96,7 +96,14 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
 
 /* ---- The page about a training --------------------------------------------------------------------------------- */
 
-enum { SHOWN_COLUMNS = 6, MOST_COLUMNS = 200, POINTS = 16, PERMUTED_ROWS = 512, DEPENDENCE_ROWS = 128, SHOWN_CLASSES = 4 };
+enum {
+    SHOWN_COLUMNS = 6,
+    MOST_COLUMNS = 200,
+    POINTS = 16,
+    PERMUTED_ROWS = 512,
+    DEPENDENCE_ROWS = 128,
+    SHOWN_CLASSES = 4
+};
 
 /* Rows spread evenly over a dataset, as one of their own; NULL if that fails. */
 static mercer_dataset *some_rows(const mercer_dataset *data, int64_t most)
@@ -177,9 +184,9 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
         for (int64_t l = first; l < c && l < first + SHOWN_CLASSES; l++) {
             const char *text = labels != NULL && named == c ? labels[l] : "mean prediction";
             json_array_append_new(heads, cli_json_text(text));
-            json_array_append_new(series, json_pack("{so so so}", "name", cli_json_text(text), "x",
-                                                    number_array(values, count, 1), "y",
-                                                    number_array(f + l, count, c)));
+            json_array_append_new(series,
+                                  json_pack("{so so so}", "name", cli_json_text(text), "x",
+                                            number_array(values, count, 1), "y", number_array(f + l, count, c)));
         }
         if (levels != NULL) {
             json_decref(series);
@@ -223,8 +230,7 @@ void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset 
     if (about.feature_names == NULL || about.features > MOST_COLUMNS) return;
     mercer_dataset *some = some_rows(data, PERMUTED_ROWS), *few = some_rows(data, DEPENDENCE_ROWS);
     options.repeats = 1;
-    if (some != NULL && few != NULL &&
-        mercer_permutation_importance(&importance, model, some, &options) == MERCER_OK) {
+    if (some != NULL && few != NULL && mercer_permutation_importance(&importance, model, some, &options) == MERCER_OK) {
         mercer_importance_query(importance, &info);
         rank *order = ranked(&info);
         log_importance(log, &info, order);

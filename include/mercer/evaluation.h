@@ -172,7 +172,7 @@ typedef struct mercer_permutation_options {
 
 typedef struct mercer_importance_info {
     size_t struct_size;
-    int64_t columns;          /* of the table that the model was trained on, as far as it uses them; else its features */
+    int64_t columns; /* of the table that the model was trained on, as far as it uses them; else its features */
     const char *const *names; /* (columns); NULL: they have none */
     const double *drops;      /* (columns) mean fall of the score when the column is permuted among the rows */
     const double *errors;     /* (columns) standard error of that mean; NaN for a single permutation */

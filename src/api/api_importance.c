@@ -32,7 +32,7 @@ enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_R
 struct mercer_importance {
     mercer_context *context;
     int64_t count;
-    void *names;           /* (count) a list of texts in one block; NULL: they have none */
+    void *names;            /* (count) a list of texts in one block; NULL: they have none */
     double *drops, *errors; /* (count) */
     double score;
     mercer_task task;
@@ -60,7 +60,8 @@ static mercer_status open_columns(columns *out, const mercer_model *model)
 static mrc_column column_of(const columns *self, const mercer_model *model, int64_t index)
 {
     if (!self->schema)
-        return (mrc_column){.name = model->feature_names ? model->feature_names[index] : NULL, .first = index, .width = 1};
+        return (mrc_column){
+            .name = model->feature_names ? model->feature_names[index] : NULL, .first = index, .width = 1};
     const mrc_column *column = self->schema->columns;
     for (;; column++)
         if (column->kind != MRC_KIND_DROP && index-- == 0) return *column;
@@ -97,8 +98,8 @@ typedef struct block {
 static mercer_status open_block(block *out, mercer_model *model, const mercer_dataset *data)
 {
     int64_t d = data->features, c = mrc_max(1, model->weights.cols);
-    mercer_dtype real = mrc_units_given(&model->units) && data->task == MERCER_TASK_REGRESSION ? MERCER_F64
-                                                                                               : model->weights.dtype;
+    mercer_dtype real =
+        mrc_units_given(&model->units) && data->task == MERCER_TASK_REGRESSION ? MERCER_F64 : model->weights.dtype;
     int64_t sample = mrc_round_up(d * mrc_dtype_size(data->dtype), 8), row = 2 * sample + 16 * c + 16;
     int64_t most = mrc_min(data->rows, mrc_max(64, mrc_min(MOST_ROWS, BLOCK_BYTES / row)));
     *out = (block){.model = model, .data = data, .most = most};
@@ -178,14 +179,13 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
             double drop = self->score - s, delta = drop - mean;
             mean += delta / (double)(k + 1);
             squares += delta * (drop - mean);
-            if (options->progress && options->progress(options->progress_user, j * self->repeats + k + 1,
-                                                       self->count * self->repeats))
+            if (options->progress &&
+                options->progress(options->progress_user, j * self->repeats + k + 1, self->count * self->repeats))
                 return mrc_fail(self->context, MERCER_ERROR_CALLBACK, "the progress callback stopped the permutation");
         }
         self->drops[j] = mean;
-        self->errors[j] = self->repeats > 1
-                              ? sqrt(squares / (double)(self->repeats - 1) / (double)self->repeats)
-                              : (double)NAN;
+        self->errors[j] =
+            self->repeats > 1 ? sqrt(squares / (double)(self->repeats - 1) / (double)self->repeats) : (double)NAN;
     }
     return MERCER_OK;
 }
@@ -356,8 +356,8 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
     return MERCER_OK;
 }
 
-mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
-                                        double *values, const mercer_matrix *F, int64_t *count)
+mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
+                                        const mercer_matrix *F, int64_t *count)
 {
     columns all;
     block rows;

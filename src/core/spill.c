@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Temporary files, removed from their folder as soon as they are open: nothing stays behind, whatever happens. */
-#define _DEFAULT_SOURCE /* MAP_NORESERVE */
+#define _DEFAULT_SOURCE     /* MAP_NORESERVE */
 #define _XOPEN_SOURCE   700 /* mkstemp */
 
 #include "core/spill.h"
@@ -83,8 +83,8 @@ mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
     *out = (mrc_mapping){0};
     MRC_TRY(flush(self));
     if (self->written > 0) {
-        void *data = mmap(NULL, (size_t)self->written, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
-                          self->descriptor, 0);
+        void *data =
+            mmap(NULL, (size_t)self->written, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, self->descriptor, 0);
         if (data == MAP_FAILED) return fail(self, "cannot map", errno);
         *out = (mrc_mapping){.data = data, .bytes = self->written};
     }

@@ -61,9 +61,8 @@ void mrc_input_close(mrc_input *input)
 void mrc_input_release(const mrc_input *input, const char **done, const char *at)
 {
     enum { STEP_BYTES = 1 << 20 };
-    if (at - *done < STEP_BYTES) return;
-    if (input->map.data)
-        mrc_mapping_release(&input->map, *done - (const char *)input->map.data, at - *done);
+    if (at - *done < STEP_BYTES || input->budget->spill == 0) return;
+    if (input->map.data) mrc_mapping_release(&input->map, *done - (const char *)input->map.data, at - *done);
     *done = at;
 }
 

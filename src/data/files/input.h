@@ -48,7 +48,7 @@ void mrc_input_close(mrc_input *input);
 mercer_status mrc_gzip_unpack(mrc_input *input);
 
 /* A walk over the text stands at `at`: pages of a mapped file that lie well behind it are given back, so that what is
-   in memory does not grow with the file. *done: up to where that has happened. */
+   in memory does not grow with the file, where the budget asks for that. *done: up to where it has happened. */
 void mrc_input_release(const mrc_input *input, const char **done, const char *at);
 
 /* The file begins with these bytes. */

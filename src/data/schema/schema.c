@@ -152,7 +152,8 @@ static mercer_status refuse_few_words(finder *self, int64_t j, int64_t values)
     for (int64_t k = 0; k < column->levels.count; k++) {
         const char *text = mrc_levels_text(&column->levels, k);
         double value;
-        if (column->levels.list[k].count == 0 || mrc_read_number(text, text + strlen(text), &value) == MRC_NUMBER) continue;
+        if (column->levels.list[k].count == 0 || mrc_read_number(text, text + strlen(text), &value) == MRC_NUMBER)
+            continue;
         words += column->levels.list[k].count;
         if (first < 0) first = k;
     }
@@ -218,8 +219,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     MRC_TRY(mrc_alloc(self->context, &memory, levels->count, sizeof(ranked), "levels of a column"));
     ranked *all = memory;
     for (int64_t k = 0; k < levels->count; k++)
-        if (levels->list[k].count > 0)
-            all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
+        if (levels->list[k].count > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
     qsort(all, (size_t)found, sizeof *all, by_count);
     int64_t kept = mrc_min(found, MRC_KEPT_LEVELS);
     qsort(all, (size_t)kept, sizeof *all, by_text);

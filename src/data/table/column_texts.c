@@ -16,13 +16,13 @@ struct mercer_column_texts {
     mrc_table *tables; /* (files.names.count) */
     void *names;       /* (count) a list of texts in one block */
     int64_t count;
-    int64_t *columns; /* (count) of the table */
-    int64_t file;     /* under work */
-    mrc_csv at;       /* the next record there */
+    int64_t *columns;     /* (count) of the table */
+    int64_t file;         /* under work */
+    mrc_csv at;           /* the next record there */
     const char *released; /* up to where pages of the file were given back */
-    int64_t left;     /* records of that file that are still to come */
-    int64_t rows;     /* of all files, still to come */
-    char *room;       /* (room_bytes) texts of the current record, each with a zero behind it */
+    int64_t left;         /* records of that file that are still to come */
+    int64_t rows;         /* of all files, still to come */
+    char *room;           /* (room_bytes) texts of the current record, each with a zero behind it */
     int64_t room_bytes;
     const char **fields; /* (count) of the current record */
 };

@@ -292,8 +292,8 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
     MRC_TRY(make_room(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));
     if (!spills) {
         MRC_TRY(read_held(self, columns, &to, dataset));
-        spills = !known && columns->schema &&
-                 mrc_budget_spills(budget, bytes_of(to.rows, mrc_column_set_features(columns)));
+        spills =
+            !known && columns->schema && mrc_budget_spills(budget, bytes_of(to.rows, mrc_column_set_features(columns)));
         known = true;
         if (spills) columns->cells.x.rows = mrc_min(rows, block_rows(columns)); /* the room is used once more */
     }
