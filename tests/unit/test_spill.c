@@ -56,12 +56,12 @@ static void test_kinds(void **state)
 {
     (void)state;
     int64_t length;
-    char *text = make_table(60000, &length);
+    char *text = make_table(25000, &length);
     mercer_dataset_options options = data_options(byte_file("t.csv", text, (size_t)length), NULL);
     options.target = "y";
     options.weight_column = "w";
     compare(options);
-    options.first = 17, options.rows = 50001;
+    options.first = 17, options.rows = 20001;
     compare(options);
     options.first = options.rows = 0;
     options.kinds = "size:drop,late:category";
