@@ -55,6 +55,18 @@ class Things:
         L.lib.mercer_evaluation_free(handle)
         return status
 
+    def importance(self, options, info):
+        """Of a model of one output on two rows; what it came to."""
+        handle, X = C.c_void_p(), np.zeros((2, 2))
+        data = mercer.Dataset._of_arrays(self.model.context, X, Y=np.arange(2.0).reshape(2, 1))
+        call = L.lib.mercer_permutation_importance
+        status = call(C.byref(handle), self.model.handle, data.handle, options)
+        if info is not None:
+            L.check(status, self.context)
+            status = L.lib.mercer_importance_query(handle, info)
+        L.lib.mercer_importance_free(handle)
+        return status
+
     def choose(self, options, report):
         return L.lib.mercer_choose_centers(self.context, self.two, self.points, options, report)
 
@@ -87,6 +99,8 @@ CALLS = {
     "mercer_evaluation_options": lambda t, s: L.lib.mercer_evaluation_create(C.byref(t.out), t.context, s),
     "mercer_metrics": lambda t, s: t.evaluated("mercer_evaluation_query", s),
     "mercer_output_metrics": lambda t, s: t.evaluated("mercer_evaluation_output", s, 0),
+    "mercer_permutation_options": lambda t, s: t.importance(s, None),
+    "mercer_importance_info": lambda t, s: t.importance(None, s),
     "mercer_comm_options": lambda t, s: L.lib.mercer_comm_create(C.byref(t.out), t.context, s),
     "mercer_comm_info": Things.query_comm,
     "mercer_network": lambda t, s: L.lib.mercer_plan_ranks(t.context, L.mercer_rank_plan(), t.plan, t.shape, s),
