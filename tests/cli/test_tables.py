@@ -60,6 +60,7 @@ class Tables(Case):
         done = subprocess.run([sys.executable, "-S", "-c", script, PROGRAM, *arguments], check=True, stdout=subprocess.PIPE)
         return int(done.stdout) / 1024
 
+    @unittest.skipIf("MERCER_TEST_SLOW" in os.environ, "sanitizers hold memory back")
     def test_memory_does_not_grow_with_the_rows(self):
         self.train("-q")
         self.table("b.csv", self.header + ["note"], [row + ["what nobody asked for" * 7] for row in self.rows])
@@ -162,7 +163,7 @@ class Tables(Case):
         self.bad(65, "every target is missing", "train", "--x", self.write("e.csv", "a,y\nu,\nv,NA\n"), "--target", "y", "-o", "m")
 
 
-@unittest.skipUnless(os.path.isdir(REAL), "the tables are not here")
+@unittest.skipUnless(os.path.isdir(REAL) and "MERCER_TEST_SLOW" not in os.environ, "the tables are not here, or take too long")
 class Real(Case):
     def test_all_tables_as_they_are(self):
         for name, least in SETS.items():
