@@ -357,8 +357,8 @@ typedef struct mercer_fit_options {
     const mercer_matrix *metric;
     /* At most so many rounds (-1: chosen, 4) of learning the metric (docs/features.md), from `metric` on: a fit of at
        most 16,384 centers to at most 500,000 rows, then the metric from its gradients. The round with the smallest
-       error on rows held back wins; a given bandwidth keeps its ratio to the median distance. 0: none, the metric
-       stays. For functions of the distance that have a name. */
+       error on rows held back wins, and its bandwidth and ridge where none was given. 0: none, the metric stays. For
+       functions of the L2 and the L1 distance that have a name. */
     int64_t learn_features;
     /* Keeps errors of rows held back in the model, for mercer_model_interval. ON: without a validation set, too, of a
        row in ten, at most 2,000, which are held back. AUTO: if there is one. */

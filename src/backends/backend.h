@@ -159,6 +159,10 @@ struct mrc_backend_ops {
        compared with. Results are f64, f32, f16, or 32-bit whole numbers for u8. NULL stays: gemm is the measure. */
     mercer_status (*gemm_baseline)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
+    /* Y = sum_j K(x, z_j) w_jl sign(x_k - z_jk) in column l d + k, of a function of the L1 distance; sign(0) = 0. W
+       (p, c) and Y (m, c d) f32 or f64, all in host memory. */
+    mercer_status (*kernel_signs)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                  const mercer_matrix *y);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */

@@ -116,6 +116,40 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
     return MERCER_OK;
 }
 
+/* What pair (x, z) adds to the sums of a row of X: its value times w (c) and the signs of d differences. */
+static void add_signs(int64_t d, const double *x, const double *z, double value, int64_t c, const double *w,
+                      double *sums)
+{
+    for (int64_t l = 0; l < c; l++)
+        for (int64_t k = 0; k < d; k++) sums[l * d + k] += value * w[l] * (double)((x[k] > z[k]) - (x[k] < z[k]));
+}
+
+static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                          const mercer_matrix *y)
+{
+    int64_t d = pair->x->cols, c = w->cols;
+    void *memory;
+    MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
+    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d + c + c * d, sizeof(double), "sums of a row"));
+    double *x = memory, *z = x + d, *weights = z + d, *sums = weights + c, value;
+    mercer_status status = MERCER_OK;
+    for (int64_t i = 0; i < y->rows && status == MERCER_OK; i++) {
+        mrc_load_row_f64(pair->x, i, x);
+        memset(sums, 0, (size_t)(c * d) * sizeof *sums);
+        for (int64_t j = 0; j < w->rows && status == MERCER_OK; j++) {
+            mrc_load_row_f64(pair->z, j, z);
+            mrc_load_row_f64(w, j, weights);
+            if (mrc_kernel_reference(pair->kernel, d, x, z, &value))
+                add_signs(d, x, z, value, c, weights, sums);
+            else
+                status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed");
+        }
+        for (int64_t k = 0; k < c * d && status == MERCER_OK; k++) mrc_store(y, i, k, sums[k]);
+    }
+    mrc_free(backend->context, memory);
+    return status;
+}
+
 static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                              const mercer_matrix *diagonal)
 {
@@ -314,7 +348,7 @@ static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal
 
 /* clang-format off */
 #define PLAIN(X) \
-    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_diagonal) X(row_sqnorms) \
+    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) X(row_sqnorms) \
     X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) X(axpby) \
     X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals)
 /* clang-format on */

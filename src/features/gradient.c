@@ -3,10 +3,12 @@
  * Gradients of sums of kernel functions, in the points as the kernel sees them:
  *
  *   norm 2   grad f_l(x_i) = q_il - s_il (x_i - o),   [q_il | s_il] = sum_j psi(r_ij) alpha_jl [z_j - o | 1]
- *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) r_ij sign(x_ik - z_jk)
+ *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) sign(x_ik - z_jk)
  *
- * psi = -phi'(r) / r (kernels/formulas.h), o an origin amid the points. Norm 2 is one product with psi and d + 1
- * columns for each output: 2 m p (d + c (d + 1)) flops.
+ * psi the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1, o an origin amid the points. Norm 2
+ * is one product with psi and d + 1 columns for each output: 2 m p (d + c (d + 1)) flops. Norm 1 is a step of its own
+ * after the slopes of a tile, which no product does (kernel_signs of backends/backend.h): two comparisons and two sums
+ * for each pair, feature and output.
  *
  * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
  * therefore in double whatever the points are in: the error of a pair is 2^-53 |x - o| / r times its share, which is
@@ -37,6 +39,10 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
 {
     if (mrc_kernel_slope(kernel, slope)) return MERCER_OK;
     const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
+    if (entry && entry->argument == MRC_ON_DIFFERENCES)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "the kernel %s has no gradients here: they are for p = 1 and p = 2, and p is %g",
+                        entry->form.name, kernel->p);
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                     "the kernel %s has no gradients here: they are for functions of the distance that have a name",
                     entry ? entry->form.name : "of a callback");
@@ -47,32 +53,29 @@ mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *k
 
 bool mrc_gradient_in_float(const mercer_kernel *kernel)
 {
-    return kernel->id != MRC_KERNEL_EXPPOWER;
+    bool stretched = kernel->id == MRC_KERNEL_EXPPOWER || kernel->id == MRC_KERNEL_LPQ;
+    return !stretched || mrc_kernel_norm(kernel) == 1;
 }
 
 /* ---- The definition ---------------------------------------------------------------------------------------------- */
 
 /* What pair (x, z) adds to the gradients of c outputs, alpha (c) its weights. */
-static void add_pair(const mercer_kernel *slope, mrc_norm norm, int64_t d, const double *x, const double *z, int64_t c,
+static void add_pair(const mercer_kernel *slope, double norm, int64_t d, const double *x, const double *z, int64_t c,
                      const double *alpha, double *gradients)
 {
-    double r = 0, s = 0;
-    for (int64_t k = 0; k < d; k++) {
-        r += fabs(x[k] - z[k]);
-        s += (x[k] - z[k]) * (x[k] - z[k]);
-    }
-    double psi = mrc_kernel_of_distance(slope, norm == MRC_NORM_1 ? r * r : s);
+    double s = 0;
+    for (int64_t k = 0; k < d; k++) s += mrc_difference_power(norm, x[k] - z[k]);
     if (s == 0) return;
+    double psi = mrc_kernel_of_distance(slope, s);
     for (int64_t l = 0; l < c; l++)
         for (int64_t k = 0; k < d; k++) {
             double difference = x[k] - z[k], sign = (double)((difference > 0) - (difference < 0));
-            gradients[l * d + k] -= alpha[l] * psi * (norm == MRC_NORM_1 ? r * sign : difference);
+            gradients[l * d + k] -= alpha[l] * psi * (norm == 1 ? sign : difference);
         }
 }
 
-mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, mrc_norm norm,
-                                     const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *alpha,
-                                     const mercer_matrix *gradients)
+mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *x,
+                                     const mercer_matrix *z, const mercer_matrix *alpha, const mercer_matrix *gradients)
 {
     mercer_kernel slope;
     void *memory;
@@ -87,7 +90,7 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
         for (int64_t j = 0; j < z->rows; j++) {
             mrc_load_row_f64(z, j, z_row);
             mrc_load_row_f64(alpha, j, weights);
-            add_pair(&slope, norm, d, x_row, z_row, c, weights, out);
+            add_pair(&slope, mrc_kernel_norm(kernel), d, x_row, z_row, c, weights, out);
         }
     }
     mrc_free(context, memory);
@@ -182,11 +185,64 @@ static mercer_status all_outputs(mrc_backend *backend, const mercer_kernel *slop
     return MERCER_OK;
 }
 
+/* ---- Norm 1 ------------------------------------------------------------------------------------------------------ */
+
+/* Gradients of some outputs, in parts: weights (p, outputs), sums (m, outputs d). */
+static mercer_status some_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *alpha,
+                                int64_t first_output, const mercer_matrix *weights, const mercer_matrix *sums,
+                                const mercer_matrix *gradients)
+{
+    int64_t first = first_output * pair->x->cols;
+    for (int64_t j = 0; j < weights->rows; j++)
+        for (int64_t l = 0; l < weights->cols; l++) mrc_store(weights, j, l, mrc_load(alpha, j, first_output + l));
+    MRC_TRY(backend->ops->kernel_signs(backend, pair, weights, sums));
+    for (int64_t i = 0; i < sums->rows; i++)
+        for (int64_t k = 0; k < sums->cols; k++) mrc_store(gradients, i, first + k, -mrc_load(sums, i, k));
+    return MERCER_OK;
+}
+
+static mercer_status all_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *alpha,
+                               mercer_dtype real, const mercer_matrix *gradients)
+{
+    int64_t m = pair->x->rows, p = pair->z->rows, d = pair->x->cols, c = alpha->cols, size = mrc_dtype_size(real);
+    int64_t at_once = mrc_max(1, mrc_min(c, WEIGHT_BYTES / mrc_max(1, mrc_max(m * d, p) * size)));
+    void *weights, *sums = NULL;
+    MRC_TRY(mrc_alloc(backend->context, &weights, mrc_max(1, p * at_once), size, "weights for gradients"));
+    mercer_status status =
+        mrc_alloc(backend->context, &sums, mrc_max(1, m * at_once), mrc_max(1, d) * size, "sums for gradients");
+    for (int64_t first = 0; first < c && status == MERCER_OK; first += at_once) {
+        int64_t outputs = mrc_min(at_once, c - first);
+        mercer_matrix w = mrc_view(weights, p, outputs, real), y = mrc_view(sums, m, outputs * d, real);
+        status = some_signs(backend, pair, alpha, first, &w, &y, gradients);
+    }
+    mrc_free(backend->context, sums);
+    mrc_free(backend->context, weights);
+    return status;
+}
+
+/* By the processor, where the backend has memory of its own. */
+static mercer_status sign_product(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *alpha,
+                                  mercer_dtype real, const mercer_matrix *gradients)
+{
+    mrc_backend *processor = NULL;
+    if (backend->ops->capabilities(backend).memory != MRC_HOST)
+        MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
+    mercer_status status = all_signs(processor ? processor : backend, pair, alpha, real, gradients);
+    if (processor) mrc_backend_free(processor);
+    return status;
+}
+
+/* ---- Either ------------------------------------------------------------------------------------------------------ */
+
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients)
 {
     mercer_kernel slope;
     MRC_TRY(mrc_gradient_slope(backend->context, sum->kernel, &slope));
+    if (mrc_kernel_norm(&slope) == 1) {
+        mrc_pair pair = {.kernel = &slope, .x = x, .z = sum->z, .accurate = true};
+        return sign_product(backend, &pair, alpha, real, gradients);
+    }
     if (real == MERCER_F32) slope.offset = CORNER * slope.bandwidth;
     int64_t p = sum->z->rows, c = alpha->cols, row = (x->cols + 1) * mrc_dtype_size(real);
     int64_t most = WEIGHT_BYTES / row; /* rows of one output */

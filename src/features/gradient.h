@@ -19,14 +19,15 @@ typedef enum mrc_norm { MRC_NORM_1 = 1, MRC_NORM_2 = 2 } mrc_norm;
 
 /*
  * The definition, in scalar double: gradients (m, c d) of f_l(x) = sum_j alpha_jl phi(|x - z_j|) at the rows of x,
- * those of c outputs side by side. x (m, d), z (p, d), alpha (p, c) of any type, gradients f64. A pair that coincides
- * adds 0, and in norm 1 so does a feature in which it does. The kernel has a slope. Cost: O(m p c d).
+ * those of c outputs side by side, in the norm of the kernel. x (m, d), z (p, d), alpha (p, c) of any type, gradients
+ * f64. A pair that coincides adds 0, and in norm 1 so does a feature in which it does. The kernel has a slope. Cost:
+ * O(m p c d).
  */
-mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, mrc_norm norm,
-                                     const mercer_matrix *x, const mercer_matrix *z, const mercer_matrix *alpha,
+mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *x,
+                                     const mercer_matrix *z, const mercer_matrix *alpha,
                                      const mercer_matrix *gradients);
 
-/* A sum f_l(x) = sum_j alpha_jl phi(|x - z_j|) of a function of the L2 distance. */
+/* A sum f_l(x) = sum_j alpha_jl phi(|x - z_j|) of a function of the L2 or L1 distance. */
 typedef struct mrc_expansion {
     const mercer_kernel *kernel;
     const mercer_matrix *z; /* (p, d) any dtype, host */
@@ -34,12 +35,12 @@ typedef struct mrc_expansion {
 } mrc_expansion;
 
 /* The same by fused products with the slope in place of the kernel: x (m, d) and alpha (p, c) in host memory. real: the
-   arithmetic, f64, or f32 if the points are floats and mrc_gradient_in_float allows it. Memory beyond the arguments: at
-   most 64 MiB, or a row of weights. */
+   arithmetic, f64, or f32 if the points are floats and mrc_gradient_in_float allows it. In norm 1 the processor does it
+   for a backend with memory of its own. Memory beyond the arguments: at most 64 MiB, or a row of weights. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, mercer_dtype real, const mercer_matrix *gradients);
 /* Whether the slope is bounded, or can be by a rounded corner, so that float sums lose about 1e-3 |x| / b of a pair's
-   share at most. */
+   share at most; or the norm is 1, where nothing cancels within a pair. */
 bool mrc_gradient_in_float(const mercer_kernel *kernel);
 
 /* Gradients (m, c d) f32 or f64 of the model's outputs in the units of X, preprocessing and metric included. Arguments

@@ -247,7 +247,7 @@ mercer_status mrc_metric_next(mrc_metric *out, mrc_backend *backend, mrc_norm no
 {
     *out = (mrc_metric){0};
     *zero = false;
-    bool diagonal = G->rows == 1 && now->features > 1;
+    bool diagonal = G->rows == 1 && (now->features > 1 || norm == MRC_NORM_1);
     mercer_status status =
         diagonal ? next_diagonal(out, backend, norm, now, G, zero) : next_full(out, backend, now, G, zero);
     if (status == MERCER_OK && *zero) status = copy_metric(out, backend->context, now);

@@ -83,8 +83,12 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 
 static mercer_status build_model(mercer_fitting *self)
 {
-    bool there = self->options.model || self->options.checkpoint;
+    bool there = self->options.model || self->options.checkpoint, rounds = false;
+    if (self->options.checkpoint && mrc_fit_rounds(&self->options) > 0)
+        MRC_TRY(mrc_rounds_found(self->context, self->options.checkpoint, &rounds));
+    if (rounds) there = false;
     if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
+    if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_open_stream(self, self->options.seed, self->options.samples, &self->source));
     if (!there) MRC_TRY(mrc_fit_pick_centers(self, true));

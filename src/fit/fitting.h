@@ -5,6 +5,8 @@
  *   class_weights.c   weights of classes
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits
+ *   learn_grid.c   bandwidth and ridge of a round
+ *   learn_state.c  rounds in a checkpoint
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
@@ -88,6 +90,9 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
 /* The median distance between some preprocessed rows, in the norm of the kernel. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, double *out);
+/* The metric of a kernel of any norm, given as weights or for norm 2 as M, becomes the preprocessing's last step. */
+mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
+                                 const mercer_matrix *metric, int64_t features);
 /* Columns of preprocessed samples, in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
@@ -98,6 +103,33 @@ mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_c
 int64_t mrc_fit_rounds(const mercer_fit_options *options);
 /* Adds what the rounds cost to the text of a plan. */
 void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
+
+/* learn_grid.c: bandwidth and ridge, for one sample, with the smallest squared error on rows held back. */
+typedef struct mrc_choice {
+    double bandwidth, ridge, error;
+} mrc_choice;
+/* sample has data and validation. bandwidths (count) ascend: the first at_least are tried, and those behind as long as
+   each is better than all before. ridge: given, or -1: chosen. */
+mercer_status mrc_fit_choose(const mercer_fitting *sample, const mercer_kernel *kernel,
+                             const mercer_preprocess *preprocess, const double *bandwidths, int count, int at_least,
+                             double ridge, mrc_choice *out);
+
+/* learn_state.c: what rounds so far came to. */
+typedef struct mrc_rounds {
+    int64_t next, best_round; /* of `next` rounds that are through */
+    bool done;                /* there will be no more */
+    mrc_choice choice;        /* of the best */
+    double unit;              /* the median distance in the first */
+    double errors[MERCER_ROUNDS + 1];
+    mercer_matrix now, best; /* (d, d) or (1, d) f64, of the next round and the best; no data: none */
+} mrc_rounds;
+/* of: what determines them, besides the data. */
+mercer_status mrc_rounds_write(mercer_context *context, const char *path, const char *of, const mrc_rounds *rounds);
+/* now, best: room for metrics of d features. */
+mercer_status mrc_rounds_read(mercer_context *context, const char *path, const char *of, int64_t d, double *now,
+                              double *best, mrc_rounds *out);
+/* Whether a checkpoint holds rounds, and no training yet. */
+mercer_status mrc_rounds_found(mercer_context *context, const char *path, bool *found);
 
 /* target_curve_fit.c: the transform log or rank of the targets, into the model. */
 mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how);

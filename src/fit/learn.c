@@ -5,14 +5,16 @@
  *
  *   M = I, or the metric given
  *   round t:  fit f in metric M to n0 rows with p0 centers; its error e_t on rows held back
- *             G = mean of grad f grad f' at some rows;   M <- (A G A')^(1/2), trace d   (features/metric.h)
+ *             G = mean of grad f grad f' at some rows;   M <- (A G A')^(1/2), trace d   (features/metric.h);
+ *             norm 1: w <- w sqrt(diag G), largest 1
  *   the M of the smallest e_t is the metric of the fit proper, to all rows with all centers
  *
- * n0 <= 500,000, p0 <= 16,384. The bandwidth of a round is the median distance in its metric, or the one given times
- * what that distance has grown by. It stops when two rounds in a row were no better than the best. Rounds are fits like
- * any other, of this process alone: several ranks do the same rounds to the same bits. Cost: that of the fits, and a
- * product of 4,096 rows and an eigensystem of d features each. Samples with more than 4,096 features get a diagonal
- * metric.
+ * n0 <= 500,000, p0 <= 16,384. Each round first chooses its bandwidth, a multiple of the median distance in its metric,
+ * and its ridge for one sample, together, by smaller fits (learn_grid.c); one that is given stays, a bandwidth times what
+ * the median distance has grown by. The fit proper takes those of the best round. It stops when two rounds in a row were
+ * no better than the best. Rounds are fits like any other, of this process alone: several ranks do the same rounds to the
+ * same bits. Cost: that of the fits, and a product of 4,096 rows and an eigensystem of d features each. Samples with more
+ * than 4,096 features get a diagonal metric.
  */
 #include "fit/fitting.h"
 
@@ -23,6 +25,7 @@
 #include "features/metric.h"
 #include "plan/plan.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,15 +46,18 @@ enum {
 typedef struct learner {
     mercer_fitting *fitting;
     mercer_dataset *part, *checked; /* owned: rows of the rounds, and those they are compared on; NULL: all */
+    mercer_fitting *sample;         /* owned: the same as a round has them, some held back */
     mercer_dataset *data;
     mercer_fit_options options; /* of a round */
     mercer_train_options train;
     mercer_kernel kernel;    /* of the options */
     bool given;              /* its bandwidth was given, */
     double bandwidth, unit;  /* and is this, where the median distance is that */
+    double ridge;            /* for one sample; below 0: not given */
     mercer_matrix now, best; /* M (d, d), or weights (1, d), in `memory`; no data yet: as the options have it */
-    mercer_kernel best_kernel;
-    double *memory;
+    mrc_choice choice, best_choice;
+    double *memory; /* (2, most): of now, and of the best */
+    int64_t most;
     int64_t round;
     bool stopped;
 } learner;
@@ -137,37 +143,70 @@ static void set_options(learner *self)
     options->calibrate = options->intervals = MERCER_OFF, options->merge = MERCER_OFF;
     options->class_weight = NULL; /* the samples have them */
     options->augment = NULL, options->samples = 0;
-    options->given_centers = NULL, options->center_type = 0;
+    if (options->given_centers && options->given_centers->rows > MOST_CENTERS) options->given_centers = NULL;
+    options->center_type = 0;
     options->center_method = NULL, options->center_iterations = 0, options->center_batch = 0;
     options->validation = fitting->watched ? (self->checked ? self->checked : fitting->validation) : NULL;
     options->validation_fraction = fitting->watched ? 0 : HELD_BACK;
     int64_t rows = (int64_t)((double)self->data->rows * (1 - options->validation_fraction));
-    options->centers = mrc_max(1, round_centers(fitting, rows));
+    options->centers = options->given_centers ? 0 : mrc_max(1, round_centers(fitting, rows));
+}
+
+/* How many samples those of a dataset count for. */
+static double count_samples(const mercer_dataset *data)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < data->rows && data->weights; i++) sum += data->weights[i];
+    return data->weights ? sum : (double)data->rows;
+}
+
+/* Rows are held back once, for all rounds. */
+static mercer_status open_sample(learner *self)
+{
+    MRC_TRY(mrc_fitting_open(&self->sample, self->fitting->context, self->data, &self->options, &self->train));
+    self->data = self->sample->data;
+    self->options.validation = self->sample->validation;
+    self->options.validation_fraction = 0;
+    return MERCER_OK;
 }
 
 /* ---- A round ----------------------------------------------------------------------------------------------------- */
 
-/* The median distance in the metric of a round. */
-static mercer_status measure(const learner *self, const mercer_matrix *metric, double *out)
+/* A bandwidth that was given goes with the median distance; others are multiples of it. */
+static mercer_status choose(learner *self, const mercer_preprocess *preprocess, double unit)
 {
-    mercer_context *context = self->fitting->context;
-    mercer_preprocess *preprocess;
-    const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
-    MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
-    mercer_status status = metric ? mercer_preprocess_set_metric(preprocess, metric, self->data->features) : MERCER_OK;
-    if (status == MERCER_OK) status = mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, out);
-    mercer_preprocess_free(preprocess);
-    return status;
+    enum { MULTIPLES = 7, AT_LEAST = 5, MEDIAN = 2 };
+    static const double multiples[MULTIPLES] = {0.25, 0.5, 1, 2, 4, 8, 16};
+    double bandwidths[MULTIPLES];
+    int count = self->given ? 1 : MULTIPLES;
+    if (self->unit == 0) self->unit = unit;
+    for (int i = 0; i < count; i++) bandwidths[i] = multiples[i] * unit;
+    if (self->given) bandwidths[0] = self->unit > 0 ? self->bandwidth * unit / self->unit : self->bandwidth;
+    self->choice = (mrc_choice){bandwidths[self->given ? 0 : MEDIAN], fmax(self->ridge, 0), 0};
+    bool open = !self->given || self->ridge < 0;
+    const mercer_dataset *held = self->sample->validation;
+    if (!open || !held || held->rows == 0 || !(unit > 0)) return MERCER_OK;
+    return mrc_fit_choose(self->sample, &self->kernel, preprocess, bandwidths, count, self->given ? 1 : AT_LEAST,
+                          self->ridge, &self->choice);
 }
 
-/* A bandwidth that was given goes with the median distance. */
+/* Bandwidth and ridge in the metric of a round. */
 static mercer_status set_bandwidth(learner *self)
 {
+    mercer_context *context = self->fitting->context;
+    const mercer_matrix *metric = self->options.metric;
+    mercer_preprocess *preprocess;
     double unit;
-    if (!self->given) return MERCER_OK;
-    MRC_TRY(measure(self, self->options.metric, &unit));
-    if (self->unit == 0) self->unit = unit;
-    self->kernel.bandwidth = self->unit > 0 ? self->bandwidth * unit / self->unit : self->bandwidth;
+    const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
+    MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
+    mercer_status status =
+        metric ? mrc_fit_set_metric(context, preprocess, &self->kernel, metric, self->data->features) : MERCER_OK;
+    if (status == MERCER_OK) status = mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, &unit);
+    if (status == MERCER_OK) status = choose(self, preprocess, unit);
+    mercer_preprocess_free(preprocess);
+    MRC_TRY(status);
+    self->kernel.bandwidth = self->choice.bandwidth;
+    self->train.lambda = self->choice.ridge * count_samples(self->data);
     self->options.kernel = NULL, self->options.bandwidth = 0;
     self->options.kernel_function = &self->kernel;
     return MERCER_OK;
@@ -201,13 +240,19 @@ static mercer_status average_gradients(learner *self, const mercer_model *model,
     return mrc_agop(self->fitting->context->backend, &sum, X, &model->weights, seed, G);
 }
 
+static mrc_norm norm_of(const learner *self)
+{
+    return mrc_kernel_norm(&self->kernel) == 1 ? MRC_NORM_1 : MRC_NORM_2;
+}
+
 /* M = A A', or the weights of a diagonal one. */
 static mercer_status write_metric(learner *self, const mrc_metric *metric)
 {
     mrc_backend *backend = self->fitting->context->backend;
     int64_t d = metric->features;
+    mrc_norm norm = norm_of(self);
     mercer_matrix m = mrc_view(self->memory, metric->diagonal ? 1 : d, d, MERCER_F64);
-    for (int64_t k = 0; k < d && metric->diagonal; k++) mrc_store(&m, 0, k, mrc_metric_weight(metric, MRC_NORM_2, k));
+    for (int64_t k = 0; k < d && metric->diagonal; k++) mrc_store(&m, 0, k, mrc_metric_weight(metric, norm, k));
     self->now = m;
     if (metric->diagonal) return MERCER_OK;
     mercer_matrix a = mrc_view(metric->map, d, metric->width, MERCER_F64);
@@ -223,7 +268,7 @@ static mercer_status next_metric(learner *self, const mercer_model *model, bool 
     int64_t d = self->data->features, width = model->centers.cols, m = mrc_min(self->data->rows, GRADIENT_ROWS);
     mrc_metric now = {.features = d, .width = width}, next = {0};
     void *points, *memory = NULL;
-    bool diagonal = d > MOST_FULL;
+    bool diagonal = d > MOST_FULL || norm_of(self) == MRC_NORM_1;
     if (map) now.diagonal = map->diagonal, now.map = map->values;
     mercer_dtype real = model->centers.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     MRC_TRY(mrc_alloc(context, &points, m, width * mrc_dtype_size(real), "rows for gradients"));
@@ -231,7 +276,7 @@ static mercer_status next_metric(learner *self, const mercer_model *model, bool 
         mrc_alloc(context, &memory, diagonal ? 1 : width, width * (int64_t)sizeof(double), "gradients");
     mercer_matrix X = mrc_view(points, m, width, real), G = mrc_view(memory, diagonal ? 1 : width, width, MERCER_F64);
     if (status == MERCER_OK) status = average_gradients(self, model, &X, &G);
-    if (status == MERCER_OK) status = mrc_metric_next(&next, context->backend, MRC_NORM_2, &now, &G, zero);
+    if (status == MERCER_OK) status = mrc_metric_next(&next, context->backend, norm_of(self), &now, &G, zero);
     if (status == MERCER_OK && !*zero) status = write_metric(self, &next);
     mrc_metric_free(&next);
     mrc_free(context, memory);
@@ -244,11 +289,11 @@ static mercer_status next_metric(learner *self, const mercer_model *model, bool 
 static void keep_best(learner *self)
 {
     size_t bytes = (size_t)(self->now.rows * self->now.cols) * sizeof(double);
-    self->best_kernel = self->kernel;
+    self->best_choice = self->choice;
     self->best = (mercer_matrix){0};
     if (!self->now.data) return;
     int64_t d = self->now.cols;
-    self->best = mrc_view(self->memory + (self->now.rows == 1 ? d : d * d), self->now.rows, d, MERCER_F64);
+    self->best = mrc_view(self->memory + self->most, self->now.rows, d, MERCER_F64);
     memcpy(self->best.data, self->now.data, bytes);
 }
 
@@ -266,8 +311,10 @@ static mercer_status do_round(learner *self, bool *end)
         report->rounds = round;
         if (round == 0 || error < report->round_errors[report->best_round]) report->best_round = round;
         if (report->best_round == round) keep_best(self);
-        mrc_log(fitting->context, MERCER_LOG_INFO, "features: round %lld: error %.6g on rows held back%s",
-                (long long)round, error, report->best_round == round ? "" : ", no better");
+        mrc_log(fitting->context, MERCER_LOG_INFO,
+                "features: round %lld: error %.6g on rows held back%s; bandwidth %.4g, ridge %.3g a sample",
+                (long long)round, error, report->best_round == round ? "" : ", no better", self->choice.bandwidth,
+                self->choice.ridge);
         *end = round == mrc_fit_rounds(&fitting->options) || round - report->best_round >= PATIENCE;
         if (!*end && model) status = next_metric(self, model, &zero);
     }
@@ -278,21 +325,85 @@ static mercer_status do_round(learner *self, bool *end)
     return status;
 }
 
+/* ---- Between rounds ---------------------------------------------------------------------------------------------- */
+
+/* What determines the rounds, but for the data: a checkpoint of others is refused. */
+static mercer_status describe(const learner *self, char *text, size_t size)
+{
+    const mercer_fitting *fitting = self->fitting;
+    const mercer_fit_options *options = &fitting->options;
+    char kernel[MERCER_KERNEL_TEXT];
+    mercer_kernel given = self->kernel;
+    given.bandwidth = self->bandwidth;
+    MRC_TRY(mrc_kernel_print(fitting->context, &given, kernel, sizeof kernel, NULL));
+    snprintf(text, size,
+             "n %" PRId64 " d %" PRId64 " c %" PRId64 " centers %" PRId64 " rounds %" PRId64 " kernel %s given %d"
+             " preprocess %s lambda %.17g seed %" PRIu64,
+             fitting->info.rows, fitting->info.features, fitting->info.outputs, self->options.centers,
+             mrc_fit_rounds(options), kernel, self->given, mrc_fit_preprocess(options, &fitting->info),
+             fitting->train.lambda, options->seed);
+    return MERCER_OK;
+}
+
+/* A checkpoint after a round; that it cannot be written is no reason to stop. One of several ranks writes it. */
+static void keep_rounds(const learner *self, bool done)
+{
+    const mercer_fitting *fitting = self->fitting;
+    const mercer_fit_report *report = &fitting->report;
+    char of[1024];
+    mrc_rounds rounds = {.next = self->round + 1,
+                         .best_round = report->best_round,
+                         .done = done,
+                         .choice = self->best_choice,
+                         .unit = self->unit,
+                         .now = self->now,
+                         .best = self->best};
+    if (!fitting->train.checkpoint || (fitting->options.comm && fitting->options.comm->rank > 0)) return;
+    memcpy(rounds.errors, report->round_errors, sizeof rounds.errors);
+    mercer_status status = describe(self, of, sizeof of);
+    if (status == MERCER_OK) status = mrc_rounds_write(fitting->context, fitting->train.checkpoint, of, &rounds);
+    if (status != MERCER_OK)
+        mrc_log(fitting->context, MERCER_LOG_WARNING, "no checkpoint can be written after round %lld: %s",
+                (long long)self->round, mercer_last_error(fitting->context));
+}
+
+/* Goes on after the rounds of a checkpoint. */
+static mercer_status recall_rounds(learner *self, bool *done)
+{
+    mercer_fitting *fitting = self->fitting;
+    int64_t d = fitting->info.features;
+    char of[1024];
+    mrc_rounds rounds;
+    MRC_TRY(describe(self, of, sizeof of));
+    MRC_TRY(mrc_rounds_read(fitting->context, fitting->options.checkpoint, of, d, self->memory,
+                            self->memory + self->most, &rounds));
+    self->round = rounds.next;
+    self->unit = rounds.unit;
+    self->now = rounds.now, self->best = rounds.best;
+    self->best_choice = rounds.choice;
+    fitting->report.rounds = rounds.next - 1;
+    fitting->report.best_round = rounds.best_round;
+    memcpy(fitting->report.round_errors, rounds.errors, sizeof rounds.errors);
+    *done = rounds.done;
+    return MERCER_OK;
+}
+
 /* The fit proper goes on with what was learned. */
 static void take_over(learner *self)
 {
     mercer_fitting *fitting = self->fitting;
     fitting->options.learn_features = 0;
+    fitting->learned_kernel = self->kernel;
+    fitting->learned_kernel.bandwidth = self->best_choice.bandwidth;
+    fitting->options.kernel = NULL, fitting->options.bandwidth = 0;
+    fitting->options.kernel_function = &fitting->learned_kernel;
+    if (self->ridge < 0) fitting->train.lambda = self->best_choice.ridge * count_samples(fitting->data);
     if (!self->best.data) return;
     int64_t d = self->best.cols;
     memmove(self->memory, self->best.data, (size_t)(self->best.rows * d) * sizeof(double));
     fitting->metric = mrc_view(self->memory, self->best.rows, d, MERCER_F64);
     self->memory = NULL; /* the fitting's */
     fitting->options.metric = &fitting->metric;
-    if (!self->given) return;
-    fitting->learned_kernel = self->best_kernel;
-    fitting->options.kernel = NULL, fitting->options.bandwidth = 0;
-    fitting->options.kernel_function = &fitting->learned_kernel;
 }
 
 static mercer_status run_rounds(learner *self)
@@ -300,17 +411,25 @@ static mercer_status run_rounds(learner *self)
     mercer_fitting *fitting = self->fitting;
     double bandwidth = fitting->options.bandwidth;
     bool open, end = false;
-    int64_t d = fitting->info.features, most = d > MOST_FULL ? d : d * d;
+    int64_t d = fitting->info.features;
     void *memory;
+    self->most = d > MOST_FULL ? d : d * d;
     MRC_TRY(take_part(self));
     MRC_TRY(
         mrc_fit_parse_kernel(&fitting->options, fitting->context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
     self->given = !open || bandwidth > 0;
     self->bandwidth = self->kernel.bandwidth;
+    double lambda = fitting->train.lambda;
+    self->ridge = lambda > 0 ? lambda / fmax(count_samples(fitting->data), 1) : -1;
     set_options(self);
-    MRC_TRY(mrc_alloc(fitting->context, &memory, 2, most * (int64_t)sizeof(double), "metrics"));
+    MRC_TRY(open_sample(self));
+    MRC_TRY(mrc_alloc(fitting->context, &memory, 2, self->most * (int64_t)sizeof(double), "metrics"));
     self->memory = memory;
-    for (; !end; self->round++) MRC_TRY(do_round(self, &end));
+    if (fitting->options.checkpoint) MRC_TRY(recall_rounds(self, &end));
+    for (; !end; self->round++) {
+        MRC_TRY(do_round(self, &end));
+        keep_rounds(self, end);
+    }
     take_over(self);
     return MERCER_OK;
 }
@@ -320,6 +439,7 @@ mercer_status mrc_fit_learn(mercer_fitting *fitting)
     learner self = {.fitting = fitting};
     mercer_status status = run_rounds(&self);
     mrc_free(fitting->context, self.memory);
+    mercer_fitting_free(self.sample);
     mercer_dataset_free(self.checked);
     mercer_dataset_free(self.part);
     return status;
@@ -344,6 +464,11 @@ void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan)
                           .weights = self->options.precision};
     mercer_train_options options = self->train;
     options.memory = self->memory;
+    mercer_kernel kernel;
+    bool open, elsewhere = self->context->backend->ops->capabilities(self->context->backend).memory != MRC_HOST;
+    if (elsewhere && mrc_fit_parse_kernel(&self->options, self->context, 1, &kernel, &open) == MERCER_OK &&
+        mrc_kernel_norm(&kernel) == 1)
+        mrc_plan_say(plan, "features: gradients in the L1 norm are computed by the processor\n");
     if (mercer_plan_shape(self->context, &one, &shape, &options) != MERCER_OK) return;
     mrc_plan_say(plan, "features: before it up to %lld fits of %lld centers to %lld rows, %.3g flops and %.1f s each\n",
                  (long long)mrc_fit_rounds(&self->options) + 1, (long long)shape.centers, (long long)rows, one.flops,

@@ -113,32 +113,30 @@ int64_t mrc_fit_width(const mercer_fitting *self)
 
 /* Weights w in another norm, r^p = sum_k w_k |x_k - z_k|^p, scale by w^(1/p); those of norm 2, which the preprocessing
    takes, by their root. */
-static mercer_status set_weights(mercer_fitting *self, double norm)
+static mercer_status set_weights(mercer_context *context, mercer_preprocess *preprocess, double norm,
+                                 const mercer_matrix *metric, int64_t features)
 {
-    const mercer_matrix *metric = self->options.metric;
     int64_t d = metric->rows * metric->cols;
     void *memory;
     if (metric->rows > 1 && metric->cols > 1)
-        return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "metric is %lld x %lld: a kernel of another norm than 2 takes a weight for each feature",
                         (long long)metric->rows, (long long)metric->cols);
-    MRC_TRY(mrc_alloc(self->context, &memory, d, sizeof(double), "the metric"));
+    MRC_TRY(mrc_alloc(context, &memory, d, sizeof(double), "the metric"));
     mercer_matrix weights = mrc_view(memory, 1, d, MERCER_F64);
     for (int64_t k = 0; k < d; k++)
         mrc_store(&weights, 0, k, pow(mrc_load(metric, metric->rows > 1 ? k : 0, metric->rows > 1 ? 0 : k), 2 / norm));
-    mercer_status status = mercer_preprocess_set_metric(self->preprocess, &weights, self->info.features);
-    mrc_free(self->context, memory);
+    mercer_status status = mercer_preprocess_set_metric(preprocess, &weights, features);
+    mrc_free(context, memory);
     return status;
 }
 
-static mercer_status set_metric(mercer_fitting *self)
+mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
+                                 const mercer_matrix *metric, int64_t features)
 {
-    mercer_kernel kernel;
-    bool open;
-    MRC_TRY(mrc_fit_parse_kernel(&self->options, self->context, 1, &kernel, &open));
-    double norm = mrc_kernel_norm(&kernel);
-    if (norm > 0 && norm != 2) return set_weights(self, norm);
-    return mercer_preprocess_set_metric(self->preprocess, self->options.metric, self->info.features);
+    double norm = mrc_kernel_norm(kernel);
+    if (norm > 0 && norm != 2) return set_weights(context, preprocess, norm, metric, features);
+    return mercer_preprocess_set_metric(preprocess, metric, features);
 }
 
 mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
@@ -149,8 +147,10 @@ mercer_status mrc_fit_choose_kernel(mercer_fitting *self)
     MRC_TRY(
         mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->options, &self->info), self->data));
     self->applied = self->preprocess;
-    if (self->options.metric) MRC_TRY(set_metric(self));
     MRC_TRY(mrc_fit_parse_kernel(&self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
+    if (self->options.metric)
+        MRC_TRY(
+            mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->options.metric, self->info.features));
     if (open && bandwidth == 0) {
         MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, self->preprocess, &bandwidth));
         self->report.bandwidth = bandwidth;

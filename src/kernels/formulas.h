@@ -26,6 +26,11 @@
  *   exppower    gamma t exp(-t) / s, t = (r/b)^gamma      cauchy    2 phi^2 / b^2
  *   rational-quadratic  (1 + s / (2 alpha b^2))^(-alpha - 1) / b^2
  *
+ * Those of a sum s = sum_k |x_k - z_k|^p below have the slope -p dphi/ds, by which the derivative in x_k is that times
+ * -|x_k - z_k|^(p - 1) sign(x_k - z_k); for p = 2 it is psi:
+ *
+ *   laplace-l1  phi / b        exppower-l1, lpq  q t exp(-t) / s, t = (r/b)^q (q = gamma)
+ *
  * It is 0 at r = 0 where it has no limit there: |psi (x - z)| stays bounded, or the direction is not defined. A slope
  * is computed as a kernel function is, under a number of its own, mrc_kernel_slope (kernels/kernel.h). That of laplace
  * may have a rounded corner for sums in float: psi(max(r, offset)), offset = 0 otherwise.
@@ -186,6 +191,24 @@ MRC_HD double mrc_lpq(const mercer_kernel *kernel, double s)
     return exp(-pow(s / root / root, kernel->q / kernel->p));
 }
 
+MRC_HD double mrc_laplace_l1_slope(const mercer_kernel *kernel, double s)
+{
+    return mrc_laplace_l1(kernel, s) / kernel->bandwidth;
+}
+
+MRC_HD double mrc_exppower_l1_slope(const mercer_kernel *kernel, double s)
+{
+    double t = pow(s / kernel->bandwidth, kernel->gamma), decay = exp(-t);
+    return s > 0 && decay > 0 ? kernel->gamma * t * decay / s : 0;
+}
+
+MRC_HD double mrc_lpq_slope(const mercer_kernel *kernel, double s)
+{
+    double root = pow(kernel->bandwidth, kernel->p / 2), t = pow(s / root / root, kernel->q / kernel->p);
+    double decay = exp(-t);
+    return s > 0 && decay > 0 ? kernel->q * t * decay / s : 0;
+}
+
 /* ---- Definitions: of the inner product t and the squared norms --------------------------------------------------- */
 
 MRC_HD double mrc_polynomial(const mercer_kernel *kernel, double t, double xx, double zz)
@@ -318,7 +341,10 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
       (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? 2 * b * EXP(u - EXP(u)) / s : 0))                                \
     X(SLOPE_CAUCHY, FLOAT, 1 / k->bandwidth / k->bandwidth, 0, (u = 1 / FMA(s, a, 1), 2 * u * a * u))                  \
     X(SLOPE_RATIONAL_QUADRATIC, DOUBLE, 1 / k->bandwidth / k->bandwidth / (2 * k->alpha), -k->alpha,                   \
-      EXP((b - 1) * LOG1P(a * s)) * (-2 * a * b))
+      EXP((b - 1) * LOG1P(a * s)) * (-2 * a * b))                                                                      \
+    X(SLOPE_LAPLACE_L1, FLOAT, -1 / k->bandwidth, 0, EXP(a * s) * -a)                                                  \
+    X(SLOPE_EXPPOWER_L1, DOUBLE, 1 / k->bandwidth, k->gamma,                                                           \
+      (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? b * EXP(u - EXP(u)) / s : 0))
 
 /* exp(-(a s)^b); exp(-exp(7)) is 0. */
 #define MRC_STRETCHED (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? EXP(-EXP(u)) : 1)
@@ -350,9 +376,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     case number: return definition(kernel, s); \
     case (int)MRC_SLOPES + (int)number:        \
         return definition##_slope(kernel, s);
-#define MRC_CASE_DIFFERENCES(number, definition) \
-    case number:                                 \
-        return definition(kernel, s);
+#define MRC_CASE_DIFFERENCES(number, definition) MRC_CASE_DISTANCE(number, definition)
 #define MRC_CASE_INNER(number, definition)
 #define MRC_CASE_ANGLE(number, definition)
 #define MRC_CASE(ID, definition, ARGUMENT, ...) MRC_CASE_##ARGUMENT(MRC_KERNEL_##ID, definition)

@@ -100,8 +100,8 @@ int32_t mrc_kernel_base(int32_t id)
 
 bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope)
 {
-    const mrc_kernel_entry *entry = mrc_kernel_find(kernel->id);
-    if (!entry || entry->argument != MRC_ON_DISTANCE) return false;
+    const double norm = mrc_kernel_norm(kernel);
+    if (!mrc_kernel_find(kernel->id) || (norm != 1 && norm != 2)) return false;
     *slope = *kernel;
     slope->id = MRC_SLOPES + kernel->id;
     slope->offset = 0; /* no rounded corner */

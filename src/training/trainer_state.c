@@ -165,6 +165,15 @@ static void recall_solver(mrc_trainer *self, const char *text)
     if (row) self->job.options.solver = row->name;
 }
 
+/* Nor is a ridge that was not given: learning features may have chosen it. */
+static void recall_ridge(mrc_trainer *self, const char *text)
+{
+    const char *found = strstr(text, " lambda ");
+    double lambda;
+    if (found && self->job.options.lambda == 0 && sscanf(found, " lambda %lf", &lambda) == 1 && lambda > 0)
+        self->job.options.lambda = lambda;
+}
+
 mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
 {
     char text[MRC_STATE_PLAN];
@@ -172,6 +181,7 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
     if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
         self->planned_threads > 0 && self->planned_budget > 0) {
         recall_solver(self, text);
+        recall_ridge(self, text);
         return MERCER_OK;
     }
     return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %.80s", text);

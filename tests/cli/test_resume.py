@@ -91,6 +91,20 @@ class Resume(Case):
         while not os.path.exists(self.path(*names)) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
 
+    def test_killed_between_rounds(self):
+        run = ["--synth", "digits", "--rows", "500", "--centers", "100", "--kernel", "laplace-l1", "--learn-features", "3", "--memory", "1G"]
+        self.good("train", *run, "-o", "rounds.safetensors", "-q")
+        process = self.start(*self.train(run=run))
+        checkpoint = self.path("run", "checkpoint.safetensors")
+        while not os.path.exists(checkpoint) and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+        process.communicate()
+        with open(checkpoint, "rb") as file:
+            self.assertIn(b"rounds.best", file.read(4096))
+        self.good("resume", "run", "-q")
+        self.assertEqual(self.read("m.safetensors"), self.read("rounds.safetensors"))
+
     def test_signals(self):
         whole, _ = self.whole()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU)[:: 2 if SANITIZED else 1]:

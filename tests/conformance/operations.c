@@ -160,6 +160,42 @@ static void check_pair(verdict *v, const target *t, const problem *p, int64_t ro
     guarded_free(&f), guarded_free(&h), guarded_free(&room);
 }
 
+/* The sums of row i of X for feature k and output l, as compare_product takes them. */
+static void sum_signs(const problem *p, int64_t i, int64_t k, int64_t l, double *wanted, double *allowed, double *size)
+{
+    double x = mrc_load(&p->x, i, k);
+    for (int64_t j = 0; j < p->shape.p; j++) {
+        double z = mrc_load(&p->z, j, k), w = mrc_load(&p->w, j, l), value = p->values[i * p->shape.p + j],
+               e = p->errors[i * p->shape.p + j];
+        if (x == z) continue;
+        *wanted += x > z ? w * value : -(w * value);
+        *allowed += fabs(w) * e;
+        *size += fabs(w) * (fabs(value) + e);
+    }
+}
+
+/* Sums with the signs of differences: a product with weights, rounded, then a chain of 240; signs are exact. */
+static void check_signs(verdict *v, const target *t, const problem *p, uint64_t *bits)
+{
+    enum { MOST_TERMS = 1 << 17 }; /* they are summed again for each target */
+    const shape *s = &p->shape;
+    int64_t columns = s->c * s->d;
+    if (s->m * s->p * columns > MOST_TERMS) return;
+    guarded y = guarded_matrix(s->m, columns, columns + 2, p->types.out, p->at_end);
+    mercer_status status = t->backend->ops->kernel_signs(t->backend, &p->pair, &p->w, &y.matrix);
+    if (returned(v, t, p, "signs", status, &y)) {
+        double *room = calloc(3 * (size_t)(s->m * columns) + 1, sizeof *room);
+        product_sums sums = {.wanted = room, .allowed = room + s->m * columns, .size = room + 2 * s->m * columns};
+        for (int64_t at = 0; at < s->m * columns; at++)
+            sum_signs(p, at / columns, at % columns % s->d, at % columns / s->d, &sums.wanted[at], &sums.allowed[at],
+                      &sums.size[at]);
+        compare_product(v, p, "signs", &sums, s->p, &y.matrix, NULL, (summing){241, p->unit});
+        hash(bits, &y.matrix);
+        free(room);
+    }
+    guarded_free(&y);
+}
+
 static void check_diagonal(verdict *v, const target *t, const problem *p)
 {
     const shape *s = &p->shape;
@@ -253,6 +289,7 @@ verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t 
     for (int r = 0; r < 3; r++)
         if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
     check_diagonal(&v, t, p);
+    if (p->kernel.id == MRC_KERNEL_LAPLACE_L1 || p->kernel.id == MRC_KERNEL_EXPPOWER_L1) check_signs(&v, t, p, bits);
     /* Once for each norm and set of points: only the norm of the kernel takes part. */
     if (p->kernel.id == MRC_KERNEL_GAUSSIAN || p->kernel.id == MRC_KERNEL_LAPLACE_L1 ||
         (p->kernel.id == MRC_KERNEL_LPQ && all_rooms)) { /* powers are slow to check */

@@ -361,6 +361,39 @@ static void test_learning(void **state)
     }
 }
 
+/* Norm 1: a weight for each feature, the largest 1, small where the outputs do not depend on it. Other powers are refused. */
+static void test_learning_norm_1(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"laplace-l1", "exppower-l1:gamma=0.7", "lpq:p=1,q=0.9"};
+    plant();
+    for (int k = 0; k < 3; k++) {
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_model *model = learn(&report, kernels[k]);
+        assert_true(report.best_round >= 1);
+        double first = report.round_errors[0], best = report.round_errors[report.best_round], largest = 0;
+        assert_that(best < 0.9 * first, "%s: error %g at first, then %g", kernels[k], first, best);
+        mercer_matrix w = mercer_preprocess_metric(mercer_model_preprocess(model));
+        assert_true(w.rows == 1 && w.cols == FEATURES);
+        for (int i = 0; i < FEATURES; i++) largest = fmax(largest, mrc_load(&w, 0, i));
+        assert_that(fabs(largest - 1) < 1e-12, "%s: largest weight %g", kernels[k], largest);
+        for (int i = 3; i < FEATURES; i++)
+            for (int j = 0; j < 3; j++)
+                assert_that(mrc_load(&w, 0, i) < 0.6 * mrc_load(&w, 0, j), "%s: weight %d is %g, of %d %g", kernels[k],
+                            i, mrc_load(&w, 0, i), j, mrc_load(&w, 0, j));
+        mercer_model_free(model);
+    }
+    arrays of;
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    mercer_fit_options options = options_for(&train);
+    options.kernel = "lpq:p=1.5,q=1", options.learn_features = 1;
+    mercer_dataset *data = dataset(&of, planted_x, ROWS, FEATURES, planted_y);
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
+                 "lpq has no gradients here: they are for p = 1 and p = 2, and p is 1.5");
+    mercer_dataset_free(data);
+}
+
 /* A constant target has no gradients: the metric stays, and the fit goes on. */
 static void test_constant_target(void **state)
 {
@@ -412,14 +445,61 @@ static void test_stopping(void **state)
     mercer_dataset_free(data);
 }
 
+/* A fit that was stopped after two rounds goes on with the third, and ends in the same weights; of other options it is refused. */
+static int count_rounds(void *user, const char *phase, int64_t done, int64_t total, double error)
+{
+    (void)total, (void)error;
+    int64_t *first = user; /* the round that it begins with, and where it is to stop */
+    if (strcmp(phase, "features") != 0) return 0;
+    if (first[0] < 0) first[0] = done;
+    return done == first[1];
+}
+
+static void test_going_on(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"laplace", "laplace-l1"};
+    const char *path = "going_on.safetensors";
+    plant();
+    for (int k = 0; k < 2; k++) {
+        arrays of;
+        mercer_train_options train;
+        mercer_model *whole = NULL, *model = NULL;
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report), again = MERCER_INIT(mercer_fit_report);
+        int64_t rounds[2] = {-1, -1};
+        mercer_fit_options options = options_for(&train);
+        options.kernel = kernels[k], options.learn_features = 3, options.centers = 100;
+        options.progress = count_rounds, options.progress_user = rounds;
+        mercer_dataset *data = dataset(&of, planted_x, 500, FEATURES, planted_y);
+        assert_succeeds(context, mercer_fit(&whole, context, data, &options, &report));
+        assert_true(rounds[0] == 0);
+        rounds[1] = 2, train.checkpoint = path;
+        assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_CALLBACK, "features");
+        rounds[0] = rounds[1] = -1, options.checkpoint = path;
+        options.seed++;
+        assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_MISMATCH,
+                     "other data or options");
+        options.seed--;
+        assert_succeeds(context, mercer_fit(&model, context, data, &options, &again));
+        assert_true(rounds[0] == 2);
+        assert_true(again.rounds == report.rounds && again.best_round == report.best_round);
+        for (int64_t i = 0; i <= report.rounds; i++) assert_true(again.round_errors[i] == report.round_errors[i]);
+        mercer_matrix a = mercer_model_weights(whole), b = mercer_model_weights(model);
+        for (int64_t i = 0; i < a.rows; i++) assert_true(mrc_load(&a, i, 0) == mrc_load(&b, i, 0));
+        mercer_model_free(whole), mercer_model_free(model), mercer_dataset_free(data);
+        remove(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_metric), cmocka_unit_test(test_diagonal_metric),
-        cmocka_unit_test(test_other_norms), cmocka_unit_test(test_refused_metrics),
-        cmocka_unit_test(test_files),       cmocka_unit_test(test_model_gradients),
-        cmocka_unit_test(test_learning),    cmocka_unit_test(test_constant_target),
-        cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_full_metric),     cmocka_unit_test(test_diagonal_metric),
+        cmocka_unit_test(test_other_norms),     cmocka_unit_test(test_refused_metrics),
+        cmocka_unit_test(test_files),           cmocka_unit_test(test_model_gradients),
+        cmocka_unit_test(test_learning),        cmocka_unit_test(test_learning_norm_1),
+        cmocka_unit_test(test_constant_target), cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_going_on),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -36,6 +36,14 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
     return mrc_product_run(&product, backend);
 }
 
+static mercer_status kernel_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                  const mercer_matrix *y)
+{
+    mrc_product product;
+    MRC_TRY(mrc_product_init_signs(&product, backend, pair, w, y));
+    return mrc_product_run(&product, backend);
+}
+
 static mercer_status kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
 {
     mrc_product product;
@@ -95,5 +103,6 @@ const mrc_backend_ops mrc_cpu_backend = {.api_version = MRC_BACKEND_API,
                                          .kernel_forward = kernel_forward,
                                          .kernel_transpose = kernel_transpose,
                                          .kernel_eval = kernel_eval,
+                                         .kernel_signs = kernel_signs,
                                          .kernel_rows = kernel_rows,
                                          MRC_CPU_OPERATIONS(MRC_ENTER_OPERATION)};

@@ -9,7 +9,8 @@
  *       total_sums += tile_sums       (double)
  *     Y = total_sums
  *
- * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept.
+ * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept. So
+ * do gradients in norm 1: a tile gives sums of w K sign(x_k - z_k) for each feature k.
  *
  * When X has few rows, centers are read where they lie (tile.h). When X is a single block, tiles are the parallel
  * pieces; their sums are added in order, which is the same sum. Cost: 2 m p (d + c) flops, m p kernel values, p d m /
@@ -38,6 +39,7 @@ enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16, ORIGIN_ROWS = 1024 };
 #define MRC_UK_FEW_F32(isa, name, l1, lanes)    _Static_assert(MRC_TILE_CENTERS % (lanes) == 0, #name);
 #define MRC_UK_FEW_F64                          MRC_UK_FEW_F32
 #define MRC_UK_ROWS(isa, dots, sums, group, strip)
+#define MRC_UK_SIGNS(isa, single, wide)
 #define MRC_UK_PANEL(isa, name)
 #include "backends/cpu/micro/ukernels.inc"
 
@@ -59,7 +61,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
                 (product->on_distance && !product->callback && !bandwidth_fits_float(product->kernel));
     bool slow = product->direct && product->norm != 1; /* by powers: the panels of float and double alone */
     product->uk = uk;
-    product->bytes = both_bytes && !wide && !slow;
+    product->bytes = both_bytes && !wide && !slow && !product->signs;
     product->centred = product->on_distance && !product->direct && !both_bytes;
     product->type = wide ? &mrc_tile_f64 : &mrc_tile_f32;
     product->mr_sum = wide ? uk->mr_f64 : uk->mr_f32;
@@ -71,10 +73,11 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->group = !product->bytes ? 1 : product->direct ? 8 : uk->group_u8;
     int words = product->group >= 8 ? product->group / 4 : 1;
     product->groups = (product->d + product->group - 1) / product->group * words;
-    product->c_panels = product->w ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
-    product->results = product->c_panels * product->mr_sum;
+    bool sums = product->w && !product->signs;
+    product->c_panels = sums ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
+    product->results = product->signs ? product->w->cols * product->d : product->c_panels * product->mr_sum;
     product->few = product->x->rows <= (product->bytes ? MRC_FEW_ROWS_U8 : MRC_FEW_ROWS) &&
-                   (product->w || product->k.cols > 0) && !slow; /* not a search */
+                   (sums || product->k.cols > 0) && !slow; /* not a search */
     if (product->few) { /* no panels: as wide as X is high, and as many results as outputs */
         product->nr = (int)mrc_max(product->x->rows, 1);
         product->lanes = product->bytes ? 1 : wide ? uk->few_lanes_f64 : uk->few_lanes_f32;
@@ -83,10 +86,11 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->map = mrc_map_for(product->kernel);
 }
 
-mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                               const mercer_matrix *y, const mercer_matrix *k)
+static mercer_status init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                          const mercer_matrix *y, const mercer_matrix *k, bool signs)
 {
     memset(product, 0, sizeof *product);
+    product->signs = signs;
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     product->pair = pair;
     product->kernel = pair->kernel;
@@ -104,6 +108,18 @@ mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const
     atomic_init(&product->callback_failed, 0);
     choose_arithmetic(product, backend->state);
     return MERCER_OK;
+}
+
+mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                               const mercer_matrix *y, const mercer_matrix *k)
+{
+    return init(product, backend, pair, w, y, k, false);
+}
+
+mercer_status mrc_product_init_signs(mrc_product *product, mrc_backend *backend, const mrc_pair *pair,
+                                     const mercer_matrix *w, const mercer_matrix *y)
+{
+    return init(product, backend, pair, w, y, NULL, true);
 }
 
 /* ---- Scratch ------------------------------------------------------------------------------------------------- */
@@ -133,9 +149,9 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
     space->dots = take(base, &used, product->bytes && !product->direct ? MRC_TILE_CENTERS * nr * 4 : 0);
     space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
-    int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->c_panels * product->mr_sum;
+    int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->signs ? nr : product->c_panels * product->mr_sum;
     space->weights = take(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
-    space->partial = take(base, &used, product->mr_sum * nr * size);
+    space->partial = take(base, &used, (product->signs ? product->d : product->mr_sum) * nr * size);
     space->nearest = take(base, &used, product->nearest ? nr * 4 : 0);
     space->tile_sums = take(base, &used, sums * 8);
     space->total_sums = take(base, &used, sums * 8);
@@ -268,7 +284,11 @@ static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int
             return;
         }
         if (z_first < product->k.cols) product->type->store(product, space, &place);
-        if (product->w) product->type->multiply(product, space, sums + panel * panel_sums);
+        if (product->signs)
+            product->type->add_signs(product, space, &place, (char *)space->x_panels + panel * panel_bytes(product, nr),
+                                     sums + panel * panel_sums);
+        else if (product->w)
+            product->type->multiply(product, space, sums + panel * panel_sums);
     }
 }
 

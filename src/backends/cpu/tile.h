@@ -48,6 +48,7 @@ typedef struct mrc_product {
     const mercer_matrix *w; /* (p, c) or NULL */
     const mercer_matrix *y; /* (m, c) or NULL: = or += K W */
     bool add;
+    bool signs;                /* y (m, c d) gets sums of w K sign(x_k - z_k) instead, in the norm 1 */
     int32_t *nearest;          /* (m) or NULL: the nearest rows of Z are wanted, and nothing else */
     double *sqdistances;       /* (m) with nearest */
     mercer_matrix k;           /* (m, columns): K itself, its first columns; columns 0: not wanted */
@@ -85,8 +86,8 @@ typedef struct mrc_space {
     void *turned;     /* (nr, 240): the same for storing */
     int32_t *dots;    /* (240, nr): integer products, bytes only */
     double *block;    /* (nr, 240) for a callback, then its norms (nr) and (240) */
-    void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16) */
-    void *partial;    /* (mr_sum, nr) */
+    void *weights;    /* (c_panels, 240, mr_sum); if few, (240, 16); of signs w K of an output, (240, nr) */
+    void *partial;    /* (mr_sum, nr); of signs (d, nr) */
     int32_t *nearest; /* (nr) in the tile; their distances are in partial */
     double
         *tile_sums; /* (block panels, c_panels, mr_sum, nr), or (block panels, 2, nr): squared distances, row numbers */
@@ -121,6 +122,9 @@ struct mrc_tile_type {
     void (*nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result);
     /* sums (c_panels, mr_sum, nr) += weights' values */
     void (*multiply)(const mrc_product *product, const mrc_space *space, double *sums);
+    /* sums (c, d, nr) += w K sign(x_k - z_k) */
+    void (*add_signs)(const mrc_product *product, const mrc_space *space, const mrc_place *place, const void *x_panel,
+                      double *sums);
     /* sums (c, m) += the same for few rows of X */
     void (*few_multiply)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *sums);
 };
@@ -149,6 +153,8 @@ void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t
    rows that centers are read where they lie; run does everything that product then asks for. */
 mercer_status mrc_product_init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                const mercer_matrix *y, const mercer_matrix *k);
+mercer_status mrc_product_init_signs(mrc_product *product, mrc_backend *backend, const mrc_pair *pair,
+                                     const mercer_matrix *w, const mercer_matrix *y);
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend);
 
 #endif

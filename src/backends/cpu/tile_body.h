@@ -10,6 +10,8 @@
  *   nearest   r^2_i = min_j, and which: the first of equals in the tile.
  *   few_...   the same products and sums for few rows of X, from centers that are not packed, in the same chains
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
+ *   add_signs sums_ckj += sum_i (w_ic K_ij) sign(x_jk - z_ik): the product rounded, one chain of sums over the tile's
+ *             240 centers, then added in double.
  */
 
 /* Row i in the arithmetic of the tile. */
@@ -327,6 +329,24 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
     }
 }
 
+static void TYPED(add_signs)(const mrc_product *product, const mrc_space *space, const mrc_place *place,
+                             const void *x_panel, double *sums)
+{
+    const int64_t nr = product->nr, size = product->d * nr;
+    const REAL *values = space->values;
+    REAL *weighted = space->weights, *partial = space->partial;
+    for (int64_t l = 0; l < product->w->cols; l++, sums += size) {
+        for (int64_t j = 0; j < MRC_TILE_CENTERS; j++) {
+            REAL weight = j < place->z_count ? (REAL)mrc_load(product->w, place->z_first + j, l) : 0;
+            for (int64_t i = 0; i < nr; i++)
+                weighted[j * nr + i] = j < place->z_count ? weight * values[j * nr + i] : 0;
+        }
+        product->uk->TYPED(signs)(product->d, MRC_TILE_CENTERS / product->mr, space->z_panels, x_panel, weighted,
+                                  partial);
+        for (int64_t i = 0; i < size; i++) sums[i] += (double)partial[i];
+    }
+}
+
 /* Weights of some outputs for the centers of a tile: (count, 16), zeros where there is no output. */
 static void TYPED(few_weights)(const mercer_matrix *w, int64_t first, int64_t count, int64_t column, REAL *out)
 {
@@ -359,5 +379,6 @@ const mrc_tile_type TYPED(mrc_tile) = {
     .store = TYPED(store),
     .nearest = TYPED(nearest),
     .multiply = TYPED(multiply),
+    .add_signs = TYPED(add_signs),
     .few_multiply = TYPED(few_multiply),
 };

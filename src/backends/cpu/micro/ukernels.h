@@ -52,6 +52,16 @@ typedef void mrc_few_l1_f64_fn(int64_t depth, int64_t count, const double *z, in
                                const double *x, double *sums, int64_t stride);
 
 /*
+ * Values (panels * mr, nr) of pairs, one for each center and row of X, summed with the signs of their differences in
+ * each feature: sums[k * nr + i] = sum_j values[j * nr + i] sign(x[k * nr + i] - z_jk), one chain over j. Panels of the
+ * sums of differences: z of `panels` times mr centers one after the other, x of nr rows. sign(0) = 0.
+ */
+typedef void mrc_signs_f32_fn(int64_t depth, int64_t panels, const float *z, const float *x, const float *values,
+                              float *sums);
+typedef void mrc_signs_f64_fn(int64_t depth, int64_t panels, const double *z, const double *x, const double *values,
+                              double *sums);
+
+/*
  * Products of stored rows, float or (half) binary16, with n outputs, 1 .. group; from[i] points to row i.
  *   dots   sums[r * stride + 16 j + l] += sum over k = l (mod 16), k < count, of row_r[k] v_j[k]; count a multiple of
  *          16, v packed: v_j[k] at v[(k / 16) * 16 n + 16 j + k % 16]
@@ -154,6 +164,8 @@ typedef struct mrc_ukernels {
     mrc_gemm_f64_fn *l1_f64;
     mrc_sad_u8_fn *sad_u8;
     int mr_l1_f32, mr_l1_f64, mr_sad_u8;
+    mrc_signs_f32_fn *signs_f32; /* panels of those */
+    mrc_signs_f64_fn *signs_f64;
     mrc_few_f32_fn *few_f32;
     mrc_few_f64_fn *few_f64;
     mrc_few_l1_f32_fn *few_l1_f32;
@@ -183,6 +195,9 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa);
 #define MRC_UK_ROWS(isa, dots, sums, group, strip) \
     mrc_rows_dots_fn dots;                         \
     mrc_rows_sums_fn sums;
+#define MRC_UK_SIGNS(isa, single, wide) \
+    mrc_signs_f32_fn single;            \
+    mrc_signs_f64_fn wide;
 #define MRC_UK_PANEL(isa, name) extern const mrc_panel_ops name;
 #include "backends/cpu/micro/ukernels.inc"
 
