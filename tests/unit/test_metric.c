@@ -146,8 +146,6 @@ static void test_other_norms(void **state)
     options.metric = &all, model = NULL;
     assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED,
                  "metric is 5 x 5");
-    options.metric = NULL, options.learn_features = 1;
-    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_UNSUPPORTED, "laplace-l1");
     mercer_dataset_free(data), mercer_dataset_free(by_hand);
 }
 
