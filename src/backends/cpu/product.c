@@ -5,8 +5,7 @@
  *
  *   for each block of X (parallel):   pack it
  *     for each tile of 240 centers:   pack it and its weights
- *       for each panel of the block:  products -> kernel values -> tile_sums = W' values
- *       total_sums += tile_sums       (double)
+ *       for each panel of the block:  products -> kernel values -> total_sums += W' values   (double)
  *     Y = total_sums
  *
  * The nearest rows of Z go the same way: a tile gives its smallest distance and where, and the smaller one is kept. So
@@ -153,7 +152,7 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     space->weights = take(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
     space->partial = take(base, &used, (product->signs ? product->d : product->mr_sum) * nr * size);
     space->nearest = take(base, &used, product->nearest ? nr * 4 : 0);
-    space->tile_sums = take(base, &used, sums * 8);
+    space->tile_sums = take(base, &used, product->nearest ? sums * 8 : 0);
     space->total_sums = take(base, &used, sums * 8);
     return used;
 }
@@ -342,6 +341,10 @@ static void do_block(void *argument, int64_t block, int worker)
     pack_block(product, space, first, count);
     begin_totals(self, space->total_sums);
     for (int64_t z = 0; z < product->z->rows && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS) {
+        if (!product->nearest) { /* a tile adds to each sum once: the same as its sums, added */
+            do_tile(product, space, first, count, z, space->total_sums);
+            continue;
+        }
         memset(space->tile_sums, 0, bytes);
         do_tile(product, space, first, count, z, space->tile_sums);
         add_to_totals(self, space->total_sums, space->tile_sums);

@@ -50,6 +50,10 @@ static void TYPED(load_weights)(const mercer_matrix *w, int64_t row, int64_t col
                                 REAL *out)
 {
     const REAL *from = (const REAL *)mrc_row(w, row) + column;
+    if (columns == width && w->dtype == DTYPE) {
+        memcpy(out, from, (size_t)width * sizeof *out);
+        return;
+    }
     for (int64_t k = 0; k < width; k++)
         out[k] = k >= columns ? 0 : w->dtype == DTYPE ? from[k] : (REAL)mrc_load(w, row, column + k);
 }
@@ -58,14 +62,13 @@ static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64
 {
     const mercer_matrix *w = product->w;
     const int mr = product->mr_sum;
-    REAL *out = panels;
-    for (int64_t panel = 0; panel < product->c_panels; panel++) {
-        const int64_t column = panel * mr, columns = mrc_min(mr, w->cols - column);
-        for (int64_t j = 0; j < MRC_TILE_CENTERS; j++, out += mr) {
+    for (int64_t j = 0; j < MRC_TILE_CENTERS; j++) { /* a row of W from end to end */
+        REAL *out = (REAL *)panels + j * mr;
+        for (int64_t column = 0; column < w->cols; column += mr, out += MRC_TILE_CENTERS * mr) {
             if (j >= count)
                 memset(out, 0, (size_t)mr * sizeof *out);
             else
-                TYPED(load_weights)(w, first + j, column, columns, mr, out);
+                TYPED(load_weights)(w, first + j, column, mrc_min(mr, w->cols - column), mr, out);
         }
     }
 }
