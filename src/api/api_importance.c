@@ -20,7 +20,7 @@
 #include "data/dataset.h"
 #include "data/schema/date.h"
 #include "data/schema/schema.h"
-#include "metrics/evaluation.h"
+#include "metrics/metrics.h"
 #include "model/model.h"
 
 #include <math.h>

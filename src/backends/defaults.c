@@ -348,9 +348,9 @@ static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal
 
 /* clang-format off */
 #define PLAIN(X) \
-    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) X(row_sqnorms) \
-    X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) X(axpby) \
-    X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals)
+    X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) \
+    X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) \
+    X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)
