@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 struct cli_values {
     const cli_command *command;
@@ -81,15 +80,6 @@ int cli_read_number(const char *text, double *out)
     return 0;
 }
 
-/* value * factor as a whole number >= 0 that fits. */
-static int to_integer(double value, double factor, int64_t *out)
-{
-    double product = value * factor;
-    if (product < 0 || product >= 9007199254740992.0 || product != floor(product)) return -1;
-    *out = (int64_t)product;
-    return 0;
-}
-
 int cli_read_integer(const char *text, int64_t *out)
 {
     /* Plain digits first: a seed may need all 63 bits. */
@@ -108,24 +98,10 @@ int cli_read_integer(const char *text, int64_t *out)
     static const char letters[] = "kmg";
     const char *letter = *rest != '\0' ? strchr(letters, tolower((unsigned char)*rest)) : NULL;
     if (letter != NULL) factor = pow(1000, (double)(letter - letters + 1)), rest++;
-    if (*rest != '\0') return -1;
-    return to_integer(value, factor, out);
-}
-
-/* "b", or a letter of kmgt: powers of 1024, or of 1000 with a plain b behind it. */
-static int read_bytes(const char *text, int64_t *out)
-{
-    static const char letters[] = "kmgt";
-    const char *rest = NULL;
-    double value = 0;
-    if (read_decimal(text, &value, &rest) != 0) return -1;
-    while (*rest == ' ') rest++;
-    const char *letter = *rest != '\0' ? strchr(letters, tolower((unsigned char)*rest)) : NULL;
-    const char *ending = letter != NULL ? rest + 1 : rest;
-    int plain = strcasecmp(ending, "b") == 0;
-    if (!plain && *ending != '\0' && (letter == NULL || strcasecmp(ending, "ib") != 0)) return -1;
-    int power = letter != NULL ? (int)(letter - letters) + 1 : 0;
-    return to_integer(floor(value * pow(plain ? 1000 : 1024, power)), 1, out);
+    double product = value * factor;
+    if (*rest != '\0' || product < 0 || product >= 9007199254740992.0 || product != floor(product)) return -1;
+    *out = (int64_t)product;
+    return 0;
 }
 
 static int read_duration(const char *text, double *out)
@@ -180,7 +156,7 @@ static int check_value(const cli_option *option, const char *value, const char *
             if (cli_read_integer(value, &integer) == 0) return CLI_OK;
             return refuse(option, value, where, "a whole number such as 500, 20k or 5M");
         case CLI_BYTES:
-            if (read_bytes(value, &integer) == 0 && integer > 0) return CLI_OK;
+            if (mercer_parse_bytes(&integer, NULL, value) == MERCER_OK) return CLI_OK;
             return refuse(option, value, where, "a size such as 500MB, 8G or 16GiB");
         case CLI_NUMBER:
             if (cli_read_number(value, &number) == 0 && number >= 0) return CLI_OK;
@@ -219,11 +195,9 @@ int cli_values_set(cli_values *v, const cli_option *option, const char *value, c
 
 void cli_values_add_positional(cli_values *v, const char *text)
 {
-    char **more = cli_allocate(v->positional_count + 1, sizeof *more);
-    for (int i = 0; i < v->positional_count; i++) more[i] = v->positional[i];
-    more[v->positional_count++] = cli_copy(text);
-    free(v->positional);
-    v->positional = more;
+    int64_t room = v->positional_count;
+    v->positional = cli_grow(v->positional, room, &room, sizeof *v->positional);
+    v->positional[v->positional_count++] = cli_copy(text);
 }
 
 cli_origin cli_values_origin(const cli_values *v, const cli_option *option)
@@ -256,7 +230,7 @@ int64_t cli_integer(const cli_values *v, const char *name)
     if (text == NULL || strcmp(text, "auto") == 0) return 0;
     if (option->words != NULL && cli_has_word(option->words, text)) return -1;
     if (option->type == CLI_BYTES)
-        read_bytes(text, &value);
+        mercer_parse_bytes(&value, NULL, text);
     else
         cli_read_integer(text, &value);
     return value;

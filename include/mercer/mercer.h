@@ -8,9 +8,10 @@
  *   2. status     4. matrix views    6. datasets            8. models
  *
  * <mercer/advanced.h> has the parts that these are made of: kernel products, preprocessing, sources, centers, trainers,
- * checkpoints. <mercer/ranks.h> is for several processes that hold one model together.
+ * checkpoints. <mercer/evaluation.h> tells how good predictions are and how sure: measures, probabilities, intervals.
+ * <mercer/ranks.h> is for several processes that hold one model together.
  *
- * Rules that hold for every function of the three headers, unless its comment says otherwise:
+ * Rules that hold for every function of the four headers, unless its comment says otherwise:
  *
  *   - It returns a mercer_status. MERCER_OK is 0. Details of a failure: mercer_last_error(context).
  *   - MERCER_ERROR_ARGUMENT (NULL where something is needed, a number out of range, struct_size not set) and
@@ -388,17 +389,6 @@ MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *lab
    predict. */
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
-
-/*
- * Intervals that hold a share `level` of the targets of further rows, from rows that training held back
- * (mercer_fit_options.intervals). For values they are f_j(x) +- radius[j], radius (c); for classes radius (1) is the
- * threshold of mercer_class_sets. Errors: ARGUMENT, if the model has none, or too few rows for the level.
- */
-MERCER_API mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level);
-/* The likeliest classes of each row of P (m, c), as many as it takes for their probability to exceed the threshold (one
-   at least): members (m, c), the likeliest first, -1 behind the last. Errors: SHAPE, DTYPE. */
-MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P,
-                                           double threshold);
 
 /* The names of the classes, in the order of the outputs. NULL and *count = 0 if there are none; count may be NULL. */
 MERCER_API const char *const *mercer_model_labels(const mercer_model *model, int64_t *count);

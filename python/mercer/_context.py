@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import atexit
 import ctypes as C
-import functools
 import numbers
 import os
-import re
 import signal
 import threading
 import time
@@ -59,7 +57,8 @@ class Context:
         self._torn = False  # a call that changes what it works on was under way in another thread at a fork
         self.interrupted = False
         release_with(self, L.lib.mercer_context_free, self.handle)
-        _contexts[id(self)] = weakref.ref(self, functools.partial(_forget, id(self)))
+        _contexts[id(self)] = weakref.ref(self)
+        release_with(self, _contexts.pop, id(self), None)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status; raises its message."""
@@ -173,12 +172,6 @@ def release_with(owner: Any, function: Any, *arguments: Any) -> None:
 
 # A WeakSet cannot be gone through while other threads add to it; a list of a dict's values is made in one go.
 _contexts: dict[int, weakref.ref[Context]] = {}
-
-
-def _forget(number: int, _gone: Any) -> None:
-    _contexts.pop(number, None)
-
-
 _ending: int | None = None  # the thread that ends the process, when it does
 _CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_fitting_", "mercer_choose_centers"), 10.0  # functions; seconds
 _CHANGES = ("mercer_trainer_", "mercer_fitting_", "mercer_model_set_")  # what they work on
@@ -231,11 +224,15 @@ def shared_context(n_jobs: int | None = None, device: str | None = None) -> Cont
     return kept[key]
 
 
+def whole(value: Any, name: str, also: str = "") -> int:
+    """A value that must be an integer; ``also`` says what else it might have been."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer{also}, not {value!r}")
+    return int(value)
+
+
 def thread_count(n_jobs: Any) -> int:
     """The threads that n_jobs stands for; 0: one for each processor.
-
-    >>> thread_count(3), thread_count(-1)
-    (3, 0)
 
     OMP_NUM_THREADS is how joblib and others tell the processes they start what each may use, so that all of them
     together do not start more threads than there are processors.
@@ -243,49 +240,41 @@ def thread_count(n_jobs: Any) -> int:
     if n_jobs is None:
         said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return int(said) if said.isdecimal() and 0 < int(said) < 2**31 else 0
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
-        raise TypeError(f"n_jobs must be an integer or None, not {type(n_jobs).__name__}")
-    if n_jobs == 0:
+    if whole(n_jobs, "n_jobs", " or None") == 0:
         raise ValueError("n_jobs is 0; use None or -1 for one thread for each processor")
     return 0 if n_jobs < 0 else min(int(n_jobs), 2**31 - 1)
 
 
-def byte_count(memory: int | float | str | None) -> int:
-    """Bytes from 8000000, "8G" or "16GiB"; None is 0: choose.
+def byte_count(memory: int | float | str) -> int:
+    """Bytes from 8000000, "500MB", "8G" or "16GiB", as the program reads them.
 
-    >>> byte_count("16GiB"), byte_count("2.5M"), byte_count(None)
-    (17179869184, 2500000, 0)
+    >>> byte_count("16GiB"), byte_count("16G") == byte_count("16GiB"), byte_count("2.5MB")
+    (17179869184, True, 2500000)
     """
-    if memory is None:
-        return 0
     if isinstance(memory, bool) or not isinstance(memory, (str, numbers.Real)):
         raise TypeError(f"memory must be a number of bytes, a text or None, not {type(memory).__name__}")
+    value = C.c_int64()
     if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(?:([kmgt])(i?))?b?\s*", memory.lower())
-        if match is None:
-            raise ValueError(f"memory is {memory!r}; give a number of bytes or a text like '8G' or '16GiB'")
-        value = float(match.group(1)) * (1024 if match.group(3) else 1000) ** "_kmgt".index(match.group(2) or "_")
-    else:
-        value = float(memory)
-    if not 1 <= value < 2**63:
+        L.check(L.lib.mercer_parse_bytes(value, None, L.text(memory, "memory")), None)
+    elif 1 <= memory < 2**63:
+        value.value = int(memory)
+    if value.value < 1:
         raise ValueError(f"memory is {memory!r}; it must be at least 1 byte, or None to choose")
-    return int(value)
+    return value.value
 
 
 def seed_from(random_state: Any) -> int:
     """A seed from None (a fresh one), an integer, or a NumPy RandomState or Generator."""
     if random_state is None:
-        return int(np.random.mtrand._rand.randint(0, 2**31 - 1))
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        seed = int(random_state)
-        if not 0 <= seed < 2**64:
-            raise ValueError(f"random_state is {seed}; it must be between 0 and 2**64 - 1")
-        return seed
+        random_state = np.random.mtrand._rand
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**63 - 1))
-    raise TypeError(f"random_state must be None, an integer, a RandomState or a Generator, not {random_state!r}")
+    seed = whole(random_state, "random_state", ", a RandomState, a Generator or None")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"random_state is {seed}; it must be between 0 and 2**64 - 1")
+    return seed
 
 
 _SWITCHES = {None: L.AUTO, "auto": L.AUTO, True: L.ON, False: L.OFF}
@@ -295,7 +284,7 @@ _FIELDS = {"batch_size": "batch", "ridge": "lambda", "random_state": "seed"}
 def fill(struct: Any, options: dict[str, Any]) -> Any:
     """Sets fields of a struct of options by their types; None is 0, which means: choose.
 
-    >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1k"})
+    >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
     >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
     (3, 0.5, True, 1000)
     """
@@ -314,12 +303,10 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
         elif field == "seed":
             value = seed_from(value)
         elif kind is C.c_int64:
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"{name} must be an integer or None, not {value!r}")
-            if not -(2**63) <= value < 2**63:
+            if not -(2**63) <= whole(value, name, " or None") < 2**63:
                 raise ValueError(f"{name} is {value}: out of range")
         elif kind is C.c_double:
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise TypeError(f"{name} must be a number or None, not {value!r}")
         elif kind is C.c_char_p:
             value = L.text(value, name)

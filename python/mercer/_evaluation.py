@@ -49,7 +49,7 @@ def measure(
     """Measures of predictions F (m, c) against y: values (m,) or (m, c), or class numbers (m,) if ``classification``.
 
     Of classes F are scores, and probabilities are softmax(F / temperature): give log p with temperature 1. What each
-    measure is stands in ``mercer/advanced.h``; ``each`` adds those of each class or output.
+    measure is stands in ``mercer/evaluation.h``; ``each`` adds those of each class or output.
 
     >>> found = measure([[0.0, 1.0], [1.0, 0.0], [0.2, 0.4]], [1, 0, 0], classification=True)
     >>> round(found["accuracy"], 3), found["auc"]

@@ -48,7 +48,7 @@ progress: struct_size=z epoch=q epochs=q samples=q seconds=d train_loss=d train_
 train_options: struct_size=z solver=s projector=s epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_tolerance=d projector_block=q carry=i step_factor=d lambda=d average=i decay=i polish=q seed=Q memory=q cache=i classification=i validation_X=*matrix validation_Y=*matrix patience=q progress=progress_callback progress_user=p progress_seconds=d checkpoint=s checkpoint_seconds=d checkpoint_note=s validation_weights=*d
 option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i
-speed: struct_size=z product=d plain=d to_device=d from_device=d
+speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
 fit_report: struct_size=z training=*report rows=q validation_rows=q samples=q held_at_end=i centers=q largest_centers=q memory=q device_memory=q points=i bandwidth=d kernel=c256 preprocess=c64 folded=i center_method=c16 center_iterations=q center_error=d center_seconds=d temperature=d train=p validation=p model=p trainer=p rounds=q best_round=q round_errors=d16
 metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
 output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
@@ -67,15 +67,14 @@ last_error=s(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_fingerprint=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
-model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_interval=i(p,*d,d) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_features=q(p) model_gradient=i(p,*matrix,*matrix) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_set_target_curve=i(p,s,*matrix) model_target_curve=s(p) model_temperature=d(p,*i) model_set_temperature=i(p,d) model_set_intervals=i(p,*matrix,d,i) model_interval_task=i(p,*d) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_schema=i(p,s) model_schema=s(p) model_set_preprocess=i(p,p) model_preprocess=p(p) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
-class_sets=i(p,*l,*matrix,d)
+model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_features=q(p) model_gradient=i(p,*matrix,*matrix) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_set_target_curve=i(p,s,*matrix) model_target_curve=s(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_schema=i(p,s) model_schema=s(p) model_set_preprocess=i(p,p) model_preprocess=p(p) model_temperature=d(p,*i) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_set_intervals=i(p,*matrix,d,i) model_interval_task=i(p,*d) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
 device_count=i(s)
 free_memory=q()
+parse_bytes=i(*q,p,s)
 kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix) kernel_nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix) kernel_median_distance=i(p,*d,*kernel,*matrix,Q)
 target_moments=i(p,*d,*d,*matrix,*d)
 preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_set_metric=i(p,*matrix,q) preprocess_metric=matrix(p) preprocess_width=q(p,q) preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix)
 format_count=i() format_name=s(i) format_holds=i(i,i)
-column_texts_open=i(*p,p,*dataset_options,s) column_texts_names=*s(p,*q) column_texts_next=i(p,**s) column_texts_free=v(p)
 source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q) source_from_labels=i(*source,p,*matrix,*l,q,*d,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
 choose_centers=i(p,*matrix,*matrix,*center_options,*center_report) choose_centers_from=i(p,*matrix,p,*center_options,*center_report)
 nearest_rows=i(p,*l,*d,*matrix,*matrix)
@@ -88,8 +87,10 @@ measure_speed=i(p,*speed,*kernel,*shape)
 trainer_create=i(*p,p,p,*train_options) trainer_free=v(p) trainer_plan=i(p,*plan,*source) trainer_fit=i(p,*source,*report) trainer_step=i(p,*matrix,*matrix,*d) trainer_finish=i(p) trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_spectrum=i(p,*d,q,*q)
 fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_take_model=i(p,*p) fitting_free=v(p)
 temperature=i(p,*d,*matrix,*l,*d)
+class_sets=i(p,*l,*matrix,d)
 evaluate=i(*p,p,p,*evaluation_options)
 evaluation_create=i(*p,p,*evaluation_options) evaluation_add=i(p,*matrix,*matrix,*l,*d) evaluation_free=v(p) evaluation_query=i(p,*metrics) evaluation_output=i(p,*output_metrics,q) evaluation_confusion=*d(p) evaluation_curve=i(p,s,q,*d,*d,q,*q)
+column_texts_open=i(*p,p,*dataset_options,s) column_texts_names=*s(p,*q) column_texts_next=i(p,**s) column_texts_free=v(p)
 comm_create=i(*p,p,*comm_options) comm_create_virtual=i(*p,p,i) comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i) comm_query=i(p,*comm_info) comm_share=i(p,*q,*q,q) comm_shard_count=i(p,q) comm_device_bytes=i(p,*q) comm_broadcast=i(p,p,q) comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
 """
 

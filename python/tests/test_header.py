@@ -34,7 +34,8 @@ def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler here")
-    lines = ['#include "mercer/ranks.h"', "#include <stdio.h>", "#include <stddef.h>", "int main(void) {"]
+    headers = '#include "mercer/evaluation.h"', '#include "mercer/ranks.h"', "#include <stdio.h>", "#include <stddef.h>"
+    lines = [*headers, "int main(void) {"]
     wanted = []
     for name in STRUCTS:
         struct = getattr(L, name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public: probabilities, intervals, and how good predictions are. */
-#include "metrics/evaluation.h"
+#include "metrics/metrics.h"
 
 #include "api/api_options.h"
 #include "core/matrix.h"
@@ -32,37 +32,12 @@ double mercer_model_temperature(const mercer_model *model, int *known)
     return own > 0 ? own : MRC_TEMPERATURE_WITHOUT_DATA;
 }
 
-mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    return mrc_model_set_temperature(model, temperature);
-}
-
-mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    if (!radius) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "radius is NULL");
-    return mrc_model_interval(model, radius, level);
-}
-
 mercer_task mercer_model_interval_task(const mercer_model *model, double *rows)
 {
     bool have = model && model->calibration.scores;
     if (rows) *rows = have ? model->calibration.rows : 0;
     if (!have) return MERCER_TASK_UNLABELLED;
     return model->calibration.classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
-}
-
-mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
-                                         mercer_task task)
-{
-    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
-    if (!scores) return mrc_model_set_intervals(model, NULL, 0, false);
-    MRC_TRY(mrc_check_matrix(model->context, "scores", scores, MRC_ACCEPT_REAL));
-    if (task != MERCER_TASK_CLASSIFICATION && task != MERCER_TASK_REGRESSION)
-        return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "task is %d, it must be CLASSIFICATION or REGRESSION",
-                        (int)task);
-    return mrc_model_set_intervals(model, scores, rows, task == MERCER_TASK_CLASSIFICATION);
 }
 
 mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P, double threshold)
@@ -143,11 +118,6 @@ mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_
     return mrc_evaluation_add(evaluation, F, Y, NULL, weights);
 }
 
-void mercer_evaluation_free(mercer_evaluation *evaluation)
-{
-    mrc_evaluation_free(evaluation);
-}
-
 /* ---- A model on a dataset -------------------------------------------------------------------------------------- */
 
 /* Rows that are predicted together, and room for them. */
@@ -219,7 +189,7 @@ static mercer_status find_radius(const mercer_model *model, const mercer_evaluat
     if (model->calibration.scores && model->calibration.classes != classes)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "the model's intervals are for another task");
     MRC_TRY(mrc_alloc(model->context, out, model->weights.cols, sizeof(double), "intervals"));
-    mercer_status status = mrc_model_interval(model, *out, options->interval);
+    mercer_status status = mercer_model_interval(model, *out, options->interval);
     if (status != MERCER_OK) mrc_free(model->context, *out);
     if (status != MERCER_OK) *out = NULL;
     return status;
@@ -252,7 +222,7 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
     if (status == MERCER_OK)
         *out = self;
     else
-        mrc_evaluation_free(self);
+        mercer_evaluation_free(self);
     return status;
 }
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs with struct_size. */
+/* Structs with struct_size; sizes as text. */
 #include "api/api_options.h"
 
 #include "core/matrix.h"
+#include "core/spec.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static size_t size_of(const void *theirs)
 {
@@ -45,6 +50,15 @@ mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void
     return MERCER_OK;
 }
 
+mercer_status mrc_check_bounds(mercer_context *context, const mrc_bound *bounds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bounds[i].value < bounds[i].least)
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
+                            bounds[i].name, (long long)bounds[i].value, (long long)bounds[i].least);
+    return MERCER_OK;
+}
+
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs)
 {
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_shape), theirs, "shape"));
@@ -60,5 +74,26 @@ mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const 
         return mrc_fail(context, MERCER_ERROR_DTYPE, "shape: points may be of any type, weights f32 or f64");
     if (ours->shards < -1)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "shape: shards is %d, it must be -1 or more", ours->shards);
+    return MERCER_OK;
+}
+
+mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const char *text)
+{
+    static const char letters[] = "kmgt";
+    char number[64];
+    if (!bytes || !text) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", bytes ? "text" : "bytes");
+    size_t digits = strspn(text, "+0123456789.eE");
+    snprintf(number, sizeof number, "%.*s", (int)digits, text);
+    const char *rest = text + digits + strspn(text + digits, " ");
+    const char *letter = *rest ? strchr(letters, tolower((unsigned char)*rest)) : NULL;
+    const char *ending = letter ? rest + 1 : rest;
+    bool decimal = strcasecmp(ending, "b") == 0;
+    bool known = decimal || !*ending || (letter && strcasecmp(ending, "ib") == 0);
+    double value = 0, power = letter ? (double)(letter - letters + 1) : 0;
+    bool read = digits < sizeof number && mrc_scan_number(number, &value);
+    value = floor(value * pow(decimal ? 1000 : 1024, power));
+    if (!known || !read || !(value >= 1 && value < 9007199254740992.0))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "'%s' is not a size such as 500MB, 8G or 16GiB", text);
+    *bytes = (int64_t)value;
     return MERCER_OK;
 }

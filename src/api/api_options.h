@@ -26,6 +26,13 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name);
 
+/* A number of some options, and the least that it may be. */
+typedef struct mrc_bound {
+    const char *name;
+    int64_t value, least;
+} mrc_bound;
+mercer_status mrc_check_bounds(mercer_context *context, const mrc_bound *bounds, size_t count);
+
 /* The caller's shape, checked; types that it leaves open are chosen. */
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs);
 

@@ -21,6 +21,7 @@
 #include "core/context.h"
 #include "data/dataset.h"
 
+#include "mercer/evaluation.h"
 #include "mercer/ranks.h"
 
 struct mercer_fitting {

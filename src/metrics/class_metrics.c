@@ -11,7 +11,7 @@
  *
  * Cost: O(c) a row, and c sorts of the kept rows.
  */
-#include "metrics/evaluation.h"
+#include "metrics/metrics.h"
 
 #include "core/memory.h"
 #include "core/numbers/softmax.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Evaluations: rows one after the other. */
-#include "metrics/evaluation.h"
+#include "metrics/metrics.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -60,11 +60,11 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
     if (status == MERCER_OK)
         *out = self;
     else
-        mrc_evaluation_free(self);
+        mercer_evaluation_free(self);
     return status;
 }
 
-void mrc_evaluation_free(mercer_evaluation *self)
+void mercer_evaluation_free(mercer_evaluation *self)
 {
     if (!self) return;
     mercer_context *context = self->context;

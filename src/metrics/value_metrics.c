@@ -7,7 +7,7 @@
  *
  * Cost: O(c) a row; a sort of the kept errors for the quantiles.
  */
-#include "metrics/evaluation.h"
+#include "metrics/metrics.h"
 
 #include "core/memory.h"
 #include "core/numbers/weighted.h"

@@ -18,8 +18,9 @@
 #include <math.h>
 #include <string.h>
 
-mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
+mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (!(temperature >= 0) || !isfinite(temperature))
         return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g, it must be finite and above 0 (0: none)",
                         temperature);
@@ -27,9 +28,14 @@ mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
     return MERCER_OK;
 }
 
-static mercer_status check_scores(const mercer_model *model, const mercer_matrix *scores, double rows, bool classes)
+static mercer_status check_scores(const mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task)
 {
     mercer_context *context = model->context;
+    bool classes = task == MERCER_TASK_CLASSIFICATION;
+    MRC_TRY(mrc_check_matrix(context, "scores", scores, MRC_ACCEPT_REAL));
+    if (!classes && task != MERCER_TASK_REGRESSION)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "task is %d, it must be CLASSIFICATION or REGRESSION",
+                        (int)task);
     MRC_TRY(mrc_check_finite(context, "scores", scores, NULL));
     if (scores->rows != (classes ? 1 : model->weights.cols) || scores->cols < 1)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "scores: %lld x %lld; a list for each of %lld is needed",
@@ -45,23 +51,28 @@ static mercer_status check_scores(const mercer_model *model, const mercer_matrix
     return MERCER_OK;
 }
 
-mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, bool classes)
+mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows,
+                                         mercer_task task)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mrc_calibration *own = &model->calibration;
     void *memory = NULL;
     if (scores) {
-        MRC_TRY(check_scores(model, scores, rows, classes));
+        MRC_TRY(check_scores(model, scores, rows, task));
         MRC_TRY(mrc_alloc(model->context, &memory, scores->rows * scores->cols, sizeof(double), "scores"));
         for (int64_t i = 0; i < scores->rows; i++) mrc_load_row_f64(scores, i, (double *)memory + i * scores->cols);
     }
     mrc_free(model->context, own->scores);
     *own = (mrc_calibration){.temperature = own->temperature, .scores = memory};
-    if (scores) own->lists = scores->rows, own->count = scores->cols, own->rows = rows, own->classes = classes;
+    if (scores) own->lists = scores->rows, own->count = scores->cols, own->rows = rows;
+    own->classes = scores && task == MERCER_TASK_CLASSIFICATION;
     return MERCER_OK;
 }
 
-mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level)
+mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)
 {
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    if (!radius) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "radius is NULL");
     const double rounding = 1e-9; /* 0.9 (1 + 1 / 9) 9 is 9, not 10 */
     const mrc_calibration *own = &model->calibration;
     if (!(level > 0 && level < 1))

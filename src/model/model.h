@@ -17,6 +17,7 @@
 #include "core/file.h"
 #include "core/numbers/units.h"
 #include "data/prepare/preprocess.h"
+#include "mercer/evaluation.h"
 
 #include <stdbool.h>
 
@@ -69,13 +70,6 @@ mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, con
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 /* P (m, c): softmax of the outputs, by the model's temperature. */
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X);
-
-/* calibration.c. Sets a temperature > 0, or 0: none. */
-mercer_status mrc_model_set_temperature(mercer_model *model, double temperature);
-/* Sets scores (lists, count), copied; NULL: none. What was there stays if it fails. */
-mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, bool classes);
-/* radius (lists): the scores that are exceeded by a share of at most 1 - level, of rows like those held back. */
-mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level);
 
 /* Fills model->origin: the mean of all centers, the same on any number of ranks. */
 mercer_status mrc_model_find_origin(mercer_model *model);

@@ -238,15 +238,15 @@ static mercer_status read_calibration(const model_reader *self)
     const char *kind = mrc_tensor_file_metadata(self->file, "intervals");
     if (mrc_tensor_file_metadata(self->file, "temperature")) {
         if (!read_number(self, "temperature", &value)) return wrong(self, "its temperature is no number");
-        MRC_TRY(inside(self, "temperature", mrc_model_set_temperature(self->model, value)));
+        MRC_TRY(inside(self, "temperature", mercer_model_set_temperature(self->model, value)));
     }
     if (!kind) return MERCER_OK;
     if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)
         return wrong(self, "its intervals are neither of values nor of classes");
     if (!read_number(self, "interval_rows", &value)) return wrong(self, "its interval_rows are no number");
     MRC_TRY(read_tensor(self, "intervals.scores", -1, -1, MRC_ACCEPT_F64, &scores));
-    return inside(self, "intervals",
-                  mrc_model_set_intervals(self->model, &scores, value, strcmp(kind, "classes") == 0));
+    mercer_task task = strcmp(kind, "classes") == 0 ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
+    return inside(self, "intervals", mercer_model_set_intervals(self->model, &scores, value, task));
 }
 
 /* A reader that does not know it would take cells for features: files that have it say so. */

@@ -3,6 +3,7 @@
 #include "support/datasets.h"
 
 #include "mercer/advanced.h"
+#include "mercer/evaluation.h"
 
 static mercer_dataset_options options_of(const char *path)
 {

@@ -51,6 +51,37 @@ static void test_defaults(void **state)
     assert_fails(NULL, mercer_context_create(NULL, NULL), MERCER_ERROR_ARGUMENT, "out");
 }
 
+static void test_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } good[] = {{"1", 1},
+                {"64000", 64000},
+                {"8G", INT64_C(8) << 30},
+                {"16GiB", INT64_C(16) << 30},
+                {"500MB", 500000000},
+                {"1.5 kib", 1536},
+                {"2.5mb", 2500000},
+                {"1e3B", 1000},
+                {"1t", INT64_C(1) << 40}};
+    static const char *const bad[] = {"", "G", "lots", "-5", "0", "0.5", "1x", "1iB", "1GiB!", "1e30", "nan", "8 8"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        int64_t bytes = 0;
+        assert_succeeds(NULL, mercer_parse_bytes(&bytes, NULL, good[i].text));
+        assert_that(bytes == good[i].bytes, "%s is read as %lld", good[i].text, (long long)bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t bytes = 7;
+        assert_fails(NULL, mercer_parse_bytes(&bytes, NULL, bad[i]), MERCER_ERROR_ARGUMENT, "16GiB");
+        assert_int_equal(bytes, 7);
+    }
+    assert_fails(NULL, mercer_parse_bytes(NULL, NULL, "1"), MERCER_ERROR_ARGUMENT, "bytes");
+    int64_t bytes = 0;
+    assert_fails(NULL, mercer_parse_bytes(&bytes, NULL, NULL), MERCER_ERROR_ARGUMENT, "text");
+}
+
 static void test_options_init(void **state)
 {
     (void)state;
@@ -317,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_options_init),
         cmocka_unit_test(test_struct_sizes),
         cmocka_unit_test(test_bad_choices),

@@ -5,6 +5,7 @@
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 #include "mercer/advanced.h"
+#include "mercer/evaluation.h"
 
 #include <math.h>
 

@@ -12,6 +12,7 @@
 
 #include "core/numbers/softmax.h"
 #include "mercer/advanced.h"
+#include "mercer/evaluation.h"
 
 #include <float.h>
 

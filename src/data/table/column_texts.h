@@ -5,7 +5,7 @@
 
 #include "core/context.h"
 
-#include "mercer/advanced.h"
+#include "mercer/evaluation.h"
 
 /* Options have been checked. columns: names with commas between them. */
 mercer_status mrc_column_texts_open(mercer_column_texts **out, mercer_context *context,

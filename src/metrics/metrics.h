@@ -9,12 +9,12 @@
  * Sums are over all rows, in their order, in double. What needs an order of all rows (AUC, quantiles) is of the rows
  * that are kept: all of them, or as many as the memory has room for, spread evenly.
  */
-#ifndef MRC_METRICS_EVALUATION_H
-#define MRC_METRICS_EVALUATION_H
+#ifndef MRC_METRICS_METRICS_H
+#define MRC_METRICS_METRICS_H
 
 #include "core/context.h"
 
-#include "mercer/advanced.h"
+#include "mercer/evaluation.h"
 
 #include <stdbool.h>
 
@@ -75,6 +75,5 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
                                     const mercer_evaluation_options *options);
 mercer_status mrc_evaluation_add(mercer_evaluation *self, const mercer_matrix *F, const mercer_matrix *Y,
                                  const int32_t *labels, const double *weights);
-void mrc_evaluation_free(mercer_evaluation *self);
 
 #endif
