@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command bench: how fast this machine is. Fused products K(X, Z) W, with X (m, d), Z (p, d), W (p, c), counted as
- * 2 m p (d + c) operations, and a training on computed digits. Best and median of several runs after a warm-up.
+ * The command bench: how fast this machine is, or with "gpu" a GPU of it. Products K(X, Z) W, X (m, d), Z (p, d),
+ * W (p, c), beside X Z' alone by the machine's own library in the same run; copies between host and device; and a
+ * training on computed digits with its phases. Products count 2 m p (d + c) operations, on a GPU 2 m p d, as X Z' does.
  */
 #include "commands/commands.h"
 #include "data.h"
@@ -10,112 +11,129 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 5, QUICK_RUNS = 3, QUICK_PART = 8 };
-
-typedef struct shape {
-    const char *kernel;
+typedef struct bench_shape {
+    const char *arithmetic, *kernel;
+    mercer_dtype points;
     int64_t m, p, d, c;
-    mercer_dtype dtype;
-} shape;
+} bench_shape;
 
-typedef struct timing {
-    double best, median; /* seconds */
-} timing;
+static const bench_shape on_host[] = {
+    {NULL, "laplace:bandwidth=10", MERCER_F32, 4096, 4096, 784, 10},
+    {NULL, "laplace:bandwidth=2550", MERCER_U8, 4096, 4096, 784, 10},
+    {NULL, "gaussian:bandwidth=5", MERCER_F32, 8192, 8192, 32, 1},
+    {NULL, "gaussian:bandwidth=5", MERCER_F32, 4096, 4096, 128, 100},
+    {NULL, "laplace:bandwidth=10", MERCER_F64, 2048, 4096, 784, 10},
+    {0},
+};
+static const bench_shape on_gpu[] = {
+    {"fast", "laplace:bandwidth=10", MERCER_F16, 8192, 131072, 1280, 10},
+    {"fast", "laplace:bandwidth=10", MERCER_F16, 8192, 131072, 784, 10},
+    {"fast", "gaussian:bandwidth=10", MERCER_F16, 8192, 131072, 1280, 10},
+    {"fast", "laplace:bandwidth=10", MERCER_F16, 8192, 131072, 1280, 100},
+    {"fast", "laplace:bandwidth=10", MERCER_F32, 8192, 131072, 1280, 10},
+    {"fast", "laplace:bandwidth=2550", MERCER_U8, 8192, 131072, 784, 10},
+    {"fast", "laplace:bandwidth=2550", MERCER_U8, 8192, 131072, 1280, 10},
+    {"accurate", "laplace:bandwidth=10", MERCER_F32, 8192, 32768, 784, 10},
+    {"accurate", "laplace:bandwidth=2550", MERCER_U8, 8192, 32768, 784, 10},
+    {"accurate", "laplace:bandwidth=10", MERCER_F64, 4096, 16384, 784, 10},
+    {0},
+};
 
-static int by_value(const void *a, const void *b)
+typedef struct bench {
+    const cli_values *v;
+    int gpu;
+    json_t *results;
+    cli_table *products, *phases;
+} bench;
+
+static int open_context(const bench *self, const char *arithmetic, mercer_context **out)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    if (!self->gpu) return cli_context(self->v, out);
+    mercer_context_options options = MERCER_INIT(mercer_context_options);
+    const char *device = cli_text(self->v, "device");
+    int named = device != NULL && strncmp(device, "cuda", 4) == 0; /* one of several */
+    *out = NULL;
+    options.threads = (int)cli_integer(self->v, "threads");
+    options.backend = named ? device : "cuda";
+    options.arithmetic = arithmetic;
+    mercer_status status = mercer_context_create(out, &options);
+    return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
 }
 
-/* Numbers that look random enough to compute with; any values cost the same. */
-static void fill(void *data, int64_t count, mercer_dtype dtype, uint32_t seed)
+/* ---- Products ---------------------------------------------------------------------------------------------------- */
+
+static void show_product(const bench *self, const bench_shape *s, const mercer_speed *speed)
 {
-    uint32_t state = seed * 2654435761u + 1;
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        if (dtype == MERCER_U8)
-            ((uint8_t *)data)[i] = (uint8_t)(state >> 24);
-        else if (dtype == MERCER_F32)
-            ((float *)data)[i] = (float)(state >> 8) / 16777216.0F;
-        else
-            ((double *)data)[i] = (double)(state >> 8) / 16777216.0;
+    double pairs = 2 * (double)s->m * (double)s->p, d = (double)s->d;
+    double rate = pairs * (self->gpu ? d : d + (double)s->c) / speed->product, share = speed->plain / speed->product;
+    double plain = speed->plain > 0 ? pairs * d / speed->plain : 0, unit = self->gpu ? 1e-12 : 1e-9;
+    json_t *object = json_pack("{ss ss ss sI sI sI sI so so so so so}", "what", "product", "kernel", s->kernel, "dtype",
+                               cli_dtype_name(s->points), "m", (json_int_t)s->m, "p", (json_int_t)s->p, "d",
+                               (json_int_t)s->d, "c", (json_int_t)s->c, "seconds", cli_json_real(speed->product),
+                               "seconds_median", cli_json_real(speed->median), self->gpu ? "tflops" : "gflops",
+                               cli_json_real(unit * rate), self->gpu ? "gemm_tflops" : "gemm_gflops",
+                               cli_json_real(unit * plain), "share", cli_json_real(share));
+    if (self->gpu) {
+        json_object_set_new(object, "arithmetic", json_string(s->arithmetic));
+        json_object_set_new(object, "to_device_gbs", cli_json_real(1e-9 * speed->to_device));
+        json_object_set_new(object, "from_device_gbs", cli_json_real(1e-9 * speed->from_device));
     }
+    json_array_append_new(self->results, object);
+    cli_table *table = self->products;
+    cli_table_cell(table, "%s%s%s %s", self->gpu ? s->arithmetic : "", self->gpu ? ", " : "", s->kernel,
+                   cli_dtype_name(s->points));
+    cli_table_cell(table, "%" PRId64 " x %" PRId64 ", d %" PRId64 ", c %" PRId64, s->m, s->p, s->d, s->c);
+    cli_table_cell(table, "%.2f ms", 1e3 * speed->product);
+    cli_table_cell(table, "%.2f ms", 1e3 * speed->median);
+    cli_table_cell(table, "%.1f", unit * rate);
+    cli_table_cell(table, plain > 0 ? "%.1f" : "-", unit * plain);
+    cli_table_cell(table, plain > 0 ? "%.0f %%" : "-", 100 * share);
+    if (self->gpu) cli_table_cell(table, "%.1f, %.1f", 1e-9 * speed->to_device, 1e-9 * speed->from_device);
 }
 
-static mercer_matrix make_matrix(int64_t rows, int64_t cols, mercer_dtype dtype, uint32_t seed)
+static int measure_shape(const bench *self, mercer_context *context, bench_shape s)
 {
-    void *data = cli_allocate(rows * cols, (size_t)cli_dtype_size(dtype));
-    fill(data, rows * cols, dtype, seed);
-    return mercer_matrix_view(data, rows, cols, dtype);
-}
-
-static mercer_status time_product(mercer_context *context, const shape *s, int runs, timing *out)
-{
-    mercer_dtype real = s->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     mercer_kernel kernel;
-    double seconds[RUNS];
-    mercer_status status = mercer_kernel_parse(&kernel, context, s->kernel);
-    if (status != MERCER_OK) return status;
-    mercer_matrix X = make_matrix(s->m, s->d, s->dtype, 1), Z = make_matrix(s->p, s->d, s->dtype, 2);
-    mercer_matrix W = make_matrix(s->p, s->c, real, 3), Y = make_matrix(s->m, s->c, real, 4);
-    for (int run = -1; run < runs && status == MERCER_OK; run++) {
-        double start = cli_now();
-        status = mercer_kernel_matmul(context, &Y, &kernel, &X, &Z, &W);
-        if (run >= 0) seconds[run] = cli_now() - start;
-    }
-    if (status == MERCER_OK) {
-        qsort(seconds, (size_t)runs, sizeof seconds[0], by_value);
-        *out = (timing){seconds[0], seconds[runs / 2]};
-    }
-    free(X.data);
-    free(Z.data);
-    free(W.data);
-    free(Y.data);
-    return status;
-}
-
-static int bench_products(const cli_values *v, mercer_context *context, json_t *results, cli_table *table)
-{
-    static const shape shapes[] = {
-        {"laplace:bandwidth=10", 4096, 4096, 784, 10, MERCER_F32},
-        {"laplace:bandwidth=2550", 4096, 4096, 784, 10, MERCER_U8},
-        {"gaussian:bandwidth=5", 8192, 8192, 32, 1, MERCER_F32},
-        {"gaussian:bandwidth=5", 4096, 4096, 128, 100, MERCER_F32},
-        {"laplace:bandwidth=10", 2048, 4096, 784, 10, MERCER_F64},
-    };
-    int64_t part = cli_flag(v, "quick") ? QUICK_PART : 1;
-    cli_bar bar;
-    cli_bar_init(&bar, v);
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        shape s = shapes[i];
-        timing t = {0};
-        s.m /= part;
-        cli_bar_draw(&bar, (double)i / 6, "products", 1);
-        mercer_status status = time_product(context, &s, part > 1 ? QUICK_RUNS : RUNS, &t);
-        if (status != MERCER_OK) {
-            cli_bar_clear(&bar);
-            return cli_fail(context, status);
-        }
-        double flops = 2.0 * (double)s.m * (double)s.p * (double)(s.d + s.c);
-        json_array_append_new(results, json_pack("{ss ss ss sI sI sI sI so so so}", "what", "product", "kernel",
-                                                 s.kernel, "dtype", cli_dtype_name(s.dtype), "m", (json_int_t)s.m, "p",
-                                                 (json_int_t)s.p, "d", (json_int_t)s.d, "c", (json_int_t)s.c, "seconds",
-                                                 cli_json_real(t.best), "seconds_median", cli_json_real(t.median),
-                                                 "gflops", cli_json_real(flops / t.best * 1e-9)));
-        cli_table_cell(table, "%s %s", s.kernel, cli_dtype_name(s.dtype));
-        cli_table_cell(table, "%" PRId64 " x %" PRId64 ", d %" PRId64 ", c %" PRId64, s.m, s.p, s.d, s.c);
-        cli_table_cell(table, "%.4f s", t.best);
-        cli_table_cell(table, "%.4f s", t.median);
-        cli_table_cell(table, "%.1f GFLOP/s", flops / t.best * 1e-9);
-    }
-    cli_bar_clear(&bar);
+    if (cli_flag(self->v, "quick")) *(self->gpu ? &s.p : &s.m) /= 16;
+    mercer_speed speed = {.struct_size = sizeof speed};
+    mercer_shape shape = {.struct_size = sizeof shape,
+                          .samples = s.m,
+                          .centers = s.p,
+                          .features = s.d,
+                          .outputs = s.c,
+                          .points = s.points};
+    mercer_status status = mercer_kernel_parse(&kernel, context, s.kernel);
+    if (status == MERCER_OK) status = mercer_measure_speed(context, &speed, &kernel, &shape);
+    if (status != MERCER_OK) return cli_fail(context, status);
+    show_product(self, &s, &speed);
     return CLI_OK;
 }
 
+static int measure_products(const bench *self)
+{
+    const bench_shape *shapes = self->gpu ? on_gpu : on_host;
+    mercer_context *context = NULL;
+    cli_bar bar;
+    cli_bar_init(&bar, self->v);
+    int code = CLI_OK;
+    for (int i = 0; shapes[i].kernel != NULL && code == CLI_OK; i++) {
+        if (i == 0 || (self->gpu && strcmp(shapes[i].arithmetic, shapes[i - 1].arithmetic) != 0)) {
+            mercer_context_free(context);
+            code = open_context(self, shapes[i].arithmetic, &context);
+        }
+        cli_bar_draw(&bar, (double)i / (self->gpu ? 11 : 6), "products", 1);
+        if (code == CLI_OK) code = measure_shape(self, context, shapes[i]);
+    }
+    cli_bar_clear(&bar);
+    mercer_context_free(context);
+    return code;
+}
+
+/* ---- Training ---------------------------------------------------------------------------------------------------- */
+
 /* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
-mercer_status cli_train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows,
-                               int64_t p, mercer_report *report, mercer_plan *plan)
+static mercer_status train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows,
+                                  int64_t p, mercer_report *report, mercer_plan *plan)
 {
     mercer_dataset *dataset = NULL;
     mercer_model *model = NULL;
@@ -146,29 +164,79 @@ mercer_status cli_train_digits(const cli_values *v, mercer_context *context, con
     return status;
 }
 
-static int bench_training(const cli_values *v, mercer_context *context, json_t *results, cli_table *table)
+static void show_training(const bench *self, const mercer_report *r, int64_t rows, int64_t p)
 {
-    int64_t rows = cli_flag(v, "quick") ? 4000 : 20000, p = cli_flag(v, "quick") ? 500 : 2000;
+    double known =
+        r->setup_seconds + r->forward_seconds + r->gradient_seconds + r->projection_seconds + r->validation_seconds;
+    const struct {
+        const char *name;
+        double seconds;
+    } phases[] = {{"set-up", r->setup_seconds},          {"forward", r->forward_seconds},
+                  {"gradient", r->gradient_seconds},     {"projection", r->projection_seconds},
+                  {"validation", r->validation_seconds}, {"samples and the rest", r->seconds - known}};
+    double rate = r->flops / r->seconds;
+    json_t *object =
+        json_pack("{ss ss ss sI sI sI so so so so}", "what", "training", "solver", r->plan->solver, "projector",
+                  r->plan->projector, "rows", (json_int_t)rows, "p", (json_int_t)p, "epochs", (json_int_t)r->epochs,
+                  "seconds", cli_json_real(r->seconds), "gflops", cli_json_real(1e-9 * rate), "tflops",
+                  cli_json_real(1e-12 * rate), "train_loss", cli_json_real(r->train_loss));
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        json_object_set_new(object, phases[i].name, cli_json_real(phases[i].seconds));
+        cli_table_cell(self->phases, "%s", phases[i].name);
+        cli_table_cell(self->phases, "%.3f s", phases[i].seconds);
+        cli_table_cell(self->phases, "%.0f %%", r->seconds > 0 ? 100 * phases[i].seconds / r->seconds : 0);
+    }
+    json_array_append_new(self->results, object);
+    cli_table_cell(self->phases, "training digits, %s", r->plan->solver);
+    cli_table_cell(self->phases, "%.3f s", r->seconds);
+    cli_table_cell(self->phases, "%" PRId64 " rows, p %" PRId64 ", %" PRId64 " epochs, %.1f GFLOP/s", rows, p,
+                   r->epochs, 1e-9 * rate);
+}
+
+static int measure_training(const bench *self)
+{
+    int64_t rows = self->gpu ? 100000 : 20000, p = self->gpu ? 20000 : 2000;
+    if (cli_flag(self->v, "quick")) rows /= self->gpu ? 10 : 5, p /= self->gpu ? 10 : 4;
+    mercer_context *context = NULL;
+    int code = open_context(self, "fast", &context);
+    if (code != CLI_OK) return code;
     mercer_report *report = cli_allocate(1, sizeof *report);
     mercer_plan *plan = cli_allocate(1, sizeof *plan);
     report->struct_size = sizeof *report;
-    mercer_status status = cli_train_digits(v, context, NULL, rows, p, report, plan);
-    int code = status == MERCER_OK ? CLI_OK : cli_fail(context, status);
-    if (code == CLI_OK) {
-        double rate = report->flops / report->seconds * 1e-9;
-        json_array_append_new(results,
-                              json_pack("{ss ss sI sI sI so so so}", "what", "training", "solver", report->plan->solver,
-                                        "rows", (json_int_t)rows, "p", (json_int_t)p, "epochs",
-                                        (json_int_t)report->epochs, "seconds", cli_json_real(report->seconds), "gflops",
-                                        cli_json_real(rate), "train_loss", cli_json_real(report->train_loss)));
-        cli_table_cell(table, "training digits, %s", report->plan->solver);
-        cli_table_cell(table, "%" PRId64 " rows, p %" PRId64, rows, p);
-        cli_table_cell(table, "%.4f s", report->seconds);
-        cli_table_cell(table, "%s", "");
-        cli_table_cell(table, "%.1f GFLOP/s", rate);
-    }
+    const char *solver = self->gpu ? "ep4" : NULL; /* the one with phases */
+    mercer_status status = train_digits(self->v, context, solver, rows, p, report, plan);
+    if (status == MERCER_OK)
+        show_training(self, report, rows, p);
+    else
+        code = cli_fail(context, status);
     free(report), free(plan);
+    mercer_context_free(context);
     return code;
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------- */
+
+static int run(const bench *self)
+{
+    mercer_context *context = NULL;
+    mercer_context_info info = {.struct_size = sizeof info};
+    char isa[256] = "";
+    int code = open_context(self, "fast", &context);
+    if (code != CLI_OK) return code;
+    if (mercer_context_query(context, &info) == MERCER_OK) snprintf(isa, sizeof isa, "%s", info.isa);
+    mercer_context_free(context);
+    code = measure_products(self);
+    if (code == CLI_OK) code = measure_training(self);
+    if (code != CLI_OK) return code;
+    if (cli_flag(self->v, "json"))
+        return cli_print_json(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
+                                        self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads, "results",
+                                        json_incref(self->results)));
+    printf("mercer %s, %s, %s, %d threads\n\n", mercer_version(), info.backend, isa, info.threads);
+    cli_table_print(self->products, stdout, "");
+    printf("\n");
+    cli_table_print(self->phases, stdout, "");
+    return CLI_OK;
 }
 
 int cli_bench(const cli_values *v)
@@ -176,31 +244,17 @@ int cli_bench(const cli_values *v)
     const char *where = cli_positional(v, 0);
     if (where != NULL && strcmp(where, "gpu") != 0)
         return cli_error(CLI_USAGE, "bench: '%s' is not understood; gpu is, or nothing", where);
-    if (where != NULL) return cli_bench_gpu(v);
-    mercer_context *context = NULL;
-    mercer_context_info info = {.struct_size = sizeof info};
-    int code = cli_context(v, &context);
-    if (code != CLI_OK) return code;
-    mercer_context_query(context, &info);
-    json_t *results = json_array();
-    cli_table *table = cli_table_new(5, "llrrr");
-    cli_table_cell(table, "what");
-    cli_table_cell(table, "size");
-    cli_table_cell(table, "best");
-    cli_table_cell(table, "median");
-    cli_table_cell(table, "speed");
-    cli_table_line(table);
-    code = bench_products(v, context, results, table);
-    if (code == CLI_OK) code = bench_training(v, context, results, table);
-    if (code == CLI_OK && cli_flag(v, "json")) {
-        code = cli_print_json(json_pack("{ss ss ss si so}", "version", mercer_version(), "device", info.backend, "isa",
-                                        info.isa, "threads", info.threads, "results", json_incref(results)));
-    } else if (code == CLI_OK) {
-        printf("mercer %s, %s, %s, %d threads\n\n", mercer_version(), info.backend, info.isa, info.threads);
-        cli_table_print(table, stdout, "");
-    }
-    cli_table_free(table);
-    json_decref(results);
-    mercer_context_free(context);
+    bench self = {.v = v, .gpu = where != NULL, .results = json_array()};
+    const char *const heads[] = {"product",    "size",  "best",        "median", self.gpu ? "TFLOP/s" : "GFLOP/s",
+                                 "X Z' alone", "share", "GB/s in, out"};
+    int columns = self.gpu ? 8 : 7;
+    self.products = cli_table_new(columns, "llrrrrrr");
+    self.phases = cli_table_new(3, "lrr");
+    for (int i = 0; i < columns; i++) cli_table_cell(self.products, "%s", heads[i]);
+    cli_table_line(self.products);
+    int code = run(&self);
+    cli_table_free(self.products);
+    cli_table_free(self.phases);
+    json_decref(self.results);
     return code;
 }

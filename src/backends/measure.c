@@ -15,8 +15,6 @@
 #include "core/memory.h"
 #include "core/numbers/random.h"
 
-#include <math.h>
-
 enum { RUNS = 5, PATTERN_ROWS = 1024 };
 
 typedef struct measuring {
@@ -32,16 +30,27 @@ typedef struct measuring {
 
 typedef mercer_status (*measured_work)(measuring *self);
 
-static mercer_status time_best(measuring *self, measured_work work, double *best)
+/* The seconds of all runs, ascending. */
+static mercer_status time_runs(measuring *self, measured_work work, double seconds[RUNS])
 {
     mrc_backend *backend = self->backend;
-    *best = INFINITY;
     for (int run = -1; run < RUNS; run++) {
-        double start = mrc_seconds();
+        double start = mrc_seconds(), taken;
         MRC_TRY(work(self));
         MRC_TRY(backend->ops->sync(backend));
-        if (run >= 0) *best = fmin(*best, mrc_seconds() - start);
+        taken = mrc_seconds() - start;
+        int place = run;
+        for (; place > 0 && seconds[place - 1] > taken; place--) seconds[place] = seconds[place - 1];
+        if (run >= 0) seconds[place] = taken;
     }
+    return MERCER_OK;
+}
+
+static mercer_status time_best(measuring *self, measured_work work, double *best)
+{
+    double seconds[RUNS];
+    MRC_TRY(time_runs(self, work, seconds));
+    *best = seconds[0];
     return MERCER_OK;
 }
 
@@ -172,7 +181,9 @@ mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const m
 {
     measuring self = {.backend = backend, .kernel = kernel, .shape = *shape};
     mercer_status status = make_operands(&self);
-    if (status == MERCER_OK) status = time_best(&self, multiply, &out->product);
+    double seconds[RUNS] = {0};
+    if (status == MERCER_OK) status = time_runs(&self, multiply, seconds);
+    out->product = seconds[0], out->median = seconds[RUNS / 2];
     if (status == MERCER_OK) status = measure_gemm_baseline(&self, &out->plain);
     if (status == MERCER_OK) status = measure_copies(&self, out);
     release(&self);
