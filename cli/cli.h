@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <mercer/evaluation.h>
 #include <mercer/ranks.h>
 
 /* ---- Exit codes and options (options/) --------------------------------------------------------------------------- */
@@ -78,6 +79,10 @@ int cli_context(const cli_values *v, mercer_context **out);
 void *cli_allocate(int64_t count, size_t size); /* zeroed; released with free */
 char *cli_copy(const char *text);
 char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* released with free */
+/* The text with more behind it; releases the text, which may be NULL. */
+char *cli_append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Items (count) with room for one more; *room is how many fit. */
+void *cli_grow(void *items, int64_t count, int64_t *room, size_t size);
 
 enum { CLI_SHORT = 32 };
 const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes);    /* 3.9 GB */
@@ -135,6 +140,10 @@ void cli_bar_draw(cli_bar *bar, double share, const char *text, int force);
 void cli_bar_clear(cli_bar *bar);
 /* Clears the bar, if there is one, for a line of text; the next cli_bar_draw brings it back. */
 void cli_bar_make_way(void);
+
+/* A text that begins in column `begin`, in lines of `width` columns that begin there too; less than 20 columns: in one
+   line. */
+void cli_print_wrapped(FILE *file, const char *text, int begin, int width);
 
 /* A table with aligned columns. */
 typedef struct cli_table cli_table;

@@ -78,16 +78,9 @@ char *cli_data_text(const mercer_dataset_info *info)
 static char *number_list(const double *values, int64_t count)
 {
     enum { SHOWN = 5 };
-    char *list = cli_copy("");
-    for (int64_t i = 0; i < count && i < SHOWN; i++) {
-        char *longer = cli_format("%s%s%.6g", list, i > 0 ? ", " : "", values[i]);
-        free(list);
-        list = longer;
-    }
-    if (count <= SHOWN) return list;
-    char *whole = cli_format("%s, ...", list);
-    free(list);
-    return whole;
+    char *list = NULL;
+    for (int64_t i = 0; i < count && i < SHOWN; i++) list = cli_append(list, "%s%.6g", i > 0 ? ", " : "", values[i]);
+    return cli_append(list, "%s", count > SHOWN ? ", ..." : "");
 }
 
 char *cli_targets_text(const mercer_model *model)
@@ -125,12 +118,8 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
         snprintf(what, sizeof what, "%s%s", classes ? cli_count_text(found, info->outputs) : "",
                  classes ? " names" : "numbers");
     char *names = NULL;
-    for (int64_t i = 0; info->target_names != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++) {
-        char *longer = names == NULL ? cli_copy(info->target_names[i])
-                                     : cli_format("%s, %s%s", names, info->target_names[i], i == 7 ? ", ..." : "");
-        free(names);
-        names = longer;
-    }
+    for (int64_t i = 0; info->target_names != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++)
+        names = cli_append(names, "%s%s%s", i > 0 ? ", " : "", info->target_names[i], i == 7 ? ", ..." : "");
     /* Whole numbers could be either; names and fractions could not. */
     const char *change = !open || info->distinct == 0 || info->outputs == 0 ? ""
                          : classes                                          ? " (--task regression to change)"
@@ -267,9 +256,7 @@ static char *asked_kinds(const cli_values *v)
     while (drop != NULL) {
         const char *comma = strchr(drop, ',');
         int length = comma != NULL ? (int)(comma - drop) : (int)strlen(drop);
-        char *longer = cli_format("%s%s%.*s:drop", text != NULL ? text : "", text != NULL ? "," : "", length, drop);
-        free(text);
-        text = longer;
+        text = cli_append(text, "%s%.*s:drop", text != NULL ? "," : "", length, drop);
         drop = comma != NULL ? comma + 1 : NULL;
     }
     return text;

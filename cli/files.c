@@ -28,7 +28,7 @@ typedef struct used {
 
 typedef struct list {
     used *items;
-    int count, room;
+    int64_t count, room;
 } list;
 
 static int find_place(const char *path, place *out)
@@ -61,14 +61,7 @@ static void add_file(list *all, const char *option, const char *path, int writte
         free(at.name);
         return;
     }
-    if (all->count == all->room) {
-        int room = 2 * all->room + 8;
-        used *more = cli_allocate(room, sizeof *more);
-        if (all->count > 0) memcpy(more, all->items, (size_t)all->count * sizeof *more);
-        free(all->items);
-        all->items = more;
-        all->room = room;
-    }
+    all->items = cli_grow(all->items, all->count, &all->room, sizeof *all->items);
     all->items[all->count++] = (used){cli_copy(option), cli_copy(path), at, written};
 }
 
@@ -122,9 +115,8 @@ static void add_output(list *all, const char *option, const char *path)
 static void collect(list *all, const cli_values *v)
 {
     const cli_command *command = cli_values_command(v);
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
-        const char *text = (option->commands & command->bit) != 0 ? cli_values_get(v, option) : NULL;
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+        const char *text = cli_values_get(v, option);
         if (text == NULL) continue;
         char *shown = cli_format("--%s", option->name);
         if (option->type == CLI_INPUT)
@@ -141,8 +133,8 @@ static void collect(list *all, const cli_values *v)
 
 static int compare(const list *all)
 {
-    for (int i = 0; i < all->count; i++) {
-        for (int j = 0; j < all->count && all->items[i].written; j++) {
+    for (int64_t i = 0; i < all->count; i++) {
+        for (int64_t j = 0; j < all->count && all->items[i].written; j++) {
             const used *out = &all->items[i], *other = &all->items[j];
             if (i == j || (other->written && j > i) || !same_place(&out->at, &other->at)) continue;
             return cli_error(CLI_USAGE, "%s: %s is %s as %s: it would be lost; choose another name", out->option,
@@ -157,7 +149,7 @@ int cli_check_files(const cli_values *v)
     list all = {0};
     collect(&all, v);
     int code = compare(&all);
-    for (int i = 0; i < all.count; i++) {
+    for (int64_t i = 0; i < all.count; i++) {
         free(all.items[i].option);
         free(all.items[i].path);
         free(all.items[i].at.name);

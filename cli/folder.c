@@ -117,10 +117,8 @@ static char *absolute(const char *path)
 static json_t *portable_options(const cli_values *v)
 {
     json_t *object = cli_config_object(v);
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
-        if ((option->commands & cli_values_command(v)->bit) == 0 || json_object_get(object, option->name) == NULL)
-            continue;
+    for (const cli_option *option = NULL; (option = cli_next_option(cli_values_command(v), NULL, option)) != NULL;) {
+        if (json_object_get(object, option->name) == NULL) continue;
         const char *text = cli_values_get(v, option);
         int prefix = cli_path_in(option, text);
         if (!cli_is_path(option) && prefix == 0) continue;

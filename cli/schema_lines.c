@@ -20,15 +20,6 @@ static int is_kind(const json_t *column, const char *kind)
     return kind_of(column) != NULL && strcmp(kind_of(column), kind) == 0;
 }
 
-/* Text, and behind it more; the first is released. */
-static char *longer(char *text, const char *between, char *more)
-{
-    char *both = *text != '\0' ? cli_format("%s%s%s", text, between, more) : cli_copy(more);
-    free(text);
-    free(more);
-    return both;
-}
-
 /* "8 numbers, 1 category: 14 features" */
 static char *columns_text(const json_t *columns, int64_t features)
 {
@@ -41,9 +32,10 @@ static char *columns_text(const json_t *columns, int64_t features)
         for (size_t i = 0; i < json_array_size(columns); i++)
             count += is_kind(json_array_get(columns, i), kinds[k].kind);
         if (count > 0)
-            text = longer(text, ", ", cli_format("%" PRId64 " %s", count, count == 1 ? kinds[k].kind : kinds[k].many));
+            text = cli_append(text, "%s%" PRId64 " %s", *text ? ", " : "", count,
+                              count == 1 ? kinds[k].kind : kinds[k].many);
     }
-    return longer(text, "", cli_format(": %" PRId64 " features", features));
+    return cli_append(text, "%s%" PRId64 " features", *text ? ": " : "", features);
 }
 
 /* What one column has to say under a title; NULL: nothing. */
@@ -74,12 +66,10 @@ char *cli_schema_text(const char *schema, const char *title, int64_t features)
     for (size_t i = 0; i < json_array_size(columns) && strcmp(title, "columns") != 0; i++) {
         char *one = column_text(json_array_get(columns, i), i, title);
         if (one == NULL) continue;
-        if (shown++ < SHOWN)
-            text = longer(text != NULL ? text : cli_copy(""), ", ", one);
-        else
-            free(one);
+        if (shown++ < SHOWN) text = cli_append(text, "%s%s", text != NULL ? ", " : "", one);
+        free(one);
     }
-    if (shown > SHOWN) text = longer(text, ", ", cli_format("%d more", shown - SHOWN));
+    if (shown > SHOWN) text = cli_append(text, ", %d more", shown - SHOWN);
     json_decref(root);
     return text;
 }

@@ -3,23 +3,29 @@
 #include "commands/commands.h"
 #include "options/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* "a|b|c" with `between` instead of the bars. */
-static void put_words(FILE *file, const char *words, const char *between)
+/* "a|b|c" as "a b c". Released with free. */
+static char *spaced(const char *words)
 {
-    for (; *words != '\0'; words++) {
-        if (*words == '|')
-            fputs(between, file);
-        else
-            fputc(*words, file);
-    }
+    char *text = cli_copy(words != NULL ? words : "");
+    for (char *at = strchr(text, '|'); at != NULL; at = strchr(at, '|')) *at = ' ';
+    return text;
 }
 
-static const char *option_words(const cli_option *option)
+/* The words that the value of an option may be, NULL if they are not known. Released with free. */
+static char *option_words(const cli_option *option)
 {
-    if (option->type == CLI_SWITCH) return "on|off|auto";
-    return option->words;
+    if (option->type == CLI_SWITCH) return cli_copy("on off auto");
+    return option->words != NULL && !cli_is_path(option) ? spaced(option->words) : NULL;
+}
+
+/* The words that the first argument of a command may be, "" if it is a file, NULL if there is none. */
+static char *argument_words(const cli_command *command)
+{
+    if (command->words == NULL) return NULL;
+    return strchr(command->words, '|') != NULL ? spaced(command->words) : cli_copy("");
 }
 
 /* Help without what the shell would read as something else, cut at the first clause. */
@@ -35,35 +41,27 @@ static void put_plain(FILE *file, const char *text)
 static void put_bash_command(FILE *file, const cli_command *command)
 {
     fprintf(file, "    %s)\n        case \"$previous\" in\n", command->name);
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
-        if ((option->commands & command->bit) == 0 || option->type == CLI_FLAG) continue;
-        const char *words = option_words(option);
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+        if (option->type == CLI_FLAG) continue;
+        char *words = option_words(option);
         fprintf(file, "        --%s", option->name);
         if (option->letter != '\0') fprintf(file, "|-%c", option->letter);
-        if (cli_is_path(option)) {
-            fprintf(file, ") files=1 ;;\n");
-        } else if (words != NULL) {
-            fputs(") words='", file);
-            put_words(file, words, " ");
-            fputs("' ;;\n", file);
-        } else {
-            fprintf(file, ") return ;;\n");
-        }
+        if (words != NULL)
+            fprintf(file, ") words='%s' ;;\n", words);
+        else
+            fprintf(file, ") %s ;;\n", cli_is_path(option) ? "files=1" : "return");
+        free(words);
     }
     fputs("        *) words='", file);
-    for (int i = 0; i < cli_option_count; i++) {
-        if ((cli_options[i].commands & command->bit) != 0) fprintf(file, " --%s", cli_options[i].name);
-    }
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;)
+        fprintf(file, " --%s", option->name);
     fputs("'", file);
-    if (command->words != NULL && strchr(command->words, '|') != NULL) {
-        fputs("; [[ $current == -* ]] || words='", file);
-        put_words(file, command->words, " ");
-        fputs("'", file);
-    } else if (command->words != NULL) {
-        fputs("; [[ $current == -* ]] || files=1", file);
-    }
+    char *words = argument_words(command);
+    if (words != NULL) fputs("; [[ $current == -* ]] || ", file);
+    if (words != NULL && *words != '\0') fprintf(file, "words='%s'", words);
+    if (words != NULL && *words == '\0') fputs("files=1", file);
     fputs(" ;;\n        esac ;;\n", file);
+    free(words);
 }
 
 static void put_bash(FILE *file)
@@ -89,25 +87,17 @@ static void put_bash(FILE *file)
 
 static void put_zsh_option(FILE *file, const cli_option *option)
 {
-    const char *words = option_words(option);
+    char *words = option_words(option);
     if (option->letter != '\0')
         fprintf(file, "            '(-%c --%s)'{-%c,--%s}'[", option->letter, option->name, option->letter,
                 option->name);
     else
         fprintf(file, "            '--%s[", option->name);
     put_plain(file, option->help);
-    fputc(']', file);
-    if (option->type != CLI_FLAG) {
-        fputs(":value:", file);
-        if (cli_is_path(option)) {
-            fputs("_files", file);
-        } else if (words != NULL) {
-            fputc('(', file);
-            put_words(file, words, " ");
-            fputc(')', file);
-        }
-    }
-    fputs("' \\\n", file);
+    fputs(option->type != CLI_FLAG ? "]:value:" : "]", file);
+    if (words != NULL) fprintf(file, "(%s)", words);
+    fputs(cli_is_path(option) ? "_files' \\\n" : "' \\\n", file);
+    free(words);
 }
 
 static void put_zsh(FILE *file)
@@ -127,16 +117,14 @@ static void put_zsh(FILE *file)
     for (int c = 0; c < cli_command_count; c++) {
         const cli_command *command = &cli_commands[c];
         fprintf(file, "    %s)\n        _arguments -s \\\n", command->name);
-        for (int i = 0; i < cli_option_count; i++) {
-            if ((cli_options[i].commands & command->bit) != 0) put_zsh_option(file, &cli_options[i]);
-        }
-        if (command->words != NULL && strchr(command->words, '|') != NULL) {
-            fputs("            '1:argument:(", file);
-            put_words(file, command->words, " ");
-            fputs(")' ;;\n", file);
-        } else {
-            fprintf(file, "            '*:argument:%s' ;;\n", command->words != NULL ? "_files" : "");
-        }
+        for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;)
+            put_zsh_option(file, option);
+        char *words = argument_words(command);
+        if (words != NULL && *words != '\0')
+            fprintf(file, "            '1:argument:(%s)' ;;\n", words);
+        else
+            fprintf(file, "            '*:argument:%s' ;;\n", words != NULL ? "_files" : "");
+        free(words);
     }
     /* Loaded by name it is the function's own first call; sourced it only registers itself. */
     fputs("    esac\n}\nif [[ $funcstack[1] == _mercer ]]; then\n    _mercer \"$@\"\nelse\n"
@@ -157,32 +145,22 @@ static void put_fish(FILE *file)
     }
     for (int c = 0; c < cli_command_count; c++) {
         const cli_command *command = &cli_commands[c];
-        for (int i = 0; i < cli_option_count; i++) {
-            const cli_option *option = &cli_options[i];
-            const char *words = option_words(option);
-            if ((option->commands & command->bit) == 0) continue;
+        for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+            char *words = option_words(option);
             fprintf(file, "complete -c mercer -n '__fish_seen_subcommand_from %s' -l %s", command->name, option->name);
             if (option->letter != '\0') fprintf(file, " -s %c", option->letter);
-            if (cli_is_path(option)) fputs(" -rF", file);
-            if (!cli_is_path(option) && option->type != CLI_FLAG) fputs(" -x", file);
-            if (!cli_is_path(option) && words != NULL) {
-                fputs(" -a '", file);
-                put_words(file, words, " ");
-                fputs("'", file);
-            }
+            if (option->type != CLI_FLAG) fputs(cli_is_path(option) ? " -rF" : " -x", file);
+            if (words != NULL) fprintf(file, " -a '%s'", words);
             fputs(" -d '", file);
             put_plain(file, option->help);
             fputs("'\n", file);
+            free(words);
         }
-        if (command->words == NULL) continue;
-        fprintf(file, "complete -c mercer -n '__fish_seen_subcommand_from %s'", command->name);
-        if (strchr(command->words, '|') != NULL) {
-            fputs(" -a '", file);
-            put_words(file, command->words, " ");
-            fputs("'\n", file);
-        } else {
-            fputs(" -F\n", file);
-        }
+        char *words = argument_words(command);
+        if (words != NULL) fprintf(file, "complete -c mercer -n '__fish_seen_subcommand_from %s'", command->name);
+        if (words != NULL && *words != '\0') fprintf(file, " -a '%s'\n", words);
+        if (words != NULL && *words == '\0') fputs(" -F\n", file);
+        free(words);
     }
 }
 

@@ -135,11 +135,7 @@ static void print_names(cli_table *table, const char *what, const char *const *n
 {
     enum { SHOWN = 20 };
     char *list = cli_copy("");
-    for (int64_t i = 0; i < count && i < SHOWN; i++) {
-        char *longer = cli_format("%s%s%s", list, i > 0 ? ", " : "", names[i]);
-        free(list);
-        list = longer;
-    }
+    for (int64_t i = 0; i < count && i < SHOWN; i++) list = cli_append(list, "%s%s", i > 0 ? ", " : "", names[i]);
     if (count > 0) {
         cli_table_cell(table, "%s", what);
         cli_table_cell(table, "%" PRId64 ": %s%s", count, list, count > SHOWN ? ", ..." : "");

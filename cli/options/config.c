@@ -48,11 +48,12 @@ static char *list_text(const json_t *array)
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *element = json_array_get(array, i);
         char *text = json_is_string(element) || json_is_integer(element) ? value_text(element) : NULL;
-        char *longer = text == NULL ? NULL : whole == NULL ? cli_copy(text) : cli_format("%s,%s", whole, text);
+        if (text == NULL) {
+            free(whole);
+            return NULL;
+        }
+        whole = cli_append(whole, "%s%s", whole != NULL ? "," : "", text);
         free(text);
-        free(whole);
-        whole = longer;
-        if (whole == NULL) return NULL;
     }
     return whole;
 }
@@ -136,10 +137,9 @@ static json_t *option_json(const cli_option *option, const char *text)
 json_t *cli_config_object(const cli_values *v)
 {
     json_t *object = json_object();
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
+    for (const cli_option *option = NULL; (option = cli_next_option(cli_values_command(v), NULL, option)) != NULL;) {
         const char *text = cli_values_get(v, option);
-        if ((option->commands & cli_values_command(v)->bit) == 0 || text == NULL || !is_configurable(option)) continue;
+        if (text == NULL || !is_configurable(option)) continue;
         json_object_set_new(object, option->name, option_json(option, text));
     }
     return object;
@@ -150,10 +150,8 @@ int cli_print_config(const cli_values *v)
     static const char *const origins[] = {"default", "config", "environment", "command line"};
     json_t *object = cli_config_object(v);
     json_t *sources = json_object();
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
+    for (const cli_option *option = NULL; (option = cli_next_option(cli_values_command(v), NULL, option)) != NULL;) {
         if (json_object_get(object, option->name) == NULL) continue;
-        if ((option->commands & cli_values_command(v)->bit) == 0) continue;
         json_object_set_new(sources, option->name, json_string(origins[cli_values_origin(v, option)]));
     }
     json_object_set_new(object, "_sources", sources);

@@ -6,28 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A paragraph, broken into lines of `width` columns; lines behind the first are indented. `used` columns are taken. */
-static void print_wrapped(FILE *file, const char *text, int indent, int used, int width)
-{
-    int at = used;
-    int begun = 0;
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (begun && at + 1 + length > width) {
-            fprintf(file, "\n%*s", indent, "");
-            at = indent;
-            begun = 0;
-        }
-        if (begun) fputc(' ', file);
-        fprintf(file, "%.*s", length, text);
-        at += length + begun;
-        begun = 1;
-        text += length;
-        while (*text == ' ') text++;
-    }
-    fputc('\n', file);
-}
-
 void cli_option_title(char *text, size_t size, const cli_option *option)
 {
     char letter[8] = "";
@@ -42,9 +20,7 @@ char *cli_word_list(const char *words)
     char *list = cli_copy("");
     for (const char *at = words; *at != '\0';) {
         int length = (int)strcspn(at, "|");
-        char *longer = cli_format("%s%s%.*s", list, *list ? ", " : "", length, at);
-        free(list);
-        list = longer;
+        list = cli_append(list, "%s%.*s", *list ? ", " : "", length, at);
         at += length + (at[length] == '|');
     }
     return list;
@@ -80,7 +56,8 @@ static void print_option(FILE *file, const cli_option *option, int width)
     else
         fprintf(file, "%*s", INDENT - used, "");
     char *help = cli_option_help(option);
-    print_wrapped(file, help, INDENT, INDENT, width);
+    cli_print_wrapped(file, help, INDENT, width);
+    fputc('\n', file);
     free(help);
 }
 
@@ -90,22 +67,18 @@ void cli_print_help(FILE *file, const cli_command *command)
     if (width < 60) width = 60;
     fprintf(file, "mercer %s: %s\n\nusage: mercer %s%s%s [options]\n\n", command->name, command->summary, command->name,
             *command->positional ? " " : "", command->positional);
-    print_wrapped(file, command->description, 0, 0, width);
-    fprintf(file, "\nExamples:\n");
+    cli_print_wrapped(file, command->description, 0, width);
+    fprintf(file, "\n\nExamples:\n");
     for (const char *line = command->examples; *line != '\0';) {
         int length = (int)strcspn(line, "\n");
         fprintf(file, "  %.*s\n", length, line);
         line += length + (line[length] == '\n');
     }
     for (int g = 0; cli_groups[g] != NULL; g++) {
-        int begun = 0;
-        for (int i = 0; i < cli_option_count; i++) {
-            const cli_option *option = &cli_options[i];
-            if ((option->commands & command->bit) == 0 || strcmp(option->group, cli_groups[g]) != 0) continue;
-            if (!begun) fprintf(file, "\n%s:\n", cli_groups[g]);
-            begun = 1;
+        const cli_option *option = cli_next_option(command, cli_groups[g], NULL);
+        if (option != NULL) fprintf(file, "\n%s:\n", cli_groups[g]);
+        for (; option != NULL; option = cli_next_option(command, cli_groups[g], option))
             print_option(file, option, width);
-        }
     }
     fprintf(file, "\nExit codes: see mercer help\n");
 }

@@ -64,12 +64,9 @@ static void put_command_page(FILE *file, const cli_command *command)
     put(file, command->description);
     fputc('\n', file);
     for (int g = 0; cli_groups[g] != NULL; g++) {
-        int begun = 0;
-        for (int i = 0; i < cli_option_count; i++) {
-            const cli_option *option = &cli_options[i];
-            if ((option->commands & command->bit) == 0 || strcmp(option->group, cli_groups[g]) != 0) continue;
-            if (!begun) put_heading(file, cli_groups[g]);
-            begun = 1;
+        const cli_option *option = cli_next_option(command, cli_groups[g], NULL);
+        if (option != NULL) put_heading(file, cli_groups[g]);
+        for (; option != NULL; option = cli_next_option(command, cli_groups[g], option)) {
             char title[80];
             cli_option_title(title, sizeof title, option);
             char *help = cli_option_help(option);

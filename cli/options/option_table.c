@@ -300,10 +300,7 @@ static const char *words_in_full(const char *words)
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         for (int k = 0; strcmp(lists[i].mark, mark) == 0 && k < lists[i].count(); k++) {
             const char *name = lists[i].name(k);
-            if (name == NULL) continue;
-            char *longer = cli_format("%s%s%s", text, *text ? "|" : "", name);
-            free(text);
-            text = longer;
+            if (name != NULL) text = cli_append(text, "%s%s", *text ? "|" : "", name);
         }
     }
     return text;
@@ -367,11 +364,19 @@ static int same_name(const char *a, const char *b)
     return *a == *b;
 }
 
+const cli_option *cli_next_option(const cli_command *command, const char *group, const cli_option *before)
+{
+    for (const cli_option *option = before != NULL ? before + 1 : cli_options; option < cli_options + cli_option_count;
+         option++) {
+        if ((option->commands & command->bit) != 0 && (group == NULL || strcmp(option->group, group) == 0))
+            return option;
+    }
+    return NULL;
+}
+
 const cli_option *cli_find_option(const cli_command *command, const char *name)
 {
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
-        if ((option->commands & command->bit) == 0) continue;
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
         if (same_name(option->name, name) || (option->alias != NULL && same_name(option->alias, name))) return option;
     }
     return NULL;
@@ -379,9 +384,8 @@ const cli_option *cli_find_option(const cli_command *command, const char *name)
 
 const cli_option *cli_find_letter(const cli_command *command, char letter)
 {
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
-        if ((option->commands & command->bit) != 0 && option->letter == letter && letter != '\0') return option;
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+        if (option->letter == letter && letter != '\0') return option;
     }
     return NULL;
 }
@@ -413,28 +417,26 @@ static int edit_distance(const char *a, const char *b, int limit)
     return last[lb] < limit ? last[lb] : (last[lb] == limit ? limit : limit + 1);
 }
 
-/* A typing mistake changes few letters; a beginning of a name (at least three) is taken for it too. */
-static int unlikeness(const char *typed, const char *name)
+/* The likeliest so far: a typing mistake changes few letters; a beginning of a name (at least three) is taken for it
+   too. */
+static void compare_name(const char *typed, const char *name, int *least, const char **best)
 {
     size_t length = strlen(typed);
     int limit = length < 3 ? 0 : (length < 6 ? 1 : (int)length / 3);
     int distance = edit_distance(typed, name, limit);
-    if (distance > limit && length >= 3 && strncmp(typed, name, length) == 0) return limit;
-    return distance > limit ? 1000 : distance;
+    if (distance > limit && (length < 3 || strncmp(typed, name, length) != 0)) return;
+    if (distance > limit) distance = limit;
+    if (distance >= *least) return;
+    *least = distance;
+    *best = name;
 }
 
 const char *cli_suggest_option(const cli_command *command, const char *name)
 {
     const char *best = NULL;
     int least = 1000;
-    for (int i = 0; i < cli_option_count; i++) {
-        if ((cli_options[i].commands & command->bit) == 0) continue;
-        int d = unlikeness(name, cli_options[i].name);
-        if (d < least) {
-            least = d;
-            best = cli_options[i].name;
-        }
-    }
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;)
+        compare_name(name, option->name, &least, &best);
     return best;
 }
 
@@ -442,12 +444,6 @@ const char *cli_suggest_command(const char *name)
 {
     const char *best = NULL;
     int least = 1000;
-    for (int i = 0; i < cli_command_count; i++) {
-        int d = unlikeness(name, cli_commands[i].name);
-        if (d < least) {
-            least = d;
-            best = cli_commands[i].name;
-        }
-    }
+    for (int i = 0; i < cli_command_count; i++) compare_name(name, cli_commands[i].name, &least, &best);
     return best;
 }

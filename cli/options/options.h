@@ -93,6 +93,8 @@ extern const int cli_command_count;
 const cli_command *cli_find_command(const char *name);
 const cli_option *cli_find_option(const cli_command *command, const char *name);
 const cli_option *cli_find_letter(const cli_command *command, char letter);
+/* The options of a command in their order, of one group or (NULL) of all: the one behind `before`; NULL: the first. */
+const cli_option *cli_next_option(const cli_command *command, const char *group, const cli_option *before);
 /* The name that was most likely meant, or NULL. */
 const char *cli_suggest_option(const cli_command *command, const char *name);
 const char *cli_suggest_command(const char *name);

@@ -124,9 +124,8 @@ int cli_parse(cli_values *v, int count, char **arguments, int *help)
 int cli_read_environment(cli_values *v)
 {
     const cli_command *command = cli_values_command(v);
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
-        if ((option->commands & command->bit) == 0 || option->environment == NULL) continue;
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+        if (option->environment == NULL) continue;
         const char *value = getenv(option->environment);
         if (value == NULL || *value == '\0') continue;
         int code = cli_values_set(v, option, value, CLI_FROM_ENVIRONMENT, option->environment);
@@ -138,8 +137,7 @@ int cli_read_environment(cli_values *v)
 int cli_check_required(const cli_values *v)
 {
     const cli_command *command = cli_values_command(v);
-    for (int i = 0; i < cli_option_count; i++) {
-        const cli_option *option = &cli_options[i];
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
         if ((option->required & command->bit) == 0) continue;
         /* A default does not serve where an option must be given. */
         if (cli_values_get(v, option) != NULL && cli_values_origin(v, option) != CLI_FROM_DEFAULT) continue;

@@ -32,11 +32,9 @@ static int is_numbered(const char *name)
 
 static void add_device(cli_devices *devices, char *name)
 {
-    char **more = cli_allocate(devices->count + 1, sizeof *more);
-    for (int i = 0; i < devices->count; i++) more[i] = devices->names[i];
-    more[devices->count++] = name;
-    free(devices->names);
-    devices->names = more;
+    int64_t room = devices->count;
+    devices->names = cli_grow(devices->names, room, &room, sizeof *devices->names);
+    devices->names[devices->count++] = name;
 }
 
 /* One word of the list. */

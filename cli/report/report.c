@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-void report_open(report_page *self, const char *id, const char *title, const char *lead)
+void report_open(report_page *self, const char *id, const char *title, const char *lead, const char *class)
 {
     page_print(&self->links, "<li><a href=\"#%s\">%s</a></li>", id, title);
     page_print(&self->body, "<section id=\"%s\" aria-labelledby=\"%s-title\"><h2 id=\"%s-title\">%s</h2>\n", id, id, id,
@@ -23,11 +23,13 @@ void report_open(report_page *self, const char *id, const char *title, const cha
         page_add(&self->body, "</p>\n");
     }
     self->sections++;
+    self->boxed = class != NULL;
+    if (class) page_print(&self->body, "<div class=\"%s\">\n", class);
 }
 
 void report_close(report_page *self)
 {
-    page_add(&self->body, "</section>\n");
+    page_add(&self->body, self->boxed ? "</div>\n</section>\n" : "</section>\n");
 }
 
 static void make_sections(report_page *self, const report_run *run)

@@ -15,6 +15,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* How training stood at one moment; NaN where the log does not say. */
 typedef struct report_point {
@@ -28,7 +29,8 @@ typedef struct report_run {
     json_t *start, *plan, *spectrum, *confusion, *curves, *predictions, *summary;
     json_t *extras;       /* array: the events table, chart and images, in their order */
     report_point *points; /* (count), in the order of the log */
-    size_t count, room;
+    size_t count;
+    int64_t room;
     size_t runs;  /* runs in the log */
     size_t first; /* line the run begins at */
     bool torn;    /* the last line is incomplete and was left out */
@@ -46,9 +48,11 @@ int report_write(const char *log_path, const char *html_path);
 typedef struct report_page {
     page header, body, links;
     int sections;
+    bool boxed; /* the section under way has a box */
 } report_page;
-/* Each line of the lead is a paragraph; NULL: none. */
-void report_open(report_page *self, const char *id, const char *title, const char *lead);
+/* Each line of the lead is a paragraph; NULL: none. class: that of a box around what follows, such as "grid2", side by
+   side; NULL: no box. */
+void report_open(report_page *self, const char *id, const char *title, const char *lead, const char *class);
 void report_close(report_page *self);
 /* A chart with its key and numbers, and its title as a caption; the numbers alone if there is nothing to compare,
    nothing if it has no points (report_curves.c). */

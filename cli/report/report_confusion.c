@@ -295,7 +295,7 @@ void report_confusion(report_page *self, const report_run *run)
     confusion matrix = {0};
     if (run->confusion && read_matrix(&matrix, run->confusion)) {
         char *lead = lead_text(&matrix, report_text(run->confusion, "data"));
-        report_open(self, "confusion", "Confusion", lead);
+        report_open(self, "confusion", "Confusion", lead, NULL);
         bool table = matrix.classes <= TABLE_CLASSES, mapped = !table && matrix.classes <= MAP_CLASSES;
         if (mapped) page_add(&self->body, map_words);
         if (table || mapped) {

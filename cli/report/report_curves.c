@@ -124,16 +124,12 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
     bool ends_only = has_epochs(run);
     svg_series series[] = {curve(run, "training", x->offset, train, x->unit, ends_only),
                            curve(run, "validation", x->offset, validation, x->unit, ends_only)};
-    svg_chart chart = {.title = title,
-                       .x_label = x->label,
-                       .y_label = accuracy ? "accuracy" : "mean squared error",
-                       .percent = accuracy,
-                       .log_y = !accuracy && wants_log(series, 2),
-                       .x_whole = ends_only && x->offset == offsetof(report_point, epoch),
-                       .x_from_zero = true,
-                       .y_from_zero = !accuracy,
-                       .series = series,
-                       .count = 2};
+    svg_chart chart = svg_chart_of(title, x->label, accuracy ? "accuracy" : "mean squared error", series, 2);
+    chart.percent = accuracy;
+    chart.log_y = !accuracy && wants_log(series, 2);
+    chart.x_whole = ends_only && x->offset == offsetof(report_point, epoch);
+    chart.x_from_zero = true;
+    chart.y_from_zero = !accuracy;
     if (svg_worth_drawing(&chart)) report_chart(out, &chart, true);
     free((void *)series[0].x), free((void *)series[1].x);
 }
@@ -159,12 +155,11 @@ static void single_values(report_page *self, const report_run *run)
     value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
     value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
     if (rows.used > 0) {
-        report_open(self, "curves", "Result", "One value each: there is no curve to draw.");
-        page_add(&self->body,
-                 "<div class=\"scroll\"><table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
-                 "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
+        report_open(self, "curves", "Result", "One value each: there is no curve to draw.", "scroll");
+        page_add(&self->body, "<table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
+                              "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
         page_add(&self->body, rows.text);
-        page_add(&self->body, "</tbody></table></div>\n");
+        page_add(&self->body, "</tbody></table>\n");
         report_close(self);
     }
     page_free(&rows);
@@ -190,10 +185,8 @@ void report_curves(report_page *self, const report_run *run)
     curve_chart(&charts, run, "Accuracy over time", &seconds, true);
     if (charts.used > 0) {
         report_open(self, "curves", "Learning curves",
-                    "Training values are means over the samples of a pass, each of the model as it was then.");
-        page_add(&self->body, "<div class=\"grid2\">\n");
+                    "Training values are means over the samples of a pass, each of the model as it was then.", "grid2");
         page_add(&self->body, charts.text);
-        page_add(&self->body, "</div>\n");
         report_close(self);
     } else {
         single_values(self, run);
@@ -218,31 +211,23 @@ void report_spectrum(report_page *self, const report_run *run)
     double tail = report_number(run->spectrum, "tail"), eigenpairs = report_number(run->spectrum, "eigenpairs");
     size_t count = json_array_size(values), q = eigenpairs >= 0 && eigenpairs < 1e9 ? (size_t)eigenpairs : count - 1;
     if (count == 0) return;
-    double *x = cli_allocate((int64_t)count, sizeof *x), *before = cli_allocate((int64_t)count, sizeof *before);
-    double *after = cli_allocate((int64_t)count, sizeof *after);
+    double *before = report_values(values, count), *x = cli_allocate(2 * (int64_t)count, sizeof *x), *after = x + count;
     for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(values, i);
         x[i] = (double)(i + 1);
-        before[i] = report_value(value);
         after[i] = isfinite(tail) && before[i] > tail ? tail : before[i];
     }
     svg_series series[] = {{"before", x, before, count}, {"after preconditioning", x, after, count}};
-    svg_chart chart = {.title = "Eigenvalues of K(Xₛ, Xₛ) / s",
-                       .x_label = "index",
-                       .y_label = "eigenvalue",
-                       .log_x = count >= 20,
-                       .log_y = true,
-                       .series = series,
-                       .count = isfinite(tail) ? 2 : 1};
+    svg_chart chart =
+        svg_chart_of("Eigenvalues of K(Xₛ, Xₛ) / s", "index", "eigenvalue", series, isfinite(tail) ? 2 : 1);
+    chart.log_x = count >= 20;
+    chart.log_y = true;
     if (svg_worth_drawing(&chart)) {
-        report_open(self, "spectrum", "Spectrum", NULL);
-        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_open(self, "spectrum", "Spectrum", NULL, "grid2");
         report_chart(&self->body, &chart, true);
         if (before[0] > 0 && tail > 0) spectrum_words(&self->body, before[0], tail, q);
-        page_add(&self->body, "</div>\n");
         report_close(self);
     }
-    free(x), free(before), free(after);
+    free(x), free(before);
 }
 
 /* ---- Projection residuals ------------------------------------------------------------------------------------ */
@@ -251,16 +236,11 @@ void report_residuals(report_page *self, const report_run *run)
 {
     time_axis epochs = epochs_axis(run);
     svg_series series = curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1, false);
-    svg_chart chart = {.title = "Relative residual of the last projection",
-                       .x_label = epochs.label,
-                       .y_label = "|h − K(Z, Z) θ| / |h|",
-                       .log_y = true,
-                       .x_from_zero = true,
-                       .series = &series,
-                       .count = 1};
+    svg_chart chart =
+        svg_chart_of("Relative residual of the last projection", epochs.label, "|h − K(Z, Z) θ| / |h|", &series, 1);
+    chart.log_y = chart.x_from_zero = true;
     if (svg_points(&chart) > 0) {
-        report_open(self, "residuals", "Projection", NULL);
-        page_add(&self->body, "<div class=\"grid2\">\n");
+        report_open(self, "residuals", "Projection", NULL, "grid2");
         if (svg_worth_drawing(&chart))
             report_chart(&self->body, &chart, true);
         else
@@ -268,7 +248,7 @@ void report_residuals(report_page *self, const report_run *run)
         page_add(&self->body,
                  "<p class=\"soft\">What projections onto the span of the centers left unsolved, relative to "
                  "their right-hand side. 0 would be exact; what is carried over is made good by the next."
-                 "</p>\n</div>\n");
+                 "</p>\n");
         report_close(self);
     }
     free((void *)series.x);

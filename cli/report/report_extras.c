@@ -150,14 +150,10 @@ static void chart(page *out, const json_t *event, bool caption)
         size_t points = json_array_size(xs) < json_array_size(ys) ? json_array_size(xs) : json_array_size(ys);
         series[k] = (svg_series){name ? name : "", report_values(xs, points), report_values(ys, points), points};
     }
-    svg_chart drawn = {.title = title ? title : "",
-                       .x_label = x ? x : "",
-                       .y_label = y ? y : "",
-                       .log_x = json_is_true(json_object_get(event, "log_x")),
-                       .log_y = json_is_true(json_object_get(event, "log_y")),
-                       .percent = json_is_true(json_object_get(event, "percent")),
-                       .series = series,
-                       .count = count};
+    svg_chart drawn = svg_chart_of(title ? title : "", x ? x : "", y ? y : "", series, count);
+    drawn.log_x = json_is_true(json_object_get(event, "log_x"));
+    drawn.log_y = json_is_true(json_object_get(event, "log_y"));
+    drawn.percent = json_is_true(json_object_get(event, "percent"));
     report_chart(out, &drawn, caption);
     for (size_t k = 0; k < count; k++) free((void *)series[k].x), free((void *)series[k].y);
     free(series);
@@ -204,14 +200,16 @@ static size_t chart_section(report_page *self, const json_t *extras, size_t firs
     const json_t *event = json_array_get(extras, first);
     const char *section = report_text(event, "section"), *title = report_text(event, "title");
     size_t count = 0;
-    report_open(self, id, section ? section : title ? title : "Chart", report_text(event, "text"));
-    page_add(&self->body, section ? "<div class=\"grid2\">\n" : "<div class=\"single\">\n");
+    report_open(self, id,
+                section ? section
+                : title ? title
+                        : "Chart",
+                report_text(event, "text"), section ? "grid2" : "single");
     do {
         chart(&self->body, event, section != NULL);
         event = json_array_get(extras, first + ++count);
     } while (section && event && strcmp(kind_of(event), "chart") == 0 && report_text(event, "section") &&
              strcmp(report_text(event, "section"), section) == 0);
-    page_add(&self->body, "</div>\n");
     report_close(self);
     return count;
 }
@@ -228,11 +226,8 @@ void report_extras(report_page *self, const report_run *run)
             continue;
         }
         bool is_table = strcmp(kind, "table") == 0;
-        report_open(self, id, title ? title : is_table ? "Table" : "Images", report_text(event, "text"));
-        if (is_table)
-            table(&self->body, event);
-        else
-            images(&self->body, event);
+        report_open(self, id, title ? title : is_table ? "Table" : "Images", report_text(event, "text"), NULL);
+        (is_table ? table : images)(&self->body, event);
         report_close(self);
         i++;
     }

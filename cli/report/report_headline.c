@@ -39,9 +39,13 @@ static void say_model(page *out, const report_run *run)
 
 /* ---- The cards ----------------------------------------------------------------------------------------------- */
 
-static void count_card(page *out, const char *name, double value, const char *small)
+/* A number as `show` writes it, with a small text below; nothing if it is not known. */
+static void card(page *out, const char *name, double value, void (*show)(page *out, double value), const char *small)
 {
-    if (isfinite(value)) page_print(out, "<div><dt>%s</dt><dd>%G<small>%s</small></dd></div>\n", name, value, small);
+    if (!isfinite(value)) return;
+    page_print(out, "<div><dt>%s</dt><dd>", name);
+    show(out, value);
+    page_print(out, "<small>%s</small></dd></div>\n", small);
 }
 
 /* The last value of a curve that is known. */
@@ -105,27 +109,14 @@ static void cost_cards(page *out, const report_run *run)
 {
     double seconds = report_number(run->summary, "seconds"), bytes = report_number(run->summary, "peak_bytes");
     double flops = report_number(run->summary, "flops");
+    page rate = {0};
     if (!isfinite(seconds)) seconds = last_of(run, offsetof(report_point, seconds));
-    if (isfinite(seconds)) {
-        page_add(out, "<div><dt>Time</dt><dd>");
-        page_seconds(out, seconds);
-        page_add(out, "<small>in all</small></dd></div>\n");
-    }
-    if (isfinite(bytes)) {
-        page_add(out, "<div><dt>Peak memory</dt><dd>");
-        page_bytes(out, bytes);
-        page_add(out, "<small>held by training</small></dd></div>\n");
-    }
-    if (isfinite(flops)) {
-        page_add(out, "<div><dt>Work</dt><dd>");
-        page_flops(out, flops);
-        if (seconds > 0) {
-            page_add(out, "<small>");
-            page_flops(out, flops / seconds);
-            page_add(out, "/s</small>");
-        }
-        page_add(out, "</dd></div>\n");
-    }
+    if (seconds > 0 && isfinite(flops)) page_flops(&rate, flops / seconds);
+    card(out, "Time", seconds, page_seconds, "in all");
+    card(out, "Peak memory", bytes, page_bytes, "held by training");
+    if (rate.text) page_add(&rate, "/s");
+    card(out, "Work", flops, page_flops, rate.text ? rate.text : "");
+    page_free(&rate);
 }
 
 /* ---- Notes --------------------------------------------------------------------------------------------------- */
@@ -173,9 +164,9 @@ void report_headline(report_page *self, const report_run *run)
     notes(out, run);
     page_add(out, "<dl class=\"cards\">\n");
     result_cards(out, run);
-    count_card(out, "Samples", report_number(data, "rows"), "n");
-    count_card(out, "Centers", report_number(centers, "count"), "p");
-    count_card(out, "Features", report_number(data, "features"), "d");
+    card(out, "Samples", report_number(data, "rows"), page_count, "n");
+    card(out, "Centers", report_number(centers, "count"), page_count, "p");
+    card(out, "Features", report_number(data, "features"), page_count, "d");
     cost_cards(out, run);
     page_add(out, "</dl>\n");
 }

@@ -61,14 +61,7 @@ void report_free(report_run *run)
 
 static void add_point(report_run *run, const json_t *event, bool inside)
 {
-    if (run->count == run->room) {
-        size_t room = run->room ? 2 * run->room : 256;
-        report_point *points = cli_allocate((int64_t)room, sizeof *points);
-        if (run->count > 0) memcpy(points, run->points, run->count * sizeof *points);
-        free(run->points);
-        run->points = points;
-        run->room = room;
-    }
+    run->points = cli_grow(run->points, (int64_t)run->count, &run->room, sizeof *run->points);
     double epoch = report_number(event, "epoch");
     while (run->resumed && run->count > 0 && run->points[run->count - 1].epoch > epoch) run->count--;
     run->resumed = false;

@@ -113,11 +113,9 @@ void report_plan(report_page *self, const report_run *run)
 {
     const char *text = report_text(run->plan, "text");
     if (!run->plan) return;
-    report_open(self, "plan", "Plan", "What the planner chose before training, and why.");
-    page_add(&self->body, "<div class=\"grid2 plan\">\n");
+    report_open(self, "plan", "Plan", "What the planner chose before training, and why.", "grid2 plan");
     plan_table(&self->body, run->plan);
     if (text && *text) plan_words(&self->body, text);
-    page_add(&self->body, "</div>\n");
     report_close(self);
 }
 
@@ -173,7 +171,7 @@ void report_phases(report_page *self, const report_run *run)
         values[count++] = seconds - total;
         total = seconds;
     }
-    report_open(self, "phases", "Time", "Where the time of training went.");
+    report_open(self, "phases", "Time", "Where the time of training went.", NULL);
     page_add(&self->body, "<figure>\n");
     svg_stacked_bar(&self->body, "Time per phase", names, values, count);
     phase_table(&self->body, names, values, count, total);
@@ -240,7 +238,7 @@ void report_options(report_page *self, const report_run *run)
     json_t *config = json_object_get(run->start, "config");
     page *out = &self->body;
     if (json_object_size(config) == 0 && !command) return;
-    report_open(self, "options", "Options", "What the program was asked to do.");
+    report_open(self, "options", "Options", "What the program was asked to do.", NULL);
     if (command) {
         page_add(out, strncmp(command, "mercer", 6) == 0 ? "<p><code>" : "<p><code>mercer ");
         page_escape(out, command);

@@ -52,22 +52,10 @@ static void plots(page *out, const json_t *output, size_t k, bool alone)
     const char *name = report_text(output, "name") ? report_text(output, "name") : number;
     for (size_t i = 0; i < count; i++) miss[i] = y[i] - f[i];
     svg_series pairs = {"samples", y, f, count}, misses = {"samples", f, miss, count};
-    svg_chart against = {.title = alone ? "Predicted against true" : name,
-                         .x_label = "true",
-                         .y_label = "predicted",
-                         .dots = true,
-                         .diagonal = true,
-                         .tall = true,
-                         .series = &pairs,
-                         .count = 1};
-    svg_chart left = {.title = "What predictions miss",
-                      .x_label = "predicted",
-                      .y_label = "true − predicted",
-                      .dots = true,
-                      .zero = true,
-                      .tall = true,
-                      .series = &misses,
-                      .count = 1};
+    svg_chart against = svg_chart_of(alone ? "Predicted against true" : name, "true", "predicted", &pairs, 1);
+    svg_chart left = svg_chart_of("What predictions miss", "predicted", "true − predicted", &misses, 1);
+    against.dots = against.tall = left.dots = left.tall = true;
+    against.diagonal = left.zero = true;
     report_chart(out, &against, true);
     if (alone) report_chart(out, &left, true);
     free(y), free(f), free(miss);
@@ -92,7 +80,7 @@ void report_predictions(report_page *self, const report_run *run)
     page lead = {0};
     if (count == 0) return;
     say_sample(&lead, run->predictions, json_array_size(json_object_get(json_array_get(outputs, 0), "true")));
-    report_open(self, "predictions", "Predictions", lead.text);
+    report_open(self, "predictions", "Predictions", lead.text, NULL);
     if (count > 1) measure_table(&self->body, outputs);
     page_add(&self->body, "<div class=\"grid2\">\n");
     for (size_t k = 0; k < count && k < MOST_PLOTS; k++) plots(&self->body, json_array_get(outputs, k), k, count == 1);

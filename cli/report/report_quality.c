@@ -31,13 +31,8 @@ static void calibration_chart(page *out, const json_t *event)
 {
     svg_series series =
         series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share that is right");
-    svg_chart chart = {.title = "Calibration",
-                       .x_label = "probability of the class given",
-                       .y_label = "share that is right",
-                       .diagonal = true,
-                       .tall = true,
-                       .series = &series,
-                       .count = 1};
+    svg_chart chart = svg_chart_of("Calibration", "probability of the class given", "share that is right", &series, 1);
+    chart.diagonal = chart.tall = true;
     if (series.count > 0) report_chart(out, &chart, true);
     free_series(&series);
 }
@@ -54,15 +49,9 @@ static void roc_chart(page *out, const json_t *curves)
         series[count] = series_of(curve, "false_positive", "true_positive", names[count]);
         count++;
     }
-    svg_chart chart = {.title = "ROC",
-                       .x_label = "share of the others taken for the class",
-                       .y_label = "share of the class found",
-                       .x_from_zero = true,
-                       .y_from_zero = true,
-                       .diagonal = true,
-                       .tall = true,
-                       .series = series,
-                       .count = count};
+    svg_chart chart =
+        svg_chart_of("ROC", "share of the others taken for the class", "share of the class found", series, count);
+    chart.x_from_zero = chart.y_from_zero = chart.diagonal = chart.tall = true;
     if (count > 0) report_chart(out, &chart, true);
     for (size_t i = 0; i < count; i++) {
         free_series(&series[i]);
@@ -82,11 +71,9 @@ void report_quality(report_page *self, const report_run *run)
                          "they are off by %.4f on average. In the second it is what guessing gives.",
                          data ? data : "the", error)
             : NULL;
-    report_open(self, "probabilities", "Probabilities", lead);
-    page_add(&self->body, "<div class=\"grid2\">\n");
+    report_open(self, "probabilities", "Probabilities", lead, "grid2");
     calibration_chart(&self->body, run->curves);
     roc_chart(&self->body, roc);
-    page_add(&self->body, "</div>\n");
     report_close(self);
     free(lead);
 }

@@ -21,6 +21,12 @@ typedef struct axis {
     double step; /* between ticks of a linear axis */
 } axis;
 
+svg_chart svg_chart_of(const char *title, const char *x_label, const char *y_label, const svg_series *series,
+                       size_t count)
+{
+    return (svg_chart){.title = title, .x_label = x_label, .y_label = y_label, .series = series, .count = count};
+}
+
 /* ---- Points -------------------------------------------------------------------------------------------------- */
 
 size_t svg_kept(size_t count, size_t most)

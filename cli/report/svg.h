@@ -35,6 +35,9 @@ typedef struct svg_chart {
     size_t count;
 } svg_chart;
 
+/* One with lines and linear axes; the rest is set. */
+svg_chart svg_chart_of(const char *title, const char *x_label, const char *y_label, const svg_series *series,
+                       size_t count);
 /* The number of points of the chart that can be drawn. */
 size_t svg_points(const svg_chart *chart);
 /* Whether it is worth drawing: a series of one point says no more than its number. */

@@ -87,11 +87,9 @@ static void names_as_letters(cli_writer *w)
 
 static void add_name(cli_writer *w, char *name)
 {
-    char **longer = cli_allocate(w->name_count + 1, sizeof *longer);
-    for (int64_t i = 0; i < w->name_count; i++) longer[i] = w->names[i];
-    longer[w->name_count++] = name;
-    free(w->names);
-    w->names = longer;
+    int64_t room = w->name_count;
+    w->names = cli_grow(w->names, room, &room, sizeof *w->names);
+    w->names[w->name_count++] = name;
 }
 
 /* Of class or values: as the model knows them. */
@@ -301,8 +299,7 @@ static void put_set(const cli_writer *w, int64_t *k)
         const char *name = w->labels[w->members[j]];
         if (json && j > 0) fputc(',', w->file);
         if (json) put_json_text(w, name);
-        char *longer = json ? NULL : cli_format("%s%s%s", joined, j > 0 ? "|" : "", name);
-        if (longer != NULL) free(joined), joined = longer;
+        if (!json) joined = cli_append(joined, "%s%s", j > 0 ? "|" : "", name);
     }
     if (json)
         fputc(']', w->file);

@@ -41,11 +41,7 @@ static char *bar_of(double share)
 {
     enum { LONGEST = 24 };
     char *text = cli_copy("");
-    for (int i = 0; i < (int)lround(share * LONGEST); i++) {
-        char *longer = cli_format("%s\xe2\x96\x88", text);
-        free(text);
-        text = longer;
-    }
+    for (int i = 0; i < (int)lround(share * LONGEST); i++) text = cli_append(text, "\xe2\x96\x88");
     return text;
 }
 

@@ -116,14 +116,7 @@ cli_table *cli_table_new(int columns, const char *alignment)
 
 static void add_cell(cli_table *table, char *text)
 {
-    if (table->count == table->room) {
-        int64_t room = table->room * 2 + 32;
-        char **cells = cli_allocate(room, sizeof *cells);
-        if (table->count > 0) memcpy(cells, table->cells, (size_t)table->count * sizeof *cells);
-        free(table->cells);
-        table->cells = cells;
-        table->room = room;
-    }
+    table->cells = cli_grow(table->cells, table->count, &table->room, sizeof *table->cells);
     table->cells[table->count++] = text;
 }
 
@@ -143,13 +136,19 @@ void cli_table_line(cli_table *table)
     for (int i = 0; i < table->columns; i++) add_cell(table, NULL);
 }
 
+/* Whether a line may end before this space: "p = 4" and "5 %" stay together. */
+static int may_break(const char *text, size_t at)
+{
+    return text[at] == ' ' && at > 0 && text[at - 1] != '=' && text[at + 1] != '=' && text[at + 1] != '%';
+}
+
 /* Bytes of the text that fit into `room` columns, broken at a space; all of it, or its first word, where none fits. */
 static size_t first_part(const char *text, int room)
 {
     size_t end = 0;
     int width = 0;
     for (size_t i = 0;; i++) {
-        if (text[i] == ' ' || text[i] == '\0') {
+        if (may_break(text, i) || text[i] == '\0') {
             if (width > room && end > 0) return end;
             end = i;
         }
@@ -158,13 +157,11 @@ static size_t first_part(const char *text, int room)
     }
 }
 
-/* The last column of a terminal's row goes on below itself where it would be too wide. */
-static void print_wrapped(const char *text, int begin, FILE *file)
+void cli_print_wrapped(FILE *file, const char *text, int begin, int width)
 {
     enum { LEAST = 20 }; /* columns; in fewer the terminal may break the line itself */
-    int room = cli_is_terminal(file) ? cli_width(file) - begin : 0;
     while (*text != '\0') {
-        size_t part = room >= LEAST ? first_part(text, room) : strlen(text);
+        size_t part = width - begin >= LEAST ? first_part(text, width - begin) : strlen(text);
         fwrite(text, 1, part, file);
         text += part + (text[part] == ' ');
         if (*text != '\0') fprintf(file, "\n%*s", begin, "");
@@ -182,7 +179,7 @@ static void print_row(const cli_table *table, int64_t first, const int *widths, 
         if (*text != '\0') {
             fprintf(file, "%*s", pending, "");
             if (c + 1 == table->columns && !right)
-                print_wrapped(text, at, file);
+                cli_print_wrapped(file, text, at, cli_is_terminal(file) ? cli_width(file) : 0);
             else
                 fputs(text, file);
             pending = 0;

@@ -23,18 +23,48 @@ char *cli_copy(const char *text)
     return memcpy(cli_allocate((int64_t)size, 1), text, size);
 }
 
+/* The text, and behind it what the format makes. */
+__attribute__((format(printf, 2, 0))) static char *joined(const char *text, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0) cli_give_up(CLI_INTERNAL, "internal error: a text cannot be formatted");
+    size_t used = strlen(text);
+    char *both = cli_allocate((int64_t)used + length + 1, 1);
+    memcpy(both, text, used + 1);
+    vsnprintf(both + used, (size_t)length + 1, format, arguments);
+    return both;
+}
+
 char *cli_format(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (length < 0) cli_give_up(CLI_INTERNAL, "internal error: a text cannot be formatted");
-    char *text = cli_allocate((int64_t)length + 1, 1);
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
+    char *text = joined("", format, arguments);
     va_end(arguments);
     return text;
+}
+
+char *cli_append(char *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *longer = joined(text != NULL ? text : "", format, arguments);
+    va_end(arguments);
+    free(text);
+    return longer;
+}
+
+void *cli_grow(void *items, int64_t count, int64_t *room, size_t size)
+{
+    if (count < *room) return items;
+    *room = 2 * *room + 16;
+    void *more = cli_allocate(*room, size);
+    if (count > 0) memcpy(more, items, (size_t)count * size);
+    free(items);
+    return more;
 }
 
 const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes)

@@ -136,26 +136,6 @@ static void print_cell(FILE *out, const demo_cell *cell)
     fflush(out);
 }
 
-/* Whether a line may end before this space: "p = 4" and "5 %" stay together. */
-static bool may_break(const char *at)
-{
-    return at[0] == ' ' && at[-1] != '=' && at[1] != '=' && at[1] != '%';
-}
-
-/* A sentence in lines that fit a terminal, broken at spaces. */
-static void print_wrapped(FILE *out, const char *text)
-{
-    enum { COLUMNS = 78 };
-    for (int length = (int)strlen(text); length > 0;) {
-        int part = length > COLUMNS ? COLUMNS : length;
-        while (part < length && part > 1 && !may_break(text + part)) part--;
-        fprintf(out, "%.*s\n", part, text);
-        while (part < length && text[part] == ' ') part++;
-        text += part, length -= part;
-        if (length > 0) fputs("  ", out);
-    }
-}
-
 /* One row: the same centers with more and more samples. */
 static int run_row(demo *self, int row, FILE *out)
 {
@@ -223,7 +203,10 @@ static int run(demo *self, FILE *out)
     demo_conclude(self);
     demo_log_results(self);
     fputc('\n', out);
-    for (int i = 0; i < DEMO_SENTENCES; i++) print_wrapped(out, self->conclusion[i]);
+    for (int i = 0; i < DEMO_SENTENCES; i++) {
+        cli_print_wrapped(out, self->conclusion[i], 2, 80);
+        fputc('\n', out);
+    }
     return CLI_OK;
 }
 
