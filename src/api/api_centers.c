@@ -32,17 +32,11 @@ static mercer_status check_options(mrc_center_request *request)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: method '%s' is not known; there are random, kmeans, rpcholesky and balanced",
                         options->method);
-    struct {
-        const char *name;
-        int64_t value, least;
-    } const whole[] = {{"classes", options->classes, 0},
-                       {"iterations", options->iterations, 0},
-                       {"batch", options->batch, -1},
-                       {"memory", options->memory, 0}};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
-        if (whole[i].value < whole[i].least)
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
-                            whole[i].name, (long long)whole[i].value, (long long)whole[i].least);
+    const mrc_bound whole[] = {{"classes", options->classes, 0},
+                               {"iterations", options->iterations, 0},
+                               {"batch", options->batch, -1},
+                               {"memory", options->memory, 0}};
+    MRC_TRY(mrc_check_bounds(context, whole, sizeof whole / sizeof *whole));
     if (request->method != MRC_CENTERS_KMEANS && (options->iterations != 0 || options->batch != 0))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is for method kmeans, not for %s",
                         options->iterations != 0 ? "iterations" : "batch",
@@ -149,7 +143,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
     MRC_TRY(read_request(&request, options));
     if (request.options.labels)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels is set; the dataset has its own");
-    MRC_TRY(check_sizes(&request, dataset->rows, mrc_preprocess_width(preprocess, dataset->features)));
+    MRC_TRY(check_sizes(&request, dataset->rows, mercer_preprocess_width(preprocess, dataset->features)));
     for (int64_t first = 0; !dataset->synth && first < dataset->rows;) {
         mrc_part part = mrc_dataset_part(dataset, first);
         MRC_TRY(mrc_check_apart(context, "centers", centers, "the dataset", &part.rows));

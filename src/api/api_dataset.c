@@ -30,30 +30,17 @@ int mercer_format_holds(int index, int targets)
     return index >= 0 && index < mercer_format_count() && mrc_format_holds(mrc_formats[index], targets != 0);
 }
 
-static mercer_status check_labels(mercer_context *context, const mercer_dataset_options *options)
+/* A list of at most `most` names, `what` each: it and its length are set, or neither. */
+static mercer_status check_names(mercer_context *context, const char *what, const char *const *names, int64_t count,
+                                 int64_t most)
 {
-    if (options->label_count < 0 || options->label_count > MRC_MOST_CLASSES ||
-        (options->label_count == 0) != (options->labels == NULL))
+    if (count < 0 || count > most || (count == 0) != (names == NULL))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: label_count is %lld, labels is %s; there are 1 to %d labels, or neither is set",
-                        (long long)options->label_count, options->labels ? "set" : "NULL", MRC_MOST_CLASSES);
-    for (int64_t i = 0; i < options->label_count; i++)
-        if (!options->labels[i])
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels[%lld] is NULL", (long long)i);
-    if (options->labels && options->task == MERCER_TASK_REGRESSION)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels name classes, which regression has not");
-    return MERCER_OK;
-}
-
-static mercer_status check_columns(mercer_context *context, const mercer_dataset_options *options)
-{
-    if (options->column_count < 0 || (options->column_count == 0) != (options->columns == NULL))
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: column_count is %lld, columns is %s; both are set, or neither",
-                        (long long)options->column_count, options->columns ? "set" : "NULL");
-    for (int64_t i = 0; i < options->column_count; i++)
-        if (!options->columns[i])
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: columns[%lld] is NULL", (long long)i);
+                        "options: %s_count is %lld, %ss is %s; both are set, or neither, and there are at most %lld",
+                        what, (long long)count, what, names ? "set" : "NULL", (long long)most);
+    for (int64_t i = 0; i < count; i++)
+        if (!names[i])
+            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %ss[%lld] is NULL", what, (long long)i);
     return MERCER_OK;
 }
 
@@ -74,11 +61,14 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
                         "options: features, first, rows and memory must not be negative (%lld, %lld, %lld, %lld)",
                         (long long)options->features, (long long)options->first, (long long)options->rows,
                         (long long)options->memory);
-    MRC_TRY(check_columns(context, options));
+    MRC_TRY(check_names(context, "column", options->columns, options->column_count, INT64_MAX));
     if (options->schema && (options->kinds || options->only || options->columns))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: schema says what the columns are: kinds, only and columns are not set beside it");
-    return check_labels(context, options);
+    MRC_TRY(check_names(context, "label", options->labels, options->label_count, MRC_MOST_CLASSES));
+    if (options->labels && options->task == MERCER_TASK_REGRESSION)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: labels name classes, which regression has not");
+    return MERCER_OK;
 }
 
 mercer_status mercer_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options)
@@ -213,7 +203,7 @@ static mercer_status check_read(const mercer_dataset *dataset, const mercer_prep
     if (fitted > 0 && fitted != dataset->features)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "preprocess is for %lld features, the dataset has %lld",
                         (long long)fitted, (long long)dataset->features);
-    MRC_TRY(mrc_check_size(context, "X", X, X->rows, mrc_preprocess_width(preprocess, dataset->features)));
+    MRC_TRY(mrc_check_size(context, "X", X, X->rows, mercer_preprocess_width(preprocess, dataset->features)));
     if (labels && dataset->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "labels are asked for, the dataset has no classes");
     if (!Y) return MERCER_OK;

@@ -22,17 +22,11 @@ static mercer_status check_transform(mercer_context *context, const char *how)
 
 static mercer_status check_numbers(mercer_context *context, const mercer_fit_options *options)
 {
-    const struct {
-        const char *name;
-        int64_t value, least;
-    } numbers[] = {{"memory", options->memory, 0},
-                   {"samples", options->samples, 0},
-                   {"center_iterations", options->center_iterations, 0},
-                   {"center_batch", options->center_batch, -1}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].value < numbers[i].least)
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be at least %lld",
-                            numbers[i].name, (long long)numbers[i].value, (long long)numbers[i].least);
+    const mrc_bound numbers[] = {{"memory", options->memory, 0},
+                                 {"samples", options->samples, 0},
+                                 {"center_iterations", options->center_iterations, 0},
+                                 {"center_batch", options->center_batch, -1}};
+    MRC_TRY(mrc_check_bounds(context, numbers, sizeof numbers / sizeof *numbers));
     if (!(options->validation_fraction >= 0 && options->validation_fraction < 1))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "validation_fraction is %g, it must be at least 0 and below 1",
                         options->validation_fraction);

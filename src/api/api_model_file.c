@@ -102,7 +102,7 @@ mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_prep
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
     mercer_preprocess *copy = NULL;
-    int64_t fitted = mrc_preprocess_features(preprocess), width = mrc_preprocess_width(preprocess, fitted);
+    int64_t fitted = mrc_preprocess_features(preprocess), width = mercer_preprocess_width(preprocess, fitted);
     if (fitted > 0 && width != model->centers.cols)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
                         "preprocess: makes samples of %lld features, the model's centers "

@@ -54,11 +54,6 @@ const char *mercer_preprocess_spec(const mercer_preprocess *preprocess)
     return preprocess ? preprocess->spec : "none";
 }
 
-int64_t mercer_preprocess_width(const mercer_preprocess *preprocess, int64_t features)
-{
-    return mrc_preprocess_width(preprocess, features);
-}
-
 mercer_matrix mercer_preprocess_metric(const mercer_preprocess *preprocess)
 {
     const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
@@ -97,7 +92,7 @@ mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const
                         (long long)X->cols, (long long)fitted);
     bool as_it_is = out && out->dtype == X->dtype && mrc_preprocess_is_identity(preprocess);
     MRC_TRY(mrc_check_matrix(context, "out", out, as_it_is ? MRC_ACCEPT_ANY : MRC_ACCEPT_REAL));
-    MRC_TRY(mrc_check_size(context, "out", out, X->rows, mrc_preprocess_width(preprocess, X->cols)));
+    MRC_TRY(mrc_check_size(context, "out", out, X->rows, mercer_preprocess_width(preprocess, X->cols)));
     MRC_TRY(mrc_check_apart(context, "out", out, "X", X));
     mrc_preprocess_rows(preprocess, out, X);
     return MERCER_OK;

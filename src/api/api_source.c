@@ -25,8 +25,9 @@ static mercer_status create_source(mercer_source *out, mercer_context *context, 
     data->rows = data->x.rows;
     data->features = data->x.cols;
     data->dtype = data->x.dtype;
-    const mrc_data_stream_options options = {
-        .seed = seed, .weights = weights, .block = 1, .prefetch = MERCER_OFF, .threads = sample_threads(context)};
+    const mrc_data_stream_options options = {.stream = {.seed = seed, .block = 1, .prefetch = MERCER_OFF},
+                                             .weights = weights,
+                                             .threads = sample_threads(context)};
     return mrc_data_stream_create(out, context, data, &options);
 }
 
@@ -68,18 +69,12 @@ void mercer_source_free(mercer_source *source)
 
 static mercer_status check_numbers(mercer_context *context, const mercer_stream_options *options)
 {
-    const struct {
-        const char *name;
-        int64_t value;
-    } numbers[] = {{"height", options->height},
-                   {"width", options->width},
-                   {"channels", options->channels},
-                   {"samples", options->samples},
-                   {"block", options->block}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].value < 0)
-            return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld, it must be >= 0 (0: chosen)",
-                            numbers[i].name, (long long)numbers[i].value);
+    const mrc_bound numbers[] = {{"height", options->height, 0},
+                                 {"width", options->width, 0},
+                                 {"channels", options->channels, 0},
+                                 {"samples", options->samples, 0},
+                                 {"block", options->block, 0}};
+    MRC_TRY(mrc_check_bounds(context, numbers, sizeof numbers / sizeof *numbers));
     if (options->prefetch < MERCER_AUTO || options->prefetch > MERCER_OFF)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: prefetch is %d; use MERCER_AUTO, _ON or _OFF",
                         (int)options->prefetch);
@@ -105,19 +100,9 @@ mercer_status mercer_source_from_dataset(mercer_source *out, mercer_dataset *dat
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     mercer_context *context = dataset->context;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
-    mercer_stream_options given;
-    MRC_TRY(mrc_read_struct(context, &given, MRC_STRUCT(mercer_stream_options), options, "options"));
-    MRC_TRY(check_numbers(context, &given));
-    MRC_TRY(check_dataset(context, dataset, given.preprocess));
-    const mrc_data_stream_options wanted = {.seed = given.seed,
-                                            .preprocess = given.preprocess,
-                                            .augment = given.augment,
-                                            .height = given.height,
-                                            .width = given.width,
-                                            .channels = given.channels,
-                                            .samples = given.samples,
-                                            .block = given.block,
-                                            .prefetch = given.prefetch,
-                                            .threads = sample_threads(context)};
+    mrc_data_stream_options wanted = {.threads = sample_threads(context)};
+    MRC_TRY(mrc_read_struct(context, &wanted.stream, MRC_STRUCT(mercer_stream_options), options, "options"));
+    MRC_TRY(check_numbers(context, &wanted.stream));
+    MRC_TRY(check_dataset(context, dataset, wanted.stream.preprocess));
     return mrc_data_stream_create(out, context, dataset, &wanted);
 }

@@ -138,7 +138,7 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
                                int64_t count, void **memory, mercer_matrix *out)
 {
     mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
-    int64_t width = mrc_preprocess_width(preprocess, dataset->features);
+    int64_t width = mercer_preprocess_width(preprocess, dataset->features);
     MRC_TRY(
         mrc_alloc(dataset->context, memory, count, width * mrc_dtype_size(dtype), "samples to choose centers from"));
     *out = mrc_view(*memory, count, width, dtype);
@@ -182,8 +182,8 @@ static int64_t count_part(const mrc_center_request *request, const mercer_datase
 {
     int64_t size = mrc_dtype_size(mercer_preprocess_dtype(preprocess, dataset->dtype)),
             memory = request->options.memory;
-    int64_t fit =
-        memory / 2 / mrc_max(1, mrc_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
+    int64_t fit = memory / 2 /
+                  mrc_max(1, mercer_preprocess_width(preprocess, dataset->features) * size + (int64_t)sizeof(int64_t));
     int64_t useful = request->method == MRC_CENTERS_RPCHOLESKY ? memory / 2 / (request->p * mrc_max(size, 4))
                                                                : mrc_max(KMEANS_LEAST, KMEANS_ROWS * request->p);
     return mrc_min(dataset->rows, mrc_min(fit, useful));

@@ -96,10 +96,12 @@ static mercer_status check_names(const mercer_model *model, const char *const *n
     return MERCER_OK;
 }
 
-/* Replaces a list of names by a copy of another; nothing changes if that fails. */
-static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count)
+/* Replaces a list of names by a copy of another, all of them `what`; nothing changes if that fails. */
+static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count,
+                                   const char *what)
 {
     void *memory = NULL;
+    MRC_TRY(check_names(model, names, count, what));
     if (count > 0) MRC_TRY(mrc_copy_texts(model->context, &memory, names, count));
     mrc_free(model->context, (void *)*list);
     *list = memory;
@@ -113,8 +115,7 @@ mercer_status mercer_model_set_labels(mercer_model *model, const char *const *la
     if (count != 0 && count != outputs && !(count == 2 && outputs == 1))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "labels: there are %lld, the model has %lld outputs%s",
                         (long long)count, (long long)outputs, outputs == 1 ? " (1 or 2 labels)" : "");
-    MRC_TRY(check_names(model, labels, count, "label"));
-    MRC_TRY(replace_names(model, &model->labels, labels, count));
+    MRC_TRY(replace_names(model, &model->labels, labels, count, "label"));
     model->label_count = count;
     return MERCER_OK;
 }
@@ -126,8 +127,7 @@ mercer_status mercer_model_set_feature_names(mercer_model *model, const char *co
     if (count != 0 && count != features)
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "names: there are %lld, the model has %lld features",
                         (long long)count, (long long)features);
-    MRC_TRY(check_names(model, names, count, "name"));
-    return replace_names(model, &model->feature_names, names, count);
+    return replace_names(model, &model->feature_names, names, count, "name");
 }
 
 mercer_status mercer_model_set_target_names(mercer_model *model, const char *const *names, int64_t count)
@@ -138,8 +138,7 @@ mercer_status mercer_model_set_target_names(mercer_model *model, const char *con
         return mrc_fail(model->context, MERCER_ERROR_SHAPE,
                         "names: there are %lld, the model has %lld outputs (1 name, or as many)", (long long)count,
                         (long long)outputs);
-    MRC_TRY(check_names(model, names, count, "name"));
-    MRC_TRY(replace_names(model, &model->target_names, names, count));
+    MRC_TRY(replace_names(model, &model->target_names, names, count, "name"));
     model->target_count = count;
     return MERCER_OK;
 }

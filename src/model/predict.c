@@ -207,31 +207,68 @@ static mercer_status predict_block(mercer_model *model, const placed_model *plac
     return MERCER_OK;
 }
 
-static mercer_status predict(mercer_model *model, const placed_model *placed, const input_block *block,
-                             const mercer_matrix *F, const mercer_matrix *X)
+/* What is done with samples once everything is in its place. */
+typedef struct prediction prediction;
+struct prediction {
+    mercer_model *model;
+    const mercer_matrix *X;
+    const mercer_matrix *F; /* where predictions go; NULL: to `take`, block by block, in the type of the weights */
+    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first); /* outputs f of rows first, ... */
+    int32_t *labels;                                                             /* for take_labels */
+    const mercer_matrix *probabilities;                                          /* for take_probabilities */
+    double *row;                                                                 /* (c), room for it */
+};
+
+static mercer_status predict_into(const prediction *self, const placed_model *placed, const input_block *block)
 {
-    if (!block->memory && !block->product.data) return predict_block(model, placed, block, F, X);
+    const mercer_matrix *X = self->X, *F = self->F;
+    if (!block->memory && !block->product.data) return predict_block(self->model, placed, block, F, X);
     for (int64_t first = 0; first < X->rows; first += block->rows) {
         int64_t some = mrc_min(block->rows, X->rows - first);
         mercer_matrix x = mrc_rows(X, first, some), f = mrc_rows(F, first, some);
-        MRC_TRY(predict_block(model, placed, block, &f, &x));
+        MRC_TRY(predict_block(self->model, placed, block, &f, &x));
     }
     return MERCER_OK;
 }
 
-mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+static mercer_status visit_blocks(const prediction *self, const placed_model *placed, const input_block *block)
 {
+    mercer_model *model = self->model;
+    void *memory;
+    int64_t c = model->weights.cols;
+    mercer_dtype dtype = model->weights.dtype;
+    MRC_TRY(mrc_alloc(model->context, &memory, block->rows * c, mrc_dtype_size(dtype), "predictions"));
+    mercer_status status = MERCER_OK;
+    for (int64_t first = 0; first < self->X->rows && status == MERCER_OK; first += block->rows) {
+        mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first));
+        mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
+        status = predict_block(model, placed, block, &f, &part);
+        if (status == MERCER_OK) status = check_predictions(model, &f);
+        if (status == MERCER_OK) self->take(self, &f, first);
+    }
+    mrc_free(model->context, memory);
+    return status;
+}
+
+static mercer_status run(const prediction *self)
+{
+    mercer_model *model = self->model;
     input_block block;
-    MRC_TRY(check_input(model, X, F));
-    MRC_TRY(open_block(model, X, F->dtype, &block));
-    mercer_status status = check_preprocessed(model, &block, X, F);
+    MRC_TRY(check_input(model, self->X, self->F));
+    MRC_TRY(open_block(model, self->X, self->F ? self->F->dtype : model->weights.dtype, &block));
+    mercer_status status = check_preprocessed(model, &block, self->X, self->F);
     placed_model placed = {0};
     if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
-    if (status == MERCER_OK) status = predict(model, &placed, &block, F, X);
-    if (status == MERCER_OK) status = check_predictions(model, F);
+    if (status == MERCER_OK) status = (self->F ? predict_into : visit_blocks)(self, &placed, &block);
+    if (status == MERCER_OK && self->F) status = check_predictions(model, self->F);
     unplace(model->context->backend, &placed);
     close_block(model, &block);
     return status;
+}
+
+mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
+{
+    return run(&(prediction){.model = model, .X = X, .F = F});
 }
 
 /* The first of equals. */
@@ -243,77 +280,32 @@ static int32_t largest_output(const mercer_matrix *f, int64_t i)
     return best;
 }
 
-/* Gets the outputs f of rows first, first + 1, ... */
-typedef void (*take_scores)(const mercer_model *model, const mercer_matrix *f, int64_t first, void *to);
-
-static void take_labels(const mercer_model *model, const mercer_matrix *f, int64_t first, void *to)
+static void take_labels(const prediction *self, const mercer_matrix *f, int64_t first)
 {
-    (void)model;
-    for (int64_t i = 0; i < f->rows; i++) ((int32_t *)to)[first + i] = largest_output(f, i);
+    for (int64_t i = 0; i < f->rows; i++) self->labels[first + i] = largest_output(f, i);
 }
 
-/* Where probabilities go, and room for a row. */
-typedef struct probabilities {
-    const mercer_matrix *p;
-    double *row; /* (c) */
-} probabilities;
-
-static void take_probabilities(const mercer_model *model, const mercer_matrix *f, int64_t first, void *to)
+static void take_probabilities(const prediction *self, const mercer_matrix *f, int64_t first)
 {
-    const probabilities *self = to;
-    double temperature = model->calibration.temperature;
+    double temperature = mercer_model_temperature(self->model, NULL);
     for (int64_t i = 0; i < f->rows; i++) {
         mrc_load_row_f64(f, i, self->row);
-        mrc_softmax(self->row, self->row, f->cols, temperature > 0 ? temperature : MRC_TEMPERATURE_WITHOUT_DATA);
-        mrc_store_row_f64(self->p, first + i, self->row);
+        mrc_softmax(self->row, self->row, f->cols, temperature);
+        mrc_store_row_f64(self->probabilities, first + i, self->row);
     }
-}
-
-static mercer_status visit_blocks(mercer_model *model, const placed_model *placed, const input_block *block,
-                                  const mercer_matrix *X, take_scores take, void *to)
-{
-    void *memory;
-    int64_t c = model->weights.cols;
-    mercer_dtype dtype = model->weights.dtype;
-    MRC_TRY(mrc_alloc(model->context, &memory, block->rows * c, mrc_dtype_size(dtype), "predictions"));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < X->rows && status == MERCER_OK; first += block->rows) {
-        mercer_matrix part = mrc_rows(X, first, mrc_min(block->rows, X->rows - first));
-        mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
-        status = predict_block(model, placed, block, &f, &part);
-        if (status == MERCER_OK) status = check_predictions(model, &f);
-        if (status == MERCER_OK) take(model, &f, first, to);
-    }
-    mrc_free(model->context, memory);
-    return status;
-}
-
-/* Outputs in the type of the weights, block by block. */
-static mercer_status visit_scores(mercer_model *model, const mercer_matrix *X, take_scores take, void *to)
-{
-    input_block block;
-    MRC_TRY(check_input(model, X, NULL));
-    MRC_TRY(open_block(model, X, model->weights.dtype, &block));
-    mercer_status status = check_preprocessed(model, &block, X, NULL);
-    placed_model placed = {0};
-    if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
-    if (status == MERCER_OK) status = visit_blocks(model, &placed, &block, X, take, to);
-    unplace(model->context->backend, &placed);
-    close_block(model, &block);
-    return status;
 }
 
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
 {
-    return visit_scores(model, X, take_labels, labels);
+    return run(&(prediction){.model = model, .X = X, .take = take_labels, .labels = labels});
 }
 
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
 {
     void *row;
     MRC_TRY(mrc_alloc(model->context, &row, model->weights.cols, sizeof(double), "a row of probabilities"));
-    probabilities to = {P, row};
-    mercer_status status = visit_scores(model, X, take_probabilities, &to);
+    prediction self = {.model = model, .X = X, .take = take_probabilities, .probabilities = P, .row = row};
+    mercer_status status = run(&self);
     mrc_free(model->context, row);
     return status;
 }

@@ -13,12 +13,9 @@ static mercer_source open_source(mercer_dataset *data, const mercer_preprocess *
                                  mercer_switch prefetch, int threads)
 {
     mercer_source out;
-    const mrc_data_stream_options options = {.seed = 3,
-                                             .preprocess = preprocess,
-                                             .augment = augment,
-                                             .samples = 1000,
-                                             .prefetch = prefetch,
-                                             .threads = threads};
+    const mercer_stream_options stream = {
+        .seed = 3, .preprocess = preprocess, .augment = augment, .samples = 1000, .prefetch = prefetch};
+    const mrc_data_stream_options options = {.stream = stream, .threads = threads};
     assert_succeeds(context, mrc_data_stream_create(&out, context, data, &options));
     return out;
 }

@@ -129,7 +129,7 @@ int64_t mrc_preprocess_features(const mercer_preprocess *self)
     return !self ? 0 : self->map ? self->map->features : self->features;
 }
 
-int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features)
+int64_t mercer_preprocess_width(const mercer_preprocess *self, int64_t features)
 {
     return self && self->map ? self->map->width : features;
 }
@@ -328,7 +328,7 @@ static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x,
 void mrc_preprocess_pull_back(const mercer_preprocess *self, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients)
 {
-    int64_t width = mrc_preprocess_width(self, x->cols);
+    int64_t width = mercer_preprocess_width(self, x->cols);
     for (int64_t i = 0; i < x->rows; i++)
         for (int64_t l = 0; l < c; l++)
             pull_back_one(self, x, i, (const double *)mrc_row(mapped, i) + l * width,

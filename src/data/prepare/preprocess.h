@@ -60,9 +60,8 @@ mercer_status mrc_preprocess_fit_matrix(mercer_preprocess **out, mercer_context 
 
 /* True if samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
-/* The number of features that samples must have, 0: any; and how many they have afterwards if it was `features`. */
+/* The number of features that samples must have, 0: any. */
 int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
-int64_t mrc_preprocess_width(const mercer_preprocess *preprocess, int64_t features);
 /* Adds a metric, or replaces it: see mrc_linear_map_create; its features are those of the preprocessing. */
 mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
                                      const double *values);

@@ -11,6 +11,7 @@
  */
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/numbers/target_curve.h"
 #include "data/dataset.h"
 #include "data/prepare/preprocess.h"
 #include "data/prepare/preprocess_parts.h"
@@ -60,20 +61,6 @@ double mrc_rank_slope(const double *knots, const double *normal, double x)
     return 0.5 * (slope_before(knots, normal, below) + slope_before(knots, normal, upto));
 }
 
-/* Phi(z) = p, by bisection: it is done 256 times in the life of a preprocessing. */
-static double normal_quantile(double p)
-{
-    double low = -10, high = 10;
-    for (int step = 0; step < 80; step++) {
-        double middle = 0.5 * (low + high);
-        if (0.5 * erfc(-middle * 0.7071067811865476) < p)
-            low = middle;
-        else
-            high = middle;
-    }
-    return 0.5 * (low + high);
-}
-
 mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *knots)
 {
     void *memory;
@@ -83,7 +70,7 @@ mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *kn
     self->knots = memory;
     self->normal = self->knots + count;
     memcpy(self->knots, knots, (size_t)count * sizeof(double));
-    for (int k = 0; k < MRC_RANK_KNOTS; k++) self->normal[k] = normal_quantile((k + 0.5) / MRC_RANK_KNOTS);
+    for (int k = 0; k < MRC_RANK_KNOTS; k++) self->normal[k] = mrc_normal_quantile((k + 0.5) / MRC_RANK_KNOTS);
     return MERCER_OK;
 }
 

@@ -335,7 +335,7 @@ static void release(void *user)
 
 /* ---- Making one ------------------------------------------------------------------------------------------------ */
 
-static mercer_status make_augment(data_stream *self, const mrc_data_stream_options *options)
+static mercer_status make_augment(data_stream *self, const mercer_stream_options *options)
 {
     const mercer_dataset *data = &self->data;
     mrc_augment_shape shape = {data->features, data->height, data->width, data->channels};
@@ -385,7 +385,7 @@ static mercer_status make_scratch(data_stream *self)
     return MERCER_OK;
 }
 
-static mercer_status build(data_stream *self, const mrc_data_stream_options *options)
+static mercer_status build(data_stream *self, const mercer_stream_options *options)
 {
     const mercer_dataset *data = &self->data;
     mrc_order_init(&self->order, data, options->block, options->seed);
@@ -400,6 +400,7 @@ static mercer_status build(data_stream *self, const mrc_data_stream_options *opt
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options)
 {
+    const mercer_stream_options *stream = &options->stream;
     void *memory;
     memset(out, 0, sizeof *out);
     MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(data_stream), "the source"));
@@ -407,15 +408,15 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->context = context;
     self->data = *data;
     self->weights = options->weights ? options->weights : data->weights;
-    self->preprocess = options->preprocess;
+    self->preprocess = stream->preprocess;
     self->threads = options->threads > 1 ? options->threads : 1;
-    self->samples = options->samples ? options->samples : data->rows;
-    self->names_rows = !options->augment && self->samples == data->rows;
-    self->x_dtype = mercer_preprocess_dtype(options->preprocess, data->dtype);
-    self->width = mrc_preprocess_width(options->preprocess, data->features);
+    self->samples = stream->samples ? stream->samples : data->rows;
+    self->names_rows = !stream->augment && self->samples == data->rows;
+    self->x_dtype = mercer_preprocess_dtype(stream->preprocess, data->dtype);
+    self->width = mercer_preprocess_width(stream->preprocess, data->features);
     self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;
-    mercer_status status = build(self, options);
+    mercer_status status = build(self, stream);
     if (status != MERCER_OK) {
         release(self);
         return status;

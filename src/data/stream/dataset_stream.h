@@ -11,15 +11,11 @@
 #include "data/dataset.h"
 #include "data/prepare/preprocess.h"
 
+/* Beside what any caller may set. */
 typedef struct mrc_data_stream_options {
-    uint64_t seed;
+    mercer_stream_options stream;
     const double *weights; /* (rows) of the samples; NULL: those of the dataset */
-    const mercer_preprocess *preprocess;
-    const char *augment;
-    int64_t height, width, channels;
-    int64_t samples, block;
-    mercer_switch prefetch;
-    int threads; /* that make samples; 0: one. More where the processors have nothing else to do */
+    int threads;           /* that make samples; 0: one. More where the processors have nothing else to do */
 } mrc_data_stream_options;
 
 /* What the dataset's views and the options point to is borrowed; the struct itself is copied. Its targets are y, labels
