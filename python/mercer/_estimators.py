@@ -9,7 +9,7 @@ import math
 import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -27,15 +27,19 @@ from . import _arrays as A
 from . import _library as L
 from . import _table as T
 from ._arrays import Array
-from ._context import Context, seed_from, shared_context
+from ._context import Context, seed_from, shared_context, whole
 from ._kernels import Kernel
 from ._model import Dataset, Model
 from ._show import Bar, ShowMixin
 from ._training import Callback, Fitting, Trainer
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 PATIENCE = 5  # epochs without a better result before training stops early
 TYPES = [np.float64, np.float32, np.float16, np.uint8]
 PRECISIONS = {"auto": 0, "float32": L.F32, "float64": L.F64}
+REAL: Any = numbers.Real  # numbers.Real itself has no order for mypy
 STREAM_SCORES, STREAM_ROWS = 2000, 200  # of a stream: scores kept, and rows scored of each batch
 
 PARAMETERS = """Parameters
@@ -45,42 +49,38 @@ PARAMETERS = """Parameters
     bandwidth : float or None
         In units of preprocessed samples; None: their median distance.
     preprocess : {"auto", "none", "scale", "standardise", "minmax", "unit", "rank"}
-        What happens to samples before the kernel sees them. "auto": scale (x / 255) for uint8, none for float16,
-        standardise for float32 and float64.
-    n_centers, centers, center_method
-        How many centers ("all"; None: all samples, but at most 10,000); or centers of one's own, (p, d) in the units of
-        X; "random", "kmeans", "rpcholesky", or "balanced", as many of each class.
-    solver, epochs, batch_size, average
-        "auto", "direct", "cg", "ep4", ... (docs/python.md); passes over the samples, or most steps of "cg"; samples in
-        a step; whether to return the average of the later iterates.
+    n_centers : int, "all" or None (all samples, but at most 10,000)
+    centers : array or None; (p, d) in the units of X
+    center_method : {"random", "kmeans", "rpcholesky", "balanced"}
+    solver : {"auto", "direct", "cg", "ep4", ...}
+    epochs, batch_size, average
+        Passes, or steps of "cg"; samples in a step; whether later iterates are averaged.
     ridge : float
         lambda of the objective sum_i w_i |f(x_i) - y_i|^2 + lambda |f|^2.
     target_transform : {"auto", "none", "center", "standardise", "log", "rank"}
-        What is taken away from targets before they are learned, and put back by predictions: the mean, and they are
-        divided by their deviation; "log", "rank": the same of their logarithm, or of the normal quantile of their rank.
-        "auto": standardise for values, center for classes, which begin at their shares.
     tol, early_stopping, validation_fraction
         Stop when the loss has not fallen by the share ``tol``, or validation has not got better, for 5 epochs; the
         share of samples held back for that. 0: nothing is held back, for calibration neither.
     intervals : bool
         Hold back a sample in ten, at most 2,000, for intervals or sets of classes, unless early_stopping holds back.
     memory : int, str or None
-        Bytes that training may hold beside the data: 8000000000, "8G", "16GiB"; None: half of what is free.
+        Bytes that training may hold beside the data: 8000000000, "8G"; None: half of what is free.
     device, arithmetic, n_jobs
         See :class:`Context`.
     precision : {"auto", "float32", "float64"}
-        "auto": double if X is float64.
     random_state : int, RandomState or None
     verbose : int
         1: a line of progress on stderr; 2: the plan as well.
     warm_start : bool
         The next fit keeps centers and kernel and begins with the weights of the last.
     metric : array or None
-        Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d), r^2 = (x - z) M (x - z)'.
+        Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
     learn_features : bool or int
-        Learn that metric first, in so many rounds of small fits (True: 4): docs/features.md.
+        Learn that metric first, in so many rounds of small fits (True: 4).
     **options
         Further options of training: ``projector, polish, step_factor, nystrom``, ..., as for :class:`Trainer`.
+
+    docs/python.md says more of each.
 
     Attributes
     ----------
@@ -126,39 +126,32 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
         **options: Any,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "options")}
         if unknown := sorted(set(options) - set(FURTHER)):
             raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}")
-        for name in FURTHER:
-            setattr(self, name, options.get(name))
-        self.kernel, self.bandwidth, self.preprocess = kernel, bandwidth, preprocess
-        self.n_centers, self.centers, self.center_method = n_centers, centers, center_method
-        self.solver, self.epochs, self.batch_size, self.ridge = solver, epochs, batch_size, ridge
-        self.target_transform, self.average, self.tol = target_transform, average, tol
-        self.validation_fraction, self.early_stopping = validation_fraction, early_stopping
-        self.intervals = intervals
-        self.memory, self.device, self.arithmetic, self.precision = memory, device, arithmetic, precision
-        self.n_jobs, self.random_state, self.verbose, self.warm_start = n_jobs, random_state, verbose, warm_start
-        self.metric, self.learn_features = metric, learn_features
+        for name, value in (given | dict.fromkeys(FURTHER) | options).items():
+            setattr(self, name, value)
 
     # ---- Input ----
 
-    def _validate_data(self, X: Any, y: Any, *, reset: bool = True, **options: Any) -> tuple[Array, Array]:
+    def _validate_data(self, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
+        """X as the model sees it, and y if it is given, checked as scikit-learn does."""
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
         frame, known = T.as_frame(X), None if reset else self._table_of_fit()
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
-            y = validate_data(self, y=y, reset=reset, **options)
-            check_consistent_length(frame, y)
-            return self._encode(frame, known, reset), y
+            checked = [validate_data(self, y=targets, reset=reset, **options) for targets in y]
+            check_consistent_length(frame, *checked)
+            return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
         # Half floats and bytes stay what they are; all other types become double.
         finite = {"ensure_all_finite": "allow-nan"} if reset or known is not None else {}
-        X, y = validate_data(self, X, y, dtype=TYPES, reset=reset, **finite, **options)
-        gaps = X.dtype.kind == "f" and bool(np.isnan(X).any())
-        if gaps or known is not None:
-            X = self._encode(X, known, False)
+        found = validate_data(self, X, *y, dtype=TYPES, reset=reset, **finite, **options)
+        x = found[0] if y else found
+        if known is not None or (x.dtype.kind == "f" and bool(np.isnan(x).any())):
+            x = self._encode(x, known, False)
         elif reset:
             self._table: tuple[str, list[str] | None] | None = None
-        return X, y
+        return (x, found[1]) if y else x
 
     def _table_of_fit(self) -> str | None:
         table = getattr(self, "_table", None)
@@ -189,7 +182,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         share, width = self.validation_fraction, self.bandwidth
-        if isinstance(share, bool) or not isinstance(share, numbers.Real) or not 0 <= share < 1:
+        if isinstance(share, bool) or not isinstance(share, REAL) or not 0 <= share < 1:
             raise ValueError(f"validation_fraction is {share!r}; it must be at least 0 and below 1")
         if self.early_stopping and share == 0:
             raise ValueError("early_stopping needs a validation_fraction above 0")
@@ -197,32 +190,38 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"precision is {self.precision!r}; valid: {', '.join(PRECISIONS)}")
         if not isinstance(self.target_transform, str):
             raise ValueError(f"target_transform is {self.target_transform!r}; a text is needed")
-        if isinstance(width, numbers.Real) and not width > 0:
+        if isinstance(width, REAL) and not width > 0:
             raise ValueError(f"bandwidth is {width!r}; it must be above 0, or None")
-        if self.tol is not None and not (isinstance(self.tol, numbers.Real) and self.tol >= 0):
+        if self.tol is not None and not (isinstance(self.tol, REAL) and self.tol >= 0):
             raise ValueError(f"tol is {self.tol!r}; it must be a number >= 0, or None")
 
     def _center_count(self) -> int:
-        count = self.n_centers
-        if count is None or (isinstance(count, str) and count == "all"):
-            return 0 if count is None else -1
-        if isinstance(count, bool) or not isinstance(count, numbers.Integral):
-            raise TypeError(f"n_centers must be an integer, 'all' or None, not {count!r}")
-        if count < 1:
-            raise ValueError(f"n_centers is {count}; it must be at least 1")
-        return int(count)
+        """0: chosen; -1: all."""
+        if self.n_centers is None or (isinstance(self.n_centers, str) and self.n_centers == "all"):
+            return 0 if self.n_centers is None else -1
+        if whole(self.n_centers, "n_centers", ", 'all' or None") < 1:
+            raise ValueError(f"n_centers is {self.n_centers}; it must be at least 1")
+        return int(self.n_centers)
 
     def _rounds(self) -> int:
-        rounds = self.learn_features
-        if rounds is None or isinstance(rounds, (bool, np.bool_)):
-            return -1 if rounds else 0
-        if not isinstance(rounds, numbers.Integral):
-            raise TypeError(f"learn_features must be a bool or a number of rounds, not {rounds!r}")
-        if rounds < 0:
-            raise ValueError(f"learn_features is {rounds}; it must be a bool or a number of rounds")
-        return int(rounds)
+        """-1: as many as the library thinks right."""
+        if self.learn_features is None or isinstance(self.learn_features, (bool, np.bool_)):
+            return -1 if self.learn_features else 0
+        if whole(self.learn_features, "learn_features", ", a number of rounds, or a bool") < 0:
+            raise ValueError(f"learn_features is {self.learn_features}; it must be a bool or a number of rounds")
+        return int(self.learn_features)
 
     # ---- One fit ----
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None) -> Self:
+        """Trains on X of shape (n, d) and y: labels (n,), numbers or texts; or values of shape (n,) or (n, c).
+
+        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
+        cleanly. Returns the estimator itself.
+        """
+        task, X, y, weights = self._samples(X, y, sample_weight)
+        self._fit(task, X, y, weights, callbacks)
+        return self
 
     def _train_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in TRAIN}
@@ -233,22 +232,25 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> Fitting:
         """A fit with the estimator's parameters, opened and prepared."""
         context = model.context if model is not None else Context(self.n_jobs, self.device, self.arithmetic)
-        names = None if task.classes is None else [str(name) for name in task.classes]
         schema, columns = getattr(self, "_table", None) or (None, getattr(self, "feature_names_in_", None))
         targets: dict[str, Any] = {"Y": A.columns(y, "y", np.dtype(np.float64))}
-        if names is not None:
+        if task.classes is not None:
+            names = [str(name) for name in task.classes]
             usable = all(name and name.isprintable() for name in names)  # a file can hold them
             targets = {"labels": y, "classes": task.outputs, "names": names if usable else None}
-            called = names if usable else list(map(str, range(task.outputs)))
             weight = task.class_weight
             if isinstance(weight, dict):
-                weight = ",".join(f"{called[k]}={value!r}" for k, value in weight.items())
+                weight = ",".join(f"{names[k] if usable else k}={value!r}" for k, value in weight.items())
             options["class_weight"] = weight or None
-        named: dict[str, Any] = {"columns": columns, "schema": schema}
-        data = Dataset._of_arrays(context, A.points(X, "X"), **named, sample_weight=weights, **targets)
+        data = Dataset._of_arrays(
+            context, A.points(X, "X"), columns=columns, schema=schema, sample_weight=weights, **targets
+        )
         given = None if self.centers is None else Dataset._of_arrays(context, A.points(self.centers, "centers"))
-        options = {
-            "bandwidth": self.bandwidth,
+        metric = None
+        if model is None:  # which has its own
+            options["learn_features"] = self._rounds()
+            metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
+        options |= {
             "preprocess": "none" if self.preprocess is None else self.preprocess,
             "target_transform": self.target_transform,
             "center_method": self.center_method,
@@ -256,31 +258,29 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             "memory": self.memory,
             "random_state": seed,
             "merge": True,
-            **options,
         }
-        metric = None
-        if model is None:  # which has its own
-            options["learn_features"] = self._rounds()
-            metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", np.dtype(np.float64))
-        parts = self.kernel, options, train, callbacks
-        fixed: dict[str, Any] = {"centers": given, "model": model, "metric": metric}
-        fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], **fixed)
+
+        def prepared(bandwidth: float | None) -> Fitting:
+            return Fitting(
+                data, self.kernel, {"bandwidth": bandwidth, **options}, train, callbacks,
+                precision=PRECISIONS[self.precision], centers=given, model=model, metric=metric,
+            )
+
         try:
-            fitting.prepare()
+            return prepared(self.bandwidth)
         except ValueError as error:
             if self.bandwidth is not None or len(np.unique(X, axis=0)) > 1 or "distance" not in str(error):
                 raise
-            options["bandwidth"] = 1.0  # all samples are the same point: any will do
-            fitting = Fitting(data, *parts, precision=PRECISIONS[self.precision], **fixed)
-            fitting.prepare()
-        return fitting
+            return prepared(1.0)  # all samples are the same point: any will do
 
     def _warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
 
-    def _fit(self, task: Task, X: Array, y: Array, sample_weight: Any, callbacks: Iterable[Callback] | None) -> None:
+    def _fit(
+        self, task: Task, X: Array, y: Array, weights: Array | None, callbacks: Iterable[Callback] | None
+    ) -> None:
         self._check_parameters()
-        weights, seed, bar = self._weights(sample_weight, X), seed_from(self.random_state), None
+        seed, bar = seed_from(self.random_state), None
         share, model = float(self.validation_fraction), self.model_ if self._warm() else None
         train = {"progress_seconds": 0.05, **self._train_options()}
         options: dict[str, Any] = {"calibrate": task.classes is not None and share > 0}
@@ -329,7 +329,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     # ---- Streams ----
 
-    def _partial_fit(self, task: Task, X: Array, y: Array, sample_weight: Any) -> None:
+    def _partial_fit(self, task: Task, X: Array, y: Array, sample_weight: Any) -> Self:
         self._check_parameters()
         weights, first = self._weights(sample_weight, X), not hasattr(self, "model_")
         model, trainer = (None, None) if first else (self.model_, self._trainer)
@@ -356,6 +356,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             self.n_iter_ = 0
         self._trainer, self._stream_type, self._behind = trainer, stream_type.name, True
         self.n_iter_ += 1
+        return self
 
     def _sync(self) -> None:
         """Brings the model up to date with the steps of partial_fit."""
@@ -368,13 +369,8 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _ready(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
         """A method of the model, up to date, for samples that are checked."""
         check_is_fitted(self, "model_")
-        known, frame = self._table_of_fit(), T.as_frame(X)
-        if not checked and known is not None:
-            if frame is None:
-                X = validate_data(self, X, dtype=TYPES, reset=False, ensure_all_finite="allow-nan")
-            X = self._encode(X if frame is None else frame, known, False)
-        elif not checked:
-            X = validate_data(self, X, dtype=TYPES, reset=False)
+        if not checked:
+            X = self._validate_data(X, reset=False)
         self._sync()
         return getattr(self.model_, what)(X, *arguments)
 
@@ -426,10 +422,6 @@ def _with_class_weight(init: Any) -> inspect.Signature:
     return plain.replace(parameters=[*plain.parameters.values(), more])
 
 
-def _task_of(y: Array) -> Task:
-    return Task(outputs=1 if y.ndim == 1 else y.shape[1], flat=y.ndim == 1)
-
-
 @params_doc
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """Kernel ridge regression on chosen centers: minimises the sum of squared errors over f(x) = sum_j a_j K(x, z_j).
@@ -444,23 +436,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     array([1.])
     """
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None
-    ) -> KernelRegressor:
-        """Trains on X of shape (n, d) and y of shape (n,) or (n, c).
+    def _samples(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
+        X, y = self._validate_data(X, y, reset=reset, multi_output=True, y_numeric=True)
+        task = Task(outputs=1 if y.ndim == 1 else y.shape[1], flat=y.ndim == 1)
+        return task, X, np.asarray(y, dtype=np.float64), self._weights(sample_weight, X)
 
-        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
-        cleanly. Returns the estimator itself.
-        """
-        X, y = self._validate(X, y)
-        self._fit(_task_of(y), X, y, sample_weight, callbacks)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers."""
-        X, y = self._validate(X, y, reset=not hasattr(self, "model_"))
-        self._partial_fit(_task_of(y), X, y, sample_weight)
-        return self
+        return self._partial_fit(*self._samples(X, y, sample_weight, reset=not hasattr(self, "model_")))
 
     def predict(self, X: Any) -> Array:
         """Values of shape (m,), or (m, c) if y had columns."""
@@ -477,10 +460,6 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         F = self._scores(X)
         low, high = F - radius, F + radius
         return (low[:, 0], high[:, 0]) if self._task.flat else (low, high)
-
-    def _validate(self, X: Any, y: Any, reset: bool = True) -> tuple[Array, Array]:
-        X, y = self._validate_data(X, y, reset=reset, multi_output=True, y_numeric=True)
-        return X, np.asarray(y, dtype=np.float64)
 
 
 @params_doc
@@ -506,14 +485,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     # What scikit-learn reads parameters from: those of the base, and one more.
     __init__.__signature__ = _with_class_weight(KernelEstimator.__init__)  # type: ignore[attr-defined]
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None
-    ) -> KernelClassifier:
-        """Trains on X of shape (n, d) and labels y of shape (n,), numbers or texts.
-
-        A sample of weight 2 counts as two. Each of ``callbacks`` gets a dict of the progress; something true stops
-        cleanly. Returns the estimator itself.
-        """
+    def _samples(self, X: Any, y: Any, sample_weight: Any) -> Any:
         X, y = self._validate_data(X, y)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
@@ -523,10 +495,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         if self._warm() and not np.array_equal(classes, self.classes_):
             raise ValueError("warm_start: the classes of y are not those of the last fit")
         task = Task(len(classes), classes, class_weight=self._class_weight(classes))
-        self._fit(task, X, numbers.reshape(-1).astype(np.int32), weights, callbacks)
-        return self
+        return task, X, numbers.reshape(-1).astype(np.int32), weights
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Takes one or more steps on a batch; the first batch, of some hundred rows or more, decides the centers.
 
         The first call needs ``classes``, all that will occur, unless they are all in y.
@@ -543,8 +514,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         numbers = np.searchsorted(known, y).astype(np.int32)
         if not first:
             self._score_stream(X, numbers)
-        self._partial_fit(Task(len(known), known), X, numbers, sample_weight)
-        return self
+        return self._partial_fit(Task(len(known), known), X, numbers, sample_weight)
 
     def _class_weight(self, classes: Array) -> dict[int, float] | str | None:
         """Weights by the numbers of the classes, or a word."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes as C
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ class Kernel:
         if not isinstance(spec, str):
             raise TypeError(f"a kernel is named by a text like 'laplace:bandwidth=10', not by {type(spec).__name__}")
         for name, value in parameters.items():
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise TypeError(f"{name} of the kernel must be a number, not {value!r}")
             number = repr(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
             spec += (":" if ":" not in spec else ",") + f"{name}={number}"
@@ -114,6 +115,11 @@ def as_kernel(kernel: Kernel | str) -> Kernel:
     return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
 
 
+def distances_of(kernel: Kernel | str | None) -> tuple[str, list[Any]]:
+    """The part of a function's name, and the argument, that make it one of the kernel's own distances."""
+    return ("", []) if kernel is None else ("kernel_", [as_kernel(kernel).struct])
+
+
 def _operands(precision: str | None, **named: Any) -> tuple[dict[str, Array], np.dtype[Any]]:
     arrays = {name: A.points(values, name) for name, values in named.items()}
     real = A.weight_type(precision, A.F64 if any(a.dtype == A.F64 for a in arrays.values()) else A.F32)
@@ -192,9 +198,6 @@ def median_distance(
     7.0
     """
     x, context, result, seed = A.points(X, "X"), shared_context(n_jobs), C.c_double(), seed_from(random_state)
-    if kernel is None:
-        context.call("mercer_median_distance", context.handle, result, A.view(x), seed)
-    else:
-        struct = as_kernel(kernel).struct
-        context.call("mercer_kernel_median_distance", context.handle, result, struct, A.view(x), seed)
+    name, struct = distances_of(kernel)
+    context.call(f"mercer_{name}median_distance", context.handle, result, *struct, A.view(x), seed)
     return result.value

@@ -7,7 +7,7 @@ import ctypes as C
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,19 +46,13 @@ class Dataset:
     x, y : path
         Samples (with their targets, for csv and libsvm); targets. A pattern such as ``"part-*.npy"`` means all files
         that match, one after the other, numbers in their names compared as numbers, as if they were one.
-    format, y_format, raw, target : str, optional
-        As the options of ``mercer train``; several targets with commas between them.
     columns : sequence of str, optional
-        CSV: the columns that are wanted, in this order, such as ``model.feature_names``; others are not read, a missing
-        one is an error. Data without names go by position.
-    kinds, only, weight_column, id_column, missing : str, optional
-        CSV: what columns are, as ``"zip:category,id:drop"``; the only ones that are features; columns of weights and of
-        names of rows; words that mean "no value". As the options of ``mercer train``.
-    schema : str, optional
-        CSV: what the table was in training, ``model.schema``: the same features are made of it.
+        CSV: the columns that are wanted, in this order, such as ``model.feature_names``; a missing one is an error.
     task : {"auto", "classification", "regression", "unlabelled"}
-    header, first, rows, memory
-        CSV: the first line names the columns; only so many rows from ``first`` on; refuse to hold more bytes.
+    **options
+        ``format, y_format, raw, target, header, features, first, rows, memory``, and of CSV ``kinds, only,
+        weight_column, id_column, missing``: as the options of ``mercer train``; ``schema``: ``model.schema``, what the
+        table was in training.
 
     >>> digits = Dataset.synthesize("digits", 100)
     >>> X, y = digits.read(0, 5)
@@ -69,24 +63,17 @@ class Dataset:
     _kept: Any = None  # arrays that it shows
 
     def __init__(
-        self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, format: str | None = None,
-        y_format: str | None = None, raw: str | None = None, target: str | int | None = None,
-        columns: Sequence[str] | None = None, header: bool | None = None, task: str = "auto", features: int = 0,
-        first: int = 0, rows: int = 0, memory: int | str | None = None, n_jobs: int | None = None,
-        kinds: str | None = None, only: str | None = None, weight_column: str | None = None,
-        id_column: str | None = None, missing: str | None = None, schema: str | None = None,
+        self, x: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, task: str = "auto",
+        columns: Sequence[str] | None = None, n_jobs: int | None = None, **options: Any,
     ) -> None:
         if task not in _TASKS:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
-        texts = {"x": x, "y": y, "format": format, "y_format": y_format, "raw": raw}
-        texts["target"] = str(target) if isinstance(target, int) else target
-        texts |= {"kinds": kinds, "only": only, "weight_column": weight_column, "id_column": id_column}
-        texts |= {"missing": missing, "schema": schema}
-        sizes = {"header": header, "features": features, "first": first, "rows": rows, "memory": memory}
-        options = fill(L.mercer_dataset_options(task=_TASKS[task]), {**texts, **sizes})
+        if isinstance(options.get("target"), int):
+            options["target"] = str(options["target"])
+        struct = fill(L.mercer_dataset_options(task=_TASKS[task]), {"x": x, "y": y, **options})
         if columns:
-            options.columns, options.column_count = _texts(columns, "columns"), len(columns)
-        self._make("mercer_dataset_open", Context(n_jobs), options)
+            struct.columns, struct.column_count = _texts(columns, "columns"), len(columns)
+        self._make("mercer_dataset_open", Context(n_jobs), struct)
 
     def _make(self, name: str, context: Context, *arguments: Any) -> None:
         self.context, self.handle = context, C.c_void_p()
@@ -145,12 +132,9 @@ class Dataset:
 
     def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
         """Samples and their targets (class numbers, or values; None if unlabelled) as arrays."""
-        info = self.info()
-        index = None
-        if rows is not None:
-            index = np.ascontiguousarray(rows, dtype=np.int64)
-            if index.ndim != 1:
-                raise ValueError("rows must be a list of row numbers")
+        info, index = self.info(), None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
+        if index is not None and index.ndim != 1:
+            raise ValueError("rows must be a list of row numbers")
         m = len(index) if index is not None else info["rows"] - first if count is None else count
         if m < 0:
             raise ValueError(f"first is {first}, count {count}: the dataset has {info['rows']} rows")
@@ -180,6 +164,19 @@ def _names(what: str, says: str) -> Any:
 
     def put(self: Model, names: Sequence[str] | None) -> None:
         self.context.call("mercer_model_set_" + what, self.handle, _texts(names or [], what), len(names or []))
+
+    return property(get, put, doc=says)
+
+
+def _text(what: str, says: str) -> Any:
+    """A property: a text that a model keeps."""
+
+    def get(self: Model) -> str | None:
+        text = getattr(L.lib, "mercer_model_" + what)(self.handle)
+        return None if text is None else text.decode("utf-8", "replace")
+
+    def put(self: Model, text: str | None) -> None:
+        self.context.call("mercer_model_set_" + what, self.handle, None if text is None else L.text(text, what))
 
     return property(get, put, doc=says)
 
@@ -254,16 +251,8 @@ class Model:
     feature_names = _names("feature_names", "The names of the columns that samples had, or None: they go by position.")
     target_names = _names("target_names", "The names of the columns that targets had, or None.")
 
-    @property
-    def schema(self) -> str | None:
-        """What the columns of a table are that samples are made of, as JSON; None: samples are features."""
-        text = L.lib.mercer_model_schema(self.handle)
-        return None if text is None else str(text.decode())
-
-    @schema.setter
-    def schema(self, schema: str | None) -> None:
-        text = None if schema is None else L.text(schema, "schema")
-        self.context.call("mercer_model_set_schema", self.handle, text)
+    note = _text("note", "A text that the model file carries.")
+    schema = _text("schema", "What the columns of a table are that samples are made of, as JSON; None: there is none.")
 
     def match(self, names: Sequence[str]) -> Array:
         """For each feature of the model, which of the columns with these names it is; a missing one is an error."""
@@ -271,15 +260,6 @@ class Model:
         pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
         self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
         return places
-
-    @property
-    def note(self) -> str:
-        """A text that the model file carries."""
-        return str(L.lib.mercer_model_note(self.handle).decode("utf-8", "replace"))
-
-    @note.setter
-    def note(self, note: str) -> None:
-        self.context.call("mercer_model_set_note", self.handle, L.text(note, "note"))
 
     @property
     def preprocess(self) -> str | None:
@@ -313,35 +293,36 @@ class Model:
 
     # ---- Predictions ----
 
-    def _blocks(self, X: Any) -> Any:
-        """Pairs of (rows, block): X itself where it can be used as it is, else converted piece by piece."""
-        if isinstance(X, Dataset):
-            yield from self._read_blocks(X)
-            return
-        x = A.take(X, "X")
+    def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any) -> Array:
+        """What a function of the library makes of the rows of X; they are converted, or read, piece by piece."""
+        x = X if isinstance(X, Dataset) else A.take(X, "X")
+        blocks = self._read_blocks(x) if isinstance(x, Dataset) else self._blocks(x)
+        result = np.empty((len(x) if isinstance(x, Dataset) or x.ndim else 0, *columns), dtype)
+        for rows, block in blocks:
+            self._compute(name, A.view(result[rows]) if columns else A.integers(result[rows]), A.view(block))
+        return result
+
+    def _blocks(self, x: Array) -> Iterator[tuple[slice, Array]]:
+        """Rows and block: x itself where it can be used as it is."""
         if x.ndim != 2:
             A.points(x, "X")
-        dtype = A.real_type(x, "X")
-        own = L.lib.mercer_model_preprocess(self.handle)
+        dtype, own = A.real_type(x, "X"), L.lib.mercer_model_preprocess(self.handle)
         parts = L.lib.mercer_model_weights, L.lib.mercer_model_centers
         as_is = L.lib.mercer_preprocess_spec(own) == b"none" or L.lib.mercer_preprocess_kernel(own)
         as_is = as_is and L.lib.mercer_preprocess_metric(own).rows == 0
         if dtype == np.float64 and as_is and all(part(self.handle).dtype != L.F64 for part in parts):
             dtype = np.dtype(np.float32)  # a double X would make all arithmetic double
-        if x.dtype == dtype and x.dtype.isnative:
-            yield slice(0, x.shape[0]), A.rows_contiguous(x)
-            return
-        for first in range(0, max(1, x.shape[0]), CONVERT_ROWS):
-            rows = slice(first, min(first + CONVERT_ROWS, x.shape[0]))
+        most = x.shape[0] if x.dtype == dtype and x.dtype.isnative else CONVERT_ROWS
+        for first in range(0, max(1, x.shape[0]), max(1, most)):
+            rows = slice(first, min(first + most, x.shape[0]))
             yield rows, A.points(x[rows], "X", dtype)
 
-    def _read_blocks(self, data: Any) -> Any:
+    def _read_blocks(self, data: Dataset) -> Iterator[tuple[slice, Array]]:
         """The same for a dataset, whose columns go by their names where both have them."""
         info = data.info()
         order = self.match(info["feature_names"]) if self.feature_names and info["feature_names"] else None
         for first in range(0, info["rows"], CONVERT_ROWS):
-            count = min(CONVERT_ROWS, info["rows"] - first)
-            x, _ = data.read(first, count)
+            x, _ = data.read(first, min(CONVERT_ROWS, info["rows"] - first))
             for part, block in self._blocks(x if order is None else x[:, order]):
                 yield slice(first + part.start, first + part.stop), block
 
@@ -351,20 +332,16 @@ class Model:
         The type is that of the weights; double for values with an offset, whose digits float might not have. X may be
         a :class:`Dataset`: its columns are then found by their names, where it and the model have any.
         """
-        weights, rows = L.lib.mercer_model_weights(self.handle), _row_count(X)
-        wide = self.targets is not None and not self.labels
-        result = np.empty((rows[0] if rows else 0, weights.cols), np.float64 if wide else A.NUMPY[weights.dtype])
-        for part, block in self._blocks(X):
-            self._compute("predict", A.view(result[part]), A.view(block))
-        return result
+        weights, wide = L.lib.mercer_model_weights(self.handle), self.targets is not None and not self.labels
+        return self._apply("predict", X, (weights.cols,), np.float64 if wide else A.NUMPY[weights.dtype])
 
     def probabilities(self, X: Any) -> Array:
         """Probabilities of the classes (m, c): softmax(f(X) / T), with T the :attr:`temperature`."""
-        rows = _row_count(X)
-        result = np.empty((rows[0] if rows else 0, L.lib.mercer_model_weights(self.handle).cols))
-        for part, block in self._blocks(X):
-            self._compute("probabilities", A.view(result[part]), A.view(block))
-        return result
+        return self._apply("probabilities", X, (L.lib.mercer_model_weights(self.handle).cols,), np.float64)
+
+    def classify(self, X: Any) -> Array:
+        """The number of the largest output, the first of equals, for every row of X."""
+        return self._apply("classify", X, (), np.int32)
 
     def interval(self, level: float = 0.9) -> Array:
         """Half the widths (c,) of intervals that hold a share ``level`` of targets; of classes a threshold (1,).
@@ -388,14 +365,6 @@ class Model:
         result = np.zeros((P.shape[0], P.shape[1] + 1), bool)
         np.put_along_axis(result, np.where(members < 0, P.shape[1], members).astype(np.int64), True, axis=1)
         return result[:, :-1]
-
-    def classify(self, X: Any) -> Array:
-        """The number of the largest output, the first of equals, for every row of X."""
-        rows = _row_count(X)
-        result = np.empty(rows[0] if rows else 0, np.int32)
-        for part, block in self._blocks(X):
-            self._compute("classify", A.integers(result[part]), A.view(block))
-        return result
 
     def gradients(self, X: Any) -> Array:
         """The gradients of the outputs in X, of shape (m, c, d): how f changes with each feature, in the units of X.
@@ -457,10 +426,6 @@ class Model:
         if self.kernel._function is not None:
             raise TypeError("a model whose kernel is a Python function cannot be pickled")
         return _restore, (self.to_bytes(), *self.context.made_with)
-
-
-def _row_count(X: Any) -> tuple[int, ...]:
-    return (len(X),) if isinstance(X, Dataset) else A.take(X, "X").shape[:1]
 
 
 def _restore(data: bytes, n_jobs: int | None, device: str | None, arithmetic: str | None = None) -> Model:

@@ -20,21 +20,19 @@ from ._model import Dataset, Model, release
 
 Callback = Callable[[dict[str, Any]], Any]
 
+
 def _plan_dict(plan: L.mercer_plan) -> dict[str, Any]:
     result = L.as_dict(plan)
-    result["precision"] = str(A.NUMPY[result["precision"]]) if result["precision"] in A.NUMPY else None
+    result["precision"] = str(A.NUMPY[plan.precision]) if plan.precision in A.NUMPY else None
     result["ridge"], result["batch_size"] = result.pop("lambda"), result.pop("batch")
-    for name in ("carry", "average", "decay", "cache_data", "cache_centers"):
-        result[name] = bool(result[name])
-    return result
+    switches = ("carry", "average", "decay", "cache_data", "cache_centers")
+    return result | {name: bool(result[name]) for name in switches}
 
 
 def report_dict(report: L.mercer_report) -> dict[str, Any]:
     """What training did; its plan is a dict, too."""
-    result = {name: value for name, value in L.as_dict(report).items() if name != "plan"}
-    result["plan"] = _plan_dict(report.plan.contents)
-    result["stopped"] = ("finished", "early stopping", "callback")[report.stopped]
-    return result
+    stopped = ("finished", "early stopping", "callback")[report.stopped]
+    return L.as_dict(report) | {"plan": _plan_dict(report.plan.contents), "stopped": stopped}
 
 
 def plan(
@@ -231,7 +229,10 @@ class Trainer:
 
 
 class Fitting:
-    """One fit, with fields of ``mercer_fit_options`` and ``mercer_train_options``; a given model is trained further."""
+    """One fit, prepared up to its plan, with fields of ``mercer_fit_options`` and ``mercer_train_options``.
+
+    A given model is trained further.
+    """
 
     def __init__(
         self, data: Dataset, kernel: Kernel | str, options: dict[str, Any], train: dict[str, Any],
@@ -248,8 +249,7 @@ class Fitting:
         struct.given_centers = None if centers is None else centers.handle
         struct.model = None if model is None else model.handle
         view = None if metric is None else A.view(metric)
-        if view is not None:
-            struct.metric = C.pointer(view)
+        struct.metric = None if view is None else C.pointer(view)
         if self._kernel:
             struct.kernel_function = C.pointer(self._kernel.struct)
         # Nobody is told how far that is: but Control-C is noticed.
@@ -257,14 +257,11 @@ class Fitting:
         self.handle = C.c_void_p()
         context.call("mercer_fitting_open", self.handle, context.handle, data.handle, struct)
         release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner, metric, view))
+        self._call("mercer_fitting_prepare", None)
 
     def _call(self, name: str, *arguments: Any) -> None:
         with self.watch.failure, (self._kernel or Kernel("linear")).failure:
             self.context.call(name, self.handle, *arguments)
-
-    def prepare(self) -> None:
-        """Everything up to the plan."""
-        self._call("mercer_fitting_prepare", None)
 
     def run(self) -> None:
         """Trains, and calibrates."""

@@ -15,8 +15,8 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, Failure, fill, seed_from, shared_context
-from ._kernels import Kernel, as_kernel
+from ._context import Context, Failure, fill, seed_from, shared_context, whole
+from ._kernels import Kernel, as_kernel, distances_of
 
 __all__ = ["balanced", "choose", "kmeans", "nearest", "random", "rpcholesky"]
 
@@ -37,9 +37,7 @@ def choose(
     (10, 3)
     """
     x = A.points(X, "X")
-    if isinstance(n_centers, bool) or not isinstance(n_centers, (int, np.integer)):
-        raise TypeError(f"n_centers must be an integer, not {type(n_centers).__name__}")
-    if not 1 <= n_centers <= x.shape[0]:
+    if not 1 <= whole(n_centers, "n_centers") <= x.shape[0]:
         raise ValueError(f"n_centers is {n_centers}; it must be between 1 and the {x.shape[0]} rows of X")
     numbers = {"iterations": iterations, "batch": batch, "memory": memory, "seed": seed_from(random_state)}
     options = fill(L.mercer_center_options(), {"method": method, **numbers})
@@ -113,9 +111,7 @@ def nearest(
     """
     x, z, context = A.points(X, "X"), A.points(Z, "Z"), shared_context(n_jobs)
     index, distances = np.empty(x.shape[0], np.int32), np.empty(x.shape[0])
-    out = (context.handle, A.integers(index), A.doubles(distances))
-    if kernel is None:
-        context.call("mercer_nearest_rows", *out, A.view(x), A.view(z))
-    else:
-        context.call("mercer_kernel_nearest_rows", *out, as_kernel(kernel).struct, A.view(x), A.view(z))
+    name, struct = distances_of(kernel)
+    out = context.handle, A.integers(index), A.doubles(distances)
+    context.call(f"mercer_{name}nearest_rows", *out, *struct, A.view(x), A.view(z))
     return index, distances
