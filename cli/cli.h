@@ -149,6 +149,8 @@ void cli_print_wrapped(FILE *file, const char *text, int begin, int width);
 typedef struct cli_table cli_table;
 cli_table *cli_table_new(int columns, const char *alignment); /* "lrr": left, right, right */
 void cli_table_cell(cli_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A row of two columns; releases the text, and leaves it out if it is NULL. */
+void cli_table_row(cli_table *table, const char *name, char *text);
 void cli_table_line(cli_table *table); /* a rule before the next row */
 void cli_table_print(const cli_table *table, FILE *file, const char *indent);
 void cli_table_free(cli_table *table);

@@ -113,19 +113,13 @@ static void print_note(cli_table *table, const char *text)
     json_t *note = json_loads(text, 0, NULL);
     const char *key = NULL;
     json_t *value = NULL;
-    if (!json_is_object(note) && *text != '\0') {
-        cli_table_cell(table, "note");
-        cli_table_cell(table, "%s", text);
-    }
+    if (!json_is_object(note) && *text != '\0') cli_table_row(table, "note", cli_copy(text));
     json_object_foreach(note, key, value)
     {
-        char *shown = json_is_string(value) ? cli_copy(json_string_value(value))
-                                            : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-        if (!json_is_null(value)) {
-            cli_table_cell(table, "%s", key);
-            cli_table_cell(table, "%s", shown != NULL ? shown : "");
-        }
-        free(shown);
+        if (json_is_null(value)) continue;
+        cli_table_row(table, key,
+                      json_is_string(value) ? cli_copy(json_string_value(value))
+                                            : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)));
     }
     json_decref(note);
 }
@@ -134,51 +128,32 @@ static void print_note(cli_table *table, const char *text)
 static void print_names(cli_table *table, const char *what, const char *const *names, int64_t count)
 {
     enum { SHOWN = 20 };
-    char *list = cli_copy("");
+    char *list = count > 0 ? cli_format("%" PRId64 ": ", count) : NULL;
     for (int64_t i = 0; i < count && i < SHOWN; i++) list = cli_append(list, "%s%s", i > 0 ? ", " : "", names[i]);
-    if (count > 0) {
-        cli_table_cell(table, "%s", what);
-        cli_table_cell(table, "%" PRId64 ": %s%s", count, list, count > SHOWN ? ", ..." : "");
-    }
-    free(list);
+    cli_table_row(table, what, count > SHOWN ? cli_append(list, ", ...") : list);
 }
 
 static void print_table(const contents *c)
 {
     char count[CLI_SHORT], more[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
-    cli_table_cell(table, "file");
-    cli_table_cell(table, "%s, %s, checksums ok", c->path, cli_bytes_text(count, c->bytes));
-    cli_table_cell(table, "kernel");
-    cli_table_cell(table, "%s", c->kernel);
-    if (c->folded[0] != '\0') {
-        cli_table_cell(table, "%s", "");
-        cli_table_cell(table, "%s in the units of the data", c->folded);
-    }
-    cli_table_cell(table, "preprocess");
-    cli_table_cell(table, "%s", c->preprocess);
-    if (c->metric.rows > 0) {
-        cli_table_cell(table, "metric");
-        cli_table_cell(table, "%s, %s features to %s directions", is_diagonal(c) ? "diagonal" : "full",
-                       cli_count_text(count, c->inputs), cli_count_text(more, c->metric.cols));
-    }
-    if (c->targets != NULL) {
-        cli_table_cell(table, "targets");
-        cli_table_cell(table, "%s", c->targets);
-    }
-    cli_table_cell(table, "centers");
-    cli_table_cell(table, "%s x %s %s", cli_count_text(count, c->centers.rows), cli_count_text(more, c->centers.cols),
-                   cli_dtype_name(c->centers.dtype));
-    cli_table_cell(table, "outputs");
-    cli_table_cell(table, "%" PRId64 ", weights %s", c->weights.cols, cli_dtype_name(c->weights.dtype));
+    cli_table_row(table, "file", cli_format("%s, %s, checksums ok", c->path, cli_bytes_text(count, c->bytes)));
+    cli_table_row(table, "kernel", cli_copy(c->kernel));
+    if (c->folded[0] != '\0') cli_table_row(table, "", cli_format("%s in the units of the data", c->folded));
+    cli_table_row(table, "preprocess", cli_copy(c->preprocess));
+    if (c->metric.rows > 0)
+        cli_table_row(table, "metric",
+                      cli_format("%s, %s features to %s directions", is_diagonal(c) ? "diagonal" : "full",
+                                 cli_count_text(count, c->inputs), cli_count_text(more, c->metric.cols)));
+    cli_table_row(table, "targets", c->targets != NULL ? cli_copy(c->targets) : NULL);
+    cli_table_row(table, "centers",
+                  cli_format("%s x %s %s", cli_count_text(count, c->centers.rows),
+                             cli_count_text(more, c->centers.cols), cli_dtype_name(c->centers.dtype)));
+    cli_table_row(table, "outputs",
+                  cli_format("%" PRId64 ", weights %s", c->weights.cols, cli_dtype_name(c->weights.dtype)));
     print_names(table, "classes", c->labels, c->label_count);
-    for (int i = 0; cli_schema_titles[i] != NULL; i++) {
-        char *text = cli_schema_text(c->schema, cli_schema_titles[i], c->centers.cols);
-        if (text == NULL) continue;
-        cli_table_cell(table, "%s", cli_schema_titles[i]);
-        cli_table_cell(table, "%s", text);
-        free(text);
-    }
+    for (int i = 0; cli_schema_titles[i] != NULL; i++)
+        cli_table_row(table, cli_schema_titles[i], cli_schema_text(c->schema, cli_schema_titles[i], c->centers.cols));
     print_names(table, "feature names", c->features, c->feature_count);
     print_names(table, "target names", c->target_names, c->target_count);
     print_note(table, c->note);

@@ -257,13 +257,6 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
 
 /* ---- For people -------------------------------------------------------------------------------------------------- */
 
-static void row(cli_table *table, const char *name, char *text)
-{
-    cli_table_cell(table, "%s", name);
-    cli_table_cell(table, "%s", text);
-    free(text);
-}
-
 static char *solver_text(const mercer_plan *plan)
 {
     char batch[CLI_SHORT], sample[CLI_SHORT], pairs[CLI_SHORT];
@@ -291,37 +284,36 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
     mercer_dtype centers = model != NULL ? mercer_model_centers(model).dtype : job->fit.points;
     char count[CLI_SHORT], bytes[CLI_SHORT], budget[CLI_SHORT], seconds[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
-    row(table, "data", cli_data_text(&job->info));
-    char *target = cli_target_text(job->v, &job->info);
-    if (target != NULL) row(table, "target", target);
-    for (int i = 0; cli_schema_titles[i] != NULL; i++) {
-        char *columns = cli_schema_text(job->info.schema, cli_schema_titles[i], job->info.features);
-        if (columns != NULL) row(table, cli_schema_titles[i], columns);
-    }
-    if (job->info.schema != NULL) row(table, "", cli_copy("(--columns NAME:KIND and --drop NAME to change)"));
+    cli_table_row(table, "data", cli_data_text(&job->info));
+    cli_table_row(table, "target", cli_target_text(job->v, &job->info));
+    for (int i = 0; cli_schema_titles[i] != NULL; i++)
+        cli_table_row(table, cli_schema_titles[i],
+                      cli_schema_text(job->info.schema, cli_schema_titles[i], job->info.features));
+    if (job->info.schema != NULL) cli_table_row(table, "", cli_copy("(--columns NAME:KIND and --drop NAME to change)"));
     if (job->fit.validation_rows > 0)
-        row(table, "validation", cli_format("%s rows", cli_count_text(count, job->fit.validation_rows)));
+        cli_table_row(table, "validation", cli_format("%s rows", cli_count_text(count, job->fit.validation_rows)));
     if (cli_has(job->v, "augment") && cli_text(job->v, "augment") != NULL)
-        row(table, "augmentation",
-            cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
-                       cli_count_text(count, job->fit.samples)));
-    row(table, "preprocess", preprocess_text(job));
-    char *targets = model != NULL ? cli_targets_text(model) : NULL;
-    if (targets != NULL) row(table, "targets", targets);
-    row(table, "kernel", cli_copy(job->fit.kernel));
+        cli_table_row(table, "augmentation",
+                      cli_format("%s, %s samples an epoch", cli_text(job->v, "augment"),
+                                 cli_count_text(count, job->fit.samples)));
+    cli_table_row(table, "preprocess", preprocess_text(job));
+    cli_table_row(table, "targets", model != NULL ? cli_targets_text(model) : NULL);
+    cli_table_row(table, "kernel", cli_copy(job->fit.kernel));
     if (job->fit.bandwidth > 0)
-        row(table, "", cli_format("bandwidth %.4g (median distance; set --bandwidth to change)", job->fit.bandwidth));
-    row(table, "centers",
-        cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
-                   cli_dtype_name(centers)));
-    row(table, "solver", solver_text(plan));
-    row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
-    row(table, "memory",
-        cli_job_on_device(job) ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
-                                            cli_ranks() > 1 ? "s" : "")
-                               : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
-                                            cli_bytes_text(budget, job->fit.memory)));
-    row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));
+        cli_table_row(table, "",
+                      cli_format("bandwidth %.4g (median distance; set --bandwidth to change)", job->fit.bandwidth));
+    cli_table_row(table, "centers",
+                  cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
+                             cli_dtype_name(centers)));
+    cli_table_row(table, "solver", solver_text(plan));
+    cli_table_row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
+    cli_table_row(table, "memory",
+                  cli_job_on_device(job)
+                      ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
+                                   cli_ranks() > 1 ? "s" : "")
+                      : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
+                                   cli_bytes_text(budget, job->fit.memory)));
+    cli_table_row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));
     cli_table_print(table, file, "");
     cli_table_free(table);
 }
@@ -333,22 +325,26 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     cli_table *table = cli_table_new(2, "ll");
     const mercer_metrics *all = metrics != NULL ? &metrics->all : NULL;
     if (all != NULL && all->task == MERCER_TASK_CLASSIFICATION)
-        row(table, "accuracy",
+        cli_table_row(
+            table, "accuracy",
             cli_format("%.2f %% of %s validation samples", 100 * all->accuracy, cli_count_text(text, all->rows)));
     if (all != NULL && all->task == MERCER_TASK_CLASSIFICATION && isfinite(all->auc))
-        row(table, "auc", cli_format("%.4f, log loss %.4g", all->auc, all->log_loss));
+        cli_table_row(table, "auc", cli_format("%.4f, log loss %.4g", all->auc, all->log_loss));
     if (all != NULL && all->task != MERCER_TASK_CLASSIFICATION) {
         if (isfinite(all->r2))
-            row(table, "r2", cli_format("%.4f on %s validation samples", all->r2, cli_count_text(text, all->rows)));
-        row(table, "rmse", cli_format("%.4g, mean absolute error %.4g", all->rmse, all->mae));
+            cli_table_row(table, "r2",
+                          cli_format("%.4f on %s validation samples", all->r2, cli_count_text(text, all->rows)));
+        cli_table_row(table, "rmse", cli_format("%.4g, mean absolute error %.4g", all->rmse, all->mae));
     }
-    if (all != NULL) row(table, "mse", cli_format("%.6g", all->mse));
+    if (all != NULL) cli_table_row(table, "mse", cli_format("%.6g", all->mse));
     if (isfinite(r->train_loss))
-        row(table, "training loss", cli_format("%.6g%s", r->train_loss, r->stopped == 1 ? " (stopped early)" : ""));
-    if (r->halvings > 0) row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));
-    row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
-    row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
-    row(table, "model", cli_copy(cli_text(job->v, "output")));
+        cli_table_row(table, "training loss",
+                      cli_format("%.6g%s", r->train_loss, r->stopped == 1 ? " (stopped early)" : ""));
+    if (r->halvings > 0)
+        cli_table_row(table, "step", cli_format("halved %" PRId64 " times by the watchdog", r->halvings));
+    cli_table_row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
+    cli_table_row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
+    cli_table_row(table, "model", cli_copy(cli_text(job->v, "output")));
     fputc('\n', stderr); /* apart from the plan */
     cli_table_print(table, stderr, "");
     cli_table_free(table);

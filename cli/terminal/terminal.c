@@ -130,6 +130,13 @@ void cli_table_cell(cli_table *table, const char *format, ...)
     add_cell(table, cli_copy(text));
 }
 
+void cli_table_row(cli_table *table, const char *name, char *text)
+{
+    if (text == NULL) return;
+    add_cell(table, cli_copy(name));
+    add_cell(table, text);
+}
+
 void cli_table_line(cli_table *table)
 {
     while (table->count % table->columns != 0) add_cell(table, cli_copy(""));
