@@ -159,7 +159,7 @@ static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, d
     for (int64_t first = 0; first < data->rows && status == MERCER_OK; first += self->most)
         status = add_rows(self, sums, first, column, rng);
     if (status == MERCER_OK) status = mercer_evaluation_query(sums, &found);
-    mrc_evaluation_free(sums);
+    mercer_evaluation_free(sums);
     *out = data->task == MERCER_TASK_CLASSIFICATION ? found.accuracy : found.r2;
     return status;
 }

@@ -12,6 +12,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <mercer/evaluation.h>
 
 enum { N = 300, REPEATS = 3 };
 
