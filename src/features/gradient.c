@@ -5,8 +5,8 @@
  *   norm 2   grad f_l(x_i) = q_il - s_il (x_i - o),   [q_il | s_il] = sum_j psi(r_ij) alpha_jl [z_j - o | 1]
  *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) sign(x_ik - z_jk)
  *
- * psi the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1, o an origin amid the points. Norm 2
- * is one product with psi and d + 1 columns for each output: 2 m p (d + c (d + 1)) flops. Norm 1 is a step of its own
+ * psi the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1, o an origin amid the points. Norm
+ * 2 is one product with psi and d + 1 columns for each output: 2 m p (d + c (d + 1)) flops. Norm 1 is a step of its own
  * after the slopes of a tile, which no product does (kernel_signs of backends/backend.h): two comparisons and two sums
  * for each pair, feature and output.
  *

@@ -4,15 +4,13 @@
  *
  *   class_weights.c   weights of classes
  *   samples.c      equal samples merged, rows held back
- *   learn.c        a metric for the kernel, in rounds of small fits
- *   learn_grid.c   bandwidth and ridge of a round
- *   learn_state.c  rounds in a checkpoint
+ *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: their bandwidths, and
+ *                  checkpoints
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
  *   budget.c       what training may use of the memory, the plan for that, the most centers that fit
- *   calibrate.c    the temperature of probabilities, scores for intervals
- *   intervals.c    scores of rows held back, as a table of quantiles
+ *   calibrate.c    the temperature of probabilities; intervals.c: scores of rows held back, for intervals
  *   fitting.c      the steps in their order
  *
  * The recipe is made of public functions: it does what any caller could.

@@ -10,11 +10,11 @@
  *   the M of the smallest e_t is the metric of the fit proper, to all rows with all centers
  *
  * n0 <= 500,000, p0 <= 16,384. Each round first chooses its bandwidth, a multiple of the median distance in its metric,
- * and its ridge for one sample, together, by smaller fits (learn_grid.c); one that is given stays, a bandwidth times what
- * the median distance has grown by. The fit proper takes those of the best round. It stops when two rounds in a row were
- * no better than the best. Rounds are fits like any other, of this process alone: several ranks do the same rounds to the
- * same bits. Cost: that of the fits, and a product of 4,096 rows and an eigensystem of d features each. Samples with more
- * than 4,096 features get a diagonal metric.
+ * and its ridge for one sample, together, by smaller fits (learn_grid.c); one that is given stays, a bandwidth times
+ * what the median distance has grown by. The fit proper takes those of the best round. It stops when two rounds in a
+ * row were no better than the best. Rounds are fits like any other, of this process alone: several ranks do the same
+ * rounds to the same bits. Cost: that of the fits, and a product of 4,096 rows and an eigensystem of d features each.
+ * Samples with more than 4,096 features get a diagonal metric.
  */
 #include "fit/fitting.h"
 

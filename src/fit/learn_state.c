@@ -3,8 +3,8 @@
  * Rounds of learning in a checkpoint. Until training has written its own, the file of the checkpoint holds what the
  * rounds so far came to: a tensor file with
  *
- *   rounds.numbers   (1, 7) f64   next round, whether all are done, best round, its bandwidth, ridge and error, the first
- *                                 median distance
+ *   rounds.numbers   (1, 7) f64   next round, whether all are done, best round, its bandwidth, ridge and error, the
+ *                                 first median distance
  *   rounds.errors    (1, t) f64   on rows held back, by round
  *   rounds.now, rounds.best       M (d, d) or weights (1, d) f64, of the next round and of the best; 0 rows: none
  *

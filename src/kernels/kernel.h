@@ -41,7 +41,7 @@ bool mrc_kernel_is_callback(const mercer_kernel *kernel);
 bool mrc_kernel_is_angular(const mercer_kernel *kernel);
 
 /* The slope of a function of the L2 distance, psi = -phi'(r) / r, or of the L1 distance, -phi'(r), as a function that
-   backends compute as they do phi: false if it has none (others, callbacks). It is neither parsed nor printed, and is no kernel of a model. */
+   backends compute as they do phi: false if it has none. It is neither parsed nor printed, and no kernel of a model. */
 bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope);
 /* The number of the kernel whose slope this one is; its own if it is none. */
 int32_t mrc_kernel_base(int32_t id);
