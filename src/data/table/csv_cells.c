@@ -361,20 +361,21 @@ static mercer_status new_word(const mrc_table *self, const mrc_csv_field *field,
     return MERCER_OK;
 }
 
-static mercer_status read_word(const mrc_table *self, mrc_csv_field *field, const mrc_sink *to, int64_t column,
+static mercer_status read_word(const mrc_table *self, const mrc_csv_field *field, const mrc_sink *to, int64_t column,
                                float *cell)
 {
     char copy[MRC_LABEL_CHARS];
-    if (field->escaped) {
-        field->length = mrc_csv_copy(field, copy, sizeof copy);
-        field->text = copy;
+    mrc_csv_field word = *field;
+    if (word.escaped) {
+        word.length = mrc_csv_copy(field, copy, sizeof copy);
+        word.text = copy;
     }
-    trim(field);
+    trim(&word);
     mrc_levels *levels = &to->actions[column].column->levels;
-    int64_t number = mrc_levels_find(levels, field->text, field->length);
+    int64_t number = mrc_levels_find(levels, word.text, word.length);
     *cell = (float)number;
-    if (number < 0) return new_word(self, field, to, column, cell);
-    if (*field->text != '"') mrc_levels_note(levels, field->text, field->length, number); /* or a quoted field is it */
+    if (number < 0) return new_word(self, &word, to, column, cell);
+    if (*word.text != '"') mrc_levels_note(levels, word.text, word.length, number); /* or a quoted field is it */
     return MERCER_OK;
 }
 
@@ -449,7 +450,7 @@ static mercer_status read_cell(const mrc_table *self, mrc_csv *csv, const mrc_si
 static inline mercer_status keep_number(const mrc_sink *to, const struct mrc_action *action, float *cells, double value,
                                         int64_t line)
 {
-    if (action->act == ACT_TARGET) return mrc_targets_number(to->targets, value, line);
+    if (action->act == ACT_TARGET || !cells) return mrc_targets_number(to->targets, value, line);
     cells[action->place] = (float)value;
     return MERCER_OK;
 }
