@@ -193,7 +193,7 @@ static mercer_status try_bandwidth(grid *self, double bandwidth)
 {
     mrc_backend *backend = self->context->backend;
     int64_t c = self->rhs.cols;
-    bool solved[RIDGES];
+    bool solved[RIDGES] = {false};
     self->kernel.bandwidth = bandwidth;
     MRC_TRY(make_equations(self));
     MRC_TRY(backend->ops->clear(backend, &self->weights));
