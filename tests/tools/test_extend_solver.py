@@ -102,7 +102,7 @@ static mercer_status pass(mrc_job *job, const mercer_matrix *v, bool labels, dou
         MRC_TRY(mrc_sample_stream_next(&job->stream, self->f.rows, &batch));
         if (batch.X.rows == 0) return MERCER_OK;
         mercer_matrix f = mrc_rows(&self->f, 0, batch.X.rows), y = mrc_rows(&self->y, 0, batch.X.rows);
-        MRC_TRY(mrc_kernel_blocks_forward(&job->kernel_blocks, &batch, v, &f));
+        MRC_TRY(mrc_kernel_blocks_forward(&job->kernel_blocks, &batch, v, NULL, &f));
         MRC_TRY(backend->ops->copy(backend, &y, &batch.Y));
         if (labels) MRC_TRY(backend->ops->axpby(backend, -1, &y, 1, &f));
         MRC_TRY(backend->ops->column_dots(backend, &f, &f, squares));
