@@ -210,7 +210,7 @@ static void pack_tile(const mrc_product *product, mrc_space *space, int64_t firs
         pack_panel(product, product->z, first + done, mrc_max(0, mrc_min(mr, count - done)), mr, true, space,
                    (char *)space->z_panels + panel * panel_bytes(product, mr),
                    (char *)space->z_norms + done * norm_bytes(product), NULL);
-    if (product->w) product->type->pack_weights(product, first, count, space->weights);
+    if (product->c_panels > 0) product->type->pack_weights(product, first, count, space->weights);
 }
 
 /* Products of one panel of X with the whole packed tile, or sums of its differences. */
