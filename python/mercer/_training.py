@@ -78,9 +78,12 @@ class Watch:
     def _tell(self, struct: L.mercer_progress) -> bool:
         """Python's signal handlers run now, so this is where Control-C is noticed."""
         progress = L.as_dict(struct)
-        if progress["phase"] is None and progress["pass_samples"] == 0:
-            self.history.append(progress)
         stop = self.failure.error is not None or self.context.interrupted
+        if progress["phase"] is None and progress["pass_samples"] == 0:
+            last = self.history[-1] if self.history else {"epoch": 0, "samples": 0}
+            if (progress["epoch"], progress["samples"]) == (last["epoch"], last["samples"]):
+                return stop  # no epoch has ended: one has just begun
+            self.history.append(progress)
         return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
 
     def arrays(self) -> dict[str, Array]:

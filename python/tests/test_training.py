@@ -12,6 +12,8 @@ import pytest
 import mercer
 from mercer import Dataset, Kernel, Model, Trainer
 from mercer import _library as L
+from mercer._context import Context
+from mercer._training import Watch
 
 
 @pytest.fixture
@@ -350,3 +352,13 @@ def test_every_option_is_listed():
     assert {name: option.type for name, option in listed.items()} == {name: kinds[kind] for name, kind in fields.items()}
     for name, option in listed.items():
         assert option.offset == getattr(L.mercer_train_options, name).offset
+
+
+def test_history_has_epochs_that_ended():
+    """Progress is told at the start of a pass too, when that is the moment: nothing has ended then."""
+    watch, told = Watch(Context(), []), []
+    watch.callbacks = [lambda progress: told.append(progress["epoch"])]
+    for epoch, samples, within in ((0, 0, 0), (0, 10, 10), (1, 20, 0), (1, 20, 0), (1, 30, 10), (2, 40, 0), (1, 20, 0)):
+        assert not watch._tell(L.mercer_progress(epoch=epoch, samples=samples, pass_samples=within))
+    assert [(p["epoch"], p["samples"]) for p in watch.history] == [(1, 20), (2, 40), (1, 20)]
+    assert told == [0, 1, 1, 2, 1]
