@@ -13,6 +13,7 @@
 #include "cases.h"
 
 #include "core/matrix.h"
+#include "kernels/kernel.h"
 #include "support/levels.h"
 #include "support/sanitized.h"
 
@@ -172,7 +173,8 @@ static void run_line(line *self, const target *targets, int count, const setting
     for (int i = 0; i < count; i++) self->unsupported[i] = !supports(&targets[i], &self->types);
     static int lines; /* so that other lines have other shapes, where not all are run */
     /* A power of every difference takes many times as long as a product, in the reference too. */
-    int stride = SANITIZED ? 5 : self->kernel.id == MRC_KERNEL_LPQ ? 3 : 1;
+    bool powers = mrc_kernel_argument(&self->kernel) == MRC_ON_DIFFERENCES;
+    int stride = getenv("MERCER_TEST_LONG") ? 1 : SANITIZED ? 6 : powers ? 4 : 2;
     for (int index = lines++ % stride; index < all_shapes_count; index += stride) {
         const shape *s = &all_shapes[index];
         run_shape(self, targets, count, index, true, chosen);

@@ -58,11 +58,14 @@ class Extended(unittest.TestCase):
         self.assertEqual(done.returncode, status, " ".join(command) + "\n" + done.stdout[-4000:])
         return done.stdout
 
-    def build(self, *targets, **options):
-        """Configures with options and builds the targets; build/ is the folder."""
+    def build(self, *targets, optimisation=None, **options):
+        """Configures with options and builds the targets; build/ is the folder. Where everything is compiled anew, less
+        optimisation takes less time; what is not is in the cache with the usual one."""
         chosen = {"CUDA": "OFF", "MPI": "OFF", "NCCL": "OFF", "CLI": "OFF", "EXAMPLES": "OFF", "BENCH": "OFF",
                   "WERROR": "ON", **options}
         flags = [f"-DMERCER_{name}={value}" for name, value in chosen.items()]
+        if optimisation:
+            flags.append(f"-DCMAKE_C_FLAGS_RELEASE={optimisation}")
         if shutil.which("ccache"):
             flags.append("-DCMAKE_C_COMPILER_LAUNCHER=ccache")
         if shutil.which("ninja"):

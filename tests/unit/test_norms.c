@@ -38,7 +38,7 @@ static void check_solver(const char *kernel, const char *solver, const char *pro
     mercer_train_options options = options_for(solver);
     options.projector = projector;
     bool exact = strcmp(solver, "direct") == 0, to_the_end = exact || strcmp(solver, "cg") == 0;
-    options.epochs = exact ? 0 : to_the_end ? 200 : SANITIZED ? 100 : 300;
+    options.epochs = exact ? 0 : to_the_end ? 200 : 100;
     dense one = train_as(&t, &options, 0, MERCER_F64, NULL), shards = train_as(&t, &options, 2, MERCER_F64, NULL);
     t.context = open_context(1);
     dense again = train_as(&t, &options, 0, MERCER_F64, NULL);
