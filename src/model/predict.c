@@ -244,7 +244,7 @@ static mercer_status visit_blocks(const prediction *self, const placed_model *pl
         mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
         status = predict_block(model, placed, block, &f, &part);
         if (status == MERCER_OK) status = check_predictions(model, &f);
-        if (status == MERCER_OK) self->take(self, &f, first);
+        if (status == MERCER_OK && self->take) self->take(self, &f, first);
     }
     mrc_free(model->context, memory);
     return status;

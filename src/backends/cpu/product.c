@@ -73,14 +73,15 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     int words = product->group >= 8 ? product->group / 4 : 1;
     product->groups = (product->d + product->group - 1) / product->group * words;
     bool sums = product->w && !product->signs;
-    product->c_panels = sums ? (product->w->cols + product->mr_sum - 1) / product->mr_sum : 0;
-    product->results = product->signs ? product->w->cols * product->d : product->c_panels * product->mr_sum;
+    int64_t outputs = product->w ? product->w->cols : 0;
+    product->c_panels = sums ? (outputs + product->mr_sum - 1) / product->mr_sum : 0;
+    product->results = product->signs ? outputs * product->d : product->c_panels * product->mr_sum;
     product->few = product->x->rows <= (product->bytes ? MRC_FEW_ROWS_U8 : MRC_FEW_ROWS) &&
                    (sums || product->k.cols > 0) && !slow; /* not a search */
     if (product->few) { /* no panels: as wide as X is high, and as many results as outputs */
         product->nr = (int)mrc_max(product->x->rows, 1);
         product->lanes = product->bytes ? 1 : wide ? uk->few_lanes_f64 : uk->few_lanes_f32;
-        product->results = product->w ? product->w->cols : 0;
+        product->results = outputs;
     }
     product->map = mrc_map_for(product->kernel);
 }

@@ -264,7 +264,7 @@ static mercer_status trace_part(mrc_centers *centers, int shard, const mercer_ma
 static mercer_status choose_polynomial(mrc_preconditioner *self, const double *theta, double *room, double tau)
 {
     mrc_centers *centers = self->centers;
-    double trace, a, b;
+    double trace, a = 0, b = 0;
     mercer_matrix sum = mrc_view(&trace, 1, 1, MERCER_F64);
     MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
     MRC_TRY(find_ends(self, theta, room, &a, &b));
