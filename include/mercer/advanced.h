@@ -164,15 +164,6 @@ MERCER_API mercer_matrix mercer_model_weights(const mercer_model *model);
 MERCER_API int64_t mercer_model_features(const mercer_model *model);
 
 /*
- * G = the gradients of all outputs at the rows of X (m, d), in their units: G is (m, c d) f32 or f64, and
- * G[i, l d + k] = d f_l / d x_k at row i. Arithmetic is double. Where a row is a center, a kernel that is not smooth
- * there (laplace) adds nothing. For functions of the distance that have a name. Cost: c + 1 products of m rows with
- * d columns; memory beyond the arguments at most about 128 MiB. Errors: SHAPE, DTYPE, OVERLAP, DATA, UNSUPPORTED (a
- * kernel without gradients; a model that ranks share).
- */
-MERCER_API mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X);
-
-/*
  * The units of the targets. A model with an offset and a scale (> 0) for each output is
  *     f_k(x) = offset_k + scale_k sum_j alpha_jk K(x, z_j)
  * and training fits the sum to (y - offset) / scale, computed in double: with mean and standard deviation as offset

@@ -17,6 +17,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
+#include "core/numbers/weighted.h"
 #include "data/dataset.h"
 #include "data/schema/date.h"
 #include "data/schema/schema.h"
@@ -69,17 +70,15 @@ static mrc_column column_of(const columns *self, const mercer_model *model, int6
 
 static mercer_status copy_names(const columns *self, const mercer_model *model, void **out)
 {
-    void *memory;
+    const char **list;
     bool named = true;
-    MRC_TRY(mrc_alloc(model->context, &memory, self->count, sizeof(char *), "names of columns"));
-    const char **list = memory;
+    MRC_SCOPE(scope, model->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &list, self->count, sizeof *list, "names of columns"));
     for (int64_t j = 0; j < self->count; j++) {
         list[j] = column_of(self, model, j).name;
         named = named && list[j];
     }
-    mercer_status status = named ? mrc_copy_texts(model->context, out, list, self->count) : MERCER_OK;
-    mrc_free(model->context, memory);
-    return status;
+    return named ? mrc_copy_texts(model->context, out, list, self->count) : MERCER_OK;
 }
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
@@ -115,10 +114,9 @@ static mercer_status open_block(block *out, mercer_model *model, const mercer_da
 }
 
 /* Takes the features of a column from other rows. */
-static void mix_column(const block *self, const mercer_matrix *x, const mercer_matrix *other, const mrc_column *column)
+static void mix_column(const mercer_matrix *x, const mercer_matrix *other, const mrc_column *column)
 {
     size_t size = (size_t)mrc_dtype_size(x->dtype), begin = (size_t)column->first * size;
-    (void)self;
     for (int64_t i = 0; i < x->rows; i++)
         memcpy((char *)mrc_row(x, i) + begin, (const char *)mrc_row(other, i) + begin, (size_t)column->width * size);
 }
@@ -135,7 +133,7 @@ static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t firs
     if (column) {
         for (int64_t i = 0; i < m; i++) self->partners[i] = mrc_random_permutation(rng, data->rows, first + i);
         mrc_dataset_fetch(data, self->partners, 0, &other, NULL, NULL);
-        mix_column(self, &x, &other, column);
+        mix_column(&x, &other, column);
     }
     MRC_TRY(mercer_model_predict(self->model, &f, &x));
     return mrc_evaluation_add(sums, &f, classes ? NULL : &y, classes ? self->labels : NULL,
@@ -284,12 +282,6 @@ void mercer_importance_free(mercer_importance *importance)
 
 /* ---- Partial dependence ---------------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Values of a column where it has one, in ascending order without repetitions; at most `room` of them, among them the
    least and the largest. */
 static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out, int64_t room)
@@ -299,7 +291,7 @@ static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, doubl
     for (int64_t i = 0; i < x->rows; i++)
         if (!has_flag || mrc_load(x, i, column->first + column->width - 1) == 0)
             list[found++] = mrc_load(x, i, column->first);
-    qsort(list, (size_t)found, sizeof *list, by_value);
+    mrc_doubles_sort(list, found);
     for (int64_t i = 0; i < found; i++)
         if (kept == 0 || list[i] != list[kept - 1]) list[kept++] = list[i];
     int64_t most = mrc_min(room, kept);

@@ -35,8 +35,9 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
     MRC_TRY(mrc_alloc(context, &buffer, BUFFER_BYTES, 1, "a temporary file"));
     out->descriptor = mkstemp(name);
     if (out->descriptor < 0) {
+        mercer_status status = fail(out, "cannot open", errno); /* before anything else sets errno */
         mrc_free(context, buffer);
-        return fail(out, "cannot open", errno);
+        return status;
     }
     unlink(name);
     out->buffer = buffer;

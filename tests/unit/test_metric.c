@@ -7,6 +7,7 @@
 
 #include "core/numbers/random.h"
 #include "mercer/advanced.h"
+#include "mercer/evaluation.h"
 
 #include <float.h>
 #include <math.h>

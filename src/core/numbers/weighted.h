@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers with weights, for quantiles and ranks: sorted by value, then weights are summed from below. */
+/* Sorted numbers; numbers with weights, for quantiles and ranks: sorted, then weights are summed from below. */
 #ifndef MRC_CORE_NUMBERS_WEIGHTED_H
 #define MRC_CORE_NUMBERS_WEIGHTED_H
 
 #include <stdint.h>
 #include <stdlib.h>
+
+/* Ascending. */
+static inline int mrc_double_compare(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static inline void mrc_doubles_sort(double *list, int64_t count)
+{
+    qsort(list, (size_t)count, sizeof *list, mrc_double_compare);
+}
 
 typedef struct mrc_weighted {
     double value, weight;
@@ -12,8 +24,7 @@ typedef struct mrc_weighted {
 
 static inline int mrc_weighted_compare(const void *a, const void *b)
 {
-    const mrc_weighted *left = a, *right = b;
-    return (left->value > right->value) - (left->value < right->value);
+    return mrc_double_compare(&((const mrc_weighted *)a)->value, &((const mrc_weighted *)b)->value);
 }
 
 /* Ascending. */

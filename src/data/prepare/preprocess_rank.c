@@ -12,6 +12,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/target_curve.h"
+#include "core/numbers/weighted.h"
 #include "data/dataset.h"
 #include "data/prepare/preprocess.h"
 #include "data/prepare/preprocess_parts.h"
@@ -76,12 +77,6 @@ mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *kn
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static mercer_status find_knots(mercer_context *context, const mercer_matrix *rows, double *column, double *knots)
 {
     for (int64_t j = 0; j < rows->cols; j++) {
@@ -92,7 +87,7 @@ static mercer_status find_knots(mercer_context *context, const mercer_matrix *ro
                                 "feature %lld (from 0) has a value %g: a preprocessing needs finite values",
                                 (long long)j, column[i]);
         }
-        qsort(column, (size_t)rows->rows, sizeof *column, compare_doubles);
+        mrc_doubles_sort(column, rows->rows);
         for (int k = 0; k < MRC_RANK_KNOTS; k++)
             knots[j * MRC_RANK_KNOTS + k] = column[(int64_t)((k + 0.5) / MRC_RANK_KNOTS * (double)rows->rows)];
     }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * backends/cpu/micro/signs: the gradient of L1 kernels. A pair has a value for all features and a sign for each of
- * them. The body, included twice by each file, for float and for double, after
+ * them. The body, included for float and for double by each file after it has defined
  *
- *   UK_NAME, UK_REAL     the function, its type     UK_MR     height of the panels of z
- *   UK_VECTOR, UK_LANES  a vector, its length       UK_NV     vectors in a row
- *   UK_FEATURES          features at a time         UK_ZERO(), UK_LOAD(address), UK_STORE(address, v), UK_FILL(scalar)
+ *   UK_BITS, UK_F32      the vectors: uk_vectors.h    UK_MR, UK_NV    height of the panels of z, vectors in a row
+ *   UK_NAME              the function                 UK_FEATURES     features at a time
  *   UK_STEP(sum, x, z, v)   each lane's sum + v where x > z, sum - v where x < z
  *
  *   sums[k * NR + i] = sum_j values[j * NR + i] sign(x[k * NR + i] - z_jk),   one chain of sums over the centers j
  *
  * The features of a block and their sums stay in registers; a step is two comparisons and two sums.
  */
+#include "backends/cpu/micro/uk_vectors.h"
+
+#undef UK_NR
 #define UK_NR (UK_NV * UK_LANES)
 
-static inline __attribute__((always_inline)) void UK_BLOCK(int count, int64_t depth, int64_t panels, const UK_REAL *z,
-                                                           const UK_REAL *x, const UK_REAL *values, UK_REAL *sums)
+static inline UK_ALWAYS void UK_TYPED(block)(int count, int64_t depth, int64_t panels, const UK_REAL *z,
+                                             const UK_REAL *x, const UK_REAL *values, UK_REAL *sums)
 {
     UK_VECTOR sum[UK_FEATURES][UK_NV], row[UK_FEATURES][UK_NV];
 #pragma GCC unroll 8
@@ -44,22 +46,11 @@ void UK_NAME(int64_t depth, int64_t panels, const UK_REAL *z, const UK_REAL *x, 
 {
     int64_t k = 0;
     for (; k + UK_FEATURES <= depth; k += UK_FEATURES)
-        UK_BLOCK(UK_FEATURES, depth, panels, z + k * UK_MR, x + k * UK_NR, values, sums + k * UK_NR);
-    for (; k + 2 <= depth; k += 2) UK_BLOCK(2, depth, panels, z + k * UK_MR, x + k * UK_NR, values, sums + k * UK_NR);
-    for (; k < depth; k++) UK_BLOCK(1, depth, panels, z + k * UK_MR, x + k * UK_NR, values, sums + k * UK_NR);
+        UK_TYPED(block)(UK_FEATURES, depth, panels, z + k * UK_MR, x + k * UK_NR, values, sums + k * UK_NR);
+    for (; k + 2 <= depth; k += 2)
+        UK_TYPED(block)(2, depth, panels, z + k * UK_MR, x + k * UK_NR, values, sums + k * UK_NR);
+    for (; k < depth; k++) UK_TYPED(block)(1, depth, panels, z + k * UK_MR, x + k * UK_NR, values, sums + k * UK_NR);
 }
 
+#undef UK_F32
 #undef UK_NAME
-#undef UK_BLOCK
-#undef UK_REAL
-#undef UK_MR
-#undef UK_NV
-#undef UK_NR
-#undef UK_LANES
-#undef UK_FEATURES
-#undef UK_VECTOR
-#undef UK_ZERO
-#undef UK_LOAD
-#undef UK_STORE
-#undef UK_FILL
-#undef UK_STEP
