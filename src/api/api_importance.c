@@ -233,7 +233,7 @@ mercer_status mercer_permutation_importance(mercer_importance **out, mercer_mode
                                             const mercer_permutation_options *options)
 {
     mercer_permutation_options ours;
-    void *memory;
+    mercer_importance *self;
     if (out) *out = NULL;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
@@ -243,8 +243,7 @@ mercer_status mercer_permutation_importance(mercer_importance **out, mercer_mode
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: repeats is %lld, it must not be negative",
                         (long long)ours.repeats);
     MRC_TRY(check_targets(model, data));
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_importance), "importance of columns"));
-    mercer_importance *self = memory;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof(mercer_importance), "importance of columns"));
     *self = (mercer_importance){.context = context,
                                 .task = data->task,
                                 .rows = data->rows,

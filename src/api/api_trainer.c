@@ -233,10 +233,8 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 /* Reports point to a plan that is the model's: so they outlive the trainer. */
 static mercer_status make_plan_room(mercer_model *model)
 {
-    void *memory;
     if (model->plan) return MERCER_OK;
-    MRC_TRY(mrc_alloc_zero(model->context, &memory, 1, sizeof *model->plan, "the plan of a report"));
-    model->plan = memory;
+    MRC_TRY(mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report"));
     return MERCER_OK;
 }
 

@@ -99,9 +99,7 @@ static mercer_status copy_names(mrc_writer *self, const char *path)
 {
     int64_t room = (int64_t)strlen(path) + TEMPORARY_MORE + 1;
     int folder = folder_length(path);
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, 3 * room, 1, "a file name"));
-    self->path = memory;
+    MRC_TRY(mrc_alloc(self->context, &self->path, 3 * room, 1, "a file name"));
     self->temporary = self->path + room;
     self->folder = self->temporary + room;
     self->temporary[0] = 0;

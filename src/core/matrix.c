@@ -36,6 +36,13 @@ mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtyp
     return (mercer_matrix){.data = data, .rows = rows, .cols = cols, .ld = cols, .dtype = dtype, .memory = MRC_HOST};
 }
 
+mercer_status mrc_scope_view(mrc_scope *scope, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype,
+                             const char *what)
+{
+    *out = mrc_view(NULL, rows, cols, dtype);
+    return mrc_scope_alloc(scope, &out->data, rows, cols * mrc_dtype_size(dtype), what);
+}
+
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows)
 {
     mercer_matrix part = *matrix;

@@ -3,9 +3,7 @@
 #ifndef MRC_CORE_MATRIX_H
 #define MRC_CORE_MATRIX_H
 
-#include "core/context.h"
-
-#include <stdbool.h>
+#include "core/memory.h"
 
 /* Sets of dtypes, for checks. */
 enum {
@@ -42,6 +40,10 @@ mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtyp
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
 mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols);
 mercer_matrix mrc_block(const mercer_matrix *matrix, int64_t i, int64_t j, int64_t rows, int64_t cols);
+
+/* A view of host memory, not cleared, that lives as long as the scope. */
+mercer_status mrc_scope_view(mrc_scope *scope, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype,
+                             const char *what);
 
 /* The view is usable: not NULL, sizes sane and not overflowing, ld >= cols, dtype among `accept` (MRC_ACCEPT_...). */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);

@@ -47,13 +47,13 @@ void mrc_raw_free(const mercer_allocator *allocator, void *memory)
         allocator->release(allocator->user, memory);
 }
 
-mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count)
+mercer_status mrc_copy_texts(mercer_context *context, void *out, const char *const *texts, int64_t count)
 {
     int64_t bytes = count * (int64_t)sizeof(char *);
+    char **list;
     for (int64_t i = 0; i < count; i++) bytes += (int64_t)strlen(texts[i]) + 1;
-    MRC_TRY(mrc_alloc(context, out, bytes, 1, "names"));
-    char **list = *out;
-    if (!list) return MERCER_OK; /* no names */
+    MRC_TRY(mrc_alloc(context, &list, bytes, 1, "names"));
+    memcpy(out, &list, sizeof list);
     char *at = (char *)(list + count);
     for (int64_t i = 0; i < count; i++) {
         size_t size = strlen(texts[i]) + 1;

@@ -46,6 +46,24 @@ mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, 
 void mrc_free(mercer_context *context, void *memory);
 
 /*
+ * A variable that owns something: `release`, which gets its address, is called when the function returns, whichever way
+ * it does. A pointer that was handed on is NULL by then.
+ *
+ *     MRC_OWNED(mrc_release_dataset) mercer_dataset *part = NULL;
+ */
+#define MRC_OWNED(release) __attribute__((cleanup(release)))
+/* Defines a `release` of pointers, which calls `end`. */
+#define MRC_RELEASE(release, type, end)         \
+    static inline void release(type **variable) \
+    {                                           \
+        end(*variable);                         \
+    }
+MRC_RELEASE(mrc_release_dataset, mercer_dataset, mercer_dataset_free)
+MRC_RELEASE(mrc_release_preprocess, mercer_preprocess, mercer_preprocess_free)
+MRC_RELEASE(mrc_release_model, mercer_model, mercer_model_free)
+MRC_RELEASE(mrc_release_fitting, mercer_fitting, mercer_fitting_free)
+
+/*
  * What a function takes for the time of a call: released when it returns, whichever way it does.
  *
  *     MRC_SCOPE(scope, context);
@@ -60,16 +78,21 @@ typedef struct mrc_scope {
         void *owner, *thing;
     } things[MRC_SCOPE_MOST]; /* released last first */
 } mrc_scope;
-#define MRC_SCOPE(name, of) __attribute__((cleanup(mrc_scope_close))) mrc_scope name = {.context = (of)}
+#define MRC_SCOPE(name, of) MRC_OWNED(mrc_scope_close) mrc_scope name = {.context = (of)}
 
 mercer_status mrc_scope_alloc(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
 mercer_status mrc_scope_alloc_zero(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
 /* Anything else, which `release` ends. Where the scope is full it does so at once, and the call fails. */
 mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing);
 void mrc_scope_close(mrc_scope *scope);
+/* What the scope has is somebody else's from now on. */
+static inline void mrc_scope_keep(mrc_scope *scope)
+{
+    scope->count = 0;
+}
 
-/* Texts as a list in one block of memory: pointers first, then the texts. */
-mercer_status mrc_copy_texts(mercer_context *context, void **out, const char *const *texts, int64_t count);
+/* Texts as a list in one block of memory: pointers first, then the texts. `out` is the address of a pointer. */
+mercer_status mrc_copy_texts(mercer_context *context, void *out, const char *const *texts, int64_t count);
 
 /* Counts bytes of the context that lie on a device: allocated if positive, released if negative. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);

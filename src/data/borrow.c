@@ -8,20 +8,16 @@
 
 static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
-    *out = memory;
+    MRC_TRY(mrc_alloc_zero(context, out, 1, sizeof(mercer_dataset), "the dataset"));
     **out = *like;
     return MERCER_OK;
 }
 
 mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(dataset->context, &memory, dataset->rows, sizeof(double), "sample weights"));
+    MRC_TRY(mrc_alloc(dataset->context, weights, dataset->rows, sizeof **weights, "sample weights"));
     mrc_free(dataset->context, dataset->weight_memory);
-    dataset->weight_memory = memory;
-    dataset->weights = *weights = memory;
+    dataset->weights = dataset->weight_memory = *weights;
     return MERCER_OK;
 }
 
@@ -38,21 +34,19 @@ mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text)
 /* ---- Some rows of another dataset ------------------------------------------------------------------------------ */
 
 /* The parts that rows first .. first + rows - 1 lie in, as far as they do. */
-static mercer_status cut_parts(mercer_context *context, mrc_parts *parts, int64_t first, int64_t rows)
+static mercer_status cut_parts(mercer_context *context, mrc_parts *out, const mrc_parts *whole, int64_t first,
+                               int64_t rows)
 {
-    mrc_parts whole = *parts;
-    void *list;
-    *parts = (mrc_parts){0};
-    if (whole.count == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(context, &list, whole.count, sizeof(mrc_part), "parts of a dataset"));
-    parts->list = list;
-    for (int64_t i = 0; i < whole.count; i++) {
-        mrc_part part = whole.list[i];
+    *out = (mrc_parts){0};
+    if (whole->count == 0) return MERCER_OK;
+    MRC_TRY(mrc_alloc(context, &out->list, whole->count, sizeof *out->list, "parts of a dataset"));
+    for (int64_t i = 0; i < whole->count; i++) {
+        mrc_part part = whole->list[i];
         int64_t from = mrc_max(first, part.first), end = mrc_min(first + rows, part.first + part.rows.rows);
         if (from >= end) continue;
         part.rows = mrc_rows(&part.rows, from - part.first, end - from);
         part.first = from - first;
-        parts->list[parts->count++] = part;
+        out->list[out->count++] = part;
     }
     return MERCER_OK;
 }
@@ -65,7 +59,7 @@ static void cut_matrix(mercer_matrix *matrix, int64_t first, int64_t rows)
 
 mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from, int64_t first, int64_t rows)
 {
-    mercer_dataset *self;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *self = NULL;
     *out = NULL;
     MRC_TRY(allocate(&self, from->context, from));
     self->borrowed = true;
@@ -78,24 +72,16 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
     self->synth_first += first;
-    mrc_parts x = from->x_parts, y = from->y_parts;
-    mercer_status status = cut_parts(from->context, &x, first, rows);
-    self->x_parts = x;
-    if (status == MERCER_OK) {
-        status = cut_parts(from->context, &y, first, rows);
-        self->y_parts = y;
-    }
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mercer_dataset_free(self);
-    return status;
+    MRC_TRY(cut_parts(from->context, &self->x_parts, &from->x_parts, first, rows));
+    MRC_TRY(cut_parts(from->context, &self->y_parts, &from->y_parts, first, rows));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 /* ---- Arrays ---------------------------------------------------------------------------------------------------- */
 
-static mercer_status copy_names(mercer_dataset *self, const char *const *names, int64_t count, void **memory,
-                                const char *const **list)
+mercer_status mrc_dataset_copy_names(mercer_dataset *self, const char *const *names, int64_t count, void **memory,
+                                     const char *const **list)
 {
     if (!names) return MERCER_OK;
     MRC_TRY(mrc_copy_texts(self->context, memory, names, count));
@@ -124,15 +110,12 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
                                  .labels = (int32_t *)arrays->labels,
                                  .weights = arrays->weights,
                                  .borrowed = true};
-    mercer_dataset *self;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *self = NULL;
     MRC_TRY(allocate(&self, context, &like));
-    mercer_status status = copy_names(self, arrays->label_names, self->outputs, &self->label_text, &self->label_names);
-    if (status == MERCER_OK)
-        status = copy_names(self, arrays->feature_names, self->features, &self->feature_text, &self->feature_names);
-    if (status == MERCER_OK) status = mrc_dataset_keep_schema(self, arrays->schema);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mercer_dataset_free(self);
-    return status;
+    MRC_TRY(mrc_dataset_copy_names(self, arrays->label_names, self->outputs, &self->label_text, &self->label_names));
+    MRC_TRY(
+        mrc_dataset_copy_names(self, arrays->feature_names, self->features, &self->feature_text, &self->feature_names));
+    MRC_TRY(mrc_dataset_keep_schema(self, arrays->schema));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }

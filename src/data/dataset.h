@@ -100,6 +100,9 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
                                        const char *schema);
 /* Own weights (rows), not set, in place of those that the dataset has. */
 mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights);
+/* A copy of names, its memory and the list that lies there; NULL: none. */
+mercer_status mrc_dataset_copy_names(mercer_dataset *dataset, const char *const *names, int64_t count, void **memory,
+                                     const char *const **list);
 /* A copy of a schema's text; NULL: none. */
 mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text);
 

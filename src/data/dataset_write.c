@@ -24,18 +24,9 @@ typedef struct text_writer {
 
 static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
 {
-    void *memory;
     *out = (text_writer){.context = to->context, .to = to, .separator = separator};
-    MRC_TRY(mrc_alloc(to->context, &memory, BUFFER_BYTES, 1, "a block of text"));
-    out->buffer = memory;
+    MRC_TRY(mrc_alloc(to->context, &out->buffer, BUFFER_BYTES, 1, "a block of text"));
     return MERCER_OK;
-}
-
-/* What was not flushed is lost. */
-static void text_close(text_writer *self)
-{
-    if (self->buffer) mrc_free(self->context, self->buffer);
-    *self = (text_writer){0};
 }
 
 static mercer_status text_flush(text_writer *self)
@@ -135,23 +126,15 @@ static mercer_status write_rows(mrc_writer *writer, const mercer_matrix *matrix)
     return MERCER_OK;
 }
 
-/* Ends what `status` tells: a file that is complete takes its name, any other leaves no trace. */
-static mercer_status finish(mrc_writer *writer, mercer_status status)
-{
-    if (status == MERCER_OK) return mrc_writer_commit(writer);
-    mrc_writer_cancel(writer);
-    return status;
-}
-
 mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path)
 {
     char shape[64];
-    mrc_writer writer;
+    MRC_OWNED(mrc_writer_cancel) mrc_writer writer = {.descriptor = -1};
     snprintf(shape, sizeof shape, "%lld, %lld", (long long)matrix->rows, (long long)matrix->cols);
     MRC_TRY(mrc_writer_open(&writer, context, path));
-    mercer_status status = write_header(&writer, descr_of(matrix->dtype), shape);
-    if (status == MERCER_OK) status = write_rows(&writer, matrix);
-    return finish(&writer, status);
+    MRC_TRY(write_header(&writer, descr_of(matrix->dtype), shape));
+    MRC_TRY(write_rows(&writer, matrix));
+    return mrc_writer_commit(&writer);
 }
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
@@ -175,8 +158,7 @@ typedef struct target_form {
     char text_descr[32];
     int64_t bytes; /* of an element */
     bool integers;
-    const uint8_t *names; /* (outputs, bytes) what is written for each class; NULL for values */
-    void *memory;
+    uint8_t *names; /* (outputs, bytes) what is written for each class; NULL for values */
 } target_form;
 
 /* A name that an integer has when it is read back: no sign but a minus, no leading zeros, at most 15 digits. */
@@ -213,7 +195,7 @@ static int64_t decode(const char *text, uint32_t *out)
     return count;
 }
 
-static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
+static mercer_status name_form(const mercer_dataset *dataset, mrc_scope *scope, target_form *out)
 {
     const uint16_t one = 1;
     bool little = *(const uint8_t *)&one == 1;
@@ -229,9 +211,9 @@ static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
         out->integers = out->integers && is_integer_name(dataset->label_names[i], &value);
     }
     out->bytes = out->integers ? (int64_t)sizeof(int64_t) : longest * (int64_t)sizeof(uint32_t);
-    MRC_TRY(mrc_alloc_zero(dataset->context, &out->memory, dataset->outputs, out->bytes, "names of classes"));
+    MRC_TRY(mrc_scope_alloc_zero(scope, &out->names, dataset->outputs, out->bytes, "names of classes"));
     for (int64_t i = 0; i < dataset->outputs; i++) {
-        uint8_t *to = (uint8_t *)out->memory + i * out->bytes;
+        uint8_t *to = out->names + i * out->bytes;
         if (!out->integers) {
             decode(dataset->label_names[i], (uint32_t *)(void *)to);
         } else {
@@ -239,7 +221,6 @@ static mercer_status name_form(const mercer_dataset *dataset, target_form *out)
             *(int64_t *)(void *)to = value;
         }
     }
-    out->names = out->memory;
     snprintf(out->text_descr, sizeof out->text_descr, "%c%c%lld", little ? '<' : '>', out->integers ? 'i' : 'U',
              (long long)(out->integers ? 8 : longest));
     return MERCER_OK;
@@ -251,16 +232,16 @@ typedef struct block {
     mercer_matrix x, y;
     int32_t *labels;
     uint8_t *names;
-    void *memory;
 } block;
 
-static mercer_status open_block(const mercer_dataset *dataset, const target_form *form, mercer_dtype values, block *out)
+static mercer_status open_block(const mercer_dataset *dataset, mrc_scope *scope, const target_form *form,
+                                mercer_dtype values, block *out)
 {
     int64_t x = mrc_round_up(dataset->features * mrc_dtype_size(dataset->dtype), 8);
     int64_t y = mrc_round_up(dataset->outputs * mrc_dtype_size(values), 8), names = mrc_round_up(form->bytes, 8);
     out->rows = mrc_max(1, mrc_min(dataset->rows, BLOCK_BYTES / (x + y + names + 8)));
-    MRC_TRY(mrc_alloc(dataset->context, &out->memory, out->rows, x + y + names + 8, "a block of samples"));
-    char *at = out->memory;
+    char *at;
+    MRC_TRY(mrc_scope_alloc(scope, &at, out->rows, x + y + names + 8, "a block of samples"));
     out->x = mrc_view(at, out->rows, dataset->features, dataset->dtype);
     at += out->rows * x;
     out->y = mrc_view(at, out->rows, dataset->outputs, values);
@@ -291,9 +272,10 @@ static mercer_status flush_output(output *self)
     return self->form == MRC_WRITE_NPY ? MERCER_OK : text_flush(&self->text);
 }
 
+/* What was not flushed is lost; a file without its name leaves no trace. */
 static void close_output(output *self)
 {
-    text_close(&self->text);
+    mrc_free(self->text.context, self->text.buffer);
     mrc_writer_cancel(&self->writer);
 }
 
@@ -378,26 +360,20 @@ mercer_status mrc_dataset_file_form(mercer_context *context, mrc_dataset_file *f
 mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset_file *samples,
                                 const mrc_dataset_file *targets)
 {
-    mercer_context *context = dataset->context;
     mercer_dtype values = dataset->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
     target_form form = {0};
-    block part = {0};
-    output to = {.writer = {.descriptor = -1}}, targets_to = {.writer = {.descriptor = -1}};
-    mercer_status status = MERCER_OK;
+    block part;
+    MRC_SCOPE(scope, dataset->context);
+    MRC_OWNED(close_output) output to = {.writer = {.descriptor = -1}}, targets_to = {.writer = {.descriptor = -1}};
     if (mrc_dataset_has_values(dataset)) values = dataset->y.dtype;
     if (targets && targets->form == MRC_WRITE_NPY && dataset->task == MERCER_TASK_CLASSIFICATION)
-        status = name_form(dataset, &form);
-    if (status == MERCER_OK) status = open_block(dataset, &form, values, &part);
-    if (status == MERCER_OK) status = open_output(&to, context, samples);
-    if (status == MERCER_OK && targets) status = open_output(&targets_to, context, targets);
-    if (status == MERCER_OK) status = write_both(dataset, &form, &part, &to, targets ? &targets_to : NULL);
+        MRC_TRY(name_form(dataset, &scope, &form));
+    MRC_TRY(open_block(dataset, &scope, &form, values, &part));
+    MRC_TRY(open_output(&to, dataset->context, samples));
+    if (targets) MRC_TRY(open_output(&targets_to, dataset->context, targets));
+    MRC_TRY(write_both(dataset, &form, &part, &to, targets ? &targets_to : NULL));
     /* The targets first: a file of samples without them is less use than the other way round, and neither is there
        before both are complete. */
-    if (status == MERCER_OK && targets) status = mrc_writer_commit(&targets_to.writer);
-    if (status == MERCER_OK) status = mrc_writer_commit(&to.writer);
-    close_output(&targets_to);
-    close_output(&to);
-    mrc_free(context, part.memory);
-    mrc_free(context, form.memory);
-    return status;
+    if (targets) MRC_TRY(mrc_writer_commit(&targets_to.writer));
+    return mrc_writer_commit(&to.writer);
 }

@@ -66,18 +66,16 @@ static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_st
 static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
 {
     int64_t row = dataset->features * mrc_dtype_size(dataset->dtype), count = mrc_min(dataset->rows, BLOCKS);
-    void *memory;
-    MRC_TRY(mrc_alloc(dataset->context, &memory, mrc_round_up(row, 8) + dataset->outputs * (int64_t)sizeof(double), 1,
-                      "a fingerprint"));
-    mercer_matrix x = mrc_view(memory, 1, dataset->features, dataset->dtype);
-    mercer_matrix y = mrc_view((char *)memory + mrc_round_up(row, 8), 1, dataset->outputs, MERCER_F64);
+    mercer_matrix x, y;
+    MRC_SCOPE(scope, dataset->context);
+    MRC_TRY(mrc_scope_view(&scope, &x, 1, dataset->features, dataset->dtype, "a fingerprint"));
+    MRC_TRY(mrc_scope_view(&scope, &y, 1, dataset->outputs, MERCER_F64, "a fingerprint"));
     for (int64_t i = 0; i < count; i++) {
         int64_t at = count > 1 ? (dataset->rows - 1) / (count - 1) * i : 0;
         mrc_dataset_fetch(dataset, NULL, at, &x, &y, NULL);
         *hash = mix(*hash, x.data, row);
         *hash = mix(*hash, y.data, dataset->outputs * (int64_t)sizeof(double));
     }
-    mrc_free(dataset->context, memory);
     return MERCER_OK;
 }
 

@@ -28,25 +28,19 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
-    mrc_reading reading = mrc_opening_reading(self, files);
+    MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);
     reading.want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELLED;
-    mercer_status status = files->format->read_samples(&reading, self->dataset);
+    MRC_TRY(files->format->read_samples(&reading, self->dataset));
     self->slice = reading.slice;
-    mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
-    if (status == MERCER_OK && reading.have_targets)
-        status = mrc_targets_settle(&reading.targets, &wish, self->dataset);
-    if (reading.have_targets) mrc_targets_close(&reading.targets);
-    return status;
+    return reading.have_targets ? mrc_opening_settle(self, &reading.targets) : MERCER_OK;
 }
 
 static mercer_status open_samples(mrc_opening *self)
 {
-    mrc_files files;
+    MRC_OWNED(mrc_files_close) mrc_files files = {0};
     MRC_TRY(mrc_files_open(&files, self, self->options->x, self->options->format, false));
     self->dataset->format = files.format->name;
-    mercer_status status = files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
-    mrc_files_close(&files);
-    return status;
+    return files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------------- */
@@ -74,18 +68,15 @@ static mercer_status open_both(mrc_opening *self)
 
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *dataset = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &dataset, 1, sizeof *dataset, "the dataset"));
+    dataset->context = context;
     mrc_opening self = {.context = context,
                         .options = options,
-                        .dataset = memory,
+                        .dataset = dataset,
                         .budget = mrc_budget_of(options),
                         .slice = {.first = options->first, .rows = options->rows}};
-    self.dataset->context = context;
-    mercer_status status = open_both(&self);
-    if (status == MERCER_OK)
-        *out = self.dataset;
-    else
-        mercer_dataset_free(self.dataset);
-    return status;
+    MRC_TRY(open_both(&self));
+    *out = dataset, dataset = NULL;
+    return MERCER_OK;
 }

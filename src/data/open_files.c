@@ -31,14 +31,24 @@ mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *fil
                          .slice = opening->slice};
 }
 
+void mrc_reading_close(mrc_reading *reading)
+{
+    mrc_targets_close(&reading->targets);
+}
+
+mercer_status mrc_opening_settle(mrc_opening *opening, mrc_targets *targets)
+{
+    const mercer_dataset_options *options = opening->options;
+    mrc_target_wish wish = {options->task, options->labels, options->label_count};
+    return mrc_targets_settle(targets, &wish, opening->dataset);
+}
+
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
 
 static mercer_status open_inputs(mrc_files *self, mrc_opening *opening)
 {
-    void *memory;
     int64_t count = self->names.count;
-    MRC_TRY(mrc_alloc_zero(opening->context, &memory, count, sizeof(mrc_input), "files of a dataset"));
-    self->inputs = memory;
+    MRC_TRY(mrc_alloc_zero(opening->context, &self->inputs, count, sizeof(mrc_input), "files of a dataset"));
     for (int64_t i = 0; i < count; i++) self->inputs[i].context = opening->context;
     for (int64_t i = 0; i < count; i++)
         MRC_TRY(mrc_input_open(&self->inputs[i], opening->context, self->names.list[i], &opening->budget, count > 1));
@@ -49,13 +59,12 @@ mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *n
 {
     *out = (mrc_files){.context = opening->context, .name = name};
     MRC_TRY(mrc_names_find(&out->names, opening->context, name));
-    mercer_status status = open_inputs(out, opening);
-    if (status == MERCER_OK) status = mrc_format_of_files(&out->format, out->inputs, out->names.count, format, targets);
-    if (status == MERCER_OK && out->names.count > 1)
+    MRC_TRY(open_inputs(out, opening));
+    MRC_TRY(mrc_format_of_files(&out->format, out->inputs, out->names.count, format, targets));
+    if (out->names.count > 1)
         mrc_log(opening->context, MERCER_LOG_INFO, "%s: %lld files, from %s to %s", name, (long long)out->names.count,
                 out->names.list[0], out->names.list[out->names.count - 1]);
-    if (status != MERCER_OK) mrc_files_close(out);
-    return status;
+    return MERCER_OK;
 }
 
 void mrc_files_close(mrc_files *self)
@@ -71,9 +80,7 @@ void mrc_files_close(mrc_files *self)
 
 mercer_status mrc_files_parse(mrc_files *self, const char *raw, int64_t *total)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, self->names.count, sizeof(mrc_array), "files of a dataset"));
-    self->arrays = memory;
+    MRC_TRY(mrc_alloc(self->context, &self->arrays, self->names.count, sizeof(mrc_array), "files of a dataset"));
     *total = 0;
     for (int64_t i = 0; i < self->names.count; i++) {
         MRC_TRY(self->format->parse(&self->arrays[i], &self->inputs[i], raw));
@@ -126,11 +133,9 @@ static mercer_status make_part(mrc_part *out, const mrc_array *array, mrc_input 
 mercer_status mrc_files_parts(mrc_files *self, const mrc_slice *slice, bool real, mrc_parts *parts)
 {
     mercer_dtype dtype = MERCER_F32;
-    int64_t count, made = 0;
-    void *memory;
-    MRC_TRY(common_dtype(self, slice, real, &dtype, &count));
-    MRC_TRY(mrc_alloc_zero(self->context, &memory, count, sizeof(mrc_part), "parts of a dataset"));
-    *parts = (mrc_parts){memory, count};
+    int64_t made = 0;
+    MRC_TRY(common_dtype(self, slice, real, &dtype, &parts->count));
+    MRC_TRY(mrc_alloc_zero(self->context, &parts->list, parts->count, sizeof *parts->list, "parts of a dataset"));
     for (int64_t i = 0, before = 0; i < self->names.count; before += self->arrays[i++].shape[0]) {
         int64_t first, rows;
         mrc_files_overlap(self, slice, i, before, &first, &rows);

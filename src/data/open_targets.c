@@ -43,14 +43,11 @@ static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
     mrc_target_origin origin = labels                            ? MRC_TARGETS_LABELS
                                : mrc_element_is_integer(element) ? MRC_TARGETS_INTEGER
                                                                  : MRC_TARGETS_REAL;
-    mrc_targets targets;
+    MRC_OWNED(mrc_targets_close) mrc_targets targets = {0};
     MRC_TRY(mrc_budget_take(self->context, &self->budget, files->name, self->slice.rows * MRC_TARGET_BYTES));
     MRC_TRY(mrc_targets_open(&targets, self->context, files->name, origin, self->slice.rows));
-    mercer_status status = collect_files(&targets, files, &self->slice);
-    mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
-    if (status == MERCER_OK) status = mrc_targets_settle(&targets, &wish, self->dataset);
-    mrc_targets_close(&targets);
-    return status;
+    MRC_TRY(collect_files(&targets, files, &self->slice));
+    return mrc_opening_settle(self, &targets);
 }
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
@@ -98,21 +95,15 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
-    mrc_reading reading = mrc_opening_reading(self, files);
-    mercer_status status = files->format->read_targets(&reading, self->dataset, self->slice.total);
-    if (status == MERCER_OK) status = check_rows(self, reading.slice.total);
-    mrc_target_wish wish = {self->options->task, self->options->labels, self->options->label_count};
-    if (status == MERCER_OK && reading.have_targets)
-        status = mrc_targets_settle(&reading.targets, &wish, self->dataset);
-    if (reading.have_targets) mrc_targets_close(&reading.targets);
-    return status;
+    MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);
+    MRC_TRY(files->format->read_targets(&reading, self->dataset, self->slice.total));
+    MRC_TRY(check_rows(self, reading.slice.total));
+    return reading.have_targets ? mrc_opening_settle(self, &reading.targets) : MERCER_OK;
 }
 
 mercer_status mrc_open_targets(mrc_opening *self)
 {
-    mrc_files files;
+    MRC_OWNED(mrc_files_close) mrc_files files = {0};
     MRC_TRY(mrc_files_open(&files, self, self->options->y, self->options->y_format, true));
-    mercer_status status = files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
-    mrc_files_close(&files);
-    return status;
+    return files.format->parse ? open_arrays(self, &files) : open_text(self, &files);
 }

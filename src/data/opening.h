@@ -14,7 +14,8 @@ typedef struct mrc_names {
 /*
  * `name` is a file, or its last component has wildcards (* ? [...]) and no file has that very name: then the files of
  * the folder that match, hidden ones only if the pattern begins with a dot. Numbers inside names are compared as
- * numbers, so part-2 comes before part-10. MERCER_ERROR_MISSING if nothing matches. Released by mrc_names_free.
+ * numbers, so part-2 comes before part-10. MERCER_ERROR_MISSING if nothing matches. mrc_names_free releases
+ * what it found, or had found when it failed.
  */
 mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name);
 void mrc_names_free(mercer_context *context, mrc_names *names);
@@ -40,11 +41,14 @@ typedef struct mrc_files {
     const mrc_format *format;
 } mrc_files;
 
-/* Opens all of them and finds their format. On failure nothing is left to be closed. */
+/* Opens all of them and finds their format. They are to be closed even if that fails. */
 mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *name, const char *format, bool targets);
 void mrc_files_close(mrc_files *files);
-/* How files of text are to be read. */
+/* How files of text are to be read; and its end, where the targets that were read go. */
 mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files);
+void mrc_reading_close(mrc_reading *reading);
+/* Targets that were collected become those of the dataset. */
+mercer_status mrc_opening_settle(mrc_opening *opening, mrc_targets *targets);
 /* Files of arrays: reads what their headers say, checks that they agree; the number of rows in all. */
 mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total);
 /* Rows of file i that belong to the slice: from *first on, counted in the file; *rows may be 0. `before`: rows of the

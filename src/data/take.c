@@ -5,23 +5,14 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-static mercer_status copy_list(const char *const *from, int64_t count, mercer_dataset *to, void **memory,
-                               const char *const **names)
-{
-    if (!from) return MERCER_OK;
-    MRC_TRY(mrc_copy_texts(to->context, memory, from, count));
-    *names = *memory;
-    return MERCER_OK;
-}
-
 static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
 {
     int64_t targets = from->task == MERCER_TASK_CLASSIFICATION ? 1 : from->outputs;
-    MRC_TRY(copy_list(from->label_names, from->outputs, to, &to->label_text, &to->label_names));
-    MRC_TRY(copy_list(from->feature_names, from->features, to, &to->feature_text, &to->feature_names));
-    MRC_TRY(copy_list(from->target_names, targets, to, &to->target_text, &to->target_names));
+    MRC_TRY(mrc_dataset_copy_names(to, from->label_names, from->outputs, &to->label_text, &to->label_names));
+    MRC_TRY(mrc_dataset_copy_names(to, from->feature_names, from->features, &to->feature_text, &to->feature_names));
+    MRC_TRY(mrc_dataset_copy_names(to, from->target_names, targets, &to->target_text, &to->target_names));
     MRC_TRY(mrc_dataset_keep_schema(to, from->schema));
-    return copy_list(from->unused_names, from->unused, to, &to->unused_text, &to->unused_names);
+    return mrc_dataset_copy_names(to, from->unused_names, from->unused, &to->unused_text, &to->unused_names);
 }
 
 static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, const int64_t *rows)
@@ -51,9 +42,8 @@ static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, c
 
 mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(from->context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
-    mercer_dataset *to = memory;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *to = NULL;
+    MRC_TRY(mrc_alloc_zero(from->context, &to, 1, sizeof(mercer_dataset), "the dataset"));
     *to = (mercer_dataset){.context = from->context,
                            .format = from->format,
                            .task = from->task,
@@ -67,11 +57,8 @@ mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from,
                            .unused = from->unused,
                            .distinct = from->distinct,
                            .left_out = from->left_out};
-    mercer_status status = copy_names(from, to);
-    if (status == MERCER_OK) status = copy_rows(from, to, rows);
-    if (status == MERCER_OK)
-        *out = to;
-    else
-        mercer_dataset_free(to);
-    return status;
+    MRC_TRY(copy_names(from, to));
+    MRC_TRY(copy_rows(from, to, rows));
+    *out = to, to = NULL;
+    return MERCER_OK;
 }

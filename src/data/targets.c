@@ -22,24 +22,14 @@ enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
                                int64_t room)
 {
-    *out = (mrc_targets){.context = context, .path = path, .origin = origin, .room = room};
-    void *values, *classes = NULL, *found = NULL, *slots = NULL, *texts = NULL;
-    mercer_status status = mrc_alloc(context, &values, room, sizeof(double), "targets");
-    if (status == MERCER_OK) status = mrc_alloc(context, &classes, room, sizeof(int32_t), "targets");
-    if (status == MERCER_OK) status = mrc_alloc(context, &found, MRC_MOST_CLASSES, sizeof(mrc_target_class), "classes");
-    if (status == MERCER_OK) status = mrc_alloc(context, &slots, SLOTS, sizeof(int32_t), "classes");
-    out->texts_room = 4096;
-    if (status == MERCER_OK) status = mrc_alloc(context, &texts, out->texts_room, 1, "names of classes");
-    out->values = values;
-    out->classes = classes;
-    out->found = found;
-    out->slots = slots;
-    out->texts = texts;
-    if (status != MERCER_OK)
-        mrc_targets_close(out);
-    else
-        mrc_targets_clear(out);
-    return status;
+    *out = (mrc_targets){.context = context, .path = path, .origin = origin, .room = room, .texts_room = 4096};
+    MRC_TRY(mrc_alloc(context, &out->values, room, sizeof *out->values, "targets"));
+    MRC_TRY(mrc_alloc(context, &out->classes, room, sizeof *out->classes, "targets"));
+    MRC_TRY(mrc_alloc(context, &out->found, MRC_MOST_CLASSES, sizeof *out->found, "classes"));
+    MRC_TRY(mrc_alloc(context, &out->slots, SLOTS, sizeof *out->slots, "classes"));
+    MRC_TRY(mrc_alloc(context, &out->texts, out->texts_room, 1, "names of classes"));
+    mrc_targets_clear(out);
+    return MERCER_OK;
 }
 
 void mrc_targets_clear(mrc_targets *self)
@@ -72,7 +62,7 @@ static const char *place_text(const mrc_targets *self, int64_t place, char out[6
 static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
 {
     if (self->texts_used + length + 1 > self->texts_room) {
-        void *memory;
+        char *memory;
         int64_t room = 2 * self->texts_room + length + 1;
         MRC_TRY(mrc_alloc(self->context, &memory, room, 1, "names of classes"));
         memcpy(memory, self->texts, (size_t)self->texts_used);
@@ -209,12 +199,11 @@ typedef struct naming {
     mrc_target_class **sorted;     /* (count) */
 } naming;
 
-static mercer_status open_naming(mrc_targets *self, naming *out, void **memory)
+static mercer_status open_naming(mrc_targets *self, mrc_scope *scope, naming *out)
 {
     int64_t n = self->count;
     int64_t each = sizeof(named) + NUMBER_CHARS + sizeof(char *) + sizeof(mrc_target_class *);
-    MRC_TRY(mrc_alloc(self->context, memory, n, each, "names of classes"));
-    out->list = *memory;
+    MRC_TRY(mrc_scope_alloc(scope, &out->list, n, each, "names of classes"));
     out->names = (const char **)(out->list + n);
     out->sorted = (mrc_target_class **)(out->names + n);
     out->printed = (char(*)[NUMBER_CHARS])(out->sorted + n);
@@ -230,9 +219,9 @@ static mercer_status open_naming(mrc_targets *self, naming *out, void **memory)
 /* Class numbers in the order of values or names; the names into the dataset. */
 static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
 {
-    void *memory;
     naming work;
-    MRC_TRY(open_naming(self, &work, &memory));
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(open_naming(self, &scope, &work));
     int64_t n = self->count;
     if (self->text_place < 0) {
         qsort(work.sorted, (size_t)n, sizeof *work.sorted, compare_values);
@@ -243,10 +232,8 @@ static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
         for (int64_t i = 0; i < n; i++) work.names[i] = work.list[i].name;
         for (int64_t i = 0; i < n; i++) work.list[i].entry->number = (int32_t)i;
     }
-    mercer_status status = mrc_copy_texts(self->context, &dataset->label_text, work.names, n);
-    mrc_free(self->context, memory);
     dataset->outputs = n;
-    return status;
+    return mrc_copy_texts(self->context, &dataset->label_text, work.names, n);
 }
 
 /* Class numbers as the caller listed them. A class that is not in the list is an error, one that does not occur is

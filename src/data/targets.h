@@ -56,7 +56,8 @@ typedef struct mrc_target_wish {
     int64_t label_count;
 } mrc_target_wish;
 
-/* For `room` targets. Place numbers are lines from 1 for TEXT, elements from 0 otherwise. */
+/* For `room` targets. Place numbers are lines from 1 for TEXT, elements from 0 otherwise. To be closed even if it
+   fails. */
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
                                int64_t room);
 void mrc_targets_close(mrc_targets *targets);

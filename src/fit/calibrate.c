@@ -77,37 +77,30 @@ static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset
     return mercer_model_set_temperature(self->model, self->report.temperature);
 }
 
-static mercer_status make_scores(const mercer_fitting *self, int64_t rows, mercer_matrix *out)
+static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, int64_t rows, mercer_matrix *out)
 {
     mercer_matrix weights = mercer_model_weights(self->model);
     bool units = self->info.task == MERCER_TASK_REGRESSION && mercer_model_target_offset(self->model);
-    *out = mrc_view(NULL, rows, weights.cols, units ? MERCER_F64 : weights.dtype);
-    return mrc_alloc(self->context, &out->data, rows, weights.cols * mrc_dtype_size(out->dtype), "scores");
+    return mrc_scope_view(scope, out, rows, weights.cols, units ? MERCER_F64 : weights.dtype, "scores");
 }
 
 /* Of rows spread evenly over the validation set. */
 static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperature, bool intervals)
 {
     const mercer_dataset *held = self->validation;
-    mercer_context *context = self->context;
     /* Their copy takes at most a quarter of the memory. */
     int64_t row = held->features * mrc_dtype_size(held->dtype) + (held->outputs + 1) * (int64_t)sizeof(double);
-    int64_t m = mrc_min(mrc_min(held->rows, MOST_SCORES), self->memory / 4 / row + 1);
-    mercer_dataset *some = NULL;
+    int64_t m = mrc_min(mrc_min(held->rows, MOST_SCORES), self->memory / 4 / row + 1), *rows;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *some = NULL;
     mercer_matrix scores;
-    void *rows = NULL;
-    MRC_TRY(make_scores(self, m, &scores));
-    mercer_status status = mrc_alloc(context, &rows, m, sizeof(int64_t), "row numbers");
-    for (int64_t i = 0; i < m && status == MERCER_OK; i++)
-        ((int64_t *)rows)[i] = (int64_t)((double)i * (double)held->rows / (double)m);
-    if (status == MERCER_OK) status = mrc_dataset_take(&some, held, rows, m);
-    if (status == MERCER_OK) status = mercer_model_predict(self->model, &scores, &some->x);
-    if (status == MERCER_OK && temperature) status = find_temperature(self, some, &scores);
-    if (status == MERCER_OK && intervals) status = mrc_fit_keep_scores(self, some, &scores);
-    mercer_dataset_free(some);
-    mrc_free(context, rows);
-    mrc_free(context, scores.data);
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(make_scores(self, &scope, m, &scores));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, m, sizeof *rows, "row numbers"));
+    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)held->rows / (double)m);
+    MRC_TRY(mrc_dataset_take(&some, held, rows, m));
+    MRC_TRY(mercer_model_predict(self->model, &scores, &some->x));
+    if (temperature) MRC_TRY(find_temperature(self, some, &scores));
+    return intervals ? mrc_fit_keep_scores(self, some, &scores) : MERCER_OK;
 }
 
 /* ---- Cross-validation ------------------------------------------------------------------------------------------ */
@@ -136,7 +129,8 @@ static mercer_status deal_out(folds *self, int64_t *group, int64_t *counts, bool
 {
     const mercer_dataset *data = self->fitting->data;
     int64_t *first, groups, n = data->rows, classes = data->outputs, at = 0;
-    MRC_TRY(mrc_fit_distinct_rows(data, &first, &groups, group));
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_fit_distinct_rows(&scope, data, &first, &groups, group));
     memset(counts, 0, (size_t)(2 * classes) * sizeof *counts);
     for (int64_t i = 0; i < n; i++) counts[data->labels[i]]++;
     for (int64_t g = 0; g < groups; g++) counts[classes + data->labels[first[g]]]++;
@@ -152,7 +146,6 @@ static mercer_status deal_out(folds *self, int64_t *group, int64_t *counts, bool
     for (int fold = 0; fold < FOLDS; fold++, self->start[fold] = at)
         for (int64_t i = 0; i < n; i++)
             if (first[group[i]] == fold) self->order[at++] = i;
-    mrc_free(data->context, first);
     return MERCER_OK;
 }
 
@@ -161,8 +154,8 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
 {
     mercer_fitting *fitting = self->fitting;
     int64_t begin = self->start[self->number], end = self->start[self->number + 1], n = sorted->rows;
-    mercer_dataset *others = NULL;
-    mercer_model *model = NULL;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *others = NULL;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     mercer_train_options train = fitting->train;
     mercer_fit_options options = fitting->options;
     train.patience = 0, train.checkpoint = NULL, train.progress = watch_fold, train.progress_user = self;
@@ -173,35 +166,26 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     memcpy(rows, self->order, (size_t)begin * sizeof *rows);
     memcpy(rows + begin, self->order + end, (size_t)(n - end) * sizeof *rows);
     mercer_matrix x = mrc_rows(&sorted->x, begin, end - begin), f = mrc_rows(scores, begin, end - begin);
-    mercer_status status = mrc_dataset_take(&others, fitting->data, rows, n - (end - begin));
-    if (status == MERCER_OK) status = mercer_fit(&model, fitting->context, others, &options, NULL);
-    if (status == MERCER_OK && end > begin) status = mercer_model_predict(model, &f, &x);
-    mercer_model_free(model);
-    mercer_dataset_free(others);
-    return status;
+    MRC_TRY(mrc_dataset_take(&others, fitting->data, rows, n - (end - begin)));
+    MRC_TRY(mercer_fit(&model, fitting->context, others, &options, NULL));
+    return end > begin ? mercer_model_predict(model, &f, &x) : MERCER_OK;
 }
 
 static mercer_status cross_validate(mercer_fitting *self)
 {
-    mercer_context *context = self->context;
     int64_t n = self->data->rows;
-    mercer_dataset *sorted = NULL;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *sorted = NULL;
     mercer_matrix scores;
     folds all = {.fitting = self};
     bool possible = true;
-    void *rows = NULL;
-    MRC_TRY(make_scores(self, n, &scores));
-    mercer_status status = mrc_alloc(context, &rows, 2 * (n + self->data->outputs), sizeof(int64_t), "folds");
-    all.order = rows;
-    if (status == MERCER_OK) status = deal_out(&all, all.order + n, all.order + 2 * n, &possible);
-    if (status == MERCER_OK) status = mrc_dataset_take(&sorted, self->data, all.order, n);
-    for (; possible && status == MERCER_OK && all.number < FOLDS && !all.stopped; all.number++)
-        status = score_fold(&all, sorted, all.order + n, &scores);
-    if (possible && status == MERCER_OK && !all.stopped) status = find_temperature(self, sorted, &scores);
-    mercer_dataset_free(sorted);
-    mrc_free(context, rows);
-    mrc_free(context, scores.data);
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(make_scores(self, &scope, n, &scores));
+    MRC_TRY(mrc_scope_alloc(&scope, &all.order, 2 * (n + self->data->outputs), sizeof *all.order, "folds"));
+    MRC_TRY(deal_out(&all, all.order + n, all.order + 2 * n, &possible));
+    MRC_TRY(mrc_dataset_take(&sorted, self->data, all.order, n));
+    for (; possible && all.number < FOLDS && !all.stopped; all.number++)
+        MRC_TRY(score_fold(&all, sorted, all.order + n, &scores));
+    return possible && !all.stopped ? find_temperature(self, sorted, &scores) : MERCER_OK;
 }
 
 mercer_status mrc_fit_calibrate(mercer_fitting *self)

@@ -102,20 +102,21 @@ static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data, *held = self->options.validation;
-    void *memory;
+    double *factors;
     if (!mrc_fit_weighs_classes(&self->options)) return MERCER_OK;
     if (data->task != MERCER_TASK_CLASSIFICATION)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "class_weight: the targets are values, not classes");
     if (!data->labels || (held && !held->labels))
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "class_weight: the classes of computed samples are not stored");
-    MRC_TRY(mrc_alloc(self->context, &memory, data->outputs, sizeof(double), "weights of classes"));
-    mercer_status status = find_factors(data, self->options.class_weight, memory);
-    if (status == MERCER_OK) status = multiply_weights(&self->weighted, data, memory);
-    if (status == MERCER_OK && held && held->outputs == data->outputs)
-        status = multiply_weights(&self->weighted_validation, held, memory);
-    mrc_free(self->context, memory);
-    if (self->weighted_validation) self->options.validation = self->weighted_validation;
-    if (status == MERCER_OK) self->data = self->weighted;
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &factors, data->outputs, sizeof *factors, "weights of classes"));
+    MRC_TRY(find_factors(data, self->options.class_weight, factors));
+    MRC_TRY(multiply_weights(&self->weighted, data, factors));
+    if (held && held->outputs == data->outputs) {
+        MRC_TRY(multiply_weights(&self->weighted_validation, held, factors));
+        self->options.validation = self->weighted_validation;
+    }
+    self->data = self->weighted;
+    return MERCER_OK;
 }

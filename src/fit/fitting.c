@@ -46,20 +46,16 @@ static mercer_status open_samples(mercer_fitting *self, mercer_dataset *data)
 mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
                                const mercer_fit_options *options, const mercer_train_options *train)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_fitting), "the fitting"));
-    mercer_fitting *self = memory;
+    MRC_OWNED(mrc_release_fitting) mercer_fitting *self = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the fitting"));
     self->context = context;
     self->options = *options;
     self->train = *train;
     self->train.seed = options->seed;
     self->report.temperature = (double)NAN;
-    mercer_status status = open_samples(self, data);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mercer_fitting_free(self);
-    return status;
+    MRC_TRY(open_samples(self, data));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 /* ---- From sizes alone ------------------------------------------------------------------------------------------ */

@@ -18,7 +18,7 @@
 #ifndef MRC_FIT_FITTING_H
 #define MRC_FIT_FITTING_H
 
-#include "core/context.h"
+#include "core/memory.h"
 #include "data/dataset.h"
 
 #include "mercer/evaluation.h"
@@ -66,9 +66,10 @@ bool mrc_fit_weighs_classes(const mercer_fit_options *options);
 mercer_status mrc_fit_take_samples(mercer_fitting *self, mercer_dataset *given);
 /* Whether equal samples are to be merged. */
 bool mrc_fit_merges(const mercer_fitting *self);
-/* Rows that differ in their features: *rows (*count) numbers of the first of each, in their order, to be released; and
+/* Rows that differ in their features: *rows (*count) numbers of the first of each, in their order, of the scope; and
    unless NULL group (data->rows) the place there of every row. */
-mercer_status mrc_fit_distinct_rows(const mercer_dataset *data, int64_t **rows, int64_t *count, int64_t *group);
+mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count,
+                                    int64_t *group);
 
 /* prepare.c */
 mercer_status mrc_fit_check_kernel(const mercer_fit_options *options, mercer_context *context);

@@ -58,27 +58,23 @@ static int64_t count_rows(const mercer_dataset *of, double *effective)
 
 mercer_status mrc_fit_keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
 {
-    mercer_context *context = self->context;
-    bool classes = of->task == MERCER_TASK_CLASSIFICATION;
-    double effective;
-    int64_t n = count_rows(of, &effective), m = mrc_min(n, MOST_KEPT), lists = classes ? 1 : predicted->cols;
-    void *table, *list = NULL, *row = NULL;
+    double effective, *row;
+    int64_t n = count_rows(of, &effective), m = mrc_min(n, MOST_KEPT);
+    int64_t lists = of->task == MERCER_TASK_CLASSIFICATION ? 1 : predicted->cols;
+    mrc_weighted *list;
+    mercer_matrix scores;
     if (n == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(context, &table, lists * m, sizeof(double), "scores"));
-    mercer_matrix scores = mrc_view(table, lists, m, MERCER_F64);
-    mercer_status status = mrc_alloc(context, &list, n, sizeof(mrc_weighted), "scores");
-    if (status == MERCER_OK) status = mrc_alloc(context, &row, predicted->cols, sizeof(double), "a row");
-    for (int64_t j = 0; j < lists && status == MERCER_OK; j++) {
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_view(&scope, &scores, lists, m, MERCER_F64, "scores"));
+    MRC_TRY(mrc_scope_alloc(&scope, &list, n, sizeof *list, "scores"));
+    MRC_TRY(mrc_scope_alloc(&scope, &row, predicted->cols, sizeof *row, "a row"));
+    for (int64_t j = 0; j < lists; j++) {
         int64_t at = 0;
         for (int64_t i = 0; i < of->rows; i++) {
             double w = of->weights ? of->weights[i] : 1;
-            if (w > 0) ((mrc_weighted *)list)[at++] = (mrc_weighted){score_of(self, of, predicted, i, j, row), w};
+            if (w > 0) list[at++] = (mrc_weighted){score_of(self, of, predicted, i, j, row), w};
         }
         fill_table(list, n, mrc_row(&scores, j), m);
     }
-    if (status == MERCER_OK) status = mercer_model_set_intervals(self->model, &scores, effective, of->task);
-    mrc_free(context, row);
-    mrc_free(context, list);
-    mrc_free(context, table);
-    return status;
+    return mercer_model_set_intervals(self->model, &scores, effective, of->task);
 }

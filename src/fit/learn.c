@@ -103,14 +103,12 @@ static int watch_round(void *user, const mercer_progress *progress)
 /* Some rows, or NULL where all serve. */
 static mercer_status take_some(mercer_dataset **out, const mercer_dataset *data, int64_t most, uint64_t seed)
 {
-    void *memory;
+    int64_t *rows;
     if (data->rows <= most) return MERCER_OK;
-    MRC_TRY(mrc_alloc(data->context, &memory, most, sizeof(int64_t), "row numbers"));
-    int64_t *rows = memory;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, most, sizeof *rows, "row numbers"));
     for (int64_t i = 0; i < most; i++) rows[i] = mrc_random_permutation((mrc_rng){seed, RANDOM_PART}, data->rows, i);
-    mercer_status status = mrc_dataset_take(out, data, rows, most);
-    mrc_free(data->context, memory);
-    return status;
+    return mrc_dataset_take(out, data, rows, most);
 }
 
 static int64_t round_centers(const mercer_fitting *self, int64_t rows)
@@ -195,16 +193,13 @@ static mercer_status set_bandwidth(learner *self)
 {
     mercer_context *context = self->fitting->context;
     const mercer_matrix *metric = self->options.metric;
-    mercer_preprocess *preprocess;
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *preprocess = NULL;
     double unit;
     const char *spec = mrc_fit_preprocess(&self->fitting->options, &self->fitting->info);
     MRC_TRY(mercer_preprocess_fit(&preprocess, context, spec, self->data));
-    mercer_status status =
-        metric ? mrc_fit_set_metric(context, preprocess, &self->kernel, metric, self->data->features) : MERCER_OK;
-    if (status == MERCER_OK) status = mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, &unit);
-    if (status == MERCER_OK) status = choose(self, preprocess, unit);
-    mercer_preprocess_free(preprocess);
-    MRC_TRY(status);
+    if (metric) MRC_TRY(mrc_fit_set_metric(context, preprocess, &self->kernel, metric, self->data->features));
+    MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, &unit));
+    MRC_TRY(choose(self, preprocess, unit));
     self->kernel.bandwidth = self->choice.bandwidth;
     self->train.lambda = self->choice.ridge * count_samples(self->data);
     self->options.kernel = NULL, self->options.bandwidth = 0;
@@ -266,22 +261,18 @@ static mercer_status next_metric(learner *self, const mercer_model *model, bool 
     mercer_context *context = self->fitting->context;
     const mrc_linear_map *map = model->preprocess ? model->preprocess->map : NULL;
     int64_t d = self->data->features, width = model->centers.cols, m = mrc_min(self->data->rows, GRADIENT_ROWS);
-    mrc_metric now = {.features = d, .width = width}, next = {0};
-    void *points, *memory = NULL;
+    mrc_metric now = {.features = d, .width = width};
+    MRC_OWNED(mrc_metric_free) mrc_metric next = {0};
+    mercer_matrix X, G;
     bool diagonal = d > MOST_FULL || norm_of(self) == MRC_NORM_1;
     if (map) now.diagonal = map->diagonal, now.map = map->values;
     mercer_dtype real = model->centers.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
-    MRC_TRY(mrc_alloc(context, &points, m, width * mrc_dtype_size(real), "rows for gradients"));
-    mercer_status status =
-        mrc_alloc(context, &memory, diagonal ? 1 : width, width * (int64_t)sizeof(double), "gradients");
-    mercer_matrix X = mrc_view(points, m, width, real), G = mrc_view(memory, diagonal ? 1 : width, width, MERCER_F64);
-    if (status == MERCER_OK) status = average_gradients(self, model, &X, &G);
-    if (status == MERCER_OK) status = mrc_metric_next(&next, context->backend, norm_of(self), &now, &G, zero);
-    if (status == MERCER_OK && !*zero) status = write_metric(self, &next);
-    mrc_metric_free(&next);
-    mrc_free(context, memory);
-    mrc_free(context, points);
-    return status;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_view(&scope, &X, m, width, real, "rows for gradients"));
+    MRC_TRY(mrc_scope_view(&scope, &G, diagonal ? 1 : width, width, MERCER_F64, "gradients"));
+    MRC_TRY(average_gradients(self, model, &X, &G));
+    MRC_TRY(mrc_metric_next(&next, context->backend, norm_of(self), &now, &G, zero));
+    return *zero ? MERCER_OK : write_metric(self, &next);
 }
 
 /* ---- The rounds -------------------------------------------------------------------------------------------------- */
@@ -302,27 +293,23 @@ static mercer_status do_round(learner *self, bool *end)
     mercer_fitting *fitting = self->fitting;
     int64_t round = self->round;
     mercer_fit_report *report = &fitting->report;
-    mercer_model *model = NULL;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     double error = 0;
     bool zero = false;
-    mercer_status status = fit_round(self, &model, &error);
-    if (status == MERCER_OK) {
-        report->round_errors[round] = error;
-        report->rounds = round;
-        if (round == 0 || error < report->round_errors[report->best_round]) report->best_round = round;
-        if (report->best_round == round) keep_best(self);
-        mrc_log(fitting->context, MERCER_LOG_INFO,
-                "features: round %lld: error %.6g on rows held back%s; bandwidth %.4g, ridge %.3g a sample",
-                (long long)round, error, report->best_round == round ? "" : ", no better", self->choice.bandwidth,
-                self->choice.ridge);
-        *end = round == mrc_fit_rounds(&fitting->options) || round - report->best_round >= PATIENCE;
-        if (!*end && model) status = next_metric(self, model, &zero);
-    }
-    mercer_model_free(model);
-    if (status == MERCER_OK && zero)
-        mrc_log(fitting->context, MERCER_LOG_WARNING, "features: all gradients are 0, the metric stays as it is");
+    MRC_TRY(fit_round(self, &model, &error));
+    report->round_errors[round] = error;
+    report->rounds = round;
+    if (round == 0 || error < report->round_errors[report->best_round]) report->best_round = round;
+    if (report->best_round == round) keep_best(self);
+    mrc_log(fitting->context, MERCER_LOG_INFO,
+            "features: round %lld: error %.6g on rows held back%s; bandwidth %.4g, ridge %.3g a sample",
+            (long long)round, error, report->best_round == round ? "" : ", no better", self->choice.bandwidth,
+            self->choice.ridge);
+    *end = round == mrc_fit_rounds(&fitting->options) || round - report->best_round >= PATIENCE;
+    if (!*end && model) MRC_TRY(next_metric(self, model, &zero));
+    if (zero) mrc_log(fitting->context, MERCER_LOG_WARNING, "features: all gradients are 0, the metric stays as it is");
     *end = *end || zero;
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Between rounds ---------------------------------------------------------------------------------------------- */
@@ -412,7 +399,6 @@ static mercer_status run_rounds(learner *self)
     double bandwidth = fitting->options.bandwidth;
     bool open, end = false;
     int64_t d = fitting->info.features;
-    void *memory;
     self->most = d > MOST_FULL ? d : d * d;
     MRC_TRY(take_part(self));
     MRC_TRY(
@@ -423,8 +409,7 @@ static mercer_status run_rounds(learner *self)
     self->ridge = lambda > 0 ? lambda / fmax(count_samples(fitting->data), 1) : -1;
     set_options(self);
     MRC_TRY(open_sample(self));
-    MRC_TRY(mrc_alloc(fitting->context, &memory, 2, self->most * (int64_t)sizeof(double), "metrics"));
-    self->memory = memory;
+    MRC_TRY(mrc_alloc(fitting->context, &self->memory, 2, self->most * (int64_t)sizeof(double), "metrics"));
     if (fitting->options.checkpoint) MRC_TRY(recall_rounds(self, &end));
     for (; !end; self->round++) {
         MRC_TRY(do_round(self, &end));

@@ -58,17 +58,17 @@ static mercer_status centre_targets(const grid *self, const mercer_matrix *y)
 {
     const char *how = self->sample->options.target_transform;
     const mercer_dataset *data = self->sample->data;
-    void *memory;
+    double *mean;
     if (how && strcmp(how, "none") == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->context, &memory, 2 * y->cols, sizeof(double), "moments of the targets"));
-    double *mean = memory, *deviation = mean + y->cols;
-    mercer_status status = mercer_dataset_target_moments(data, mean, deviation);
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * y->cols, sizeof *mean, "moments of the targets"));
+    double *deviation = mean + y->cols;
+    MRC_TRY(mercer_dataset_target_moments(data, mean, deviation));
     bool scaled = data->task != MERCER_TASK_CLASSIFICATION;
-    for (int64_t i = 0; i < y->rows && status == MERCER_OK; i++)
+    for (int64_t i = 0; i < y->rows; i++)
         for (int64_t l = 0; l < y->cols; l++)
             mrc_store(y, i, l, (mrc_load(y, i, l) - mean[l]) / (scaled && deviation[l] > 0 ? deviation[l] : 1));
-    mrc_free(self->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 /* Rows spread over a dataset. */

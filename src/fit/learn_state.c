@@ -87,11 +87,9 @@ static mercer_status read_rounds(mercer_context *context, const char *path, cons
 mercer_status mrc_rounds_read(mercer_context *context, const char *path, const char *of, int64_t d, double *now,
                               double *best, mrc_rounds *out)
 {
-    mrc_tensor_file *file;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     MRC_TRY(mrc_tensor_file_open(&file, context, path));
-    mercer_status status = read_rounds(context, path, file, of, d, now, best, out);
-    mrc_tensor_file_close(file);
-    return status;
+    return read_rounds(context, path, file, of, d, now, best, out);
 }
 
 mercer_status mrc_rounds_found(mercer_context *context, const char *path, bool *found)

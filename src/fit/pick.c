@@ -73,12 +73,11 @@ const char *mrc_fit_center_method(const mercer_fitting *self)
 static mercer_status make_room(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
     int64_t rows = p, d = mrc_fit_width(self);
-    void *memory;
     *first = 0;
     if (shared && self->options.comm) MRC_TRY(mercer_comm_share(self->options.comm, first, &rows, p));
     if (self->options.center_type) dtype = self->options.center_type;
-    MRC_TRY(mrc_alloc(self->context, &memory, rows, mrc_max(1, d) * mrc_dtype_size(dtype), "centers"));
-    self->centers = mrc_view(memory, rows, d, dtype);
+    self->centers = mrc_view(NULL, rows, d, dtype);
+    MRC_TRY(mrc_alloc(self->context, &self->centers.data, rows, mrc_max(1, d) * mrc_dtype_size(dtype), "centers"));
     self->report.centers = p;
     return MERCER_OK;
 }
@@ -127,10 +126,9 @@ static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **
 {
     int64_t *rows, count;
     if (!mrc_fit_merges(self)) return MERCER_OK;
-    MRC_TRY(mrc_fit_distinct_rows(self->data, &rows, &count, NULL));
-    mercer_status status = count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
-    mrc_free(self->context, rows);
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &count, NULL));
+    return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
 }
 
 /* Samples as training sees them, from a stream of their own: there may be more of them than rows. */
@@ -178,10 +176,8 @@ mercer_status mrc_fit_pick_centers(mercer_fitting *self, bool shared)
     if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* centers that will not be trained need not fit */
     if (given) return take_rows(self, options->given_centers, shared);
     if (is_augmented(options) && !all) return draw_augmented(self, p, shared);
-    mercer_dataset *distinct = NULL;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
     MRC_TRY(take_distinct(self, &distinct));
     mercer_dataset *from = distinct ? distinct : self->data;
-    mercer_status status = all ? take_rows(self, from, shared) : choose(self, from, mrc_min(p, from->rows), shared);
-    mercer_dataset_free(distinct);
-    return status;
+    return all ? take_rows(self, from, shared) : choose(self, from, mrc_min(p, from->rows), shared);
 }

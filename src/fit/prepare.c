@@ -93,14 +93,12 @@ mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kern
     int64_t n = data->rows, m = mrc_min(n, MOST), rows[MOST], d = mercer_preprocess_width(preprocess, data->features);
     mercer_dtype dtype = mercer_preprocess_dtype(preprocess, data->dtype);
     char digits[32];
-    void *memory;
+    mercer_matrix X;
+    MRC_SCOPE(scope, context);
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
-    MRC_TRY(mrc_alloc(context, &memory, m, mrc_max(1, d) * mrc_dtype_size(dtype), "rows to find a bandwidth"));
-    mercer_matrix X = mrc_view(memory, m, d, dtype);
-    mercer_status status = mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0);
-    if (status == MERCER_OK) status = mercer_kernel_median_distance(context, out, kernel, &X, 0);
-    mrc_free(context, memory);
-    if (status != MERCER_OK) return status;
+    MRC_TRY(mrc_scope_view(&scope, &X, m, d, dtype, "rows to find a bandwidth"));
+    MRC_TRY(mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0));
+    MRC_TRY(mercer_kernel_median_distance(context, out, kernel, &X, 0));
     snprintf(digits, sizeof digits, "%.4g", *out);
     *out = strtod(digits, NULL);
     return MERCER_OK;
@@ -117,18 +115,16 @@ static mercer_status set_weights(mercer_context *context, mercer_preprocess *pre
                                  const mercer_matrix *metric, int64_t features)
 {
     int64_t d = metric->rows * metric->cols;
-    void *memory;
+    mercer_matrix weights;
     if (metric->rows > 1 && metric->cols > 1)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "metric is %lld x %lld: a kernel of another norm than 2 takes a weight for each feature",
                         (long long)metric->rows, (long long)metric->cols);
-    MRC_TRY(mrc_alloc(context, &memory, d, sizeof(double), "the metric"));
-    mercer_matrix weights = mrc_view(memory, 1, d, MERCER_F64);
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_view(&scope, &weights, 1, d, MERCER_F64, "the metric"));
     for (int64_t k = 0; k < d; k++)
         mrc_store(&weights, 0, k, pow(mrc_load(metric, metric->rows > 1 ? k : 0, metric->rows > 1 ? 0 : k), 2 / norm));
-    mercer_status status = mercer_preprocess_set_metric(preprocess, &weights, features);
-    mrc_free(context, memory);
-    return status;
+    return mercer_preprocess_set_metric(preprocess, &weights, features);
 }
 
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
@@ -241,14 +237,12 @@ static mercer_status set_targets(mercer_fitting *self)
     if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardise";
     if (strcmp(how, "none") == 0) return MERCER_OK;
     if (strcmp(how, "log") == 0 || strcmp(how, "rank") == 0) return mrc_fit_bend_targets(self, how);
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, 2 * data->outputs, sizeof(double), "moments of the targets"));
-    double *mean = memory, *deviation = mean + data->outputs;
-    mercer_status status = mercer_dataset_target_moments(data, mean, deviation);
-    if (status == MERCER_OK)
-        status = mercer_model_set_targets(self->model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
-    mrc_free(self->context, memory);
-    return status;
+    double *mean;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * data->outputs, sizeof *mean, "moments of the targets"));
+    double *deviation = mean + data->outputs;
+    MRC_TRY(mercer_dataset_target_moments(data, mean, deviation));
+    return mercer_model_set_targets(self->model, mean, strcmp(how, "center") == 0 ? NULL : deviation);
 }
 
 mercer_status mrc_fit_create_model(mercer_fitting *self)
@@ -296,21 +290,19 @@ mercer_status mrc_fit_read_validation(mercer_fitting *self)
     const mercer_dataset *held = self->validation;
     if (!self->watched) return MERCER_OK;
     mercer_dtype real = mrc_fit_target_type(self), dtype = mercer_preprocess_dtype(self->applied, held->dtype);
-    int64_t m = mrc_fit_validation_rows(self), d = mrc_fit_width(self), c = held->outputs;
-    void *numbers, *x = NULL, *y = NULL, *weights = NULL;
-    MRC_TRY(mrc_alloc(context, &numbers, m, sizeof(int64_t), "row numbers"));
-    int64_t *rows = numbers;
+    int64_t m = mrc_fit_validation_rows(self), d = mrc_fit_width(self), c = held->outputs, *rows;
+    mercer_matrix *x = &self->validation_x, *y = &self->validation_y;
+    double *weights;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, m, sizeof *rows, "row numbers"));
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)held->rows / (double)m);
-    mercer_status status = mrc_alloc(context, &x, m, d * mrc_dtype_size(dtype), "validation samples");
-    if (status == MERCER_OK) status = mrc_alloc(context, &y, m, c * mrc_dtype_size(real), "validation targets");
-    if (status == MERCER_OK && held->weights)
-        status = mrc_alloc(context, &weights, m, sizeof(double), "validation weights");
-    self->validation_x = mrc_view(x, m, d, dtype);
-    self->validation_y = mrc_view(y, m, c, real);
-    self->validation_weights = weights;
-    if (status == MERCER_OK)
-        status = mercer_dataset_read(held, &self->validation_x, &self->validation_y, NULL, self->applied, rows, 0);
-    for (int64_t i = 0; i < m && weights; i++) ((double *)weights)[i] = held->weights[rows[i]];
-    mrc_free(context, numbers);
-    return status;
+    *x = mrc_view(NULL, m, d, dtype), *y = mrc_view(NULL, m, c, real);
+    MRC_TRY(mrc_alloc(context, &x->data, m, d * mrc_dtype_size(dtype), "validation samples"));
+    MRC_TRY(mrc_alloc(context, &y->data, m, c * mrc_dtype_size(real), "validation targets"));
+    if (held->weights) {
+        MRC_TRY(mrc_alloc(context, &weights, m, sizeof *weights, "validation weights"));
+        self->validation_weights = weights;
+        for (int64_t i = 0; i < m; i++) weights[i] = held->weights[rows[i]];
+    }
+    return mercer_dataset_read(held, x, y, NULL, self->applied, rows, 0);
 }

@@ -65,25 +65,18 @@ static void write_key(const mercer_dataset *data, int64_t row, int64_t targets, 
     clear_signs(&y);
 }
 
-/* The keys of all rows, in order. *memory: what they lie in. Both are to be released, unless it fails. */
-static mercer_status sort_rows(const mercer_dataset *data, bool with_targets, key **keys, void **memory)
+/* The keys of all rows, in order. They live as long as the scope. */
+static mercer_status sort_rows(mrc_scope *scope, const mercer_dataset *data, bool with_targets, key **keys)
 {
-    mercer_context *context = data->context;
     int64_t targets = !with_targets ? 0 : data->labels ? 1 : data->outputs;
     int64_t used = targets * (int64_t)sizeof(double) + data->features * mrc_dtype_size(data->dtype);
     int64_t size = mrc_round_up(used, sizeof(double));
-    void *list;
-    MRC_TRY(mrc_alloc(context, &list, data->rows, sizeof(key), "keys of the rows"));
-    mercer_status status = mrc_alloc_zero(context, memory, data->rows, size, "keys of the rows");
-    if (status != MERCER_OK) {
-        mrc_free(context, list);
-        return status;
-    }
-    *keys = list;
+    char *memory;
+    MRC_TRY(mrc_scope_alloc(scope, keys, data->rows, sizeof **keys, "keys of the rows"));
+    MRC_TRY(mrc_scope_alloc_zero(scope, &memory, data->rows, size, "keys of the rows"));
     for (int64_t i = 0; i < data->rows; i++) {
-        char *to = (char *)*memory + i * size;
-        write_key(data, i, targets, to);
-        (*keys)[i] = (key){(unsigned char *)to, (size_t)used, i};
+        write_key(data, i, targets, memory + i * size);
+        (*keys)[i] = (key){(unsigned char *)memory + i * size, (size_t)used, i};
     }
     qsort(*keys, (size_t)data->rows, sizeof **keys, compare_keys);
     return MERCER_OK;
@@ -94,34 +87,25 @@ static bool is_repeated(const key *keys, int64_t i)
     return i > 0 && memcmp(keys[i].bytes, keys[i - 1].bytes, keys[i].size) == 0;
 }
 
-mercer_status mrc_fit_distinct_rows(const mercer_dataset *data, int64_t **rows, int64_t *count, int64_t *group)
+mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count,
+                                    int64_t *group)
 {
-    mercer_context *context = data->context;
-    void *memory, *list, *places = NULL;
+    int64_t *first, kept = 0; /* of equal rows the first, and its place among those */
     key *keys;
-    MRC_TRY(sort_rows(data, false, &keys, &memory));
-    mercer_status status = mrc_alloc(context, &list, data->rows, sizeof **rows, "row numbers");
-    if (status == MERCER_OK) {
-        status = mrc_alloc(context, &places, data->rows, sizeof **rows, "row numbers");
-        if (status != MERCER_OK) mrc_free(context, list);
+    MRC_SCOPE(own, data->context);
+    MRC_TRY(mrc_scope_alloc(scope, rows, data->rows, sizeof **rows, "row numbers"));
+    MRC_TRY(sort_rows(&own, data, false, &keys));
+    MRC_TRY(mrc_scope_alloc(&own, &first, data->rows, sizeof *first, "row numbers"));
+    for (int64_t i = 0; i < data->rows; i++)
+        first[keys[i].row] = is_repeated(keys, i) ? first[keys[i - 1].row] : keys[i].row;
+    for (int64_t i = 0; i < data->rows; i++) {
+        bool is_first = first[i] == i;
+        if (is_first) (*rows)[kept] = i;
+        first[i] = is_first ? kept++ : first[first[i]];
     }
-    if (status == MERCER_OK) {
-        int64_t *first = places, kept = 0; /* of equal rows the first, and its place among those */
-        for (int64_t i = 0; i < data->rows; i++)
-            first[keys[i].row] = is_repeated(keys, i) ? first[keys[i - 1].row] : keys[i].row;
-        *rows = list;
-        for (int64_t i = 0; i < data->rows; i++) {
-            bool is_first = first[i] == i;
-            if (is_first) (*rows)[kept] = i;
-            first[i] = is_first ? kept++ : first[first[i]];
-        }
-        *count = kept;
-        if (group) memcpy(group, first, (size_t)data->rows * sizeof *group);
-    }
-    mrc_free(context, places);
-    mrc_free(context, memory);
-    mrc_free(context, keys);
-    return status;
+    *count = kept;
+    if (group) memcpy(group, first, (size_t)data->rows * sizeof *group);
+    return MERCER_OK;
 }
 
 /* ---- Merging --------------------------------------------------------------------------------------------------- */
@@ -172,19 +156,14 @@ bool mrc_fit_merges(const mercer_fitting *self)
 
 static mercer_status merge_samples(mercer_fitting *self)
 {
-    mercer_context *context = self->context;
-    int64_t n = self->data->rows;
-    void *memory, *list;
+    int64_t *rows;
+    double *weights;
     key *keys;
-    MRC_TRY(mrc_alloc(context, &list, 2 * n, sizeof(double), "weights of samples"));
-    mercer_status status = sort_rows(self->data, true, &keys, &memory);
-    if (status == MERCER_OK) {
-        status = take_merged(self, keys, (int64_t *)list, (double *)list + n);
-        mrc_free(context, memory);
-        mrc_free(context, keys);
-    }
-    mrc_free(context, list);
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, self->data->rows, sizeof *rows, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, self->data->rows, sizeof *weights, "weights of samples"));
+    MRC_TRY(sort_rows(&scope, self->data, true, &keys));
+    return take_merged(self, keys, rows, weights);
 }
 
 /* ---- Holding back ---------------------------------------------------------------------------------------------- */
@@ -233,8 +212,8 @@ static mercer_status mark_rows(mercer_fitting *self, double share, int64_t held,
     int64_t n = self->data->rows, *rows = NULL, groups = n;
     bool together = mrc_fit_merges(self);
     if (together) {
-        MRC_TRY(mrc_fit_distinct_rows(self->data, &rows, &groups, group));
-        mrc_free(self->context, rows);
+        MRC_SCOPE(scope, self->context);
+        MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &groups, group));
         if (groups < n) held = mrc_max(1, mrc_min(groups - 1, (int64_t)(share * (double)groups + 0.5)));
     }
     draw(chosen, groups, held, self->options.seed);
@@ -249,7 +228,6 @@ static mercer_status mark_rows(mercer_fitting *self, double share, int64_t held,
 static mercer_status hold_back(mercer_fitting *self, double share, int64_t held)
 {
     const mercer_dataset *data = self->data;
-    mercer_context *context = self->context;
     int64_t n = data->rows, bytes = n * data->features * mrc_dtype_size(data->dtype);
     bool large = bytes > self->memory / 4;
     if (data->synth) return mrc_dataset_range(&self->aside, data, n, held);
@@ -258,17 +236,14 @@ static mercer_status hold_back(mercer_fitting *self, double share, int64_t held)
         MRC_TRY(mrc_dataset_range(&self->aside, data, n - held, held));
         return mrc_dataset_range(&self->rest, data, 0, n - held);
     }
-    void *marks, *numbers = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &marks, n, sizeof(bool), "marks of rows"));
-    mercer_status status = mrc_alloc(context, &numbers, n, sizeof(int64_t), "row numbers");
-    if (status == MERCER_OK) status = mark_rows(self, share, held, marks, numbers);
-    if (status == MERCER_OK) status = take_part(data, marks, true, numbers, &self->aside);
-    bool in_place = large && data->borrowed && mrc_fit_center_count(self) < n - held;
-    if (status == MERCER_OK)
-        status = in_place ? drop_weights(self, marks) : take_part(data, marks, false, numbers, &self->rest);
-    mrc_free(context, numbers);
-    mrc_free(context, marks);
-    return status;
+    bool *marks, in_place = large && data->borrowed && mrc_fit_center_count(self) < n - held;
+    int64_t *numbers;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &marks, n, sizeof *marks, "marks of rows"));
+    MRC_TRY(mrc_scope_alloc(&scope, &numbers, n, sizeof *numbers, "row numbers"));
+    MRC_TRY(mark_rows(self, share, held, marks, numbers));
+    MRC_TRY(take_part(data, marks, true, numbers, &self->aside));
+    return in_place ? drop_weights(self, marks) : take_part(data, marks, false, numbers, &self->rest);
 }
 
 static mercer_status split(mercer_fitting *self)

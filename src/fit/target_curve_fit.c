@@ -22,9 +22,9 @@ enum { MOST_ROWS = 1000000, MOST_KNOTS = 1000 };
 
 /* Targets of some rows. */
 typedef struct target_sample {
-    mercer_matrix y;        /* (m, c) owned */
-    double *weights, *knot; /* (m), (2 c, k) owned, or NULL */
-    mercer_matrix row;      /* (1, d) owned: room for a computed sample */
+    mercer_matrix y;   /* (m, c) */
+    double *weights;   /* (m) */
+    mercer_matrix row; /* (1, d) room for a computed sample */
 } target_sample;
 
 static void read_target(const mercer_dataset *data, target_sample *self, int64_t row, int64_t i)
@@ -36,25 +36,12 @@ static void read_target(const mercer_dataset *data, target_sample *self, int64_t
         mrc_dataset_target(data, row, &self->y, i);
 }
 
-static void close_sample(mercer_context *context, target_sample *self)
+static mercer_status open_sample(const mercer_dataset *data, mrc_scope *scope, target_sample *self)
 {
-    mrc_free(context, self->y.data);
-    mrc_free(context, self->weights);
-    mrc_free(context, self->knot);
-    mrc_free(context, self->row.data);
-}
-
-static mercer_status open_sample(const mercer_dataset *data, target_sample *self)
-{
-    mercer_context *context = data->context;
-    int64_t m = mrc_min(data->rows, MOST_ROWS), c = data->outputs;
-    void *weights = NULL;
-    *self =
-        (target_sample){.y = mrc_view(NULL, m, c, MERCER_F64), .row = mrc_view(NULL, 1, data->features, data->dtype)};
-    MRC_TRY(mrc_alloc(context, &self->y.data, m * c, sizeof(double), "targets"));
-    MRC_TRY(mrc_alloc(context, &weights, m, sizeof(double), "weights"));
-    self->weights = weights;
-    MRC_TRY(mrc_alloc(context, &self->row.data, data->features, mrc_dtype_size(data->dtype), "a sample"));
+    int64_t m = mrc_min(data->rows, MOST_ROWS);
+    MRC_TRY(mrc_scope_view(scope, &self->y, m, data->outputs, MERCER_F64, "targets"));
+    MRC_TRY(mrc_scope_view(scope, &self->row, 1, data->features, data->dtype, "a sample"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->weights, m, sizeof *self->weights, "weights"));
     for (int64_t i = 0; i < m; i++) {
         int64_t row = (int64_t)((double)i * (double)data->rows / (double)m);
         read_target(data, self, row, i);
@@ -69,42 +56,35 @@ static mercer_status open_sample(const mercer_dataset *data, target_sample *self
 static mercer_status find_least(const mercer_dataset *data, double *least)
 {
     target_sample self;
-    void *room = NULL;
-    int64_t c = data->outputs;
-    self =
-        (target_sample){.y = mrc_view(NULL, 1, c, MERCER_F64), .row = mrc_view(NULL, 1, data->features, data->dtype)};
-    mercer_status status = mrc_alloc(data->context, &self.y.data, c, sizeof(double), "targets");
-    if (status == MERCER_OK)
-        status = mrc_alloc(data->context, &room, data->features, mrc_dtype_size(data->dtype), "a sample");
-    self.row.data = room;
-    for (int64_t i = 0; i < data->rows && status == MERCER_OK; i++) {
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_view(&scope, &self.y, 1, data->outputs, MERCER_F64, "targets"));
+    MRC_TRY(mrc_scope_view(&scope, &self.row, 1, data->features, data->dtype, "a sample"));
+    for (int64_t i = 0; i < data->rows; i++) {
         if (data->weights && !(data->weights[i] > 0)) continue;
         read_target(data, &self, i, 0);
-        for (int64_t j = 0; j < c && status == MERCER_OK; j++) {
+        for (int64_t j = 0; j < data->outputs; j++) {
             double value = mrc_load(&self.y, 0, j);
             least[j] = fmin(least[j], value);
             if (value < 0)
-                status = mrc_fail(data->context, MERCER_ERROR_DATA,
-                                  "target_transform log: target %lld of sample %lld (from 0) is %g, which has no "
-                                  "logarithm; use rank or standardise",
-                                  (long long)j, (long long)i, value);
+                return mrc_fail(data->context, MERCER_ERROR_DATA,
+                                "target_transform log: target %lld of sample %lld (from 0) is %g, which has no "
+                                "logarithm; use rank or standardise",
+                                (long long)j, (long long)i, value);
         }
     }
-    close_sample(data->context, &self);
-    return status;
+    return MERCER_OK;
 }
 
-static mercer_status make_log(mercer_fitting *self, target_sample *sample, mercer_matrix *numbers)
+static mercer_status make_log(mercer_fitting *self, const target_sample *sample, mrc_scope *scope,
+                              mercer_matrix *numbers)
 {
-    int64_t c = self->data->outputs;
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, c, sizeof(double), "a transform of targets"));
-    double *shift = sample->knot = memory;
+    int64_t c = sample->y.cols;
+    MRC_TRY(mrc_scope_view(scope, numbers, c, 1, MERCER_F64, "a transform of targets"));
+    double *shift = numbers->data;
     for (int64_t j = 0; j < c; j++) shift[j] = (double)INFINITY;
     MRC_TRY(find_least(self->data, shift));
     if (self->validation) MRC_TRY(find_least(self->validation, shift));
     for (int64_t j = 0; j < c; j++) shift[j] = shift[j] > 0 ? 0 : 1;
-    *numbers = mrc_view(shift, c, 1, MERCER_F64);
     return MERCER_OK;
 }
 
@@ -126,8 +106,8 @@ static int64_t rank_values(mrc_weighted *list, int64_t count)
     return distinct;
 }
 
-/* k knots of output j: values, and behind them their normal quantiles. */
-static mercer_status fill_knots(const target_sample *sample, int64_t j, mrc_weighted *list, double *values, int64_t k)
+/* k knots of output j: values, and behind them their normal quantiles. False if it has one value. */
+static bool fill_knots(const target_sample *sample, int64_t j, mrc_weighted *list, double *values, int64_t k)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < sample->y.rows; i++)
@@ -138,25 +118,22 @@ static mercer_status fill_knots(const target_sample *sample, int64_t j, mrc_weig
         values[i] = list[at].value;
         values[k + i] = mrc_normal_quantile(list[at].weight);
     }
-    return count > 1 ? MERCER_OK : MERCER_ERROR_DATA;
+    return count > 1;
 }
 
-static mercer_status make_ranks(mercer_fitting *self, target_sample *sample, mercer_matrix *numbers)
+static mercer_status make_ranks(mercer_fitting *self, const target_sample *sample, mrc_scope *scope,
+                                mercer_matrix *numbers)
 {
-    int64_t c = self->data->outputs, k = mrc_max(2, mrc_min(sample->y.rows, MOST_KNOTS));
-    void *memory, *list;
-    MRC_TRY(mrc_alloc(self->context, &memory, 2 * c * k, sizeof(double), "a transform of targets"));
-    sample->knot = memory;
-    MRC_TRY(mrc_alloc(self->context, &list, sample->y.rows, sizeof(mrc_weighted), "ranks of targets"));
-    mercer_status status = MERCER_OK;
-    for (int64_t j = 0; j < c && status == MERCER_OK; j++) {
-        status = fill_knots(sample, j, list, sample->knot + 2 * j * k, k);
-        if (status != MERCER_OK)
-            mrc_fail(self->context, status, "target_transform rank: target %lld (from 0) is constant", (long long)j);
-    }
-    mrc_free(self->context, list);
-    *numbers = mrc_view(sample->knot, 2 * c, k, MERCER_F64);
-    return status;
+    int64_t c = sample->y.cols, k = mrc_max(2, mrc_min(sample->y.rows, MOST_KNOTS));
+    mrc_weighted *list;
+    MRC_SCOPE(own, self->context);
+    MRC_TRY(mrc_scope_view(scope, numbers, 2 * c, k, MERCER_F64, "a transform of targets"));
+    MRC_TRY(mrc_scope_alloc(&own, &list, sample->y.rows, sizeof *list, "ranks of targets"));
+    for (int64_t j = 0; j < c; j++)
+        if (!fill_knots(sample, j, list, mrc_row(numbers, 2 * j), k))
+            return mrc_fail(self->context, MERCER_ERROR_DATA, "target_transform rank: target %lld (from 0) is constant",
+                            (long long)j);
+    return MERCER_OK;
 }
 
 /* ---- Both ------------------------------------------------------------------------------------------------------ */
@@ -167,33 +144,30 @@ static mercer_status set_units(mercer_fitting *self, const target_sample *sample
 {
     int64_t c = sample->y.cols;
     mrc_curve curve = {0};
-    void *memory;
+    double *mean;
     MRC_TRY(mrc_curve_set(&curve, self->context, kind, c, numbers));
     for (int64_t i = 0; i < sample->y.rows; i++)
         for (int64_t j = 0; j < c; j++)
             mrc_store(&sample->y, i, j, mrc_curve_enter(&curve, j, mrc_load(&sample->y, i, j)));
     mrc_curve_clear(&curve, self->context);
-    MRC_TRY(mrc_alloc(self->context, &memory, 2 * c, sizeof(double), "moments of the targets"));
-    double *mean = memory, *deviation = mean + c;
-    mercer_status status = mercer_target_moments(self->context, mean, deviation, &sample->y, sample->weights);
-    if (status == MERCER_OK) status = mercer_model_set_targets(self->model, mean, deviation);
-    if (status == MERCER_OK) status = mercer_model_set_target_curve(self->model, mrc_curve_name(kind), numbers);
-    mrc_free(self->context, memory);
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * c, sizeof *mean, "moments of the targets"));
+    MRC_TRY(mercer_target_moments(self->context, mean, mean + c, &sample->y, sample->weights));
+    MRC_TRY(mercer_model_set_targets(self->model, mean, mean + c));
+    return mercer_model_set_target_curve(self->model, mrc_curve_name(kind), numbers);
 }
 
 mercer_status mrc_fit_bend_targets(mercer_fitting *self, const char *how)
 {
     mrc_curve_kind kind = MRC_CURVE_NONE;
     target_sample sample;
-    mercer_matrix numbers = {0};
+    mercer_matrix numbers;
     if (self->data->task == MERCER_TASK_CLASSIFICATION)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "target_transform %s is for values, not for classes",
                         how);
     mrc_curve_find(how, &kind);
-    mercer_status status = open_sample(self->data, &sample);
-    if (status == MERCER_OK) status = (kind == MRC_CURVE_LOG ? make_log : make_ranks)(self, &sample, &numbers);
-    if (status == MERCER_OK) status = set_units(self, &sample, kind, &numbers);
-    close_sample(self->context, &sample);
-    return status;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(open_sample(self->data, &scope, &sample));
+    MRC_TRY((kind == MRC_CURVE_LOG ? make_log : make_ranks)(self, &sample, &scope, &numbers));
+    return set_units(self, &sample, kind, &numbers);
 }

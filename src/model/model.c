@@ -30,10 +30,9 @@ static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
-    void *memory;
+    mercer_model *model;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_model), "the model"));
-    mercer_model *model = memory;
+    MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof(mercer_model), "the model"));
     model->context = context;
     model->kernel = *kernel;
     model->comm = comm;

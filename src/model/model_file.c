@@ -166,10 +166,8 @@ static mercer_status write_contents(const mercer_model *model, const char *path,
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
-    void *memory;
     MRC_TRY(check_model(model, options));
-    MRC_TRY(mrc_alloc(model->context, &memory, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
-    out->tensors = memory;
+    MRC_TRY(mrc_alloc(model->context, &out->tensors, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
     collect_tensors(model, options, out);
     if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
     out->count += extras;

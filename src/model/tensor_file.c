@@ -170,9 +170,8 @@ static int compare_entries(const void *left, const void *right)
 
 static mercer_status read_tensors(mrc_tensor_file *self)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, (int64_t)json_object_size(self->root), sizeof(entry), "the tensor list"));
-    self->entries = memory;
+    MRC_TRY(mrc_alloc(self->context, &self->entries, (int64_t)json_object_size(self->root), sizeof(entry),
+                      "the tensor list"));
     const char *name;
     json_t *about;
     json_object_foreach(self->root, name, about)

@@ -18,8 +18,8 @@
 #define MRC_MODEL_TENSOR_FILE_H
 
 #include "comm/comm.h"
-#include "core/context.h"
 #include "core/file.h"
+#include "core/memory.h"
 
 #include <stdbool.h>
 
@@ -64,6 +64,7 @@ typedef struct mrc_tensor_file mrc_tensor_file;
 /* Checks everything: sizes, types, offsets, checksums. Messages begin with the path. */
 mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *context, const char *path);
 void mrc_tensor_file_close(mrc_tensor_file *file);
+MRC_RELEASE(mrc_release_tensor_file, mrc_tensor_file, mrc_tensor_file_close)
 
 /* A view of the tensor in the mapping, which may be written to without changing the file; a vector is one row. False if
    there is none of that name. */

@@ -25,6 +25,7 @@ typedef struct unpacking {
     int64_t room, made;
     int64_t taken;   /* bytes of the input */
     mrc_spill spill; /* takes what fills the room, if it is open */
+    mrc_mapping map; /* of it */
     bool spills;
     const char *released; /* up to where pages of the packed file were given back */
 } unpacking;
@@ -130,39 +131,40 @@ static mercer_status unpack(unpacking *self)
     }
 }
 
+static void close_unpacking(unpacking *self)
+{
+    inflateEnd(&self->stream);
+    mrc_spill_close(&self->spill);
+    mrc_unmap(&self->map);
+    mrc_free(self->input->context, self->memory);
+}
+
 mercer_status mrc_gzip_unpack(mrc_input *input)
 {
-    unpacking self = {.input = input, .released = (const char *)input->data};
+    mercer_context *context = input->context;
+    MRC_OWNED(close_unpacking) unpacking self = {.input = input, .released = (const char *)input->data};
     self.stream.zalloc = allocate;
     self.stream.zfree = release;
-    self.stream.opaque = input->context;
+    self.stream.opaque = context;
     int result = inflateInit2(&self.stream, 15 + 16); /* the largest window; a gzip header is expected */
     if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY;
     if (result != Z_OK)
-        return mrc_fail(input->context, MERCER_ERROR_INTERNAL, "%s: zlib cannot start (%d)", input->path, result);
-    mercer_status status = unpack(&self);
-    inflateEnd(&self.stream);
-    mrc_mapping map = {0};
-    if (status == MERCER_OK && self.spills) {
-        status = empty_room(&self);
-        if (status == MERCER_OK) status = mrc_spill_map(&self.spill, &map);
-        mrc_free(input->context, self.memory);
-        self.memory = NULL;
-        self.made = map.bytes;
+        return mrc_fail(context, MERCER_ERROR_INTERNAL, "%s: zlib cannot start (%d)", input->path, result);
+    MRC_TRY(unpack(&self));
+    if (self.spills) {
+        MRC_TRY(empty_room(&self));
+        MRC_TRY(mrc_spill_map(&self.spill, &self.map));
+        self.made = self.map.bytes;
         input->budget->used -= self.room;
     }
-    mrc_spill_close(&self.spill);
-    if (status == MERCER_OK && self.made == 0 && !input->part)
-        status = mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
-    if (status != MERCER_OK) {
-        mrc_free(input->context, self.memory);
-        return status;
-    }
+    if (self.made == 0 && !input->part)
+        return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
     mrc_unmap(&input->map);
-    mrc_free(input->context, input->memory);
-    input->map = map;
-    input->memory = self.memory;
-    input->data = self.spills ? map.data : (const uint8_t *)self.memory;
+    mrc_free(context, input->memory);
+    input->map = self.map, self.map = (mrc_mapping){0};
+    input->memory = NULL;
+    if (!self.spills) input->memory = self.memory, self.memory = NULL;
+    input->data = self.spills ? input->map.data : input->memory;
     input->bytes = self.made;
     return MERCER_OK;
 }

@@ -44,11 +44,8 @@ mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char
     MRC_TRY(mrc_map_file(context, &out->map, path));
     out->data = out->map.data;
     out->bytes = out->map.bytes;
-    mercer_status status = MERCER_OK;
-    if (out->bytes == 0 && !part) status = mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the file is empty", path);
-    if (status == MERCER_OK && mrc_input_begins(out, "\x1f\x8b", 2)) status = mrc_gzip_unpack(out);
-    if (status != MERCER_OK) mrc_input_close(out);
-    return status;
+    if (out->bytes == 0 && !part) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the file is empty", path);
+    return mrc_input_begins(out, "\x1f\x8b", 2) ? mrc_gzip_unpack(out) : MERCER_OK;
 }
 
 void mrc_input_close(mrc_input *input)

@@ -150,9 +150,8 @@ static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t co
     MRC_TRY(mrc_alloc_zero(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
     dataset->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
     if (!reading->want_targets) return MERCER_OK;
-    MRC_TRY(mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows));
     reading->have_targets = true;
-    return MERCER_OK;
+    return mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows);
 }
 
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)

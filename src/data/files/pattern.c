@@ -118,37 +118,36 @@ static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
 
 static mercer_status reserve(search *self, mrc_names *out, int64_t count, int64_t bytes)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, count * (int64_t)sizeof(char *) + bytes, 1, "names of files"));
-    *out = (mrc_names){memory, count};
-    return MERCER_OK;
+    out->count = count;
+    return mrc_alloc(self->context, &out->list, count * (int64_t)sizeof(char *) + bytes, 1, "names of files");
+}
+
+static void close_search(search *self)
+{
+    if (self->open) closedir(self->open);
 }
 
 static mercer_status search_folder(search *self, mrc_names *out)
 {
     int64_t count, bytes;
-    void *folder;
-    MRC_TRY(mrc_alloc(self->context, &folder, self->folder + 2, 1, "the name of a folder"));
+    char *folder;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &folder, self->folder + 2, 1, "the name of a folder"));
     memcpy(folder, self->folder ? self->name : ".", (size_t)(self->folder ? self->folder : 1));
-    ((char *)folder)[self->folder ? self->folder : 1] = 0;
+    folder[self->folder ? self->folder : 1] = 0;
     self->open = opendir(folder);
-    int error = errno;
-    mrc_free(self->context, folder);
-    if (!self->open) return fail_folder(self, error);
-    mercer_status status = measure(self, &count, &bytes);
-    if (status == MERCER_OK) status = reserve(self, out, count, bytes);
+    if (!self->open) return fail_folder(self, errno);
+    MRC_TRY(measure(self, &count, &bytes));
+    MRC_TRY(reserve(self, out, count, bytes));
     rewinddir(self->open);
-    if (status == MERCER_OK) status = copy_matches(self, out, bytes);
-    closedir(self->open);
-    if (status != MERCER_OK) mrc_names_free(self->context, out);
-    return status;
+    return copy_matches(self, out, bytes);
 }
 
 mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name)
 {
     struct stat about;
     const char *slash = strrchr(name, '/');
-    search self = {.context = context, .name = name, .pattern = slash ? slash + 1 : name};
+    MRC_OWNED(close_search) search self = {.context = context, .name = name, .pattern = slash ? slash + 1 : name};
     self.folder = (int)(self.pattern - name);
     *out = (mrc_names){0};
     if (strpbrk(self.pattern, "*?[") && lstat(name, &about) != 0) return search_folder(&self, out);

@@ -116,18 +116,15 @@ static mercer_status read_parts(mercer_context *context, mrc_augment *self, cons
 mercer_status mrc_augment_create(mrc_augment **out, mercer_context *context, const char *spec,
                                  const mrc_augment_shape *shape, uint64_t seed)
 {
-    void *memory;
+    mrc_augment *self;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_augment), "the augmentation"));
-    mrc_augment *self = memory;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self, 1, sizeof *self, "the augmentation"));
     self->shape = *shape;
     self->seed = seed ^ SEED_SALT;
     mrc_normal_table_init(&self->normals);
-    mercer_status status = read_parts(context, self, spec);
-    if (status != MERCER_OK) {
-        mrc_free(context, self);
-        return status;
-    }
+    MRC_TRY(read_parts(context, self, spec));
+    mrc_scope_keep(&scope);
     *out = self;
     return MERCER_OK;
 }

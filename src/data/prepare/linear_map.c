@@ -24,22 +24,19 @@ static void pack(mrc_linear_map *map)
 mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *context, int64_t features, int64_t width,
                                     bool diagonal, const double *values)
 {
-    void *memory, *numbers;
-    int64_t plain = features, padded = 0, all;
+    mrc_linear_map *map;
+    double *numbers;
+    int64_t plain = features, padded = 0;
     *out = NULL;
     bool fits = diagonal || (mrc_multiply(features, width, &plain) &&
                              mrc_multiply(features, mrc_round_up(width, MRC_MAP_GROUP), &padded));
     if (!fits || padded > INT64_MAX - plain)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "a metric of %lld x %lld overflows memory", (long long)features,
                         (long long)width);
-    all = plain + padded;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_linear_map), "the metric"));
-    mercer_status status = mrc_alloc(context, &numbers, all, sizeof(double), "the metric");
-    if (status != MERCER_OK) {
-        mrc_free(context, memory);
-        return status;
-    }
-    mrc_linear_map *map = memory;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &map, 1, sizeof *map, "the metric"));
+    MRC_TRY(mrc_scope_alloc(&scope, &numbers, plain + padded, sizeof *numbers, "the metric"));
+    mrc_scope_keep(&scope);
     *map = (mrc_linear_map){.features = features, .width = width, .diagonal = diagonal, .values = numbers};
     memcpy(map->values, values, (size_t)plain * sizeof *values);
     if (!diagonal) {

@@ -27,12 +27,10 @@ typedef struct moments {
     double *mean, *m2, *row; /* (c) one allocation */
 } moments;
 
-static mercer_status open_moments(moments *out, mercer_context *context, int64_t columns)
+static mercer_status open_moments(moments *out, mrc_scope *scope, int64_t columns)
 {
-    void *memory;
-    *out = (moments){.context = context, .columns = columns};
-    MRC_TRY(mrc_alloc_zero(context, &memory, 3 * columns, sizeof(double), "moments of the targets"));
-    out->mean = memory;
+    *out = (moments){.context = scope->context, .columns = columns};
+    MRC_TRY(mrc_scope_alloc_zero(scope, &out->mean, 3 * columns, sizeof *out->mean, "moments of the targets"));
     out->m2 = out->mean + columns;
     out->row = out->m2 + columns;
     return MERCER_OK;
@@ -65,30 +63,31 @@ static bool is_constant(double mean, double deviation)
     return !(deviation > 4 * DBL_EPSILON * fabs(mean)) || deviation < DBL_MIN;
 }
 
-static mercer_status close_moments(moments *self, double *mean, double *deviation, mercer_status status)
+static mercer_status settle(const moments *self, double *mean, double *deviation)
 {
-    if (status == MERCER_OK && !(self->weight > 0))
-        status =
-            mrc_fail(self->context, MERCER_ERROR_DATA, "the targets have no weight: there are no samples that count");
-    for (int64_t j = 0; j < self->columns && status == MERCER_OK; j++)
+    if (!(self->weight > 0))
+        return mrc_fail(self->context, MERCER_ERROR_DATA,
+                        "the targets have no weight: there are no samples that count");
+    for (int64_t j = 0; j < self->columns; j++)
         if (!isfinite(self->m2[j]) || !isfinite(self->weight))
-            status = mrc_fail(self->context, MERCER_ERROR_DATA, "target %lld (from 0) is too large to be squared",
-                              (long long)j);
-    for (int64_t j = 0; j < self->columns && status == MERCER_OK; j++) {
+            return mrc_fail(self->context, MERCER_ERROR_DATA, "target %lld (from 0) is too large to be squared",
+                            (long long)j);
+    for (int64_t j = 0; j < self->columns; j++) {
         double width = sqrt(self->m2[j] / self->weight);
         mean[j] = self->mean[j];
         deviation[j] = is_constant(mean[j], width) ? 1 : width;
     }
-    mrc_free(self->context, self->mean);
-    return status;
+    return MERCER_OK;
 }
 
 mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
                           double *deviation)
 {
     moments self;
-    MRC_TRY(open_moments(&self, context, y->cols));
-    return close_moments(&self, mean, deviation, add_rows(&self, y, weights));
+    MRC_SCOPE(scope, context);
+    MRC_TRY(open_moments(&self, &scope, y->cols));
+    MRC_TRY(add_rows(&self, y, weights));
+    return settle(&self, mean, deviation);
 }
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
@@ -114,29 +113,27 @@ static mercer_status add_values(moments *self, const mercer_dataset *dataset)
 {
     int64_t rows = dataset->synth ? mrc_min(dataset->rows, COMPUTED_ROWS) : dataset->rows;
     int64_t room = mrc_min(rows, BLOCK_ROWS), d = dataset->synth ? dataset->features : 0;
-    void *targets = NULL, *samples = NULL;
-    mercer_status status = mrc_alloc(self->context, &targets, room * self->columns, sizeof(double), "targets");
-    if (status == MERCER_OK)
-        status = mrc_alloc(self->context, &samples, room * d, mrc_dtype_size(dataset->dtype), "samples");
-    for (int64_t first = 0; first < rows && status == MERCER_OK; first += room) {
+    mercer_matrix targets, samples;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_view(&scope, &targets, room, self->columns, MERCER_F64, "targets"));
+    MRC_TRY(mrc_scope_view(&scope, &samples, room, d, dataset->dtype, "samples"));
+    for (int64_t first = 0; first < rows; first += room) {
         int64_t count = mrc_min(room, rows - first);
-        mercer_matrix y = mrc_view(targets, count, self->columns, MERCER_F64);
-        mercer_matrix x = mrc_view(samples, count, d, dataset->dtype);
+        mercer_matrix y = mrc_rows(&targets, 0, count), x = mrc_rows(&samples, 0, count);
         if (dataset->synth)
             mrc_dataset_fetch(dataset, NULL, first, &x, &y, NULL);
         else
             for (int64_t i = 0; i < count; i++) mrc_dataset_target(dataset, first + i, &y, i);
-        status = add_rows(self, &y, dataset->weights ? dataset->weights + first : NULL);
+        MRC_TRY(add_rows(self, &y, dataset->weights ? dataset->weights + first : NULL));
     }
-    mrc_free(self->context, samples);
-    mrc_free(self->context, targets);
-    return status;
+    return MERCER_OK;
 }
 
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation)
 {
     moments self;
-    MRC_TRY(open_moments(&self, dataset->context, dataset->outputs));
-    mercer_status status = dataset->labels ? count_classes(&self, dataset) : add_values(&self, dataset);
-    return close_moments(&self, mean, deviation, status);
+    MRC_SCOPE(scope, dataset->context);
+    MRC_TRY(open_moments(&self, &scope, dataset->outputs));
+    MRC_TRY(dataset->labels ? count_classes(&self, dataset) : add_values(&self, dataset));
+    return settle(&self, mean, deviation);
 }

@@ -51,24 +51,17 @@ bool mrc_preprocess_find(const char *name, mrc_preprocess_kind *kind)
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor)
 {
-    void *memory;
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *self = NULL;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_preprocess), "the preprocessing"));
-    mercer_preprocess *self = memory;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the preprocessing"));
     self->context = context;
     self->kind = kind;
     self->features = features;
     self->scale = scale;
     if (features > 0) {
         int64_t values;
-        mercer_status status = mrc_multiply(features, 2, &values)
-                                   ? mrc_alloc(context, &memory, values, sizeof(double), "the preprocessing")
-                                   : mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
-        if (status != MERCER_OK) {
-            mercer_preprocess_free(self);
-            return status;
-        }
-        self->shift = memory;
+        if (!mrc_multiply(features, 2, &values)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
+        MRC_TRY(mrc_alloc(context, &self->shift, values, sizeof(double), "the preprocessing"));
         self->factor = self->shift + features;
         memcpy(self->shift, shift, (size_t)features * sizeof(double));
         memcpy(self->factor, factor, (size_t)features * sizeof(double));
@@ -79,23 +72,22 @@ mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *con
         mrc_print_number(scale, number, sizeof number);
         snprintf(self->spec + used, sizeof self->spec - (size_t)used, ":factor=%s", number);
     }
-    *out = self;
+    *out = self, self = NULL;
     return MERCER_OK;
 }
 
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from)
 {
-    MRC_TRY(mrc_preprocess_create(out, context, from->kind, from->scale, from->features, from->shift, from->factor));
-    (*out)->folded = from->folded;
-    (*out)->kernel = from->kernel;
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *self = NULL;
     const mrc_linear_map *map = from->map;
-    mercer_status status = from->knots ? mrc_preprocess_set_knots(*out, from->knots) : MERCER_OK;
-    if (status == MERCER_OK && map)
-        status = mrc_preprocess_set_map(*out, map->features, map->width, map->diagonal, map->values);
-    if (status == MERCER_OK) return MERCER_OK;
-    mercer_preprocess_free(*out);
     *out = NULL;
-    return status;
+    MRC_TRY(mrc_preprocess_create(&self, context, from->kind, from->scale, from->features, from->shift, from->factor));
+    self->folded = from->folded;
+    self->kernel = from->kernel;
+    if (from->knots) MRC_TRY(mrc_preprocess_set_knots(self, from->knots));
+    if (map) MRC_TRY(mrc_preprocess_set_map(self, map->features, map->width, map->diagonal, map->values));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 mercer_status mrc_preprocess_set_map(mercer_preprocess *self, int64_t features, int64_t width, bool diagonal,
@@ -359,17 +351,17 @@ static mercer_status read_preprocessed(const mercer_dataset *dataset, const merc
 {
     int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
     int64_t room = mrc_max(1, mrc_min(X->rows, READ_BYTES / row));
-    void *memory;
-    MRC_TRY(mrc_alloc(dataset->context, &memory, room, row, "a block of samples"));
+    mercer_matrix block;
+    MRC_SCOPE(scope, dataset->context);
+    MRC_TRY(mrc_scope_view(&scope, &block, room, dataset->features, dataset->dtype, "a block of samples"));
     for (int64_t i = 0; i < X->rows; i += room) {
         int64_t count = mrc_min(room, X->rows - i);
-        mercer_matrix stored = mrc_view(memory, count, dataset->features, dataset->dtype);
+        mercer_matrix stored = mrc_rows(&block, 0, count);
         mercer_matrix x = mrc_rows(X, i, count), y = Y ? mrc_rows(Y, i, count) : (mercer_matrix){0};
         mrc_dataset_fetch(dataset, rows ? rows + i : NULL, first + i, &stored, Y ? &y : NULL,
                           labels ? labels + i : NULL);
         mrc_preprocess_rows(preprocess, &x, &stored);
     }
-    mrc_free(dataset->context, memory);
     return MERCER_OK;
 }
 

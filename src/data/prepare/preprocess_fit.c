@@ -111,23 +111,20 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
 mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
                                    double size)
 {
-    mrc_schema *schema;
-    void *memory;
+    MRC_OWNED(mrc_release_schema) mrc_schema *schema = NULL;
+    bool *flags;
     if (!data->schema) return MERCER_OK;
+    MRC_SCOPE(scope, context);
     MRC_TRY(mrc_schema_read(&schema, context, data->schema));
-    mercer_status status = mrc_alloc(context, &memory, data->features, sizeof(bool), "features of a table");
-    if (status == MERCER_OK && schema->features == data->features) {
-        const bool *flags = memory;
-        mrc_schema_flags(schema, memory);
-        for (int64_t j = 0; j < data->features; j++) {
-            if (!flags[j]) continue;
-            shift[j] = 0;
-            factor[j] = size;
-        }
+    MRC_TRY(mrc_scope_alloc(&scope, &flags, data->features, sizeof *flags, "features of a table"));
+    if (schema->features != data->features) return MERCER_OK;
+    mrc_schema_flags(schema, flags);
+    for (int64_t j = 0; j < data->features; j++) {
+        if (!flags[j]) continue;
+        shift[j] = 0;
+        factor[j] = size;
     }
-    mrc_free(context, memory);
-    mrc_schema_free(schema);
-    return status;
+    return MERCER_OK;
 }
 
 /* Turns the statistics into shift (in place of mean) and factor (in place of m2). */
@@ -156,26 +153,19 @@ static mercer_status fit_features(mercer_preprocess **out, mercer_context *conte
                         data ? "there are no samples" : "dataset is NULL");
     int64_t d = data->features, row_bytes = mrc_max(1, d * mrc_dtype_size(data->dtype)), numbers;
     int64_t at_once = mrc_max(1, mrc_min(data->rows, BLOCK_BYTES / row_bytes));
-    void *memory = NULL, *buffer = NULL, *bad = NULL;
+    double size = kind == MRC_PREPROCESS_STANDARDISE ? MRC_LEVEL_SIZE : 1, *m;
+    void *buffer = NULL;
+    pass self;
     if (!mrc_multiply(d, 4, &numbers)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
-    mercer_status status = mrc_alloc_zero(context, &memory, numbers, sizeof(double), "means of features");
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &bad, d / COLUMNS + 1, sizeof(int), "means of features");
-    if (status == MERCER_OK && !data->x.data)
-        status = mrc_alloc(context, &buffer, at_once, row_bytes, "a block of samples");
-    if (status == MERCER_OK) {
-        double *m = memory;
-        pass self = {.mean = m, .m2 = m + d, .low = m + 2 * d, .high = m + 3 * d, .bad = bad};
-        status = run_pass(context, &self, data, at_once, buffer);
-        if (status == MERCER_OK) status = finish(context, &self, kind, data->rows, d);
-        if (status == MERCER_OK)
-            status = mrc_preprocess_flags(context, data, self.mean, self.m2,
-                                          kind == MRC_PREPROCESS_STANDARDISE ? MRC_LEVEL_SIZE : 1);
-        if (status == MERCER_OK) status = mrc_preprocess_create(out, context, kind, 0, d, self.mean, self.m2);
-    }
-    mrc_free(context, memory);
-    mrc_free(context, buffer);
-    mrc_free(context, bad);
-    return status;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &m, numbers, sizeof *m, "means of features"));
+    self = (pass){.mean = m, .m2 = m + d, .low = m + 2 * d, .high = m + 3 * d};
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self.bad, d / COLUMNS + 1, sizeof *self.bad, "means of features"));
+    if (!data->x.data) MRC_TRY(mrc_scope_alloc(&scope, &buffer, at_once, row_bytes, "a block of samples"));
+    MRC_TRY(run_pass(context, &self, data, at_once, buffer));
+    MRC_TRY(finish(context, &self, kind, data->rows, d));
+    MRC_TRY(mrc_preprocess_flags(context, data, self.mean, self.m2, size));
+    return mrc_preprocess_create(out, context, kind, 0, d, self.mean, self.m2);
 }
 
 /* ---- Specifications ------------------------------------------------------------------------------------------ */

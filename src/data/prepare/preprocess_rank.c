@@ -64,9 +64,9 @@ double mrc_rank_slope(const double *knots, const double *normal, double x)
 
 mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *knots)
 {
-    void *memory;
+    double *memory;
     int64_t count = self->features * MRC_RANK_KNOTS;
-    MRC_TRY(mrc_alloc(self->context, &memory, count + MRC_RANK_KNOTS, sizeof(double), "the preprocessing"));
+    MRC_TRY(mrc_alloc(self->context, &memory, count + MRC_RANK_KNOTS, sizeof *memory, "the preprocessing"));
     mrc_free(self->context, self->knots);
     self->knots = memory;
     self->normal = self->knots + count;
@@ -98,30 +98,23 @@ mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *c
 {
     if (!data || data->rows < 1)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "preprocessing rank needs data to be fitted to");
-    int64_t d = data->features, bytes = mrc_max(1, d * mrc_dtype_size(data->dtype));
+    int64_t d = data->features, bytes = mrc_max(1, d * mrc_dtype_size(data->dtype)), *rows;
     int64_t m = mrc_min(data->rows, mrc_min(MOST_ROWS, mrc_max(LEAST_ROWS, MOST_BYTES / bytes)));
-    void *rows = NULL, *numbers = NULL, *work = NULL, *zeros = NULL;
-    mercer_status status = mrc_alloc(context, &rows, m, bytes, "rows to find ranks");
-    if (status == MERCER_OK) status = mrc_alloc(context, &numbers, m, sizeof(int64_t), "rows to find ranks");
-    if (status == MERCER_OK) status = mrc_alloc(context, &work, m + d * MRC_RANK_KNOTS, sizeof(double), "ranks");
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &zeros, 2 * d, sizeof(double), "ranks");
-    if (status == MERCER_OK) {
-        mercer_matrix x = mrc_view(rows, m, d, data->dtype);
-        double *knots = (double *)work + m, *shift = zeros, *factor = shift + d;
-        for (int64_t i = 0; i < m; i++) ((int64_t *)numbers)[i] = (int64_t)((double)i * (double)data->rows / (double)m);
-        mrc_dataset_fetch(data, numbers, 0, &x, NULL, NULL);
-        status = find_knots(context, &x, work, knots);
-        if (status == MERCER_OK) status = mrc_preprocess_flags(context, data, shift, factor, MRC_LEVEL_SIZE);
-        if (status == MERCER_OK) status = mrc_preprocess_create(out, context, MRC_PREPROCESS_RANK, 0, d, shift, factor);
-        if (status == MERCER_OK) status = mrc_preprocess_set_knots(*out, knots);
-        if (status != MERCER_OK) {
-            mercer_preprocess_free(*out);
-            *out = NULL;
-        }
-    }
-    mrc_free(context, zeros);
-    mrc_free(context, work);
-    mrc_free(context, numbers);
-    mrc_free(context, rows);
-    return status;
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *self = NULL;
+    double *work, *shift;
+    mercer_matrix x;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_view(&scope, &x, m, d, data->dtype, "rows to find ranks"));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, m, sizeof *rows, "rows to find ranks"));
+    MRC_TRY(mrc_scope_alloc(&scope, &work, m + d * MRC_RANK_KNOTS, sizeof *work, "ranks"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &shift, 2 * d, sizeof *shift, "ranks"));
+    double *knots = work + m, *factor = shift + d;
+    for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)data->rows / (double)m);
+    mrc_dataset_fetch(data, rows, 0, &x, NULL, NULL);
+    MRC_TRY(find_knots(context, &x, work, knots));
+    MRC_TRY(mrc_preprocess_flags(context, data, shift, factor, MRC_LEVEL_SIZE));
+    MRC_TRY(mrc_preprocess_create(&self, context, MRC_PREPROCESS_RANK, 0, d, shift, factor));
+    MRC_TRY(mrc_preprocess_set_knots(self, knots));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }

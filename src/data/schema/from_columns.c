@@ -23,7 +23,16 @@ typedef struct builder {
     const char **names;  /* (count) */
     const char **wanted; /* (cells.count) names in the schema, or NULL */
     mercer_dataset *dataset;
+    mrc_scope scope; /* what the builder itself takes */
 } builder;
+
+static void close_builder(builder *self)
+{
+    for (int64_t j = 0; j < self->cells.count; j++) mrc_levels_close(&self->cells.columns[j].levels);
+    mrc_schema_free(self->schema);
+    mercer_dataset_free(self->dataset);
+    mrc_scope_close(&self->scope);
+}
 
 static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
 {
@@ -91,21 +100,16 @@ static void put_word(const builder *self, int64_t j, int64_t i, bool missing, fl
 static mercer_status fill_words(builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, from->word_count, sizeof(float), "words of a column"));
-    float *cells = memory;
-    mercer_status status = MERCER_OK;
-    for (int64_t k = 0; k < from->word_count && status == MERCER_OK; k++)
-        status = cell_of(&self->cells.columns[j], from->words[k], &cells[k]);
-    for (int64_t i = 0; i < self->rows && status == MERCER_OK; i++) {
+    float *cells;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &cells, from->word_count, sizeof *cells, "words of a column"));
+    for (int64_t k = 0; k < from->word_count; k++) MRC_TRY(cell_of(&self->cells.columns[j], from->words[k], &cells[k]));
+    for (int64_t i = 0; i < self->rows; i++) {
         int32_t code = from->codes[i];
-        if (code >= from->word_count)
-            status = fail_kind(self, j, "has a code that is beyond its words");
-        else
-            put_word(self, j, i, code < 0, code < 0 ? 0 : cells[code]);
+        if (code >= from->word_count) return fail_kind(self, j, "has a code that is beyond its words");
+        put_word(self, j, i, code < 0, code < 0 ? 0 : cells[code]);
     }
-    mrc_free(self->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 /* Numbers where the model has words: by the way they are written. */
@@ -193,7 +197,7 @@ static mercer_status settle(builder *self, const char *text)
     if (self->closed) MRC_TRY(mrc_dataset_keep_schema(dataset, text));
     dataset->x = self->cells.x;
     if (self->schema) {
-        void *memory;
+        float *memory;
         int64_t count;
         if (!mrc_multiply(self->rows, self->schema->features, &count))
             return mrc_fail(self->context, MERCER_ERROR_SHAPE, "too many features");
@@ -214,17 +218,15 @@ static mercer_status settle(builder *self, const char *text)
 
 static mercer_status build(builder *self, const char *text)
 {
-    void *memory;
     int64_t count;
     if (text) MRC_TRY(mrc_schema_read(&self->schema, self->context, text));
     self->closed = text != NULL;
     int64_t used = text ? self->schema->used : self->count;
-    MRC_TRY(mrc_alloc_zero(self->context, &memory, used, sizeof(mrc_cell_column), "columns of a table"));
-    self->cells = (mrc_cells){.context = self->context, .path = "columns", .columns = memory, .count = used};
-    MRC_TRY(mrc_alloc(self->context, &memory, used, sizeof(int64_t), "columns of a table"));
-    self->places = memory;
-    MRC_TRY(mrc_alloc_zero(self->context, &memory, self->count + used, sizeof(char *), "columns of a table"));
-    self->names = memory;
+    mrc_cell_column *columns;
+    MRC_TRY(mrc_scope_alloc_zero(&self->scope, &columns, used, sizeof *columns, "columns of a table"));
+    self->cells = (mrc_cells){.context = self->context, .path = "columns", .columns = columns, .count = used};
+    MRC_TRY(mrc_scope_alloc(&self->scope, &self->places, used, sizeof *self->places, "columns of a table"));
+    MRC_TRY(mrc_scope_alloc_zero(&self->scope, &self->names, self->count + used, sizeof(char *), "columns of a table"));
     self->wanted = self->names + self->count;
     MRC_TRY(match(self));
     if (!mrc_multiply(self->rows, used, &count)) return mrc_fail(self->context, MERCER_ERROR_SHAPE, "too many rows");
@@ -238,21 +240,12 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
                                        const mercer_table_column *columns, int64_t count, int64_t rows,
                                        const char *schema)
 {
-    builder self = {.context = context, .given = columns, .count = count, .rows = rows};
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
-    self.dataset = memory;
+    MRC_OWNED(close_builder)
+    builder self = {.context = context, .given = columns, .count = count, .rows = rows, .scope = {.context = context}};
+    MRC_TRY(mrc_alloc_zero(context, &self.dataset, 1, sizeof(mercer_dataset), "the dataset"));
     *self.dataset = (mercer_dataset){
         .context = context, .format = "columns", .task = MERCER_TASK_UNLABELLED, .rows = rows, .dtype = MERCER_F32};
-    mercer_status status = build(&self, schema);
-    for (int64_t j = 0; j < self.cells.count; j++) mrc_levels_close(&self.cells.columns[j].levels);
-    mrc_free(context, self.cells.columns);
-    mrc_free(context, self.places);
-    mrc_free(context, (void *)self.names);
-    mrc_schema_free(self.schema);
-    if (status == MERCER_OK)
-        *out = self.dataset;
-    else
-        mercer_dataset_free(self.dataset);
-    return status;
+    MRC_TRY(build(&self, schema));
+    *out = self.dataset, self.dataset = NULL;
+    return MERCER_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef MRC_DATA_SCHEMA_LEVELS_H
 #define MRC_DATA_SCHEMA_LEVELS_H
 
-#include "core/context.h"
+#include "core/memory.h"
 
 #include <stdbool.h>
 

@@ -214,29 +214,25 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
 {
     const mrc_levels *levels = &self->cells->columns[j].levels;
     mrc_column *column = &self->columns[j];
-    void *memory, *list;
+    ranked *all;
     int64_t found = 0;
-    MRC_TRY(mrc_alloc(self->context, &memory, levels->count, sizeof(ranked), "levels of a column"));
-    ranked *all = memory;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &all, levels->count, sizeof *all, "levels of a column"));
     for (int64_t k = 0; k < levels->count; k++)
         if (levels->list[k].count > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
     qsort(all, (size_t)found, sizeof *all, by_count);
     int64_t kept = mrc_min(found, MRC_KEPT_LEVELS);
     qsort(all, (size_t)kept, sizeof *all, by_text);
-    mercer_status status = mrc_alloc(self->context, &list, kept, sizeof(char *), "levels of a column");
-    if (status == MERCER_OK) {
-        self->lists[j] = list;
-        column->levels = (const char *const *)list;
-        column->level_count = kept;
-        column->other = beyond > 0 || found > kept;
-        for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, kept);
-    }
-    for (int64_t k = 0; k < kept && status == MERCER_OK; k++) {
+    MRC_TRY(mrc_alloc(self->context, &self->lists[j], kept, sizeof(char *), "levels of a column"));
+    column->levels = self->lists[j];
+    column->level_count = kept;
+    column->other = beyond > 0 || found > kept;
+    for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, kept);
+    for (int64_t k = 0; k < kept; k++) {
         self->lists[j][k] = all[k].text;
-        status = check_encoding(self, j, &levels->list[all[k].number], all[k].text);
+        MRC_TRY(check_encoding(self, j, &levels->list[all[k].number], all[k].text));
     }
-    mrc_free(self->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 /* Cells become what their levels do; those beyond all levels become `other`. */
@@ -293,33 +289,30 @@ static void compact(finder *self)
 
 static mercer_status check_names(const finder *self)
 {
-    mrc_levels names;
-    mercer_status status = MERCER_OK;
+    MRC_OWNED(mrc_levels_close) mrc_levels names;
     mrc_levels_open(&names, self->context);
-    for (int64_t j = 0; j < self->cells->count && status == MERCER_OK; j++) {
+    for (int64_t j = 0; j < self->cells->count; j++) {
         const char *name = self->cells->columns[j].name;
         int64_t number, length = name ? (int64_t)strlen(name) : 0;
         if (!name) continue;
         if (bad_byte(name))
-            status = mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                              "%s: the name of column %lld (from 0) is not UTF-8; save the file as UTF-8",
-                              self->cells->path, (long long)j);
-        else if (mrc_levels_find(&names, name, length) >= 0)
-            status = fail_column(self, j, MERCER_ERROR_FORMAT, "is there twice: rename one of them, or drop them");
-        else
-            status = mrc_levels_add(&names, name, length, "", 0, &number);
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                            "%s: the name of column %lld (from 0) is not UTF-8; save the file as UTF-8",
+                            self->cells->path, (long long)j);
+        if (mrc_levels_find(&names, name, length) >= 0)
+            return fail_column(self, j, MERCER_ERROR_FORMAT, "is there twice: rename one of them, or drop them");
+        MRC_TRY(mrc_levels_add(&names, name, length, "", 0, &number));
     }
-    mrc_levels_close(&names);
-    return status;
+    return MERCER_OK;
 }
 
 /* The columns that were found and those that were left out, in the order of the table. */
 static mercer_status print_all(const finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
-    void *memory;
+    mrc_column *all;
     int64_t extra = left_out ? left_out->count : 0, total = self->cells->count + extra;
-    MRC_TRY(mrc_alloc(self->context, &memory, total, sizeof(mrc_column), "columns of a schema"));
-    mrc_column *all = memory;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &all, total, sizeof *all, "columns of a schema"));
     for (int64_t i = 0, j = 0, k = 0; i < total; i++) {
         if (k < extra && (left_out->places[k] == i || j == self->cells->count)) {
             all[i] = (mrc_column){.name = left_out->names ? left_out->names[k] : NULL};
@@ -329,9 +322,7 @@ static mercer_status print_all(const finder *self, const mrc_left_out *left_out,
             all[i] = self->columns[j++];
         }
     }
-    mercer_status status = mrc_schema_print(self->context, all, total, missing, out);
-    mrc_free(self->context, memory);
-    return status;
+    return mrc_schema_print(self->context, all, total, missing, out);
 }
 
 /* Numbers alone, none of which is missing. */
@@ -372,21 +363,19 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
     return MERCER_OK;
 }
 
+static void free_lists(finder *self)
+{
+    for (int64_t j = 0; self->lists && j < self->cells->count; j++) mrc_free(self->context, (void *)self->lists[j]);
+}
+
 mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
-    mercer_context *context = cells->context;
-    finder self = {.cells = cells, .context = context};
-    void *columns = NULL, *lists = NULL;
+    MRC_SCOPE(scope, cells->context);
+    MRC_OWNED(free_lists) finder self = {.cells = cells, .context = cells->context};
     *out = NULL;
-    mercer_status status = mrc_alloc_zero(context, &columns, cells->count, sizeof(mrc_column), "columns of a schema");
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &lists, cells->count, sizeof(char **), "levels");
-    self.columns = columns;
-    self.lists = lists;
-    if (status == MERCER_OK) status = find(&self, left_out, missing, out);
-    for (int64_t j = 0; lists && j < cells->count; j++) mrc_free(context, (void *)self.lists[j]);
-    mrc_free(context, lists);
-    mrc_free(context, columns);
-    return status;
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self.columns, cells->count, sizeof *self.columns, "columns of a schema"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self.lists, cells->count, sizeof *self.lists, "levels"));
+    return find(&self, left_out, missing, out);
 }
 
 void mrc_cells_warn(const mrc_cells *cells)

@@ -10,7 +10,7 @@
 #ifndef MRC_DATA_SCHEMA_SCHEMA_H
 #define MRC_DATA_SCHEMA_SCHEMA_H
 
-#include "core/context.h"
+#include "core/memory.h"
 #include "data/schema/levels.h"
 
 #include <stdbool.h>
@@ -55,6 +55,7 @@ typedef struct mrc_schema {
 
 mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const char *text);
 void mrc_schema_free(mrc_schema *schema);
+MRC_RELEASE(mrc_release_schema, mrc_schema, mrc_schema_free)
 /* The text of these columns. Released with mrc_free. */
 mercer_status mrc_schema_print(mercer_context *context, const mrc_column *columns, int64_t count,
                                const mrc_missing *missing, char **out);

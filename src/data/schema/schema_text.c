@@ -96,23 +96,19 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
                                const mrc_missing *missing, char **out)
 {
     const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(17);
-    void *memory = NULL;
-    json_t *root = json_object();
+    json_auto_t *root = json_object();
+    *out = NULL;
     bool fine = root && put(root, "missing", text_list(missing->words, missing->count)) &&
                 put(root, "columns", column_list(columns, count));
     size_t length = fine ? json_dumpb(root, NULL, 0, how) : 0;
-    mercer_status status = length > 0 ? mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the schema")
-                                      : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
-    if (status == MERCER_OK && json_dumpb(root, memory, length, how) != length)
-        status = mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
-    json_decref(root);
-    *out = memory;
-    if (status == MERCER_OK)
-        (*out)[length] = 0;
-    else
-        mrc_free(context, memory);
-    if (status != MERCER_OK) *out = NULL;
-    return status;
+    char *text = NULL;
+    MRC_SCOPE(scope, context);
+    if (length > 0) MRC_TRY(mrc_scope_alloc_zero(&scope, &text, (int64_t)length + 1, 1, "the schema"));
+    if (!text || json_dumpb(root, text, length, how) != length)
+        return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
+    mrc_scope_keep(&scope);
+    *out = text;
+    return MERCER_OK;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
@@ -179,12 +175,10 @@ static int64_t count_texts(const json_t *missing, const json_t *columns)
 static mercer_status read_parts(mrc_schema *self)
 {
     const json_t *missing = json_object_get(self->root, "missing"), *columns = json_object_get(self->root, "columns");
-    void *memory;
     self->named = true;
     self->count = (int64_t)json_array_size(columns);
     if (self->count == 0) return wrong(self, -1, "has no columns");
-    MRC_TRY(mrc_alloc_zero(self->context, &memory, self->count, sizeof *self->columns, "columns of a schema"));
-    self->columns = memory;
+    MRC_TRY(mrc_alloc_zero(self->context, &self->columns, self->count, sizeof *self->columns, "columns of a schema"));
     MRC_TRY(mrc_alloc(self->context, &self->lists, count_texts(missing, columns), sizeof(char *), "words of a schema"));
     const char **texts = self->lists;
     if (!take_texts(missing, &texts, &self->missing.words, &self->missing.count))
@@ -195,22 +189,17 @@ static mercer_status read_parts(mrc_schema *self)
 
 mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const char *text)
 {
-    void *memory;
+    MRC_OWNED(mrc_release_schema) mrc_schema *self = NULL;
     json_error_t error = {0};
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_schema), "a schema"));
-    mrc_schema *self = memory;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "a schema"));
     self->context = context;
     self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!self->root) self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error); /* no memory looks like bad text */
-    mercer_status status = self->root
-                               ? read_parts(self)
-                               : mrc_fail(context, MERCER_ERROR_FORMAT, "the schema: line %d is not JSON", error.line);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mrc_schema_free(self);
-    return status;
+    if (!self->root) return mrc_fail(context, MERCER_ERROR_FORMAT, "the schema: line %d is not JSON", error.line);
+    MRC_TRY(read_parts(self));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 void mrc_schema_free(mrc_schema *self)

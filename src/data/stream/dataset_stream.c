@@ -217,11 +217,9 @@ static mercer_status make_matrix(data_stream *self, mercer_matrix *out, int64_t 
 
 static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
 {
-    void *numbers = NULL;
     MRC_TRY(make_matrix(self, &out->x, rows, self->width, self->x_dtype));
     MRC_TRY(make_matrix(self, &out->y, rows, self->data.outputs, self->y_dtype));
-    MRC_TRY(mrc_alloc(self->context, &numbers, rows, sizeof(int64_t), "a batch"));
-    out->rows = numbers;
+    MRC_TRY(mrc_alloc(self->context, &out->rows, rows, sizeof(int64_t), "a batch"));
     return MERCER_OK;
 }
 
@@ -233,9 +231,7 @@ static mercer_status make_room(data_stream *self, int64_t rows)
     self->batch_weights = NULL;
     self->room = 0;
     MRC_TRY(make_room_in(self, &self->batch, rows));
-    void *weights = NULL;
-    if (self->weights) MRC_TRY(mrc_alloc(self->context, &weights, rows, sizeof(double), "a batch"));
-    self->batch_weights = weights;
+    if (self->weights) MRC_TRY(mrc_alloc(self->context, &self->batch_weights, rows, sizeof(double), "a batch"));
     self->room = rows;
     return MERCER_OK;
 }
@@ -323,6 +319,7 @@ static const char *last_error(void *user)
 static void release(void *user)
 {
     data_stream *self = user;
+    if (!self) return;
     mrc_background_stop(self->background);
     for (int i = 0; i < RING; i++) release_chunk(self, &self->ring[i]);
     for (int i = 0; i < 2; i++) release_chunk(self, &self->raw[i]);
@@ -332,6 +329,7 @@ static void release(void *user)
     mrc_augment_free(self->context, self->augment);
     mrc_free(self->context, self);
 }
+MRC_RELEASE(release_stream, data_stream, release)
 
 /* ---- Making one ------------------------------------------------------------------------------------------------ */
 
@@ -371,14 +369,12 @@ static mercer_status make_scratch(data_stream *self)
 {
     const mercer_dataset *data = &self->data;
     bool mixes = mrc_augment_mixes(self->augment), changes = !mrc_preprocess_is_identity(self->preprocess);
-    void *numbers;
     if (mixes || changes) MRC_TRY(make_matrix(self, &self->raw[0].x, self->chunk_rows, data->features, data->dtype));
     if (mixes) MRC_TRY(make_matrix(self, &self->raw[0].y, self->chunk_rows, data->outputs, self->y_dtype));
     if (mixes && changes) MRC_TRY(make_matrix(self, &self->raw[1].x, self->chunk_rows, data->features, data->dtype));
     if (self->augment) {
         self->row_bytes = mrc_round_up(data->features * mrc_dtype_size(data->dtype), MRC_ALIGNMENT);
-        MRC_TRY(mrc_alloc(self->context, &numbers, self->threads, self->row_bytes, "a sample"));
-        self->row = numbers;
+        MRC_TRY(mrc_alloc(self->context, &self->row, self->threads, self->row_bytes, "a sample"));
     }
     int chunks = self->background ? RING : mixes ? 1 : 0;
     for (int i = 0; i < chunks; i++) MRC_TRY(make_room_in(self, &self->ring[i], self->chunk_rows));
@@ -401,10 +397,9 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
                                      const mrc_data_stream_options *options)
 {
     const mercer_stream_options *stream = &options->stream;
-    void *memory;
+    MRC_OWNED(release_stream) data_stream *self = NULL;
     memset(out, 0, sizeof *out);
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(data_stream), "the source"));
-    data_stream *self = memory;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the source"));
     self->context = context;
     self->data = *data;
     self->weights = options->weights ? options->weights : data->weights;
@@ -416,11 +411,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->width = mercer_preprocess_width(stream->preprocess, data->features);
     self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;
-    mercer_status status = build(self, stream);
-    if (status != MERCER_OK) {
-        release(self);
-        return status;
-    }
+    MRC_TRY(build(self, stream));
     *out = (mercer_source){.struct_size = sizeof *out,
                            .rows = self->samples,
                            .features = self->width,
@@ -432,5 +423,6 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
                            .release = release,
                            .user = self,
                            .skip = skip};
+    self = NULL;
     return MERCER_OK;
 }

@@ -130,20 +130,15 @@ static mercer_status make_synth(mercer_dataset *dataset, const char *spec, uint6
 mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, const char *spec, int64_t first,
                                 int64_t rows, uint64_t seed)
 {
-    void *memory;
+    MRC_OWNED(mrc_release_dataset) mercer_dataset *dataset = NULL;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_dataset), "the dataset"));
-    mercer_dataset *dataset = memory;
+    MRC_TRY(mrc_alloc_zero(context, &dataset, 1, sizeof *dataset, "the dataset"));
     dataset->context = context;
     dataset->format = "synthetic";
     dataset->rows = rows;
     dataset->synth_first = first;
-    mercer_status status = make_synth(dataset, spec, seed);
-    if (status != MERCER_OK) {
-        mercer_dataset_free(dataset);
-        return status;
-    }
+    MRC_TRY(make_synth(dataset, spec, seed));
     dataset->x = mrc_view(NULL, rows, dataset->features, dataset->dtype);
-    *out = dataset;
+    *out = dataset, dataset = NULL;
     return MERCER_OK;
 }

@@ -32,25 +32,24 @@ struct mercer_column_texts {
 /* The names in a list with commas between them; spaces around them do not count. */
 static mercer_status split_names(mercer_column_texts *self, const char *list)
 {
-    void *copy, *pointers = NULL;
+    char *copy;
+    const char **pointers;
     int64_t length = (int64_t)strlen(list), most = 1;
     for (const char *at = list; *at; at++) most += *at == ',';
-    MRC_TRY(mrc_alloc(self->context, &copy, length + 1, 1, "names of columns"));
-    mercer_status status = mrc_alloc(self->context, &pointers, most, sizeof(char *), "names of columns");
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &copy, length + 1, 1, "names of columns"));
+    MRC_TRY(mrc_scope_alloc(&scope, &pointers, most, sizeof *pointers, "names of columns"));
     char *next = memcpy(copy, list, (size_t)length + 1);
-    while (status == MERCER_OK && next) {
+    while (next) {
         char *name = next + strspn(next, " "), *end = strchr(name, ',');
         next = end ? end + 1 : NULL;
         if (!end) end = name + strlen(name);
         while (end > name && end[-1] == ' ') end--;
         *end = 0;
-        if (!*name) status = mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "columns: '%s' has an empty name", list);
-        ((const char **)pointers)[self->count++] = name;
+        if (!*name) return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "columns: '%s' has an empty name", list);
+        pointers[self->count++] = name;
     }
-    if (status == MERCER_OK) status = mrc_copy_texts(self->context, &self->names, pointers, self->count);
-    mrc_free(self->context, pointers);
-    mrc_free(self->context, copy);
-    return status;
+    return mrc_copy_texts(self->context, &self->names, pointers, self->count);
 }
 
 static mercer_status find_columns(mercer_column_texts *self, const mrc_table *lead)
@@ -85,9 +84,7 @@ static bool repeats_names(const mrc_table *self, const mrc_table *lead)
 static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
 {
     int64_t count = self->files.names.count, total = 0, lead = 0;
-    void *memory;
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(mrc_table), "files of a table"));
-    self->tables = memory;
+    MRC_TRY(mrc_alloc(self->context, &self->tables, count, sizeof(mrc_table), "files of a table"));
     for (int64_t i = 0; i < count; i++) {
         MRC_TRY(mrc_table_open(&self->tables[i], &self->files.inputs[i], self->files.format->separator));
         if (self->tables[lead].records == 0) lead = i;
@@ -151,20 +148,17 @@ static mercer_status open_parts(mercer_column_texts *self, const char *columns)
     return MERCER_OK;
 }
 
+MRC_RELEASE(release_texts, mercer_column_texts, mrc_column_texts_free)
 mercer_status mrc_column_texts_open(mercer_column_texts **out, mercer_context *context,
                                     const mercer_dataset_options *options, const char *columns)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mercer_column_texts), "columns of text"));
-    mercer_column_texts *self = memory;
+    MRC_OWNED(release_texts) mercer_column_texts *self = NULL;
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "columns of text"));
     self->context = context;
     self->options = *options;
-    mercer_status status = open_parts(self, columns);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mrc_column_texts_free(self);
-    return status;
+    MRC_TRY(open_parts(self, columns));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 void mrc_column_texts_free(mercer_column_texts *self)

@@ -23,11 +23,9 @@ static int compare_entries(const void *a, const void *b)
     return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-static mercer_status sort_names(mercer_context *context, const char *const *names, int64_t count, entry **out)
+static mercer_status sort_names(mrc_scope *scope, const char *const *names, int64_t count, entry **out)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc(context, &memory, count, sizeof(entry), "names of columns"));
-    *out = memory;
+    MRC_TRY(mrc_scope_alloc(scope, out, count, sizeof **out, "names of columns"));
     for (int64_t i = 0; i < count; i++) (*out)[i] = (entry){names[i], i};
     qsort(*out, (size_t)count, sizeof(entry), compare_entries);
     return MERCER_OK;
@@ -96,18 +94,15 @@ static mercer_status match_sorted(mercer_context *context, const char *what, ent
 mercer_status mrc_columns_match(mercer_context *context, const char *what, const char *const *found,
                                 int64_t found_count, const char *const *wanted, int64_t wanted_count, int64_t *places)
 {
-    entry *have = NULL, *want = NULL;
-    void *memory = NULL;
-    mercer_status status = sort_names(context, found, found_count, &have);
-    if (status == MERCER_OK) status = sort_names(context, wanted, wanted_count, &want);
-    if (status == MERCER_OK) status = mrc_alloc(context, &memory, wanted_count, sizeof *places, "columns");
-    int64_t *matched = memory;
-    if (status == MERCER_OK) status = match_sorted(context, what, have, found_count, want, wanted_count, matched);
-    for (int64_t j = 0; j < wanted_count && status == MERCER_OK; j++)
-        if (matched[j] < 0) status = fail_missing(context, what, wanted[j], have, found_count);
-    if (status == MERCER_OK) memcpy(places, matched, (size_t)wanted_count * sizeof *places);
-    mrc_free(context, memory);
-    mrc_free(context, want);
-    mrc_free(context, have);
-    return status;
+    entry *have, *want;
+    int64_t *matched;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(sort_names(&scope, found, found_count, &have));
+    MRC_TRY(sort_names(&scope, wanted, wanted_count, &want));
+    MRC_TRY(mrc_scope_alloc(&scope, &matched, wanted_count, sizeof *matched, "columns"));
+    MRC_TRY(match_sorted(context, what, have, found_count, want, wanted_count, matched));
+    for (int64_t j = 0; j < wanted_count; j++)
+        if (matched[j] < 0) return fail_missing(context, what, wanted[j], have, found_count);
+    memcpy(places, matched, (size_t)wanted_count * sizeof *places);
+    return MERCER_OK;
 }

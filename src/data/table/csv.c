@@ -25,22 +25,19 @@ typedef struct tables {
 
 /* ---- First walk ---------------------------------------------------------------------------------------------- */
 
-static mercer_status open_tables(tables *self, mrc_reading *reading)
+static mercer_status open_tables(tables *self)
 {
-    void *memory;
-    *self = (tables){.reading = reading};
-    MRC_TRY(mrc_alloc(reading->input->context, &memory, reading->count, sizeof(mrc_table), "files of a table"));
-    self->list = self->lead = memory;
-    mercer_status status = MERCER_OK;
-    for (int64_t i = 0; i < reading->count && status == MERCER_OK; i++) {
-        status = mrc_table_open(&self->list[i], &reading->input[i], reading->format->separator);
+    mrc_reading *reading = self->reading;
+    MRC_TRY(mrc_alloc(reading->input->context, &self->list, reading->count, sizeof *self->list, "files of a table"));
+    self->lead = self->list;
+    for (int64_t i = 0; i < reading->count; i++) {
+        MRC_TRY(mrc_table_open(&self->list[i], &reading->input[i], reading->format->separator));
         if (i > 0 && self->lead->records == 0) self->lead = &self->list[i];
         self->records += self->list[i].records;
     }
-    if (status == MERCER_OK && self->records == 0)
-        status = mrc_fail(reading->input->context, MERCER_ERROR_FORMAT, "%s: holds no samples", reading->name);
-    if (status != MERCER_OK) mrc_free(reading->input->context, memory);
-    return status;
+    if (self->records == 0)
+        return mrc_fail(reading->input->context, MERCER_ERROR_FORMAT, "%s: holds no samples", reading->name);
+    return MERCER_OK;
 }
 
 static void close_tables(tables *self)
@@ -82,7 +79,7 @@ static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *t
         to->cells->x.rows = to->rows - to->base;
         mercer_status status = through->take(through, to->cells);
         to->cells->x.rows = block;
-        if (status != MERCER_OK) return status;
+        MRC_TRY(status);
         to->base = to->rows;
     }
     return MERCER_OK;
@@ -95,9 +92,9 @@ static mercer_status read_records(const tables *self, mrc_sink *to, consumer *th
     int64_t before = 0, end = slice->first + slice->rows;
     if (to->targets) mrc_targets_clear(to->targets);
     to->rows = to->base = to->left_out = 0;
-    MRC_TRY(mrc_sink_open(to, self->reading->input->context, &self->layout));
-    mercer_status status = MERCER_OK;
-    for (int64_t k = 0; k < self->reading->count && status == MERCER_OK; before += self->list[k++].records) {
+    MRC_SCOPE(scope, self->reading->input->context);
+    MRC_TRY(mrc_sink_open(to, &scope, &self->layout));
+    for (int64_t k = 0; k < self->reading->count; before += self->list[k++].records) {
         const mrc_table *table = &self->list[k];
         int64_t first = mrc_max(slice->first, before), last = mrc_min(end, before + table->records);
         if (first >= last) continue;
@@ -105,11 +102,10 @@ static mercer_status read_records(const tables *self, mrc_sink *to, consumer *th
         to->released = NULL;
         if (to->targets) to->targets->path = table->input->path;
         mrc_records_skip(&csv, first - before);
-        status = read_some(table, &csv, to, last - first, through);
+        MRC_TRY(read_some(table, &csv, to, last - first, through));
     }
     if (to->targets) to->targets->path = self->reading->name;
-    mrc_sink_close(to, self->reading->input->context);
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
@@ -123,10 +119,9 @@ static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sin
     MRC_TRY(mrc_layout_names(&self->layout, context, MRC_COLUMN_TARGET, &dataset->target_text));
     dataset->target_names = dataset->target_text;
     if (count == 1) {
-        MRC_TRY(mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows));
         reading->have_targets = true;
         to->targets = &reading->targets;
-        return MERCER_OK;
+        return mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows);
     }
     if (reading->options->task == MERCER_TASK_CLASSIFICATION || reading->options->labels)
         return mrc_fail(context, MERCER_ERROR_SHAPE,
@@ -253,23 +248,26 @@ static mercer_status spill_cells(tables *self, consumer *through, mrc_sink *to, 
     return MERCER_OK;
 }
 
+static void close_consumer(consumer *self)
+{
+    mrc_spill_close(&self->spill);
+    mrc_free(self->columns->context, self->x.data);
+}
+
 /* Block by block. `known`: the schema is there, or it is known that there is none. The cells have room for a block. */
 static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset,
                                   bool known)
 {
-    consumer through = {.take = tally_block, .columns = columns};
-    mercer_status status = MERCER_OK;
+    MRC_OWNED(close_consumer) consumer through = {.take = tally_block, .columns = columns};
     mrc_log(columns->context, MERCER_LOG_INFO, "%s: samples are kept in a temporary file", self->reading->name);
     if (!known) {
-        status = read_all(self, columns, to, &through);
-        if (status == MERCER_OK) status = mrc_column_set_find(columns, self->lead, dataset);
+        MRC_TRY(read_all(self, columns, to, &through));
+        MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
     }
-    if (status == MERCER_OK) status = spill_cells(self, &through, to, dataset);
-    mrc_spill_close(&through.spill);
-    mrc_free(columns->context, through.x.data);
+    MRC_TRY(spill_cells(self, &through, to, dataset));
     mrc_free(columns->context, dataset->x_memory);
     dataset->x_memory = NULL;
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Either ---------------------------------------------------------------------------------------------------- */
@@ -346,14 +344,11 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
 
 static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
-    tables self;
-    mrc_column_set columns;
-    MRC_TRY(open_tables(&self, reading));
-    mercer_status status = mrc_column_set_open(&columns, reading->input->context, reading->options);
-    if (status == MERCER_OK) status = read_samples(&self, &columns, dataset);
-    mrc_column_set_close(&columns);
-    close_tables(&self);
-    return status;
+    MRC_OWNED(close_tables) tables self = {.reading = reading};
+    MRC_OWNED(mrc_column_set_close) mrc_column_set columns = {0};
+    MRC_TRY(open_tables(&self));
+    MRC_TRY(mrc_column_set_open(&columns, reading->input->context, reading->options));
+    return read_samples(&self, &columns, dataset);
 }
 
 /* ---- Targets alone ------------------------------------------------------------------------------------------- */
@@ -391,11 +386,9 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
 
 static mercer_status csv_targets(mrc_reading *reading, mercer_dataset *dataset, int64_t expected)
 {
-    tables self;
-    MRC_TRY(open_tables(&self, reading));
-    mercer_status status = read_targets(&self, dataset, expected);
-    close_tables(&self);
-    return status;
+    MRC_OWNED(close_tables) tables self = {.reading = reading};
+    MRC_TRY(open_tables(&self));
+    return read_targets(&self, dataset, expected);
 }
 
 /* ---- The formats ------------------------------------------------------------------------------------------------- */

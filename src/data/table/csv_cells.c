@@ -47,11 +47,9 @@ static mrc_act act_of(mrc_kind kind)
     return acts[kind];
 }
 
-mercer_status mrc_sink_open(mrc_sink *sink, mercer_context *context, const mrc_layout *layout)
+mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *layout)
 {
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, layout->columns, sizeof(struct mrc_action), "columns of a table"));
-    sink->actions = memory;
+    MRC_TRY(mrc_scope_alloc_zero(scope, &sink->actions, layout->columns, sizeof *sink->actions, "columns of a table"));
     for (int64_t column = 0; column < layout->columns; column++) {
         struct mrc_action *action = &sink->actions[column];
         int64_t role = layout->roles[column];
@@ -67,12 +65,6 @@ mercer_status mrc_sink_open(mrc_sink *sink, mercer_context *context, const mrc_l
         }
     }
     return MERCER_OK;
-}
-
-void mrc_sink_close(mrc_sink *sink, mercer_context *context)
-{
-    mrc_free(context, sink->actions);
-    sink->actions = NULL;
 }
 
 /* ---- Failures ------------------------------------------------------------------------------------------------ */

@@ -21,8 +21,7 @@ typedef struct mrc_sink {
     struct mrc_action *actions; /* (columns) what happens to a cell; owned */
 } mrc_sink;
 
-mercer_status mrc_sink_open(mrc_sink *sink, mercer_context *context, const mrc_layout *layout);
-void mrc_sink_close(mrc_sink *sink, mercer_context *context);
+mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *layout);
 /* The next `count` records, into rows sink->rows and further. The first walk has been over them. */
 mercer_status mrc_records_read(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count);
 void mrc_records_skip(mrc_csv *csv, int64_t count);

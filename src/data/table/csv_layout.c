@@ -40,21 +40,18 @@ mercer_status mrc_layout_names(const mrc_layout *self, mercer_context *context, 
     int64_t count = kind == MRC_COLUMN_FEATURE  ? self->features
                     : kind == MRC_COLUMN_TARGET ? self->targets
                                                 : self->unused;
-    const char *const *names = self->names;
-    void *memory;
+    const char *const *names = self->names, **list;
     *out = NULL;
     if (!names || count == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(context, &memory, count, sizeof(char *), "names of columns"));
-    const char **list = memory;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &list, count, sizeof *list, "names of columns"));
     for (int64_t column = 0, unused = 0; column < self->columns; column++) {
         int64_t role = self->roles[column];
         if (kind == MRC_COLUMN_FEATURE && role >= 0) list[role] = names[column];
         if (kind == MRC_COLUMN_TARGET && role <= MRC_COLUMN_TARGET) list[MRC_COLUMN_TARGET - role] = names[column];
         if (kind == MRC_COLUMN_UNUSED && role == MRC_COLUMN_UNUSED) list[unused++] = names[column];
     }
-    mercer_status status = mrc_copy_texts(context, out, list, count);
-    mrc_free(context, memory);
-    return status;
+    return mrc_copy_texts(context, out, list, count);
 }
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
@@ -235,16 +232,13 @@ static mercer_status match_features(mrc_layout *self, const mrc_table *table, co
 static mercer_status find_named(mrc_layout *self, const mrc_table *table, const char *const *wanted,
                                 int64_t wanted_count)
 {
-    mercer_context *context = table->input->context;
-    void *names, *columns = NULL, *places = NULL;
-    mercer_status status = mrc_alloc(context, &names, table->columns, sizeof(char *), "names of columns");
-    if (status == MERCER_OK) status = mrc_alloc(context, &columns, table->columns, sizeof(int64_t), "columns");
-    if (status == MERCER_OK) status = mrc_alloc(context, &places, wanted_count, sizeof(int64_t), "columns");
-    if (status == MERCER_OK) status = match_features(self, table, wanted, wanted_count, names, columns, places);
-    mrc_free(context, places);
-    mrc_free(context, columns);
-    mrc_free(context, names);
-    return status;
+    const char **names;
+    int64_t *columns, *places;
+    MRC_SCOPE(scope, table->input->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &names, table->columns, sizeof *names, "names of columns"));
+    MRC_TRY(mrc_scope_alloc(&scope, &columns, table->columns, sizeof *columns, "columns"));
+    MRC_TRY(mrc_scope_alloc(&scope, &places, wanted_count, sizeof *places, "columns"));
+    return match_features(self, table, wanted, wanted_count, names, columns, places);
 }
 
 /* The columns that a schema uses: by their names, or by position among those that are no targets. */
@@ -253,14 +247,12 @@ static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, co
     mercer_context *context = table->input->context;
     int64_t open = 0, used = 0;
     if (schema->named && self->names) {
-        void *memory;
-        MRC_TRY(mrc_alloc(context, &memory, schema->used, sizeof(char *), "names of columns"));
-        const char **wanted = memory;
+        const char **wanted;
+        MRC_SCOPE(scope, context);
+        MRC_TRY(mrc_scope_alloc(&scope, &wanted, schema->used, sizeof *wanted, "names of columns"));
         for (int64_t i = 0; i < schema->count; i++)
             if (schema->columns[i].kind != MRC_KIND_DROP) wanted[used++] = schema->columns[i].name;
-        mercer_status status = find_named(self, table, wanted, used);
-        mrc_free(context, memory);
-        return status;
+        return find_named(self, table, wanted, used);
     }
     for (int64_t column = 0; column < self->columns; column++) open += is_free(self, column);
     if (open != schema->count)
@@ -288,17 +280,15 @@ static mercer_status find_features(mrc_layout *self, const mrc_table *table, con
 
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish)
 {
-    void *memory;
+    mercer_context *context = table->input->context;
     *out = (mrc_layout){.columns = table->columns, .weight = -1, .id = -1};
-    MRC_TRY(mrc_alloc(table->input->context, &memory, table->columns, sizeof(int64_t), "columns of a table"));
-    out->roles = memory;
+    MRC_TRY(mrc_alloc(context, &out->roles, table->columns, sizeof *out->roles, "columns of a table"));
     for (int64_t column = 0; column < table->columns; column++) out->roles[column] = MRC_COLUMN_UNUSED;
-    mercer_status status = mrc_alloc(table->input->context, &memory, table->columns, 1, "columns of a table");
-    if (status == MERCER_OK) memset(out->kinds = memory, -1, (size_t)table->columns);
-    if (status == MERCER_OK && table->header) status = read_names(out, table);
-    if (status == MERCER_OK) status = find_targets(out, table, wish);
-    if (status == MERCER_OK) status = find_features(out, table, wish);
+    MRC_TRY(mrc_alloc(context, &out->kinds, table->columns, 1, "columns of a table"));
+    memset(out->kinds, -1, (size_t)table->columns);
+    if (table->header) MRC_TRY(read_names(out, table));
+    MRC_TRY(find_targets(out, table, wish));
+    MRC_TRY(find_features(out, table, wish));
     out->unused = out->columns - out->features - out->targets;
-    if (status != MERCER_OK) mrc_layout_free(table->input->context, out);
-    return status;
+    return MERCER_OK;
 }

@@ -113,11 +113,12 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
 {
     const mrc_layout *layout = lead->layout;
     const char *const *names = layout->names;
-    void *memory, *seen;
-    self->cells.context = self->context;
-    self->cells.path = lead->input->path;
-    MRC_TRY(mrc_alloc_zero(self->context, &memory, layout->features, sizeof(mrc_cell_column), "columns of a table"));
-    self->cells.columns = memory;
+    mrc_cells *cells = &self->cells;
+    bool *seen;
+    cells->context = self->context;
+    cells->path = lead->input->path;
+    MRC_TRY(
+        mrc_alloc_zero(self->context, &cells->columns, layout->features, sizeof *cells->columns, "columns of a table"));
     self->cells.count = layout->features;
     for (int64_t j = 0; j < layout->features; j++) mrc_levels_open(&self->cells.columns[j].levels, self->context);
     for (int64_t c = 0; c < layout->columns; c++) {
@@ -130,9 +131,9 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
         if (layout->kinds[c] >= 0) column->kind = (mrc_kind)layout->kinds[c];
     }
     if (self->schema) return take_schema(self);
-    MRC_TRY(mrc_alloc_zero(self->context, &seen, layout->features, sizeof(bool), "columns of a table"));
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &seen, layout->features, sizeof *seen, "columns of a table"));
     guess_kinds(self, lead, seen);
-    mrc_free(self->context, seen);
     return MERCER_OK;
 }
 
@@ -154,11 +155,10 @@ bool mrc_column_set_turn_odd(mrc_column_set *self)
 /* Columns that were asked to be left out, with their places among those that are no targets. */
 static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout, char **out)
 {
-    const char *const *names = layout->names;
-    void *memory;
+    const char *const *names = layout->names, **list;
     int64_t count = 0, place = 0;
-    MRC_TRY(mrc_alloc(self->context, &memory, layout->columns, sizeof(char *) + sizeof(int64_t), "columns"));
-    const char **list = memory;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &list, layout->columns, sizeof(char *) + sizeof(int64_t), "columns"));
     int64_t *places = (int64_t *)(list + layout->columns);
     for (int64_t c = 0; c < layout->columns; c++) {
         if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id) continue;
@@ -169,9 +169,7 @@ static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout,
         place++;
     }
     const mrc_left_out left_out = {list, places, count};
-    mercer_status status = mrc_schema_find(&self->cells, &left_out, self->words, out);
-    mrc_free(self->context, memory);
-    return status;
+    return mrc_schema_find(&self->cells, &left_out, self->words, out);
 }
 
 mercer_status mrc_column_set_find(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)

@@ -61,8 +61,8 @@ typedef struct mrc_layout_wish {
     const mrc_schema *schema;               /* instead: the columns that it uses, in its order */
 } mrc_layout_wish;
 
-/* Finds targets and features. Columns are matched by their names where the table has any. On failure nothing is left to
-   be released. */
+/* Finds targets and features. Columns are matched by their names where the table has any. To be released even if it
+   fails. */
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish);
 void mrc_layout_free(mercer_context *context, mrc_layout *layout);
 /* The names of all features, targets or unused columns (MRC_COLUMN_...) in their order, a list in one block; NULL
