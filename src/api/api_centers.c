@@ -183,11 +183,9 @@ static mercer_status search_rows(mercer_context *context, double norm, int32_t *
     MRC_TRY(mrc_check_finite(context, "Z", Z, &z_top));
     mrc_search search = {.x = X, .z = Z, .norm = norm};
     MRC_TRY(mrc_check_range(context, fmax(x_top, z_top), X->cols, &search.wide));
-    void *room = NULL;
-    if (!sums) MRC_TRY(mrc_alloc(context, &room, X->rows, sizeof(double), "distances"));
-    mercer_status status = context->backend->ops->nearest_rows(context->backend, &search, nearest, sums ? sums : room);
-    mrc_free(context, room);
-    return status;
+    MRC_SCOPE(scope, context);
+    if (!sums) MRC_TRY(mrc_scope_alloc(&scope, &sums, X->rows, sizeof *sums, "distances"));
+    return context->backend->ops->nearest_rows(context->backend, &search, nearest, sums);
 }
 
 mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *sqdistances,

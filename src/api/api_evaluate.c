@@ -42,20 +42,20 @@ mercer_task mercer_model_interval_task(const mercer_model *model, double *rows)
 
 mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P, double threshold)
 {
-    void *row;
+    double *row;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     MRC_TRY(mrc_check_matrix(context, "P", P, MRC_ACCEPT_REAL));
     if (!members) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "members is NULL");
     if (!(threshold >= 0))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "threshold is %g, it must be at least 0", threshold);
     MRC_TRY(mrc_check_finite(context, "P", P, NULL));
-    MRC_TRY(mrc_alloc(context, &row, P->cols, sizeof(double), "a row of probabilities"));
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &row, P->cols, sizeof *row, "a row of probabilities"));
     for (int64_t i = 0; i < P->rows; i++) {
         int32_t *set = members + i * P->cols;
         mrc_load_row_f64(P, i, row);
         for (int64_t k = mrc_softmax_set(row, P->cols, threshold, set); k < P->cols; k++) set[k] = -1;
     }
-    mrc_free(context, row);
     return MERCER_OK;
 }
 
@@ -127,33 +127,19 @@ typedef struct evaluated_block {
     int32_t *labels;
 } evaluated_block;
 
-static void close_block(mercer_context *context, evaluated_block *block)
-{
-    mrc_free(context, block->x.data);
-    mrc_free(context, block->f.data);
-    mrc_free(context, block->y.data);
-    mrc_free(context, block->labels);
-}
-
-static mercer_status open_block(const mercer_model *model, const mercer_dataset *data, evaluated_block *out)
+static mercer_status open_block(const mercer_model *model, const mercer_dataset *data, mrc_scope *scope,
+                                evaluated_block *out)
 {
     enum { BYTES = 32 << 20, LEAST = 64, MOST = 8192 };
-    mercer_context *context = model->context;
     int64_t d = data->features, c = data->outputs, most = BYTES / (8 * (d + 2 * c + 1));
     bool values = data->task == MERCER_TASK_REGRESSION;
-    void *labels = NULL;
+    mercer_dtype real = values && mrc_units_given(&model->units) ? MERCER_F64 : model->weights.dtype;
     most = mrc_min(data->rows, mrc_max(LEAST, mrc_min(most, MOST)));
-    *out = (evaluated_block){.most = most, .x = mrc_view(NULL, most, d, data->dtype)};
-    out->f = mrc_view(NULL, most, c, values && mrc_units_given(&model->units) ? MERCER_F64 : model->weights.dtype);
-    out->y = mrc_view(NULL, most, c, MERCER_F64);
-    mercer_status status = mrc_alloc(context, &out->x.data, most, d * mrc_dtype_size(data->dtype), "samples");
-    if (status == MERCER_OK)
-        status = mrc_alloc(context, &out->f.data, most, c * mrc_dtype_size(out->f.dtype), "predictions");
-    if (status == MERCER_OK && values) status = mrc_alloc(context, &out->y.data, most, c * 8, "targets");
-    if (status == MERCER_OK && !values) status = mrc_alloc(context, &labels, most, sizeof(int32_t), "labels");
-    out->labels = labels;
-    if (status != MERCER_OK) close_block(context, out);
-    return status;
+    *out = (evaluated_block){.most = most};
+    MRC_TRY(mrc_scope_view(scope, &out->x, most, d, data->dtype, "samples"));
+    MRC_TRY(mrc_scope_view(scope, &out->f, most, c, real, "predictions"));
+    if (values) return mrc_scope_view(scope, &out->y, most, c, MERCER_F64, "targets");
+    return mrc_scope_alloc(scope, &out->labels, most, sizeof *out->labels, "labels");
 }
 
 static mercer_status add_block(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data,
@@ -173,34 +159,31 @@ static mercer_status add_block(mercer_evaluation *self, mercer_model *model, con
 static mercer_status add_dataset(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data)
 {
     evaluated_block block;
-    MRC_TRY(open_block(model, data, &block));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < data->rows && status == MERCER_OK; first += block.most)
-        status = add_block(self, model, data, &block, first);
-    close_block(model->context, &block);
-    return status;
+    MRC_SCOPE(scope, model->context);
+    MRC_TRY(open_block(model, data, &scope, &block));
+    for (int64_t first = 0; first < data->rows; first += block.most)
+        MRC_TRY(add_block(self, model, data, &block, first));
+    return MERCER_OK;
 }
 
-/* The radius of the level that the options ask for, in memory to be released; NULL: of none. */
-static mercer_status find_radius(const mercer_model *model, const mercer_evaluation_options *options, void **out)
+/* The radius of the level that the options ask for; NULL: of none. */
+static mercer_status find_radius(const mercer_model *model, mrc_scope *scope, mercer_evaluation_options *options)
 {
+    double *radius;
     bool classes = options->task == MERCER_TASK_CLASSIFICATION;
     if (options->interval == 0) return MERCER_OK;
     if (model->calibration.scores && model->calibration.classes != classes)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "the model's intervals are for another task");
-    MRC_TRY(mrc_alloc(model->context, out, model->weights.cols, sizeof(double), "intervals"));
-    mercer_status status = mercer_model_interval(model, *out, options->interval);
-    if (status != MERCER_OK) mrc_free(model->context, *out);
-    if (status != MERCER_OK) *out = NULL;
-    return status;
+    MRC_TRY(mrc_scope_alloc(scope, &radius, model->weights.cols, sizeof *radius, "intervals"));
+    options->radius = radius;
+    return mercer_model_interval(model, radius, options->interval);
 }
 
 mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                               const mercer_evaluation_options *options)
 {
     mercer_evaluation_options ours;
-    mercer_evaluation *self = NULL;
-    void *radius = NULL;
+    MRC_OWNED(mrc_release_evaluation) mercer_evaluation *self = NULL;
     if (out) *out = NULL;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
@@ -214,16 +197,12 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
     if (ours.temperature == 0) ours.temperature = mercer_model_temperature(model, NULL);
     MRC_TRY(check_options(context, &ours));
-    MRC_TRY(find_radius(model, &ours, &radius));
-    ours.radius = radius;
-    mercer_status status = mrc_evaluation_create(&self, context, &ours);
-    if (status == MERCER_OK) status = add_dataset(self, model, data);
-    mrc_free(context, radius);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mercer_evaluation_free(self);
-    return status;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(find_radius(model, &scope, &ours));
+    MRC_TRY(mrc_evaluation_create(&self, context, &ours));
+    MRC_TRY(add_dataset(self, model, data));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 /* ---- What came of it ------------------------------------------------------------------------------------------- */

@@ -125,21 +125,20 @@ mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_rep
 mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dataset *data,
                          const mercer_fit_options *options, mercer_fit_report *report)
 {
-    mercer_fitting *fitting = NULL;
+    MRC_OWNED(mrc_release_fitting) mercer_fitting *fitting = NULL;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     mercer_fit_report checked; /* before anything long begins */
     MRC_TRY(mrc_read_struct(context, &checked, MRC_STRUCT(mercer_fit_report), report, "report"));
     MRC_TRY(mercer_fitting_open(&fitting, context, data, options));
-    mercer_status status = mercer_fitting_run(fitting, report);
-    if (status == MERCER_OK) status = mercer_fitting_take_model(fitting, out);
-    mercer_fitting_free(fitting);
-    if (report && status == MERCER_OK) {
+    MRC_TRY(mercer_fitting_run(fitting, report));
+    MRC_TRY(mercer_fitting_take_model(fitting, out));
+    if (report) {
         report->train = report->validation = NULL;
         report->model = NULL;
         report->trainer = NULL;
     }
-    return status;
+    return MERCER_OK;
 }
 
 mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const mercer_dataset_info *data,

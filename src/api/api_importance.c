@@ -57,6 +57,11 @@ static mercer_status open_columns(columns *out, const mercer_model *model)
     return MERCER_OK;
 }
 
+static void close_columns(columns *self)
+{
+    mrc_schema_free(self->schema);
+}
+
 /* Column number `index` of those that are used. */
 static mrc_column column_of(const columns *self, const mercer_model *model, int64_t index)
 {
@@ -91,10 +96,9 @@ typedef struct block {
     mercer_matrix x, other, f, y;
     int32_t *labels;
     int64_t *partners; /* (most) */
-    void *memory;      /* of all of them */
 } block;
 
-static mercer_status open_block(block *out, mercer_model *model, const mercer_dataset *data)
+static mercer_status open_block(block *out, mrc_scope *scope, mercer_model *model, const mercer_dataset *data)
 {
     int64_t d = data->features, c = mrc_max(1, model->weights.cols);
     mercer_dtype real =
@@ -102,8 +106,8 @@ static mercer_status open_block(block *out, mercer_model *model, const mercer_da
     int64_t sample = mrc_round_up(d * mrc_dtype_size(data->dtype), 8), row = 2 * sample + 16 * c + 16;
     int64_t most = mrc_min(data->rows, mrc_max(64, mrc_min(MOST_ROWS, BLOCK_BYTES / row)));
     *out = (block){.model = model, .data = data, .most = most};
-    MRC_TRY(mrc_alloc(model->context, &out->memory, most, row, "rows of a table"));
-    char *at = out->memory;
+    char *at;
+    MRC_TRY(mrc_scope_alloc(scope, &at, most, row, "rows of a table"));
     out->y = mrc_view(at, most, c, MERCER_F64), at += most * c * 8;
     out->f = mrc_view(at, most, c, real), at += most * c * 8;
     out->partners = (int64_t *)at, at += most * 8;
@@ -144,7 +148,7 @@ static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t firs
 static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, double *out)
 {
     const mercer_dataset *data = self->data;
-    mercer_evaluation *sums;
+    MRC_OWNED(mrc_release_evaluation) mercer_evaluation *sums = NULL;
     mercer_metrics found = {.struct_size = sizeof found};
     mercer_evaluation_options options = {.struct_size = sizeof options,
                                          .task = data->task,
@@ -153,13 +157,10 @@ static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, d
                                          .temperature = mercer_model_temperature(self->model, NULL),
                                          .memory = 1};
     MRC_TRY(mrc_evaluation_create(&sums, self->model->context, &options));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < data->rows && status == MERCER_OK; first += self->most)
-        status = add_rows(self, sums, first, column, rng);
-    if (status == MERCER_OK) status = mercer_evaluation_query(sums, &found);
-    mercer_evaluation_free(sums);
+    for (int64_t first = 0; first < data->rows; first += self->most) MRC_TRY(add_rows(self, sums, first, column, rng));
+    MRC_TRY(mercer_evaluation_query(sums, &found));
     *out = data->task == MERCER_TASK_CLASSIFICATION ? found.accuracy : found.r2;
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Permutation ----------------------------------------------------------------------------------------------- */
@@ -209,31 +210,26 @@ static mercer_status check_targets(const mercer_model *model, const mercer_datas
 static mercer_status measure(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
                              const mercer_permutation_options *options)
 {
-    columns all;
-    block rows = {0};
-    void *memory = NULL;
+    MRC_OWNED(close_columns) columns all = {0};
+    block rows;
+    MRC_SCOPE(scope, self->context);
     MRC_TRY(open_columns(&all, model));
     self->count = all.count;
-    mercer_status status = copy_names(&all, model, &self->names);
-    if (status == MERCER_OK)
-        status = mrc_alloc(self->context, &memory, self->count, 2 * sizeof(double), "importance of columns");
-    self->drops = memory;
-    if (status == MERCER_OK) {
-        self->errors = self->drops + self->count;
-        status = open_block(&rows, model, data);
-    }
-    if (status == MERCER_OK) status = score(&rows, NULL, (mrc_rng){0}, &self->score);
-    if (status == MERCER_OK) status = permute(self, &rows, &all, options);
-    mrc_free(self->context, rows.memory);
-    mrc_schema_free(all.schema);
-    return status;
+    MRC_TRY(copy_names(&all, model, &self->names));
+    MRC_TRY(mrc_alloc(self->context, &self->drops, self->count, 2 * sizeof(double), "importance of columns"));
+    self->errors = self->drops + self->count;
+    MRC_TRY(open_block(&rows, &scope, model, data));
+    MRC_TRY(score(&rows, NULL, (mrc_rng){0}, &self->score));
+    return permute(self, &rows, &all, options);
 }
+
+MRC_RELEASE(release_importance, mercer_importance, mercer_importance_free)
 
 mercer_status mercer_permutation_importance(mercer_importance **out, mercer_model *model, const mercer_dataset *data,
                                             const mercer_permutation_options *options)
 {
     mercer_permutation_options ours;
-    mercer_importance *self;
+    MRC_OWNED(release_importance) mercer_importance *self = NULL;
     if (out) *out = NULL;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
@@ -248,12 +244,9 @@ mercer_status mercer_permutation_importance(mercer_importance **out, mercer_mode
                                 .task = data->task,
                                 .rows = data->rows,
                                 .repeats = ours.repeats ? ours.repeats : USUAL_REPEATS};
-    mercer_status status = measure(self, model, data, &ours);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mercer_importance_free(self);
-    return status;
+    MRC_TRY(measure(self, model, data, &ours));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 mercer_status mercer_importance_query(const mercer_importance *importance, mercer_importance_info *out)
@@ -350,7 +343,7 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
 mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
                                         const mercer_matrix *F, int64_t *count)
 {
-    columns all;
+    MRC_OWNED(close_columns) columns all = {0};
     block rows;
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mercer_context *context = model->context;
@@ -360,16 +353,11 @@ mercer_status mercer_partial_dependence(mercer_model *model, const mercer_datase
     MRC_TRY(mrc_check_size(context, "F", F, F->rows, model->weights.cols));
     MRC_TRY(check_data(model, data));
     MRC_TRY(open_columns(&all, model));
-    mercer_status status = MERCER_OK;
     if (column < 0 || column >= all.count)
-        status = mrc_fail(context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,
-                          (long long)all.count);
-    if (status == MERCER_OK) status = open_block(&rows, model, data);
-    if (status == MERCER_OK) {
-        mrc_column one = column_of(&all, model, column);
-        status = depend(&rows, &one, values, F, count);
-        mrc_free(context, rows.memory);
-    }
-    mrc_schema_free(all.schema);
-    return status;
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "column is %lld, the model has %lld", (long long)column,
+                        (long long)all.count);
+    MRC_SCOPE(scope, context);
+    MRC_TRY(open_block(&rows, &scope, model, data));
+    mrc_column one = column_of(&all, model, column);
+    return depend(&rows, &one, values, F, count);
 }

@@ -22,26 +22,18 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
     return mrc_model_create(out, context, comm, kernel, centers, total, outputs, weights);
 }
 
-static mercer_status finish(mercer_model **out, mercer_model *model)
-{
-    mercer_status status = mrc_model_find_origin(model);
-    if (status == MERCER_OK)
-        *out = model;
-    else
-        mercer_model_free(model);
-    return status;
-}
-
 mercer_status mercer_model_create(mercer_model **out, mercer_context *context, const mercer_kernel *kernel,
                                   const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    mercer_model *model = NULL;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
     MRC_TRY(create(&model, context, NULL, kernel, centers, centers->rows, outputs, weights));
-    return finish(out, model);
+    MRC_TRY(mrc_model_find_origin(model));
+    *out = model, model = NULL;
+    return MERCER_OK;
 }
 
 /* Of this rank alone: whether all of them got so far is for the caller to find out. */
@@ -69,12 +61,12 @@ mercer_status mercer_model_create_shared(mercer_model **out, mercer_comm *comm, 
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
-    mercer_model *model = NULL;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     mercer_status status = create_share(&model, comm, kernel, centers, total, outputs, weights);
-    status = mrc_comm_together(comm, status, "the model");
-    if (status == MERCER_OK && model) return finish(out, model);
-    mercer_model_free(model);
-    return status;
+    MRC_TRY(mrc_comm_together(comm, status, "the model"));
+    MRC_TRY(mrc_model_find_origin(model));
+    *out = model, model = NULL;
+    return MERCER_OK;
 }
 
 mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, const char *path)
@@ -84,11 +76,10 @@ mercer_status mercer_model_load_shared(mercer_model **out, mercer_comm *comm, co
     *out = NULL;
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    mercer_status status = mrc_comm_together(comm, mrc_model_read(out, context, comm, path), "the model");
-    if (status == MERCER_OK || !*out) return status;
-    mercer_model_free(*out);
-    *out = NULL;
-    return status;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
+    MRC_TRY(mrc_comm_together(comm, mrc_model_read(&model, context, comm, path), "the model"));
+    *out = model, model = NULL;
+    return MERCER_OK;
 }
 
 int64_t mercer_model_size(const mercer_model *model)

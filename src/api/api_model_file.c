@@ -31,21 +31,17 @@ mercer_status mercer_model_file_header(mercer_context *context, char *text, size
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
     if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
     if (size > 0 && !text) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text is NULL");
-    mrc_tensor_file *file;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     MRC_TRY(mrc_tensor_file_open(&file, context, path));
     int64_t length;
     const char *header = mrc_tensor_file_header(file, &length);
     size_t bytes = (size_t)length + 1;
-    mercer_status status = MERCER_OK;
     if (needed) *needed = bytes;
-    if (bytes > size) {
-        status = mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few, %zu are needed", size, bytes);
-    } else {
-        memcpy(text, header, bytes - 1);
-        text[bytes - 1] = 0;
-    }
-    mrc_tensor_file_close(file);
-    return status;
+    if (bytes > size)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "text: %zu bytes are too few, %zu are needed", size, bytes);
+    memcpy(text, header, bytes - 1);
+    text[bytes - 1] = 0;
+    return MERCER_OK;
 }
 
 /* ---- Labels, note, preprocessing ----------------------------------------------------------------------------- */

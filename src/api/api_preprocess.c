@@ -73,11 +73,9 @@ mercer_status mercer_preprocess_set_metric(mercer_preprocess *preprocess, const 
     if (preprocess->folded)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "preprocess: its factor is in a kernel's bandwidth; set the metric before it is folded");
-    mrc_metric made;
+    MRC_OWNED(mrc_metric_free) mrc_metric made = {0};
     MRC_TRY(mrc_metric_given(&made, context->backend, MRC_NORM_2, features, metric));
-    mercer_status status = mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
-    mrc_metric_free(&made);
-    return status;
+    return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
 }
 
 mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,

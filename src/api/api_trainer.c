@@ -141,19 +141,18 @@ static mrc_target target_of(mercer_model *model)
                         model->origin,  &model->units,   model->plan};
 }
 
+MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
+
 /* The plan that a trainer of the model would make. */
 static mercer_status plan_model(mercer_model *model, mercer_plan *out, const mercer_shape *shape,
                                 const mercer_train_options *options)
 {
     mrc_target target = target_of(model);
-    mrc_trainer *trainer;
+    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
     MRC_TRY(mrc_trainer_create(&trainer, model->context->backend, model->comm, &target, options));
     trainer->planned_threads = model->context->threads;
-    mercer_status status = mrc_trainer_make_plan(trainer, shape->samples, true, shape->points);
-    if (status == MERCER_OK)
-        status = mrc_write_struct(model->context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
-    mrc_trainer_free(trainer);
-    return status;
+    MRC_TRY(mrc_trainer_make_plan(trainer, shape->samples, true, shape->points));
+    return mrc_write_struct(model->context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
 mercer_status mercer_plan_model(mercer_model *model, mercer_plan *out, int64_t samples,

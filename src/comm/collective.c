@@ -350,14 +350,15 @@ mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
 mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, void *out)
 {
     char *all;
-    MRC_TRY(mrc_alloc(comm->context, &all, comm->ranks, bytes, "the ranks' answers"));
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &all, comm->ranks, bytes, "the ranks' answers"));
     memcpy(all + comm->rank * bytes, mine, (size_t)bytes);
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){all + r * bytes, bytes};
-    mercer_status status = mrc_comm_gather(comm, MRC_HOST, pieces);
-    if (status != MERCER_OK) mrc_free(comm->context, all);
-    if (status == MERCER_OK) memcpy(out, &all, sizeof all);
-    return status;
+    MRC_TRY(mrc_comm_gather(comm, MRC_HOST, pieces));
+    mrc_scope_keep(&scope);
+    memcpy(out, &all, sizeof all);
+    return MERCER_OK;
 }
 
 mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any)

@@ -76,17 +76,13 @@ static mercer_status add_parts(mrc_backend *backend, const mrc_expansion *sum, c
 mercer_status mrc_agop(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                        const mercer_matrix *alpha, uint64_t seed, const mercer_matrix *G)
 {
-    mercer_context *context = backend->context;
     int64_t c = alpha->cols > MRC_AGOP_OUTPUTS ? 1 : alpha->cols;
-    void *gradients, *signs = NULL;
+    double *gradients, *signs = NULL;
+    MRC_SCOPE(scope, backend->context);
     for (int64_t i = 0; i < G->rows; i++) memset(mrc_row(G, i), 0, (size_t)G->cols * sizeof(double));
     int64_t rows = alpha->cols > c ? PART_ROWS : mrc_min(BLOCK_ROWS, x->rows);
-    MRC_TRY(mrc_alloc(context, &gradients, rows * c, mrc_max(1, x->cols) * (int64_t)sizeof(double), "gradients"));
-    mercer_status status = MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(&scope, &gradients, rows * c, x->cols * (int64_t)sizeof *gradients, "gradients"));
     if (alpha->cols > c)
-        status = mrc_alloc(context, &signs, alpha->rows + alpha->cols, sizeof(double), "signed weights");
-    if (status == MERCER_OK) status = add_parts(backend, sum, x, alpha, seed, G, signs, gradients);
-    mrc_free(context, signs);
-    mrc_free(context, gradients);
-    return status;
+        MRC_TRY(mrc_scope_alloc(&scope, &signs, alpha->rows + alpha->cols, sizeof *signs, "signed weights"));
+    return add_parts(backend, sum, x, alpha, seed, G, signs, gradients);
 }

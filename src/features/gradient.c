@@ -78,11 +78,12 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
                                      const mercer_matrix *z, const mercer_matrix *alpha, const mercer_matrix *gradients)
 {
     mercer_kernel slope;
-    void *memory;
+    double *x_row;
     int64_t d = x->cols, c = alpha->cols;
     MRC_TRY(mrc_gradient_slope(context, kernel, &slope));
-    MRC_TRY(mrc_alloc(context, &memory, 2 * d + c, sizeof(double), "three rows"));
-    double *x_row = memory, *z_row = x_row + d, *weights = z_row + d;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &x_row, 2 * d + c, sizeof *x_row, "three rows"));
+    double *z_row = x_row + d, *weights = z_row + d;
     for (int64_t i = 0; i < x->rows; i++) {
         double *out = mrc_row(gradients, i);
         mrc_load_row_f64(x, i, x_row);
@@ -93,7 +94,6 @@ mercer_status mrc_gradient_reference(mercer_context *context, const mercer_kerne
             add_pair(&slope, mrc_kernel_norm(kernel), d, x_row, z_row, c, weights, out);
         }
     }
-    mrc_free(context, memory);
     return MERCER_OK;
 }
 
@@ -206,18 +206,16 @@ static mercer_status all_signs(mrc_backend *backend, const mrc_pair *pair, const
 {
     int64_t m = pair->x->rows, p = pair->z->rows, d = pair->x->cols, c = alpha->cols, size = mrc_dtype_size(real);
     int64_t at_once = mrc_max(1, mrc_min(c, WEIGHT_BYTES / mrc_max(1, mrc_max(m * d, p) * size)));
-    void *weights, *sums = NULL;
-    MRC_TRY(mrc_alloc(backend->context, &weights, mrc_max(1, p * at_once), size, "weights for gradients"));
-    mercer_status status =
-        mrc_alloc(backend->context, &sums, mrc_max(1, m * at_once), mrc_max(1, d) * size, "sums for gradients");
-    for (int64_t first = 0; first < c && status == MERCER_OK; first += at_once) {
+    void *weights, *sums;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, p * at_once, size, "weights for gradients"));
+    MRC_TRY(mrc_scope_alloc(&scope, &sums, m * at_once, d * size, "sums for gradients"));
+    for (int64_t first = 0; first < c; first += at_once) {
         int64_t outputs = mrc_min(at_once, c - first);
         mercer_matrix w = mrc_view(weights, p, outputs, real), y = mrc_view(sums, m, outputs * d, real);
-        status = some_signs(backend, pair, alpha, first, &w, &y, gradients);
+        MRC_TRY(some_signs(backend, pair, alpha, first, &w, &y, gradients));
     }
-    mrc_free(backend->context, sums);
-    mrc_free(backend->context, weights);
-    return status;
+    return MERCER_OK;
 }
 
 /* By the processor, where the backend has memory of its own. */
@@ -248,19 +246,15 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
     int64_t most = WEIGHT_BYTES / row; /* rows of one output */
     int64_t at_once = mrc_max(1, mrc_min(c, most / mrc_max(1, mrc_max(x->rows, mrc_min(p, BLOCK_ROWS)))));
     int64_t centers = mrc_max(1, mrc_min(p, most / at_once));
-    void *weights, *sums = NULL, *rows = NULL;
+    void *weights, *sums;
+    gradient_job job = {.sum = sum, .alpha = alpha, .x = x, .gradients = gradients};
     if (x->rows == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(backend->context, &weights, centers * at_once, row, "weights for gradients"));
-    mercer_status status = mrc_alloc_zero(backend->context, &sums, x->rows * at_once, row, "sums for gradients");
-    if (status == MERCER_OK)
-        status = mrc_alloc(backend->context, &rows, mrc_max(1, backend->context->threads) * (x->cols + 1),
-                           sizeof(double), "rows for gradients");
-    gradient_job job = {.sum = sum, .alpha = alpha, .x = x, .gradients = gradients, .rows = rows};
-    if (status == MERCER_OK) status = all_outputs(backend, &slope, &job, at_once, centers, real, weights, sums);
-    mrc_free(backend->context, rows);
-    mrc_free(backend->context, sums);
-    mrc_free(backend->context, weights);
-    return status;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &weights, centers * at_once, row, "weights for gradients"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, x->rows * at_once, row, "sums for gradients"));
+    MRC_TRY(mrc_scope_alloc(&scope, &job.rows, mrc_max(1, backend->context->threads) * (x->cols + 1), sizeof(double),
+                            "rows for gradients"));
+    return all_outputs(backend, &slope, &job, at_once, centers, real, weights, sums);
 }
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
@@ -269,14 +263,6 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
 typedef struct gradient_block {
     mercer_matrix points, mapped, pulled;
 } gradient_block;
-
-static mercer_status make_matrix(mercer_context *context, mercer_matrix *out, int64_t rows, int64_t cols)
-{
-    int64_t elements;
-    *out = mrc_view(NULL, rows, cols, MERCER_F64);
-    if (!mrc_multiply(rows, cols, &elements)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many gradients");
-    return mrc_alloc(context, &out->data, elements, sizeof(double), "gradients");
-}
 
 /* In the units of the targets; of a transform of them (log, rank), in those of what was learned. */
 static void store(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
@@ -305,7 +291,7 @@ static mercer_status one_block(mercer_model *model, const gradient_block *block,
 mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
 {
     mercer_context *context = model->context;
-    int64_t width = model->centers.cols, c = model->weights.cols, d = X->cols, done = 0;
+    int64_t width = model->centers.cols, c = model->weights.cols, d = X->cols;
     if (model->comm && model->comm->ranks > 1)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "the model is shared among %d ranks: load it in one process for its gradients",
@@ -315,17 +301,15 @@ mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradi
     MRC_TRY(mrc_check_finite(context, "X", X, NULL));
     int64_t row = mrc_max(1, c * mrc_max(width, d)) * (int64_t)sizeof(double);
     int64_t rows = mrc_max(1, mrc_min(mrc_min(BLOCK_ROWS, X->rows), WEIGHT_BYTES / row));
-    gradient_block block = {{0}, {0}, {0}};
-    mercer_status status = make_matrix(context, &block.points, rows, width);
-    if (status == MERCER_OK) status = make_matrix(context, &block.mapped, rows, c * width);
-    if (status == MERCER_OK) status = make_matrix(context, &block.pulled, rows, c * d);
-    for (; done < X->rows && status == MERCER_OK; done += rows) {
+    gradient_block block;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_view(&scope, &block.points, rows, width, MERCER_F64, "gradients"));
+    MRC_TRY(mrc_scope_view(&scope, &block.mapped, rows, c * width, MERCER_F64, "gradients"));
+    MRC_TRY(mrc_scope_view(&scope, &block.pulled, rows, c * d, MERCER_F64, "gradients"));
+    for (int64_t done = 0; done < X->rows; done += rows) {
         int64_t some = mrc_min(rows, X->rows - done);
         mercer_matrix x = mrc_rows(X, done, some), to = mrc_rows(gradients, done, some);
-        status = one_block(model, &block, &to, &x);
+        MRC_TRY(one_block(model, &block, &to, &x));
     }
-    mrc_free(context, block.points.data);
-    mrc_free(context, block.mapped.data);
-    mrc_free(context, block.pulled.data);
-    return status;
+    return MERCER_OK;
 }

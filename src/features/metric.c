@@ -28,13 +28,9 @@ void mrc_metric_free(mrc_metric *metric)
 
 static mercer_status make_room(mrc_metric *out, mercer_context *context, int64_t features, int64_t width, bool diagonal)
 {
-    void *map, *spectrum;
     *out = (mrc_metric){.context = context, .features = features, .width = width, .diagonal = diagonal};
-    MRC_TRY(mrc_alloc(context, &map, features, (diagonal ? 1 : width) * (int64_t)sizeof(double), "the metric"));
-    out->map = map;
-    MRC_TRY(mrc_alloc(context, &spectrum, width, sizeof(double), "the metric"));
-    out->spectrum = spectrum;
-    return MERCER_OK;
+    MRC_TRY(mrc_alloc(context, &out->map, features, (diagonal ? 1 : width) * (int64_t)sizeof(double), "the metric"));
+    return mrc_alloc(context, &out->spectrum, width, sizeof *out->spectrum, "the metric");
 }
 
 /* ---- From a matrix ----------------------------------------------------------------------------------------------- */
@@ -44,28 +40,24 @@ static mercer_status make_room(mrc_metric *out, mercer_context *context, int64_t
 static mercer_status decompose(mrc_metric *out, mrc_backend *backend, const mercer_matrix *m, double power, bool scaled,
                                double least, double *lowest, bool *zero)
 {
-    mercer_context *context = backend->context;
     int64_t d = m->rows, kept = 0;
-    void *values, *memory = NULL;
-    MRC_TRY(mrc_alloc(context, &values, d, sizeof(double), "eigenvalues"));
-    mercer_status status = mrc_alloc(context, &memory, d, d * (int64_t)sizeof(double), "eigenvectors");
-    mercer_matrix vectors = mrc_view(memory, d, d, MERCER_F64);
-    double *e = values, trace = 0;
-    if (status == MERCER_OK) status = backend->ops->eigen_top(backend, m, d, e, &vectors);
-    if (status == MERCER_OK) {
-        *lowest = e[d - 1] / fmax(e[0], 1e-300);
-        for (int64_t k = 0; k < d; k++) trace += e[k] = pow(fmax(e[k], 0), power);
-        while (kept < d && e[kept] > 0 && e[kept] >= least * e[0]) kept++;
-        *zero = kept == 0 || !isfinite(trace);
-        if (!*zero) status = make_room(out, context, d, kept, false);
-    }
-    for (int64_t j = 0; status == MERCER_OK && !*zero && j < kept; j++) {
+    mercer_matrix vectors;
+    double *e, trace = 0;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &e, d, sizeof *e, "eigenvalues"));
+    MRC_TRY(mrc_scope_view(&scope, &vectors, d, d, MERCER_F64, "eigenvectors"));
+    MRC_TRY(backend->ops->eigen_top(backend, m, d, e, &vectors));
+    *lowest = e[d - 1] / fmax(e[0], 1e-300);
+    for (int64_t k = 0; k < d; k++) trace += e[k] = pow(fmax(e[k], 0), power);
+    while (kept < d && e[kept] > 0 && e[kept] >= least * e[0]) kept++;
+    *zero = kept == 0 || !isfinite(trace);
+    if (*zero) return MERCER_OK;
+    MRC_TRY(make_room(out, backend->context, d, kept, false));
+    for (int64_t j = 0; j < kept; j++) {
         out->spectrum[j] = scaled ? e[j] / trace * (double)d : e[j];
         for (int64_t k = 0; k < d; k++) out->map[k * kept + j] = mrc_load(&vectors, k, j) * sqrt(out->spectrum[j]);
     }
-    mrc_free(context, memory);
-    mrc_free(context, values);
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Given metrics ----------------------------------------------------------------------------------------------- */
@@ -122,16 +114,14 @@ mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *giv
 static mercer_status given_full(mrc_metric *out, mrc_backend *backend, const mercer_matrix *given)
 {
     mercer_context *context = backend->context;
-    void *memory;
+    mercer_matrix m;
     double lowest = 0;
     bool zero = false;
-    MRC_TRY(mrc_alloc(context, &memory, given->rows, given->rows * (int64_t)sizeof(double), "the metric"));
-    mercer_matrix m = mrc_view(memory, given->rows, given->rows, MERCER_F64);
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_view(&scope, &m, given->rows, given->rows, MERCER_F64, "the metric"));
     for (int64_t i = 0; i < m.rows; i++)
         for (int64_t j = 0; j < m.rows; j++) mrc_store(&m, i, j, (mrc_load(given, i, j) + mrc_load(given, j, i)) / 2);
-    mercer_status status = decompose(out, backend, &m, 1, false, LEAST_GIVEN, &lowest, &zero);
-    mrc_free(context, memory);
-    MRC_TRY(status);
+    MRC_TRY(decompose(out, backend, &m, 1, false, LEAST_GIVEN, &lowest, &zero));
     if (zero) return mrc_fail(context, MERCER_ERROR_DATA, "metric: it has no eigenvalue above 0: no direction counts");
     if (lowest >= -TOLERANCE) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_DATA,
@@ -144,23 +134,18 @@ mercer_status mrc_metric_given(mrc_metric *out, mrc_backend *backend, mrc_norm n
 {
     *out = (mrc_metric){0};
     MRC_TRY(mrc_metric_check(backend->context, given, d));
-    mercer_status status;
-    if (weights_in(given) > 0) {
-        status = make_room(out, backend->context, d, d, true);
-        for (int64_t k = 0; k < d && status == MERCER_OK; k++) {
-            double w = mrc_load(given, given->rows == 1 ? 0 : k, given->rows == 1 ? k : 0);
-            out->map[k] = norm == MRC_NORM_1 ? w : sqrt(w);
-            out->spectrum[k] = w;
-        }
-    } else if (norm == MRC_NORM_1) {
+    if (weights_in(given) == 0 && norm == MRC_NORM_1)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
                         "metric is %lld x %lld: a kernel of the L1 distance takes %lld weights", (long long)d,
                         (long long)d, (long long)d);
-    } else {
-        status = given_full(out, backend, given);
+    if (weights_in(given) == 0) return given_full(out, backend, given);
+    MRC_TRY(make_room(out, backend->context, d, d, true));
+    for (int64_t k = 0; k < d; k++) {
+        double w = mrc_load(given, given->rows == 1 ? 0 : k, given->rows == 1 ? k : 0);
+        out->map[k] = norm == MRC_NORM_1 ? w : sqrt(w);
+        out->spectrum[k] = w;
     }
-    if (status != MERCER_OK) mrc_metric_free(out);
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Learned metrics --------------------------------------------------------------------------------------------- */
@@ -225,21 +210,17 @@ static mercer_status next_full(mrc_metric *out, mrc_backend *backend, const mrc_
                                bool *zero)
 {
     int64_t d = now->features;
-    mercer_context *context = backend->context;
+    mercer_matrix between, N;
     double lowest;
     if (!now->map || now->diagonal) {
         if (now->map) scale_both(now, G);
         return decompose(out, backend, G, 0.5, true, LEAST_LEARNED, &lowest, zero);
     }
-    void *product, *memory = NULL;
-    MRC_TRY(mrc_alloc(context, &product, d, now->width * (int64_t)sizeof(double), "the metric"));
-    mercer_status status = mrc_alloc(context, &memory, d, d * (int64_t)sizeof(double), "the metric");
-    mercer_matrix between = mrc_view(product, d, now->width, MERCER_F64), N = mrc_view(memory, d, d, MERCER_F64);
-    if (status == MERCER_OK) status = carry_back(backend, now, G, &between, &N);
-    if (status == MERCER_OK) status = decompose(out, backend, &N, 0.5, true, LEAST_LEARNED, &lowest, zero);
-    mrc_free(context, memory);
-    mrc_free(context, product);
-    return status;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_view(&scope, &between, d, now->width, MERCER_F64, "the metric"));
+    MRC_TRY(mrc_scope_view(&scope, &N, d, d, MERCER_F64, "the metric"));
+    MRC_TRY(carry_back(backend, now, G, &between, &N));
+    return decompose(out, backend, &N, 0.5, true, LEAST_LEARNED, &lowest, zero);
 }
 
 mercer_status mrc_metric_next(mrc_metric *out, mrc_backend *backend, mrc_norm norm, const mrc_metric *now,
@@ -248,11 +229,8 @@ mercer_status mrc_metric_next(mrc_metric *out, mrc_backend *backend, mrc_norm no
     *out = (mrc_metric){0};
     *zero = false;
     bool diagonal = G->rows == 1 && (now->features > 1 || norm == MRC_NORM_1);
-    mercer_status status =
-        diagonal ? next_diagonal(out, backend, norm, now, G, zero) : next_full(out, backend, now, G, zero);
-    if (status == MERCER_OK && *zero) status = copy_metric(out, backend->context, now);
-    if (status != MERCER_OK) mrc_metric_free(out);
-    return status;
+    MRC_TRY(diagonal ? next_diagonal(out, backend, norm, now, G, zero) : next_full(out, backend, now, G, zero));
+    return *zero ? copy_metric(out, backend->context, now) : MERCER_OK;
 }
 
 double mrc_metric_weight(const mrc_metric *metric, mrc_norm norm, int64_t k)

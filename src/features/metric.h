@@ -19,6 +19,7 @@ typedef struct mrc_metric {
     double *spectrum; /* (d') eigenvalues of M, descending; of a diagonal, the weights of the features; owned */
 } mrc_metric;
 
+/* Of one that was made, or could not be. */
 void mrc_metric_free(mrc_metric *metric);
 
 /*

@@ -39,7 +39,7 @@ static mercer_status make_room(mercer_evaluation *self)
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
                                     const mercer_evaluation_options *options)
 {
-    mercer_evaluation *self;
+    MRC_OWNED(mrc_release_evaluation) mercer_evaluation *self = NULL;
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "an evaluation"));
     self->context = context;
     self->options = *options;
@@ -47,12 +47,9 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
     self->outputs = options->outputs;
     self->keep = rows_to_keep(options);
     self->plot = mrc_min(options->rows, MRC_PLOTTED_ROWS);
-    mercer_status status = make_room(self);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mercer_evaluation_free(self);
-    return status;
+    MRC_TRY(make_room(self));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 void mercer_evaluation_free(mercer_evaluation *self)

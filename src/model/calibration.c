@@ -56,11 +56,11 @@ mercer_status mercer_model_set_intervals(mercer_model *model, const mercer_matri
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     mrc_calibration *own = &model->calibration;
-    void *memory = NULL;
+    double *memory = NULL;
     if (scores) {
         MRC_TRY(check_scores(model, scores, rows, task));
         MRC_TRY(mrc_alloc(model->context, &memory, scores->rows * scores->cols, sizeof(double), "scores"));
-        for (int64_t i = 0; i < scores->rows; i++) mrc_load_row_f64(scores, i, (double *)memory + i * scores->cols);
+        for (int64_t i = 0; i < scores->rows; i++) mrc_load_row_f64(scores, i, memory + i * scores->cols);
     }
     mrc_free(model->context, own->scores);
     *own = (mrc_calibration){.temperature = own->temperature, .scores = memory};

@@ -13,7 +13,6 @@
 static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
     int64_t p = centers->rows, d = centers->cols, size = mrc_dtype_size(centers->dtype), elements;
-    void *origin;
     model->centers = mrc_view(NULL, p, d, centers->dtype);
     model->weights = mrc_view(NULL, p, outputs, weights);
     if (!mrc_multiply(p, outputs, &elements))
@@ -22,17 +21,15 @@ static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int
     MRC_TRY(mrc_alloc(model->context, &model->centers.data, p * d, size, "the centers"));
     for (int64_t i = 0; i < p; i++) memcpy(mrc_row(&model->centers, i), mrc_row(centers, i), (size_t)(d * size));
     MRC_TRY(mrc_alloc_zero(model->context, &model->weights.data, elements, mrc_dtype_size(weights), "the weights"));
-    MRC_TRY(mrc_alloc_zero(model->context, &origin, d, sizeof(double), "the origin"));
-    model->origin = origin;
-    return MERCER_OK;
+    return mrc_alloc_zero(model->context, &model->origin, d, sizeof *model->origin, "the origin");
 }
 
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
-    mercer_model *model;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof(mercer_model), "the model"));
+    MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof *model, "the model"));
     model->context = context;
     model->kernel = *kernel;
     model->comm = comm;
@@ -41,12 +38,8 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
         int64_t rows;
         mrc_comm_rows(comm, total, comm->rank, &model->first, &rows);
     }
-    mercer_status status = fill(model, centers, outputs, weights);
-    if (status != MERCER_OK) {
-        mercer_model_free(model);
-        return status;
-    }
-    *out = model;
+    MRC_TRY(fill(model, centers, outputs, weights));
+    *out = model, model = NULL;
     return MERCER_OK;
 }
 

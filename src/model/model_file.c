@@ -43,11 +43,9 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
 
 static mercer_status print_json(mercer_context *context, const json_t *value, char **out)
 {
-    void *memory;
     size_t length = json_dumpb(value, NULL, 0, JSON_COMPACT);
     if (length == 0) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
-    MRC_TRY(mrc_alloc(context, &memory, (int64_t)length + 1, 1, "the names"));
-    *out = memory;
+    MRC_TRY(mrc_alloc(context, out, (int64_t)length + 1, 1, "the names"));
     if (json_dumpb(value, *out, length, JSON_COMPACT) != length)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
     (*out)[length] = 0;
@@ -58,13 +56,11 @@ static mercer_status print_json(mercer_context *context, const json_t *value, ch
 static mercer_status print_names(mercer_context *context, const char *const *names, int64_t count, char **out)
 {
     if (!names || count == 0) return MERCER_OK;
-    json_t *array = json_array();
+    json_auto_t *array = json_array();
     bool fine = array != NULL;
     for (int64_t i = 0; i < count && fine; i++) fine = json_array_append_new(array, json_string(names[i])) == 0;
-    mercer_status status =
-        fine ? print_json(context, array, out) : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
-    json_decref(array);
-    return status;
+    return fine ? print_json(context, array, out)
+                : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the names");
 }
 
 static mercer_status collect_texts(const mercer_model *model, contents *out)

@@ -184,21 +184,17 @@ typedef mercer_status (*set_names)(mercer_model *model, const char *const *names
 
 static mercer_status take_names(const model_reader *self, const char *key, const json_t *array, set_names set)
 {
-    void *memory;
+    const char **names;
     int64_t count = (int64_t)json_array_size(array);
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(char *), "the names"));
-    const char **names = memory;
-    bool fine = true;
+    MRC_SCOPE(scope, self->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &names, count, sizeof *names, "the names"));
     for (int64_t i = 0; i < count; i++) {
         names[i] = json_string_value(json_array_get(array, (size_t)i));
-        fine = fine && names[i];
+        if (!names[i])
+            return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                            "%s: its %s are not all texts; make the file again with Mercer", self->path, key);
     }
-    mercer_status status =
-        fine ? inside(self, key, set(self->model, names, count))
-             : mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: its %s are not all texts; make the file again with Mercer", self->path, key);
-    mrc_free(self->context, memory);
-    return status;
+    return inside(self, key, set(self->model, names, count));
 }
 
 /* A list of at most `most` names, which older files need not have. */
@@ -210,17 +206,14 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
         return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: it has too many %s; make the file again with Mercer",
                         self->path, key);
     json_error_t error = {0};
-    json_t *array = json_loads(text, 0, &error);
+    json_auto_t *array = json_loads(text, 0, &error);
     if (!array) array = json_loads(text, 0, &error); /* a failed allocation looks like a bad token: bad twice is bad */
     if (!array && mrc_json_no_memory(&error))
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the %s", self->path, key);
-    mercer_status status =
-        json_is_array(array)
-            ? take_names(self, key, array, set)
-            : mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                       "%s: its %s are no JSON array; make the file again with Mercer", self->path, key);
-    json_decref(array);
-    return status;
+    if (!json_is_array(array))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: its %s are no JSON array; make the file again with Mercer", self->path, key);
+    return take_names(self, key, array, set);
 }
 
 /* A number in the metadata; false if there is none, or it is no number. */
@@ -289,24 +282,18 @@ static void take_share(mercer_model *model)
 
 mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_comm *comm, const char *path)
 {
-    model_reader self = {.context = context, .path = path};
-    void *memory;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
+    MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     *out = NULL;
-    MRC_TRY(mrc_tensor_file_open(&self.file, context, path));
-    mercer_status status = mrc_alloc_zero(context, &memory, 1, sizeof(mercer_model), "the model");
-    if (status == MERCER_OK) {
-        self.model = memory;
-        self.model->context = context;
-        self.model->comm = comm;
-        status = read_parts(&self);
-        if (status == MERCER_OK) take_share(self.model);
-        self.model->map = mrc_tensor_file_take_mapping(self.file);
-    }
-    mrc_tensor_file_close(self.file);
-    if (status != MERCER_OK) {
-        mercer_model_free(self.model);
-        return status;
-    }
-    *out = self.model;
+    MRC_TRY(mrc_tensor_file_open(&file, context, path));
+    MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof *model, "the model"));
+    model->context = context;
+    model->comm = comm;
+    model_reader self = {.context = context, .path = path, .file = file, .model = model};
+    mercer_status status = read_parts(&self);
+    model->map = mrc_tensor_file_take_mapping(file); /* what was read lies there, even if it was not all */
+    MRC_TRY(status);
+    take_share(model);
+    *out = model, model = NULL;
     return MERCER_OK;
 }

@@ -35,13 +35,13 @@ typedef struct input_block {
     mercer_matrix product; /* (rows, c) K(P(X), Z) W where it has another type than F; otherwise no data */
     mrc_centers *centers;  /* of a model that ranks share; NULL: it is here alone */
     mrc_centers shared;
+    mrc_scope scope;
 } input_block;
 
-static void close_block(mercer_model *model, input_block *block)
+static void close_block(input_block *block)
 {
-    mrc_free(model->context, block->memory);
-    mrc_free(model->context, block->product.data);
     if (block->centers) mrc_centers_destroy(block->centers);
+    mrc_scope_close(&block->scope);
 }
 
 static mercer_status make_room(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
@@ -51,12 +51,9 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, merc
     mercer_dtype own = mrc_value_dtype(&x, &model->centers, &model->weights, NULL);
     bool identity = mrc_preprocess_is_identity(model->preprocess);
     if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
-    if (!identity) MRC_TRY(mrc_alloc(model->context, &out->memory, out->rows * d, size, "preprocessed samples"));
+    if (!identity) MRC_TRY(mrc_scope_alloc(&out->scope, &out->memory, out->rows * d, size, "preprocessed samples"));
     if (!mrc_units_given(&model->units) || own == result || own == MERCER_F64) return MERCER_OK;
-    mercer_matrix product = mrc_view(NULL, out->rows, c, own);
-    MRC_TRY(mrc_alloc(model->context, &product.data, out->rows * c, mrc_dtype_size(own), "predictions"));
-    out->product = product;
-    return MERCER_OK;
+    return mrc_scope_view(&out->scope, &out->product, out->rows, c, own, "predictions");
 }
 
 /* result: the type of the predictions. Where the product, centers and weights are float, doubles are rounded after
@@ -64,7 +61,7 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, merc
    be. */
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, mercer_dtype result, input_block *out)
 {
-    *out = (input_block){.dtype = mercer_preprocess_dtype(model->preprocess, X->dtype)};
+    out->dtype = mercer_preprocess_dtype(model->preprocess, X->dtype);
     bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
     single &= result != MERCER_F64 || mrc_units_given(&model->units); /* which are applied in double */
     if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;
@@ -75,9 +72,7 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, mer
                                    model->total, model->origin, model->weights.dtype));
         out->centers = &out->shared;
     }
-    mercer_status status = make_room(model, X, result, out);
-    if (status != MERCER_OK) close_block(model, out);
-    return status;
+    return make_room(model, X, result, out);
 }
 
 typedef struct rows_task {
@@ -148,13 +143,16 @@ static mercer_status check_predictions(mercer_model *model, const mercer_matrix 
 
 /* The model where the backend computes: on a device, a copy for the length of a call, so that it goes there once. */
 typedef struct placed_model {
+    mrc_backend *backend; /* what the copy is for; NULL: there is none */
     mercer_matrix z, w;
     mercer_matrix own_z, own_w;
     mrc_packed *packed; /* of z, or NULL */
 } placed_model;
 
-static void unplace(mrc_backend *backend, placed_model *placed)
+static void unplace(placed_model *placed)
 {
+    mrc_backend *backend = placed->backend;
+    if (!backend) return;
     backend->ops->pack_free(backend, placed->packed);
     mrc_matrix_destroy(backend, &placed->own_z);
     mrc_matrix_destroy(backend, &placed->own_w);
@@ -177,12 +175,13 @@ static mercer_status place(mercer_model *model, placed_model *out)
     mrc_backend *backend = model->context->backend;
     *out = (placed_model){.z = model->centers, .w = model->weights};
     if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
+    out->backend = backend;
     mercer_status status = bring(model, out);
     if (status == MERCER_OK) out->z = out->own_z, out->w = out->own_w;
-    if (status == MERCER_OK) return MERCER_OK;
-    unplace(backend, out);
+    if (status != MERCER_ERROR_MEMORY) return status;
+    unplace(out);
     *out = (placed_model){.z = model->centers, .w = model->weights};
-    return status == MERCER_ERROR_MEMORY ? MERCER_OK : status; /* then the products take it in parts */
+    return MERCER_OK; /* then the products take it in parts */
 }
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
@@ -234,36 +233,30 @@ static mercer_status predict_into(const prediction *self, const placed_model *pl
 static mercer_status visit_blocks(const prediction *self, const placed_model *placed, const input_block *block)
 {
     mercer_model *model = self->model;
-    void *memory;
-    int64_t c = model->weights.cols;
-    mercer_dtype dtype = model->weights.dtype;
-    MRC_TRY(mrc_alloc(model->context, &memory, block->rows * c, mrc_dtype_size(dtype), "predictions"));
-    mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < self->X->rows && status == MERCER_OK; first += block->rows) {
+    mercer_matrix all;
+    MRC_SCOPE(scope, model->context);
+    MRC_TRY(mrc_scope_view(&scope, &all, block->rows, model->weights.cols, model->weights.dtype, "predictions"));
+    for (int64_t first = 0; first < self->X->rows; first += block->rows) {
         mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first));
-        mercer_matrix f = mrc_view(memory, part.rows, c, dtype);
-        status = predict_block(model, placed, block, &f, &part);
-        if (status == MERCER_OK) status = check_predictions(model, &f);
-        if (status == MERCER_OK && self->take) self->take(self, &f, first);
+        mercer_matrix f = mrc_rows(&all, 0, part.rows);
+        MRC_TRY(predict_block(model, placed, block, &f, &part));
+        MRC_TRY(check_predictions(model, &f));
+        if (self->take) self->take(self, &f, first);
     }
-    mrc_free(model->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 static mercer_status run(const prediction *self)
 {
     mercer_model *model = self->model;
-    input_block block;
+    MRC_OWNED(close_block) input_block block = {.scope = {.context = model->context}};
+    MRC_OWNED(unplace) placed_model placed = {0};
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F ? self->F->dtype : model->weights.dtype, &block));
-    mercer_status status = check_preprocessed(model, &block, self->X, self->F);
-    placed_model placed = {0};
-    if (status == MERCER_OK) status = block.centers ? MERCER_OK : place(model, &placed);
-    if (status == MERCER_OK) status = (self->F ? predict_into : visit_blocks)(self, &placed, &block);
-    if (status == MERCER_OK && self->F) status = check_predictions(model, self->F);
-    unplace(model->context->backend, &placed);
-    close_block(model, &block);
-    return status;
+    MRC_TRY(check_preprocessed(model, &block, self->X, self->F));
+    if (!block.centers) MRC_TRY(place(model, &placed));
+    MRC_TRY((self->F ? predict_into : visit_blocks)(self, &placed, &block));
+    return self->F ? check_predictions(model, self->F) : MERCER_OK;
 }
 
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
@@ -302,12 +295,10 @@ mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mer
 
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
 {
-    void *row;
-    MRC_TRY(mrc_alloc(model->context, &row, model->weights.cols, sizeof(double), "a row of probabilities"));
-    prediction self = {.model = model, .X = X, .take = take_probabilities, .probabilities = P, .row = row};
-    mercer_status status = run(&self);
-    mrc_free(model->context, row);
-    return status;
+    prediction self = {.model = model, .X = X, .take = take_probabilities, .probabilities = P};
+    MRC_SCOPE(scope, model->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &self.row, model->weights.cols, sizeof *self.row, "a row of probabilities"));
+    return run(&self);
 }
 
 /* ---- The origin ------------------------------------------------------------------------------------------------- */
@@ -330,12 +321,11 @@ mercer_status mrc_model_find_origin(mercer_model *model)
     mrc_comm *comm = model->comm;
     if (!comm || mrc_comm_shards(comm, model->total) == 1)
         return backend->ops->column_mean(backend, &model->centers, model->origin);
-    mrc_centers centers;
+    MRC_OWNED(mrc_centers_destroy) mrc_centers centers = {0};
     mercer_matrix row = mrc_view(model->origin, 1, model->centers.cols, MERCER_F64);
     MRC_TRY(mrc_centers_create(&centers, backend, comm, &model->kernel, &model->centers, model->total, model->origin,
                                model->weights.dtype));
-    mercer_status status = mrc_centers_sum(&centers, &row, add_columns, NULL);
-    mrc_centers_destroy(&centers);
-    for (int64_t j = 0; j < row.cols && status == MERCER_OK; j++) model->origin[j] /= (double)model->total;
-    return status;
+    MRC_TRY(mrc_centers_sum(&centers, &row, add_columns, NULL));
+    for (int64_t j = 0; j < row.cols; j++) model->origin[j] /= (double)model->total;
+    return MERCER_OK;
 }

@@ -228,20 +228,15 @@ static mercer_status read_all(mrc_tensor_file *self)
 
 mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *context, const char *path)
 {
-    void *memory;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *self = NULL;
     int64_t size = sizeof(mrc_tensor_file), chars = (int64_t)strlen(path) + 1;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(context, &memory, size + chars, 1, "a tensor file"));
-    mrc_tensor_file *self = memory;
+    MRC_TRY(mrc_alloc_zero(context, &self, size + chars, 1, "a tensor file"));
     self->context = context;
-    self->path = (char *)memory + size;
+    self->path = (char *)self + size;
     memcpy(self->path, path, (size_t)chars);
-    mercer_status status = read_all(self);
-    if (status != MERCER_OK) {
-        mrc_tensor_file_close(self);
-        return status;
-    }
-    *out = self;
+    MRC_TRY(read_all(self));
+    *out = self, self = NULL;
     return MERCER_OK;
 }
 

@@ -130,18 +130,18 @@ static mercer_status update(void *user, const void *bytes, int64_t count)
     return MERCER_OK;
 }
 
+MRC_RELEASE(release_state, XXH3_state_t, XXH3_freeState)
+
 static mercer_status sum_tensors(tensor_writer *self)
 {
-    XXH3_state_t *state = XXH3_createState();
+    MRC_OWNED(release_state) XXH3_state_t *state = XXH3_createState();
     if (!state) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
-    mercer_status status = MERCER_OK;
-    for (int64_t i = 0; i < self->count && status == MERCER_OK; i++) {
+    for (int64_t i = 0; i < self->count; i++) {
         (void)XXH3_64bits_reset(state);
-        status = writer_visit(self, &self->items[i], update, state);
+        MRC_TRY(writer_visit(self, &self->items[i], update, state));
         mrc_tensor_digits(XXH3_64bits_digest(state), self->items[i].digits);
     }
-    XXH3_freeState(state);
-    return status;
+    return MERCER_OK;
 }
 
 /* ---- Header -------------------------------------------------------------------------------------------------- */
@@ -195,11 +195,9 @@ static mercer_status writer_header(tensor_writer *self, const mrc_metadata *meta
         return mrc_fail(context, MERCER_ERROR_SHAPE,
                         "the header takes %lld bytes, at most %d are allowed; shorten the labels or the note",
                         (long long)self->header_bytes, MRC_TENSOR_MOST_HEADER);
-    void *memory;
     uint64_t sum;
     char digits[MRC_TENSOR_DIGITS + 1];
-    MRC_TRY(mrc_alloc(context, &memory, self->header_bytes, 1, "the header of a file"));
-    self->header = memory;
+    MRC_TRY(mrc_alloc(context, &self->header, self->header_bytes, 1, "the header of a file"));
     memset(self->header, ' ', (size_t)self->header_bytes);
     if (json_dumpb(self->root, self->header, (size_t)length, JSON_COMPACT) != (size_t)length ||
         !mrc_tensor_header_checksum(self->header, self->header_bytes, &sum))
@@ -218,16 +216,13 @@ static mercer_status write_some(void *user, const void *bytes, int64_t count)
 
 static mercer_status write_file(const tensor_writer *self, const char *path)
 {
-    mrc_writer file;
+    MRC_OWNED(mrc_writer_cancel) mrc_writer file = {.descriptor = -1};
     MRC_TRY(mrc_writer_open(&file, self->context, path));
     uint64_t length = (uint64_t)self->header_bytes;
-    mercer_status status = mrc_writer_write(&file, &length, sizeof length);
-    if (status == MERCER_OK) status = mrc_writer_write(&file, self->header, self->header_bytes);
-    for (int64_t i = 0; i < self->count && status == MERCER_OK; i++)
-        status = writer_visit(self, &self->items[i], write_some, &file);
-    if (status == MERCER_OK) return mrc_writer_commit(&file);
-    mrc_writer_cancel(&file);
-    return status;
+    MRC_TRY(mrc_writer_write(&file, &length, sizeof length));
+    MRC_TRY(mrc_writer_write(&file, self->header, self->header_bytes));
+    for (int64_t i = 0; i < self->count; i++) MRC_TRY(writer_visit(self, &self->items[i], write_some, &file));
+    return mrc_writer_commit(&file);
 }
 
 /* Places the tensors. writer_end must follow, whatever happens. */
@@ -235,19 +230,15 @@ static mercer_status writer_begin(tensor_writer *self, const mrc_tensor *tensors
                                   const mrc_metadata *metadata, int64_t entries)
 {
     mercer_context *context = self->context;
-    void *memory;
     for (int64_t i = 0; i < count; i++)
         if (!mrc_tensor_name_valid(tensors[i].name))
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "tensor name '%s' is too long or not plain",
                             tensors[i].name);
     for (int64_t i = 0; i < entries; i++)
         if (metadata[i].value) MRC_TRY(mrc_check_text(context, metadata[i].key, metadata[i].value));
-    MRC_TRY(mrc_alloc_zero(context, &memory, count, sizeof(placed), "the tensor list"));
-    self->items = memory;
+    MRC_TRY(mrc_alloc_zero(context, &self->items, count, sizeof *self->items, "the tensor list"));
     MRC_TRY(place_tensors(self, tensors, count));
-    MRC_TRY(mrc_alloc(context, &memory, self->buffer_bytes, 1, "a buffer to write from"));
-    self->buffer = memory;
-    return MERCER_OK;
+    return mrc_alloc(context, &self->buffer, self->buffer_bytes, 1, "a buffer to write from");
 }
 
 static void writer_end(tensor_writer *self)
@@ -261,13 +252,11 @@ static void writer_end(tensor_writer *self)
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries)
 {
-    tensor_writer self = {.context = context};
-    mercer_status status = writer_begin(&self, tensors, count, metadata, entries);
-    if (status == MERCER_OK) status = sum_tensors(&self);
-    if (status == MERCER_OK) status = writer_header(&self, metadata, entries);
-    if (status == MERCER_OK) status = write_file(&self, path);
-    writer_end(&self);
-    return status;
+    MRC_OWNED(writer_end) tensor_writer self = {.context = context};
+    MRC_TRY(writer_begin(&self, tensors, count, metadata, entries));
+    MRC_TRY(sum_tensors(&self));
+    MRC_TRY(writer_header(&self, metadata, entries));
+    return write_file(&self, path);
 }
 
 /* ---- Written by all ranks ------------------------------------------------------------------------------------ */
@@ -301,21 +290,24 @@ static int64_t data_end(const shared_file *self)
 
 /* ---- Steps ---------------------------------------------------------------------------------------------------- */
 
+static mercer_status make_file(shared_file *self, const char *path)
+{
+    if (self->comm->rank > 0) return MERCER_OK;
+    MRC_TRY(mrc_writer_open(&self->file, self->comm->context, path));
+    MRC_TRY(mrc_writer_resize(&self->file, data_start(self) + data_end(self)));
+    if (strlen(self->file.temporary) >= NAME_CHARS)
+        return mrc_fail(self->comm->context, MERCER_ERROR_IO, "%.80s...: the name is too long", path);
+    snprintf(self->temporary, NAME_CHARS, "%s", self->file.temporary);
+    return MERCER_OK;
+}
+
 /* The file in its size, under its temporary name, open on every rank. */
 static mercer_status open_file(shared_file *self, const char *path)
 {
-    mercer_context *context = self->comm->context;
     mercer_status status = MERCER_OK;
-    if (self->comm->rank == 0) {
-        status = mrc_writer_open(&self->file, context, path);
-        if (status == MERCER_OK) status = mrc_writer_resize(&self->file, data_start(self) + data_end(self));
-        if (status == MERCER_OK && strlen(self->file.temporary) >= NAME_CHARS)
-            status = mrc_fail(context, MERCER_ERROR_IO, "%.80s...: the name is too long", path);
-        if (status == MERCER_OK) snprintf(self->temporary, NAME_CHARS, "%s", self->file.temporary);
-    }
-    MRC_TRY(mrc_comm_together(self->comm, status, "writing"));
+    MRC_TRY(mrc_comm_together(self->comm, make_file(self, path), "writing"));
     MRC_TRY(mrc_comm_broadcast(self->comm, self->temporary, NAME_CHARS));
-    if (self->comm->rank > 0) status = mrc_writer_join(&self->file, context, self->temporary);
+    if (self->comm->rank > 0) status = mrc_writer_join(&self->file, self->comm->context, self->temporary);
     return mrc_comm_together(self->comm, status, "writing");
 }
 
@@ -353,23 +345,20 @@ static void sum_bytes(const mrc_mapping *map, int64_t begin, int64_t end, XXH3_s
 static mercer_status sum_shared(shared_file *self, char *digits)
 {
     mercer_context *context = self->comm->context;
-    mrc_mapping map;
+    MRC_OWNED(mrc_unmap) mrc_mapping map = {0};
     MRC_TRY(mrc_map_file(context, &map, self->temporary));
-    XXH3_state_t *state = XXH3_createState();
-    mercer_status status = state ? MERCER_OK : mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
+    MRC_OWNED(release_state) XXH3_state_t *state = XXH3_createState();
+    if (!state) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
     int64_t wanted = data_start(self) + data_end(self);
-    if (status == MERCER_OK && map.bytes != wanted)
-        status =
-            mrc_fail(context, MERCER_ERROR_IO, "%s: has %lld bytes here, rank 0 made it %lld; is the folder shared?",
-                     self->temporary, (long long)map.bytes, (long long)wanted);
-    for (int64_t i = self->comm->rank; i < self->writer.count && status == MERCER_OK; i += self->comm->ranks) {
+    if (map.bytes != wanted)
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: has %lld bytes here, rank 0 made it %lld; is the folder shared?",
+                        self->temporary, (long long)map.bytes, (long long)wanted);
+    for (int64_t i = self->comm->rank; i < self->writer.count; i += self->comm->ranks) {
         const placed *item = &self->writer.items[i];
         sum_bytes(&map, data_start(self) + item->begin, data_start(self) + item->end, state,
                   digits + i * (MRC_TENSOR_DIGITS + 1));
     }
-    XXH3_freeState(state);
-    mrc_unmap(&map);
-    return status;
+    return MERCER_OK;
 }
 
 /* Each rank sums some tensors; all of them get to know all checksums. */
@@ -377,19 +366,17 @@ static mercer_status share_sums(shared_file *self)
 {
     mrc_comm *comm = self->comm;
     int64_t bytes = self->writer.count * (MRC_TENSOR_DIGITS + 1);
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(comm->context, &memory, comm->ranks, bytes, "checksums"));
-    char *digits = memory;
-    mercer_status status = sum_shared(self, digits + comm->rank * bytes);
-    status = mrc_comm_together(comm, status, "writing");
+    char *digits;
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &digits, comm->ranks, bytes, "checksums"));
+    MRC_TRY(mrc_comm_together(comm, sum_shared(self, digits + comm->rank * bytes), "writing"));
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){digits + r * bytes, bytes};
-    if (status == MERCER_OK) status = mrc_comm_gather(comm, MRC_HOST, pieces);
-    for (int64_t i = 0; i < self->writer.count && status == MERCER_OK; i++)
+    MRC_TRY(mrc_comm_gather(comm, MRC_HOST, pieces));
+    for (int64_t i = 0; i < self->writer.count; i++)
         memcpy(self->writer.items[i].digits, digits + i % comm->ranks * bytes + i * (MRC_TENSOR_DIGITS + 1),
                MRC_TENSOR_DIGITS + 1);
-    mrc_free(comm->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 static mercer_status finish(shared_file *self, const mrc_metadata *metadata, int64_t entries)

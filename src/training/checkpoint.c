@@ -142,19 +142,19 @@ static mercer_status check_model(mrc_checkpoint *self, const mrc_tensor_file *fi
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
+MRC_RELEASE(release_checkpoint, mrc_checkpoint, mrc_checkpoint_free)
+
 mercer_status mrc_checkpoint_create(mrc_checkpoint **out, mercer_model *model, const mercer_train_options *options)
 {
-    MRC_TRY(mrc_alloc_zero(model->context, out, 1, sizeof **out, "the checkpoint"));
-    mrc_checkpoint *self = *out;
+    MRC_OWNED(release_checkpoint) mrc_checkpoint *self = NULL;
+    *out = NULL;
+    MRC_TRY(mrc_alloc_zero(model->context, &self, 1, sizeof *self, "the checkpoint"));
     self->context = model->context;
     self->model = model;
-    mercer_status status = copy_text(self->context, &self->path, options->checkpoint, "the checkpoint's name");
-    if (status == MERCER_OK)
-        status = copy_text(self->context, &self->note, options->checkpoint_note, "the checkpoint's note");
-    if (status == MERCER_OK) return MERCER_OK;
-    mrc_checkpoint_free(self);
-    *out = NULL;
-    return status;
+    MRC_TRY(copy_text(self->context, &self->path, options->checkpoint, "the checkpoint's name"));
+    MRC_TRY(copy_text(self->context, &self->note, options->checkpoint_note, "the checkpoint's note"));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 void mrc_checkpoint_free(mrc_checkpoint *self)
@@ -177,19 +177,15 @@ void mrc_checkpoint_attach(mrc_checkpoint *self, mrc_trainer *trainer)
 
 mercer_status mrc_checkpoint_resume(mrc_checkpoint *self, mrc_trainer *trainer, const char *path)
 {
-    mrc_tensor_file *file;
-    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
-    mercer_status status = check_model(self, file, path);
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     mercer_matrix plan;
-    if (status == MERCER_OK && !mrc_tensor_file_find(file, "state.plan", &plan))
-        status = mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                          "%s: is a model, not a checkpoint: it has no state of a training", path);
-    if (status != MERCER_OK) {
-        mrc_tensor_file_close(file);
-        return status;
-    }
+    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
+    MRC_TRY(check_model(self, file, path));
+    if (!mrc_tensor_file_find(file, "state.plan", &plan))
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                        "%s: is a model, not a checkpoint: it has no state of a training", path);
     mrc_tensor_file_close(self->file);
-    self->file = file;
+    self->file = file, file = NULL;
     trainer->job.resuming = true;
     return MERCER_OK;
 }

@@ -130,11 +130,13 @@ static const char *last_error(void *user)
 static void release(void *user)
 {
     device_source *self = user;
+    if (!self) return;
     release_batch(self);
     mrc_matrix_destroy(self->backend, &self->points);
     mrc_matrix_destroy(self->backend, &self->alpha);
     mrc_free(self->backend->context, self);
 }
+MRC_RELEASE(release_source, device_source, release)
 
 /* ---- Making -------------------------------------------------------------------------------------------------- */
 
@@ -167,7 +169,7 @@ static mercer_status bring_points(device_source *self)
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most)
 {
-    device_source *self;
+    MRC_OWNED(release_source) device_source *self = NULL;
     const mercer_dataset *data = mrc_data_stream_rows_of(source);
     *out = (mercer_source){.struct_size = sizeof *out};
     if (!data) return MERCER_OK;
@@ -179,14 +181,11 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
         return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
     *self = (device_source){.backend = backend, .from = source, .data = data, .teacher = teacher};
-    mercer_status status = bring_points(self);
-    if (status != MERCER_OK) {
-        release(self);
-        return status;
-    }
+    MRC_TRY(bring_points(self));
     *out = *source;
     out->restart = restart, out->next = next, out->skip = skip;
     out->last_error = last_error, out->release = release, out->user = self;
+    self = NULL;
     return MERCER_OK;
 }
 

@@ -35,21 +35,19 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
 {
     mrc_trainer *self;
     *out = NULL;
-    MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the trainer"));
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self, 1, sizeof *self, "the trainer"));
     mrc_job *job = &self->job;
     *job = (mrc_job){.host = &host, .context = backend->context, .backend = backend, .comm = comm, .target = *target};
     job->options = *options;
-    mercer_status status = comm ? MERCER_OK : mrc_comm_create_virtual(&self->own_comm, job->context, 1);
-    if (status != MERCER_OK) {
-        mrc_free(backend->context, self);
-        return status;
-    }
+    if (!comm) MRC_TRY(mrc_comm_create_virtual(&self->own_comm, job->context, 1));
     if (!comm) job->comm = self->own_comm;
     /* The caller's texts may be gone by the time of fit. */
     snprintf(self->solver, sizeof self->solver, "%s", options->solver ? options->solver : "auto");
     snprintf(self->projector_name, sizeof self->projector_name, "%s", options->projector ? options->projector : "auto");
     job->options.solver = self->solver;
     job->options.projector = self->projector_name;
+    mrc_scope_keep(&scope);
     *out = self;
     return MERCER_OK;
 }
