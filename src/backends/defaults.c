@@ -128,26 +128,24 @@ static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *
                                           const mercer_matrix *y)
 {
     int64_t d = pair->x->cols, c = w->cols;
-    void *memory;
+    double *x, value;
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
-    MRC_TRY(mrc_alloc(backend->context, &memory, 2 * d + c + c * d, sizeof(double), "sums of a row"));
-    double *x = memory, *z = x + d, *weights = z + d, *sums = weights + c, value;
-    mercer_status status = MERCER_OK;
-    for (int64_t i = 0; i < y->rows && status == MERCER_OK; i++) {
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d + c + c * d, sizeof *x, "sums of a row"));
+    double *z = x + d, *weights = z + d, *sums = weights + c;
+    for (int64_t i = 0; i < y->rows; i++) {
         mrc_load_row_f64(pair->x, i, x);
         memset(sums, 0, (size_t)(c * d) * sizeof *sums);
-        for (int64_t j = 0; j < w->rows && status == MERCER_OK; j++) {
+        for (int64_t j = 0; j < w->rows; j++) {
             mrc_load_row_f64(pair->z, j, z);
             mrc_load_row_f64(w, j, weights);
-            if (mrc_kernel_reference(pair->kernel, d, x, z, &value))
-                add_signs(d, x, z, value, c, weights, sums);
-            else
-                status = mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed");
+            if (!mrc_kernel_reference(pair->kernel, d, x, z, &value))
+                return mrc_fail(backend->context, MERCER_ERROR_CALLBACK, "kernel: its callback failed");
+            add_signs(d, x, z, value, c, weights, sums);
         }
-        for (int64_t k = 0; k < c * d && status == MERCER_OK; k++) mrc_store(y, i, k, sums[k]);
+        for (int64_t k = 0; k < c * d; k++) mrc_store(y, i, k, sums[k]);
     }
-    mrc_free(backend->context, memory);
-    return status;
+    return MERCER_OK;
 }
 
 static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,

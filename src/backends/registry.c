@@ -63,15 +63,13 @@ static mercer_status make(mrc_backend **out, mercer_context *context, const mrc_
         return mrc_fail(context, MERCER_ERROR_INTERNAL, "backend %s speaks version %d of the ops table, this is %d",
                         ops->name, ops->api_version, (int)MRC_BACKEND_API);
     made_backend *made;
-    MRC_TRY(mrc_alloc_zero(context, &made, 1, sizeof *made, "the backend"));
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &made, 1, sizeof *made, "the backend"));
     made->ops = *ops;
     mrc_backend_fill_defaults(&made->ops);
     made->backend = (mrc_backend){.ops = &made->ops, .context = context, .device = device};
-    mercer_status status = ops->create(&made->backend);
-    if (status != MERCER_OK) {
-        mrc_free(context, made);
-        return status;
-    }
+    MRC_TRY(ops->create(&made->backend));
+    mrc_scope_keep(&scope);
     *out = &made->backend;
     return MERCER_OK;
 }

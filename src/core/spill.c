@@ -27,20 +27,14 @@ static mercer_status fail(const mrc_spill *self, const char *what, int error)
 mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
 {
     char name[PATH_MAX];
-    void *buffer;
     const char *folder = getenv("TMPDIR");
     *out = (mrc_spill){.context = context, .folder = folder && *folder ? folder : "/tmp", .descriptor = -1};
     int length = snprintf(name, sizeof name, "%s/mercer-XXXXXX", out->folder);
     if (length < 0 || length >= (int)sizeof name) return fail(out, "cannot open", ENAMETOOLONG);
-    MRC_TRY(mrc_alloc(context, &buffer, BUFFER_BYTES, 1, "a temporary file"));
+    MRC_TRY(mrc_alloc(context, &out->buffer, BUFFER_BYTES, 1, "a temporary file"));
     out->descriptor = mkstemp(name);
-    if (out->descriptor < 0) {
-        mercer_status status = fail(out, "cannot open", errno); /* before anything else sets errno */
-        mrc_free(context, buffer);
-        return status;
-    }
+    if (out->descriptor < 0) return fail(out, "cannot open", errno);
     unlink(name);
-    out->buffer = buffer;
     return MERCER_OK;
 }
 

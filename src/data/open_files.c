@@ -133,9 +133,10 @@ static mercer_status make_part(mrc_part *out, const mrc_array *array, mrc_input 
 mercer_status mrc_files_parts(mrc_files *self, const mrc_slice *slice, bool real, mrc_parts *parts)
 {
     mercer_dtype dtype = MERCER_F32;
-    int64_t made = 0;
-    MRC_TRY(common_dtype(self, slice, real, &dtype, &parts->count));
-    MRC_TRY(mrc_alloc_zero(self->context, &parts->list, parts->count, sizeof *parts->list, "parts of a dataset"));
+    int64_t count, made = 0;
+    MRC_TRY(common_dtype(self, slice, real, &dtype, &count));
+    MRC_TRY(mrc_alloc_zero(self->context, &parts->list, count, sizeof *parts->list, "parts of a dataset"));
+    parts->count = count;
     for (int64_t i = 0, before = 0; i < self->names.count; before += self->arrays[i++].shape[0]) {
         int64_t first, rows;
         mrc_files_overlap(self, slice, i, before, &first, &rows);

@@ -118,8 +118,9 @@ static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
 
 static mercer_status reserve(search *self, mrc_names *out, int64_t count, int64_t bytes)
 {
+    MRC_TRY(mrc_alloc(self->context, &out->list, count * (int64_t)sizeof(char *) + bytes, 1, "names of files"));
     out->count = count;
-    return mrc_alloc(self->context, &out->list, count * (int64_t)sizeof(char *) + bytes, 1, "names of files");
+    return MERCER_OK;
 }
 
 static void close_search(search *self)

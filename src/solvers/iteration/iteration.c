@@ -118,11 +118,9 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .heaviest = 1,
                            .halving = 1,
                            .decay = 1};
-    mercer_status status = mrc_points_pack(centers, &system->points, 0, system->points.rows);
-    if (status == MERCER_OK) status = create_fields(out, outputs);
-    if (status == MERCER_OK) status = create_scratch(out, outputs);
-    if (status != MERCER_OK) mrc_iteration_destroy(out);
-    return status;
+    MRC_TRY(mrc_points_pack(centers, &system->points, 0, system->points.rows));
+    MRC_TRY(create_fields(out, outputs));
+    return create_scratch(out, outputs);
 }
 
 void mrc_iteration_destroy(mrc_iteration *self)

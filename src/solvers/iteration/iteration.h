@@ -71,7 +71,8 @@ typedef struct mrc_iteration {
     double forward_seconds, gradient_seconds, projection_seconds;
 } mrc_iteration;
 
-/* All parts are borrowed and must outlive the iteration. alpha starts at 0. */
+/* All parts are borrowed and must outlive the iteration. alpha starts at 0. To be
+   destroyed even if it fails, as all parts of solvers. */
 mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc_kernel_blocks *kernel_blocks,
                                    const mrc_eigensystem *system, mrc_projector *projector, double beta,
                                    int64_t outputs, const mrc_iteration_options *options);

@@ -42,12 +42,8 @@ mercer_status mrc_temporary_centers_create(mrc_temporary_centers *out, mrc_cente
     *out = (mrc_temporary_centers){.centers = centers, .most = most};
     share last = share_of(out, centers->shards - 1, most);
     int64_t rows = mrc_max(1, last.offset + last.rows);
-    mercer_status status =
-        mrc_matrix_create(centers->backend, &out->points, rows, centers->z.cols, points, "temporary centers");
-    if (status == MERCER_OK)
-        status = mrc_matrix_create(centers->backend, &out->weights, rows, outputs, centers->real, "temporary weights");
-    if (status != MERCER_OK) mrc_temporary_centers_destroy(out);
-    return status;
+    MRC_TRY(mrc_matrix_create(centers->backend, &out->points, rows, centers->z.cols, points, "temporary centers"));
+    return mrc_matrix_create(centers->backend, &out->weights, rows, outputs, centers->real, "temporary weights");
 }
 
 void mrc_temporary_centers_destroy(mrc_temporary_centers *self)

@@ -20,6 +20,7 @@ typedef struct mrc_temporary_centers {
     int64_t packed;                /* of these, how many are in the backend's packed form */
 } mrc_temporary_centers;
 
+/* To be destroyed even if it fails. */
 mercer_status mrc_temporary_centers_create(mrc_temporary_centers *out, mrc_centers *centers, int64_t most,
                                            int64_t outputs, mercer_dtype points);
 void mrc_temporary_centers_destroy(mrc_temporary_centers *temporary);

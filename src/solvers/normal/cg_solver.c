@@ -217,7 +217,7 @@ mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda)
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
 {
     /* The iteration's blocks are made for small batches; reading wants large ones. */
-    mrc_kernel_blocks kernel_blocks;
+    MRC_OWNED(mrc_kernel_blocks_destroy) mrc_kernel_blocks kernel_blocks = {0};
     int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
     int64_t keep_bytes = mrc_min(job->plan.keep_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
     MRC_TRY(mrc_kernel_blocks_create(&kernel_blocks, &job->centers, rows, keep_bytes,
@@ -225,8 +225,7 @@ mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
     mrc_exact_solver exact = mrc_exact_of(job, &kernel_blocks);
     exact.steps = job->options.polish, exact.tolerance = TOLERANCE;
     job->announces = true; /* once more: the preconditioner */
-    mercer_status status = mrc_exact_run(job, &exact, alpha, mrc_exact_cg);
-    if (status == MERCER_OK) job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
-    mrc_kernel_blocks_destroy(&kernel_blocks);
-    return status;
+    MRC_TRY(mrc_exact_run(job, &exact, alpha, mrc_exact_cg));
+    job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
+    return MERCER_OK;
 }

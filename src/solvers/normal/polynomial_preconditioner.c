@@ -426,7 +426,5 @@ mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *ce
                                         const mrc_preconditioner_sizes *options, double tau)
 {
     *out = (mrc_preconditioner){.centers = centers};
-    mercer_status status = build(out, c, options, tau);
-    if (status != MERCER_OK) mrc_preconditioner_destroy(out);
-    return status;
+    return build(out, c, options, tau);
 }

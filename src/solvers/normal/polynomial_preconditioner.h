@@ -33,7 +33,7 @@ typedef struct mrc_preconditioner {
     double mean;                                 /* of the diagonal of K */
 } mrc_preconditioner;
 
-/* c: columns that it will be applied to. */
+/* c: columns that it will be applied to. To be destroyed even if it fails. */
 mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *centers, int64_t c,
                                         const mrc_preconditioner_sizes *options, double tau);
 void mrc_preconditioner_destroy(mrc_preconditioner *self);

@@ -59,13 +59,10 @@ mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *cent
 {
     *out = (mrc_kernel_blocks){.centers = centers, .most_rows = most_rows, .samples = samples};
     int64_t shards = centers->shards;
-    mercer_status status = mrc_alloc_zero(centers->context, &out->kept, shards, sizeof *out->kept, "kept blocks");
-    if (status == MERCER_OK)
-        status = mrc_alloc_zero(centers->context, &out->cache, shards, sizeof *out->cache, "caches");
-    if (status == MERCER_OK) status = create_room(out, keep_bytes);
-    if (status == MERCER_OK && samples > 0) status = create_cache(out, stored);
-    if (status != MERCER_OK) mrc_kernel_blocks_destroy(out);
-    return status;
+    MRC_TRY(mrc_alloc_zero(centers->context, &out->kept, shards, sizeof *out->kept, "kept blocks"));
+    MRC_TRY(mrc_alloc_zero(centers->context, &out->cache, shards, sizeof *out->cache, "caches"));
+    MRC_TRY(create_room(out, keep_bytes));
+    return samples > 0 ? create_cache(out, stored) : MERCER_OK;
 }
 
 void mrc_kernel_blocks_destroy(mrc_kernel_blocks *self)

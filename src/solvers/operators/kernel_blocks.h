@@ -26,7 +26,7 @@ typedef struct mrc_kernel_blocks {
 } mrc_kernel_blocks;
 
 /* keep_bytes: room for a batch's block (as much of it as is useful is taken). samples > 0: cache K(X, Z) for so
-   many, in the type `stored`. */
+   many, in the type `stored`. To be destroyed even if it fails. */
 mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *centers, int64_t most_rows,
                                        int64_t keep_bytes, int64_t samples, mercer_dtype stored);
 void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks);

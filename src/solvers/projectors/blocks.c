@@ -258,9 +258,7 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
     out->count = block_count(centers->p, mrc_min(size, centers->p));
     out->size = (centers->p + out->count - 1) / out->count; /* as even as possible */
     out->count = block_count(centers->p, out->size);
-    mercer_status status = create(out, keep_inverses);
-    if (status != MERCER_OK) mrc_blocks_destroy(out);
-    return status;
+    return create(out, keep_inverses);
 }
 
 void mrc_blocks_destroy(mrc_blocks *self)

@@ -178,10 +178,11 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
 {
     int64_t *ids;
     mrc_eigensystem system;
-    MRC_TRY(mrc_alloc(centers->context, &ids, s, sizeof *ids, "the sample of the centers"));
-    mercer_status status = mrc_sample_system(&system, centers, s, q, seed, ids);
-    mrc_free(centers->context, ids);
-    if (status == MERCER_OK) status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &ids, s, sizeof *ids, "the sample of the centers"));
+    MRC_TRY(mrc_sample_system(&system, centers, s, q, seed, ids));
+    mrc_scope_close(&scope);
+    mercer_status status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
     if (status == MERCER_OK) status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
     out->q = system.q;
     for (int64_t i = 0; i < system.q && status == MERCER_OK; i++) scale[i] = 1 / sqrt((double)s * system.lambda[i]);
