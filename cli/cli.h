@@ -62,6 +62,14 @@ void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code for a status, and its error with the context's last message. */
 int cli_exit_code(mercer_status status);
 int cli_fail(mercer_context *context, mercer_status status);
+/* CLI_OK for MERCER_OK, else cli_fail. */
+int cli_check(mercer_context *context, mercer_status status);
+/* Passes an exit code other than CLI_OK on to the caller. */
+#define CLI_TRY(call)                                    \
+    do {                                                 \
+        int cli_try_code = (call);                       \
+        if (cli_try_code != CLI_OK) return cli_try_code; \
+    } while (0)
 /* A line on stderr; nothing with --quiet. */
 void cli_say(const cli_values *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -73,6 +81,18 @@ void cli_outgrow_limits(void); /* signals.c */
 
 /* A context as --threads and --device say; prints the error. Returns an exit code. */
 int cli_context(const cli_values *v, mercer_context **out);
+
+/*
+ * A variable that owns something: `release`, which gets its address, is called when the function returns, whichever way
+ * it does.
+ *
+ *     CLI_OWNED(cli_drop) char *text = cli_copy("...");
+ */
+#define CLI_OWNED(release) __attribute__((cleanup(release)))
+void cli_drop(void *pointer); /* to what cli_allocate, cli_copy and their like gave */
+void cli_drop_context(mercer_context **context);
+void cli_drop_dataset(mercer_dataset **dataset);
+void cli_drop_model(mercer_model **model);
 
 /* ---- Memory and texts (text.c): these end the program when memory runs out --------------------------------------- */
 

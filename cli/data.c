@@ -198,8 +198,7 @@ static char *find_idx(const char *folder, const char *part, const char *what, in
 static int open_options(const cli_values *v, mercer_context *context, const mercer_dataset_options *options,
                         mercer_dataset **out)
 {
-    mercer_status status = mercer_dataset_open(out, context, options);
-    if (status != MERCER_OK) return cli_fail(context, status);
+    CLI_TRY(cli_check(context, mercer_dataset_open(out, context, options)));
     mercer_dataset_info info = cli_data_info(*out);
     if ((options->columns != NULL || options->schema != NULL) && info.unused > 0 && info.unused_names != NULL)
         cli_say(v, "note: %s: %" PRId64 " column%s not used, the model does not know %s: '%s'%s", options->x,
@@ -213,29 +212,22 @@ static int open_folder(const cli_values *v, mercer_context *context, int trainin
 {
     const char *folder = cli_text(v, "data"), *part = training ? "train" : "t10k";
     if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: there is no such folder", folder);
-    char *images = find_idx(folder, part, "images", 3);
-    char *labels = find_idx(folder, part, "labels", 1);
-    int code = CLI_OK;
-    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELLED)) {
-        code = cli_error(CLI_MISSING, "%s: has no %s-%s-idx%d-ubyte (or .gz); other names are given with --x and --y",
+    CLI_OWNED(cli_drop) char *images = find_idx(folder, part, "images", 3);
+    CLI_OWNED(cli_drop) char *labels = find_idx(folder, part, "labels", 1);
+    if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELLED))
+        return cli_error(CLI_MISSING, "%s: has no %s-%s-idx%d-ubyte (or .gz); other names are given with --x and --y",
                          folder, part, images == NULL ? "images" : "labels", images == NULL ? 3 : 1);
-    } else {
-        options->x = images;
-        options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
-        options->format = options->y_format = "idx";
-        code = open_options(v, context, options, out);
-    }
-    free(images);
-    free(labels);
-    return code;
+    options->x = images;
+    options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
+    options->format = options->y_format = "idx";
+    return open_options(v, context, options, out);
 }
 
 static int open_synthetic(const cli_values *v, mercer_context *context, int64_t first, int64_t rows,
                           mercer_dataset **out)
 {
-    mercer_status status = mercer_dataset_synthesize(out, context, cli_text(v, "synth"), first, rows,
-                                                     (uint64_t)cli_integer(v, "synth-seed"));
-    return status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+    return cli_check(context, mercer_dataset_synthesize(out, context, cli_text(v, "synth"), first, rows,
+                                                        (uint64_t)cli_integer(v, "synth-seed")));
 }
 
 static mercer_task requested_task(const cli_values *v, const cli_request *request)
@@ -298,19 +290,15 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
 int cli_open_data(const cli_values *v, mercer_context *context, const cli_request *request, mercer_dataset **out)
 {
     mercer_dataset_options options;
-    char *kinds = asked_kinds(v);
-    int code, training = request->training;
+    CLI_OWNED(cli_drop) char *kinds = asked_kinds(v);
+    int training = request->training;
     *out = NULL;
     fill_options(v, request, kinds, &options);
     if (cli_has(v, "part") && cli_text(v, "part") != NULL) training = cli_is(v, "part", "train");
     if (cli_text(v, "synth") != NULL)
-        code = open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
-    else if (cli_text(v, "data") == NULL)
-        code = open_options(v, context, &options, out);
-    else
-        code = open_folder(v, context, training, &options, out);
-    free(kinds);
-    return code;
+        return open_synthetic(v, context, options.first, options.rows > 0 ? options.rows : 10000, out);
+    if (cli_text(v, "data") == NULL) return open_options(v, context, &options, out);
+    return open_folder(v, context, training, &options, out);
 }
 
 int cli_open_validation(const cli_values *v, mercer_context *context, const mercer_dataset_info *like,

@@ -26,8 +26,9 @@ cli_folder *cli_folder_new(const char *path)
     return folder;
 }
 
-void cli_folder_free(cli_folder *folder)
+void cli_drop_folder(cli_folder **owned)
 {
+    cli_folder *folder = *owned;
     if (folder == NULL) return;
     json_decref(folder->options);
     if (folder->lock >= 0) close(folder->lock);
@@ -77,15 +78,12 @@ int cli_folder_create(cli_folder *folder, int force)
     if (cli_rank() > 0) return CLI_OK;
     if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
         return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
-    int taken = cli_folder_take(folder);
-    if (taken != CLI_OK) return taken;
+    CLI_TRY(cli_folder_take(folder));
     int held = access(folder->config, F_OK) == 0;
     if (held && !force) {
-        cli_folder *old = cli_folder_new(folder->path);
-        int code = cli_folder_read(old);
+        CLI_OWNED(cli_drop_folder) cli_folder *old = cli_folder_new(folder->path);
+        CLI_TRY(cli_folder_read(old));
         held = !old->finished;
-        cli_folder_free(old);
-        if (code != CLI_OK) return code;
         if (held)
             return cli_error(CLI_USAGE,
                              "%s: holds a run that is not finished: mercer resume %s continues it, --force discards it",
@@ -122,11 +120,9 @@ static json_t *portable_options(const cli_values *v)
         const char *text = cli_values_get(v, option);
         int prefix = cli_path_in(option, text);
         if (!cli_is_path(option) && prefix == 0) continue;
-        char *path = absolute(text + prefix);
-        char *whole = cli_format("%.*s%s", prefix, text, path);
+        CLI_OWNED(cli_drop) char *path = absolute(text + prefix);
+        CLI_OWNED(cli_drop) char *whole = cli_format("%.*s%s", prefix, text, path);
         json_object_set_new(object, option->name, cli_json_text(whole));
-        free(path);
-        free(whole);
     }
     json_object_del(object, "checkpoint");
     json_object_del(object, "force");
@@ -137,18 +133,14 @@ int cli_folder_write(const cli_folder *folder, const cli_values *v)
 {
     char prints[2][24];
     for (int i = 0; i < 2; i++) snprintf(prints[i], sizeof prints[i], "%016" PRIx64, folder->fingerprints[i]);
-    json_t *object = json_pack("{ss ss so s{ss ss} sb}", "version", mercer_version(), "command", "train", "options",
-                               portable_options(v), "fingerprints", "train", prints[0], "validation", prints[1],
-                               "finished", folder->finished);
+    json_auto_t *object = json_pack("{ss ss so s{ss ss} sb}", "version", mercer_version(), "command", "train",
+                                    "options", portable_options(v), "fingerprints", "train", prints[0], "validation",
+                                    prints[1], "finished", folder->finished);
     cli_output *output = NULL;
-    int code = cli_output_open(&output, folder->config);
-    if (code == CLI_OK) {
-        json_dumpf(object, cli_output_file(output), JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        fputc('\n', cli_output_file(output));
-        code = cli_output_close(output);
-    }
-    json_decref(object);
-    return code;
+    CLI_TRY(cli_output_open(&output, folder->config));
+    json_dumpf(object, cli_output_file(output), JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    fputc('\n', cli_output_file(output));
+    return cli_output_close(output);
 }
 
 static int take_fingerprint(const json_t *prints, const char *name, uint64_t *out)
@@ -169,25 +161,21 @@ int cli_folder_read(cli_folder *folder)
         return cli_error(CLI_IO, "%s: cannot be opened: %s", folder->config, strerror(errno));
     }
     json_error_t error;
-    json_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    json_auto_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (object == NULL)
         return cli_error(CLI_DATA, "%s: line %d: %s: the run cannot be resumed", folder->config, error.line,
                          error.text);
     const char *version = json_string_value(json_object_get(object, "version"));
     json_t *options = json_object_get(object, "options"), *prints = json_object_get(object, "fingerprints");
-    int code = CLI_OK;
     if (version == NULL || !json_is_object(options) ||
         take_fingerprint(prints, "train", &folder->fingerprints[0]) != 0 ||
         take_fingerprint(prints, "validation", &folder->fingerprints[1]) != 0)
-        code = cli_error(CLI_DATA, "%s: is not what mercer train wrote: the run cannot be resumed", folder->config);
-    else if (strcmp(version, mercer_version()) != 0)
-        code = cli_error(CLI_DATA, "%s: written by version %s, this is %s: resume with that one, or train anew",
+        return cli_error(CLI_DATA, "%s: is not what mercer train wrote: the run cannot be resumed", folder->config);
+    if (strcmp(version, mercer_version()) != 0)
+        return cli_error(CLI_DATA, "%s: written by version %s, this is %s: resume with that one, or train anew",
                          folder->config, version, mercer_version());
-    if (code == CLI_OK) {
-        folder->finished = json_is_true(json_object_get(object, "finished"));
-        folder->options = json_incref(options);
-    }
-    json_decref(object);
-    return code;
+    folder->finished = json_is_true(json_object_get(object, "finished"));
+    folder->options = json_incref(options);
+    return CLI_OK;
 }

@@ -19,7 +19,7 @@ typedef struct cli_folder {
 
 /* Names only. */
 cli_folder *cli_folder_new(const char *path);
-void cli_folder_free(cli_folder *folder);
+void cli_drop_folder(cli_folder **folder);
 /* Keeps other runs out of the folder, which exists, until it is released or the program ends, however that happens;
    then what a run that was killed left half-written is removed. Refused if another run is there. Where file systems
    have no locks, nothing is done. Exit code. */

@@ -9,33 +9,28 @@
 /* Options in order of strength: command line, environment, configuration file, default. */
 static int read_options(cli_values *v, int count, char **arguments, int *help)
 {
-    int code = cli_parse(v, count, arguments, help);
-    if (code != CLI_OK || *help) return code;
-    code = cli_read_environment(v);
-    if (code != CLI_OK) return code;
-    if (cli_has(v, "config") && cli_text(v, "config") != NULL) {
-        code = cli_read_config(v, cli_text(v, "config"));
-    }
-    return code;
+    CLI_TRY(cli_parse(v, count, arguments, help));
+    if (*help) return CLI_OK;
+    CLI_TRY(cli_read_environment(v));
+    if (!cli_has(v, "config") || cli_text(v, "config") == NULL) return CLI_OK;
+    return cli_read_config(v, cli_text(v, "config"));
 }
 
 static int run_command(const cli_command *command, int count, char **arguments)
 {
-    cli_values *v = cli_values_new(command);
+    CLI_OWNED(cli_drop_values) cli_values *v = cli_values_new(command);
     int help = 0;
-    int code = read_options(v, count, arguments, &help);
-    if (code == CLI_OK && help) {
+    CLI_TRY(read_options(v, count, arguments, &help));
+    if (help) {
         cli_print_help(stdout, command);
-    } else if (code == CLI_OK) {
-        int print = cli_has(v, "print-config") && cli_flag(v, "print-config");
-        if (print)
-            code = cli_print_config(v);
-        else if ((code = cli_check_required(v)) == CLI_OK && (code = cli_check_files(v)) == CLI_OK &&
-                 (code = cli_ranks_open(v)) == CLI_OK && (code = cli_local_start(v)) == CLI_OK)
-            code = command->run(v);
+        return CLI_OK;
     }
-    cli_values_free(v);
-    return code;
+    if (cli_has(v, "print-config") && cli_flag(v, "print-config")) return cli_print_config(v);
+    CLI_TRY(cli_check_required(v));
+    CLI_TRY(cli_check_files(v));
+    CLI_TRY(cli_ranks_open(v));
+    CLI_TRY(cli_local_start(v));
+    return command->run(v);
 }
 
 static int dispatch(int count, char **arguments)

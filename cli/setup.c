@@ -164,8 +164,7 @@ static int open_centers(cli_job *job, const char *path)
     } else if (options.schema == NULL) {
         options.kinds = "numbers";
     }
-    mercer_status status = mercer_dataset_open(&job->centers, job->context, &options);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
+    CLI_TRY(cli_check(job->context, mercer_dataset_open(&job->centers, job->context, &options)));
     mercer_dataset_info info = cli_data_info(job->centers);
     job->options.given_centers = job->centers;
     if (info.features != job->info.features)
@@ -181,18 +180,16 @@ static int open_centers(cli_job *job, const char *path)
 static int open_metric(cli_job *job, const char *path)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
-    mercer_dataset *file = NULL;
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *file = NULL;
     options.x = path;
     options.kinds = "numbers";
     options.task = MERCER_TASK_UNLABELLED;
     options.memory = cli_memory(job->v);
-    mercer_status status = mercer_dataset_open(&file, job->context, &options);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
+    CLI_TRY(cli_check(job->context, mercer_dataset_open(&file, job->context, &options)));
     mercer_dataset_info info = cli_data_info(file);
     void *values = cli_allocate(info.rows * info.features + 1, sizeof(double));
     job->metric = mercer_matrix_view(values, info.rows, info.features, MERCER_F64);
-    status = mercer_dataset_read(file, &job->metric, NULL, NULL, NULL, NULL, 0);
-    mercer_dataset_free(file);
+    mercer_status status = mercer_dataset_read(file, &job->metric, NULL, NULL, NULL, NULL, 0);
     job->options.metric = &job->metric;
     if (status == MERCER_OK) status = mercer_fit_check(job->context, &job->options);
     if (status == MERCER_OK) return CLI_OK;
@@ -204,28 +201,25 @@ int cli_job_open(cli_job *job)
     const cli_values *v = job->v;
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
-    int code = cli_context(v, &job->context);
+    CLI_TRY(cli_context(v, &job->context));
     /* Centers need targets only to be balanced over classes. */
     cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
-    if (code == CLI_OK) code = cli_open_data(v, job->context, &request, &job->data);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
     /* Chosen centers should be in the units of the file they were chosen from. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
     if (training && job->info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
-    if (training) code = cli_open_validation(v, job->context, &job->info, &job->validation);
+    if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation = job->validation;
     /* The test part of a folder is only watched: what is learned from it would be told of it. */
     if (training && job->validation != NULL && cli_text(v, "x-val") == NULL) {
         if (job->options.calibrate == MERCER_AUTO) job->options.calibrate = MERCER_OFF;
         if (job->options.intervals == MERCER_AUTO) job->options.intervals = MERCER_OFF;
     }
-    if (code == CLI_OK && training && cli_text(v, "image") != NULL)
-        code = read_image(cli_text(v, "image"), &job->options);
-    if (code == CLI_OK && center_file(v) != NULL) code = open_centers(job, center_file(v));
-    if (code == CLI_OK && metric_file(v) != NULL) code = open_metric(job, metric_file(v));
-    return code;
+    if (training && cli_text(v, "image") != NULL) CLI_TRY(read_image(cli_text(v, "image"), &job->options));
+    if (center_file(v) != NULL) CLI_TRY(open_centers(job, center_file(v)));
+    return metric_file(v) != NULL ? open_metric(job, metric_file(v)) : CLI_OK;
 }
 
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
@@ -255,7 +249,8 @@ int cli_job_begin(cli_job *job)
 
 int cli_job_fail(cli_job *job, mercer_status status)
 {
-    char *message = cli_copy(mercer_last_error(job->context)), *advice = NULL;
+    CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(job->context));
+    CLI_OWNED(cli_drop) char *advice = NULL;
     if (job->fitting != NULL) cli_job_look(job);
     int64_t most = job->fit.largest_centers;
     if (status == MERCER_ERROR_MEMORY && most > 0)
@@ -263,11 +258,8 @@ int cli_job_fail(cli_job *job, mercer_status status)
                             job->fit.device_memory > 0 ? "devices" : "--memory");
     else if (status == MERCER_ERROR_MEMORY && most < 0)
         advice = cli_copy(": give more --memory");
-    int code = advice != NULL ? cli_error(cli_exit_code(status), "%s%s", message, advice)
-                              : cli_fail_on(job->context, status, job->fit.train, cli_data_name(job->v));
-    free(advice);
-    free(message);
-    return code;
+    return advice != NULL ? cli_error(cli_exit_code(status), "%s%s", message, advice)
+                          : cli_fail_on(job->context, status, job->fit.train, cli_data_name(job->v));
 }
 
 int cli_job_on_device(const cli_job *job)

@@ -56,8 +56,7 @@ static int open_context(const bench *self, const char *arithmetic, mercer_contex
     options.threads = (int)cli_integer(self->v, "threads");
     options.backend = named ? device : "cuda";
     options.arithmetic = arithmetic;
-    mercer_status status = mercer_context_create(out, &options);
-    return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
+    return cli_check(NULL, mercer_context_create(out, &options));
 }
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
@@ -102,9 +101,8 @@ static int measure_shape(const bench *self, mercer_context *context, bench_shape
                           .features = s.d,
                           .outputs = s.c,
                           .points = s.points};
-    mercer_status status = mercer_kernel_parse(&kernel, context, s.kernel);
-    if (status == MERCER_OK) status = mercer_measure_speed(context, &speed, &kernel, &shape);
-    if (status != MERCER_OK) return cli_fail(context, status);
+    CLI_TRY(cli_check(context, mercer_kernel_parse(&kernel, context, s.kernel)));
+    CLI_TRY(cli_check(context, mercer_measure_speed(context, &speed, &kernel, &shape)));
     show_product(self, &s, &speed);
     return CLI_OK;
 }
@@ -131,37 +129,37 @@ static int measure_products(const bench *self)
 
 /* ---- Training ---------------------------------------------------------------------------------------------------- */
 
-/* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
-static mercer_status train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows,
-                                  int64_t p, mercer_report *report, mercer_plan *plan)
+static void drop_trainer(mercer_trainer **trainer)
 {
-    mercer_dataset *dataset = NULL;
-    mercer_model *model = NULL;
-    mercer_trainer *trainer = NULL;
-    mercer_source source = {0};
+    mercer_trainer_free(*trainer);
+}
+
+/* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
+static int train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows, int64_t p,
+                        mercer_report *report, mercer_plan *plan)
+{
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
+    CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
+    CLI_OWNED(mercer_source_free) mercer_source source = {0};
+    CLI_OWNED(drop_trainer) mercer_trainer *trainer = NULL;
     mercer_kernel kernel;
     mercer_center_options centers = MERCER_INIT(mercer_center_options);
     mercer_train_options options = MERCER_INIT(mercer_train_options);
     mercer_stream_options stream = MERCER_INIT(mercer_stream_options);
     uint64_t seed = (uint64_t)cli_integer(v, "seed");
-    void *memory = cli_allocate(p * 784, 1);
+    CLI_OWNED(cli_drop) void *memory = cli_allocate(p * 784, 1);
     mercer_matrix Z = mercer_matrix_view(memory, p, 784, MERCER_U8);
     centers.seed = stream.seed = options.seed = seed;
     options.classification = MERCER_ON, options.solver = solver;
-    mercer_status status = mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed);
-    if (status == MERCER_OK) status = mercer_choose_centers_from(dataset, &Z, NULL, &centers, NULL);
-    if (status == MERCER_OK) status = mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2550");
-    if (status == MERCER_OK) status = mercer_model_create(&model, context, &kernel, &Z, 10, (mercer_dtype)0);
-    if (status == MERCER_OK) status = mercer_source_from_dataset(&source, dataset, &stream);
-    if (status == MERCER_OK) status = mercer_trainer_create(&trainer, model, NULL, &options);
-    if (status == MERCER_OK) status = mercer_trainer_fit(trainer, &source, report);
-    if (status == MERCER_OK) *plan = *report->plan, report->plan = plan; /* the model goes */
-    mercer_trainer_free(trainer);
-    mercer_source_free(&source);
-    mercer_model_free(model);
-    mercer_dataset_free(dataset);
-    free(memory);
-    return status;
+    CLI_TRY(cli_check(context, mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed)));
+    CLI_TRY(cli_check(context, mercer_choose_centers_from(dataset, &Z, NULL, &centers, NULL)));
+    CLI_TRY(cli_check(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=2550")));
+    CLI_TRY(cli_check(context, mercer_model_create(&model, context, &kernel, &Z, 10, (mercer_dtype)0)));
+    CLI_TRY(cli_check(context, mercer_source_from_dataset(&source, dataset, &stream)));
+    CLI_TRY(cli_check(context, mercer_trainer_create(&trainer, model, NULL, &options)));
+    CLI_TRY(cli_check(context, mercer_trainer_fit(trainer, &source, report)));
+    *plan = *report->plan, report->plan = plan; /* the model goes */
+    return CLI_OK;
 }
 
 static void show_training(const bench *self, const mercer_report *r, int64_t rows, int64_t p)
@@ -197,21 +195,15 @@ static int measure_training(const bench *self)
 {
     int64_t rows = self->gpu ? 100000 : 20000, p = self->gpu ? 20000 : 2000;
     if (cli_flag(self->v, "quick")) rows /= self->gpu ? 10 : 5, p /= self->gpu ? 10 : 4;
-    mercer_context *context = NULL;
-    int code = open_context(self, "fast", &context);
-    if (code != CLI_OK) return code;
-    mercer_report *report = cli_allocate(1, sizeof *report);
-    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    CLI_TRY(open_context(self, "fast", &context));
+    CLI_OWNED(cli_drop) mercer_report *report = cli_allocate(1, sizeof *report);
+    CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     report->struct_size = sizeof *report;
     const char *solver = self->gpu ? "ep4" : NULL; /* the one with phases */
-    mercer_status status = train_digits(self->v, context, solver, rows, p, report, plan);
-    if (status == MERCER_OK)
-        show_training(self, report, rows, p);
-    else
-        code = cli_fail(context, status);
-    free(report), free(plan);
-    mercer_context_free(context);
-    return code;
+    CLI_TRY(train_digits(self->v, context, solver, rows, p, report, plan));
+    show_training(self, report, rows, p);
+    return CLI_OK;
 }
 
 /* ---- The command ------------------------------------------------------------------------------------------------- */
@@ -221,13 +213,11 @@ static int run(const bench *self)
     mercer_context *context = NULL;
     mercer_context_info info = {.struct_size = sizeof info};
     char isa[256] = "";
-    int code = open_context(self, "fast", &context);
-    if (code != CLI_OK) return code;
+    CLI_TRY(open_context(self, "fast", &context));
     if (mercer_context_query(context, &info) == MERCER_OK) snprintf(isa, sizeof isa, "%s", info.isa);
     mercer_context_free(context);
-    code = measure_products(self);
-    if (code == CLI_OK) code = measure_training(self);
-    if (code != CLI_OK) return code;
+    CLI_TRY(measure_products(self));
+    CLI_TRY(measure_training(self));
     if (cli_flag(self->v, "json"))
         return cli_print_json(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
                                         self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads, "results",

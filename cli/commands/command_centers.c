@@ -11,8 +11,7 @@
 static int write_centers(const cli_job *job, const mercer_matrix *centers)
 {
     const char *path = cli_text(job->v, "output");
-    mercer_status status = cli_rank() > 0 ? MERCER_OK : mercer_matrix_write_npy(job->context, centers, path);
-    if (status != MERCER_OK) return cli_fail(job->context, status);
+    if (cli_rank() == 0) CLI_TRY(cli_check(job->context, mercer_matrix_write_npy(job->context, centers, path)));
     char count[CLI_SHORT];
     cli_say(job->v, "%s: %s centers (%s), %s", path, cli_count_text(count, centers->rows), cli_job_center_method(job),
             cli_dtype_name(centers->dtype));
@@ -32,35 +31,32 @@ static int write_centers(const cli_job *job, const mercer_matrix *centers)
 static int run_centers(cli_job *job, cli_bar *bar)
 {
     mercer_matrix centers;
-    int stop = 0, code = cli_job_begin(job);
-    if (code != CLI_OK) return code;
+    int stop = 0;
+    CLI_TRY(cli_job_begin(job));
     mercer_status status = mercer_fitting_centers(job->fitting, &centers);
     cli_bar_clear(bar);
     if (status != MERCER_OK) return cli_job_fail(job, status);
-    code = cli_interrupted(&stop);
-    if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
+    CLI_TRY(cli_interrupted(&stop));
+    if (stop) return cli_error(cli_signal_code(), "interrupted; nothing was written");
     cli_job_look(job);
-    return code == CLI_OK ? write_centers(job, &centers) : code;
+    return write_centers(job, &centers);
 }
 
 int cli_centers(const cli_values *v)
 {
-    cli_job job;
+    CLI_OWNED(cli_job_free) cli_job job = {0};
     cli_bar bar;
-    int code = cli_check_data(v);
-    if (code == CLI_OK) code = cli_check_job(v);
-    if (code == CLI_OK) code = cli_check_centers(v);
-    if (code == CLI_OK && !cli_ends_with(cli_text(v, "output"), ".npy"))
-        code = cli_error(CLI_USAGE, "--output: %s: the name must end in .npy", cli_text(v, "output"));
-    if (code == CLI_OK) code = cli_check_output(cli_text(v, "output"));
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_check_data(v));
+    CLI_TRY(cli_check_job(v));
+    CLI_TRY(cli_check_centers(v));
+    if (!cli_ends_with(cli_text(v, "output"), ".npy"))
+        return cli_error(CLI_USAGE, "--output: %s: the name must end in .npy", cli_text(v, "output"));
+    CLI_TRY(cli_check_output(cli_text(v, "output")));
     cli_bar_init(&bar, v);
     cli_catch_signals();
     cli_job_init(&job, v);
     job.options.progress = cli_watch_centers;
     job.options.progress_user = &bar;
-    code = cli_job_open(&job);
-    if (code == CLI_OK) code = run_centers(&job, &bar);
-    cli_job_free(&job);
-    return code;
+    CLI_TRY(cli_job_open(&job));
+    return run_centers(&job, &bar);
 }

@@ -171,8 +171,7 @@ int cli_completions(const cli_values *v)
         return cli_error(CLI_USAGE, "completions: '%s' is none of bash, zsh, fish", shell);
     const char *path = cli_text(v, "output");
     cli_output *output = NULL;
-    int code = cli_output_open(&output, path != NULL ? path : "-");
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_output_open(&output, path != NULL ? path : "-"));
     if (strcmp(shell, "bash") == 0)
         put_bash(cli_output_file(output));
     else if (strcmp(shell, "zsh") == 0)

@@ -32,11 +32,9 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
     mercer_dataset_info info = cli_data_info(dataset);
     if (y != NULL && info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "--y-output: the data have no targets");
-    mercer_status status = mercer_dataset_write(dataset, x, y);
-    if (status != MERCER_OK) return cli_fail(context, status);
-    char *text = cli_data_text(&info);
+    CLI_TRY(cli_check(context, mercer_dataset_write(dataset, x, y)));
+    CLI_OWNED(cli_drop) char *text = cli_data_text(&info);
     cli_say(v, "%s: %s", x, text);
-    free(text);
     if (!cli_flag(v, "json")) return CLI_OK;
     json_t *object = cli_data_json(&info);
     json_object_set_new(object, "output", cli_json_text(x));
@@ -51,35 +49,26 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
 
 int cli_convert(const cli_values *v)
 {
-    mercer_context *context = NULL;
-    mercer_dataset *dataset = NULL;
+    CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
     /* Without targets to write, none are asked for; csv files would otherwise lose a column. */
     cli_request request = {.unlabelled = cli_text(v, "y-output") == NULL};
-    int code = cli_check_data(v);
-    if (code == CLI_OK) code = check_outputs(v);
-    if (code != CLI_OK) return code;
-    mercer_status status = mercer_context_create(&context, NULL);
-    if (status != MERCER_OK) return cli_fail(NULL, status);
-    code = cli_open_data(v, context, &request, &dataset);
-    if (code == CLI_OK) code = write_dataset(v, context, dataset);
-    mercer_dataset_free(dataset);
-    mercer_context_free(context);
-    return code;
+    CLI_TRY(cli_check_data(v));
+    CLI_TRY(check_outputs(v));
+    CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
+    CLI_TRY(cli_open_data(v, context, &request, &dataset));
+    return write_dataset(v, context, dataset);
 }
 
 int cli_synth(const cli_values *v)
 {
-    mercer_context *context = NULL;
-    mercer_dataset *dataset = NULL;
-    int code = check_outputs(v);
-    if (code != CLI_OK) return code;
+    CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
+    CLI_TRY(check_outputs(v));
     if (cli_integer(v, "rows") == 0) return cli_error(CLI_USAGE, "--rows: at least one sample");
-    mercer_status status = mercer_context_create(&context, NULL);
-    if (status != MERCER_OK) return cli_fail(NULL, status);
-    status = mercer_dataset_synthesize(&dataset, context, cli_positional(v, 0), cli_integer(v, "first"),
-                                       cli_integer(v, "rows"), (uint64_t)cli_integer(v, "seed"));
-    code = status == MERCER_OK ? write_dataset(v, context, dataset) : cli_fail(context, status);
-    mercer_dataset_free(dataset);
-    mercer_context_free(context);
-    return code;
+    CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
+    CLI_TRY(
+        cli_check(context, mercer_dataset_synthesize(&dataset, context, cli_positional(v, 0), cli_integer(v, "first"),
+                                                     cli_integer(v, "rows"), (uint64_t)cli_integer(v, "seed"))));
+    return write_dataset(v, context, dataset);
 }

@@ -33,9 +33,7 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
     if (status == MERCER_OK) status = mercer_evaluation_query(out->evaluation, &out->all);
     if (bar != NULL) cli_bar_clear(bar);
     out->seconds = cli_now() - start;
-    if (status == MERCER_OK) return CLI_OK;
-    cli_metrics_free(out);
-    return cli_fail_on(context, status, dataset, name);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(context, status, dataset, name);
 }
 
 void cli_metrics_free(cli_metrics *metrics)
@@ -65,38 +63,29 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
                            .features = features};
     request.schema = mercer_model_schema(model);
     if (request.schema == NULL) request.columns = mercer_model_feature_names(model, &request.column_count);
-    int code = cli_open_data(v, context, &request, out);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_open_data(v, context, &request, out));
     mercer_dataset_info info = cli_data_info(*out);
     uint64_t print = 0;
     if (info.features != features)
-        code = cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
+        return cli_error(CLI_DATA, "%s: %" PRId64 " features, but the model was trained on %" PRId64, cli_data_name(v),
                          info.features, features);
-    else if (info.rows == 0)
-        code = cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
-    else if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)
-        code = cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
-    else if (!unlabelled && info.outputs != weights.cols)
-        code = cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
+    if (info.rows == 0) return cli_error(CLI_DATA, "%s: has no rows", cli_data_name(v));
+    if (!unlabelled && info.task == MERCER_TASK_UNLABELLED)
+        return cli_error(CLI_USAGE, "%s: has no targets to compare with: give --y FILE", cli_data_name(v));
+    if (!unlabelled && info.outputs != weights.cols)
+        return cli_error(CLI_DATA, "%s: %" PRId64 " targets, but the model has %" PRId64 " outputs", cli_data_name(v),
                          info.outputs, weights.cols);
-    if (code == CLI_OK && cli_comm() != NULL && mercer_dataset_fingerprint(*out, &print) == MERCER_OK)
-        code = cli_agree("other data", &print, sizeof print);
-    if (code != CLI_OK) {
-        mercer_dataset_free(*out);
-        *out = NULL;
-    }
-    return code;
+    if (cli_comm() == NULL || mercer_dataset_fingerprint(*out, &print) != MERCER_OK) return CLI_OK;
+    return cli_agree("other data", &print, sizeof print);
 }
 
 /* The level of --interval. What was not asked for is left out where it cannot be told. Exit code. */
 static int find_level(const cli_values *v, mercer_context *context, const mercer_model *model, double *level)
 {
     mercer_matrix weights = mercer_model_weights(model);
-    double *radius = cli_allocate(weights.cols, sizeof *radius);
+    CLI_OWNED(cli_drop) double *radius = cli_allocate(weights.cols, sizeof *radius);
     *level = cli_number(v, "interval");
-    mercer_status status = mercer_model_interval(model, radius, *level);
-    free(radius);
-    if (status == MERCER_OK) return CLI_OK;
+    if (mercer_model_interval(model, radius, *level) == MERCER_OK) return CLI_OK;
     if (cli_given(v, "interval")) return cli_error(CLI_USAGE, "--interval: %s", mercer_last_error(context));
     *level = 0;
     return CLI_OK;
@@ -104,25 +93,18 @@ static int find_level(const cli_values *v, mercer_context *context, const mercer
 
 int cli_eval(const cli_values *v)
 {
-    mercer_context *context = NULL;
-    mercer_model *model = NULL;
-    mercer_dataset *dataset = NULL;
-    cli_metrics metrics = {0};
+    CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
+    CLI_OWNED(cli_metrics_free) cli_metrics metrics = {0};
     cli_bar bar;
     double level = 0;
-    int code = cli_check_data(v);
-    if (code == CLI_OK) code = cli_context(v, &context);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_check_data(v));
+    CLI_TRY(cli_context(v, &context));
     cli_bar_init(&bar, v);
-    mercer_status status = cli_load_model(v, context, &model);
-    if (status != MERCER_OK) code = cli_fail(context, status);
-    if (code == CLI_OK) code = find_level(v, context, model, &level);
-    if (code == CLI_OK) code = cli_open_for_model(v, context, model, 0, &dataset);
-    if (code == CLI_OK) code = cli_evaluate(model, context, dataset, cli_data_name(v), level, &bar, &metrics);
-    if (code == CLI_OK && cli_rank() == 0) code = cli_show_metrics(v, &metrics, model);
-    cli_metrics_free(&metrics);
-    mercer_dataset_free(dataset);
-    mercer_model_free(model);
-    cli_release_context(context);
-    return code;
+    CLI_TRY(cli_check(context, cli_load_model(v, context, &model)));
+    CLI_TRY(find_level(v, context, model, &level));
+    CLI_TRY(cli_open_for_model(v, context, model, 0, &dataset));
+    CLI_TRY(cli_evaluate(model, context, dataset, cli_data_name(v), level, &bar, &metrics));
+    return cli_rank() == 0 ? cli_show_metrics(v, &metrics, model) : CLI_OK;
 }

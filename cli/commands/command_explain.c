@@ -60,8 +60,9 @@ static int measure(mercer_model *model, mercer_context *context, mercer_dataset 
     mercer_dataset_info info = cli_data_info(data);
     int64_t c = mercer_model_weights(model).cols, d = info.features, n = info.rows;
     int64_t most = cli_block_rows(d, c * d);
-    void *samples = cli_allocate(most * d, (size_t)cli_dtype_size(info.dtype));
-    double *x = cli_allocate(most * d, sizeof *x), *gradients = cli_allocate(most * c * d, sizeof *gradients);
+    CLI_OWNED(cli_drop) void *samples = cli_allocate(most * d, (size_t)cli_dtype_size(info.dtype));
+    CLI_OWNED(cli_drop) double *x = cli_allocate(most * d, sizeof *x);
+    CLI_OWNED(cli_drop) double *gradients = cli_allocate(most * c * d, sizeof *gradients);
     mercer_status status = MERCER_OK;
     for (int64_t first = 0; first < n && status == MERCER_OK; first += most) {
         int64_t m = n - first < most ? n - first : most;
@@ -79,9 +80,6 @@ static int measure(mercer_model *model, mercer_context *context, mercer_dataset 
         all[k].effect = all[k].absolute * all[k].spread;
         all[k].effect_rms = all[k].square * all[k].spread;
     }
-    free(gradients);
-    free(x);
-    free(samples);
     return status == MERCER_OK ? CLI_OK : cli_fail_on(context, status, data, name);
 }
 
@@ -135,10 +133,15 @@ static int draw_share(void *user, int64_t done, int64_t total)
     return cli_signal() != 0;
 }
 
+static void drop_importance(mercer_importance **importance)
+{
+    mercer_importance_free(*importance);
+}
+
 static int permute(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
 {
     mercer_permutation_options options = MERCER_INIT(mercer_permutation_options);
-    mercer_importance *importance = NULL;
+    CLI_OWNED(drop_importance) mercer_importance *importance = NULL;
     cli_bar bar;
     int stop = 0;
     cli_bar_init(&bar, v);
@@ -149,30 +152,23 @@ static int permute(const cli_values *v, mercer_context *context, mercer_model *m
     options.progress_user = &bar;
     mercer_status status = mercer_permutation_importance(&importance, model, data, &options);
     cli_bar_clear(&bar);
-    int code = status == MERCER_OK ? CLI_OK : cli_interrupted(&stop);
-    if (stop) code = cli_error(cli_signal_code(), "interrupted");
-    if (code == CLI_OK && status != MERCER_OK) code = cli_fail_on(context, status, data, cli_data_name(v));
-    if (code == CLI_OK) code = cli_show_importance(v, importance);
-    mercer_importance_free(importance);
-    return code;
+    if (status == MERCER_OK) return cli_show_importance(v, importance);
+    CLI_TRY(cli_interrupted(&stop));
+    if (stop) return cli_error(cli_signal_code(), "interrupted");
+    return cli_fail_on(context, status, data, cli_data_name(v));
 }
 
 int cli_explain(const cli_values *v)
 {
-    mercer_context *context = NULL;
-    mercer_model *model = NULL;
-    mercer_dataset *data = NULL;
-    int code = cli_check_data(v), permutes = cli_flag(v, "permutation");
-    if (code == CLI_OK && permutes == cli_flag(v, "gradients"))
-        code = cli_error(CLI_USAGE, "explain: give one of --gradients and --permutation: what is to be told");
-    if (code == CLI_OK) code = cli_context(v, &context);
-    if (code != CLI_OK) return code;
-    mercer_status status = cli_load_model(v, context, &model);
-    if (status != MERCER_OK) code = cli_fail(context, status);
-    if (code == CLI_OK) code = cli_open_for_model(v, context, model, !permutes, &data);
-    if (code == CLI_OK) code = (permutes ? permute : explain)(v, context, model, data);
-    mercer_dataset_free(data);
-    mercer_model_free(model);
-    cli_release_context(context);
-    return code;
+    CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
+    int permutes = cli_flag(v, "permutation");
+    CLI_TRY(cli_check_data(v));
+    if (permutes == cli_flag(v, "gradients"))
+        return cli_error(CLI_USAGE, "explain: give one of --gradients and --permutation: what is to be told");
+    CLI_TRY(cli_context(v, &context));
+    CLI_TRY(cli_check(context, cli_load_model(v, context, &model)));
+    CLI_TRY(cli_open_for_model(v, context, model, !permutes, &data));
+    return (permutes ? permute : explain)(v, context, model, data);
 }

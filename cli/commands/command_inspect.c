@@ -161,25 +161,21 @@ static void print_table(const contents *c)
     cli_table_free(table);
 }
 
+static void free_contents(contents *c)
+{
+    json_decref(c->header);
+    free(c->targets);
+}
+
 int cli_inspect(const cli_values *v)
 {
-    mercer_context *context = NULL;
-    mercer_model *model = NULL;
-    contents c = {.path = cli_positional(v, 0)};
-    mercer_status status = mercer_context_create(&context, NULL);
-    if (status != MERCER_OK) return cli_fail(NULL, status);
-    status = mercer_model_load(&model, context, c.path);
-    int code = status == MERCER_OK ? CLI_OK : cli_fail(context, status);
-    if (code == CLI_OK) {
-        collect(context, model, &c);
-        if (cli_flag(v, "json"))
-            code = cli_print_json(to_json(&c));
-        else
-            print_table(&c);
-        json_decref(c.header);
-        free(c.targets);
-    }
-    mercer_model_free(model);
-    mercer_context_free(context);
-    return code;
+    CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
+    CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
+    CLI_OWNED(free_contents) contents c = {.path = cli_positional(v, 0)};
+    CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
+    CLI_TRY(cli_check(context, mercer_model_load(&model, context, c.path)));
+    collect(context, model, &c);
+    if (cli_flag(v, "json")) return cli_print_json(to_json(&c));
+    print_table(&c);
+    return CLI_OK;
 }

@@ -127,11 +127,10 @@ static int sizes_given(const cli_values *v, mercer_dataset_info *info)
 static int refuse(cli_job *job, mercer_status status)
 {
     int64_t most = job->fit.largest_centers > 0 ? job->fit.largest_centers : 0;
-    int code = CLI_OK;
     if (status == MERCER_ERROR_MEMORY && cli_flag(job->v, "json"))
-        code = cli_print_json(json_pack("{sb sI sI sI}", "fits", 0, "centers", (json_int_t)job->fit.centers,
-                                        "largest_centers", (json_int_t)most, "memory", (json_int_t)job->fit.memory));
-    return code != CLI_OK ? code : cli_job_fail(job, status);
+        CLI_TRY(cli_print_json(json_pack("{sb sI sI sI}", "fits", 0, "centers", (json_int_t)job->fit.centers,
+                                         "largest_centers", (json_int_t)most, "memory", (json_int_t)job->fit.memory)));
+    return cli_job_fail(job, status);
 }
 
 static int show(const cli_job *job, const mercer_plan *plan)
@@ -160,24 +159,19 @@ static int plan_job(cli_job *job)
     if (job->options.centers > job->info.rows)
         return cli_error(CLI_DATA, "--centers: %" PRId64 " are more than the %" PRId64 " rows of the data",
                          job->options.centers, job->info.rows);
-    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fit_plan(job->context, plan, &job->info, &job->options, &job->fit);
-    int code = status == MERCER_OK ? show(job, plan) : refuse(job, status);
-    free(plan);
-    return code;
+    return status == MERCER_OK ? show(job, plan) : refuse(job, status);
 }
 
 int cli_plan(const cli_values *v)
 {
-    cli_job job;
+    CLI_OWNED(cli_job_free) cli_job job;
     cli_job_init(&job, v);
-    int code = cli_check_job(v);
-    if (code == CLI_OK) code = check_ranks(v);
-    if (code == CLI_OK) code = has_data(v) ? cli_check_data(v) : sizes_given(v, &job.info);
-    if (code != CLI_OK) return code;
-    code = has_data(v) ? cli_job_open(&job) : cli_context(v, &job.context);
-    if (code == CLI_OK) code = plan_job(&job);
-    cli_job_free(&job);
-    return code;
+    CLI_TRY(cli_check_job(v));
+    CLI_TRY(check_ranks(v));
+    CLI_TRY(has_data(v) ? cli_check_data(v) : sizes_given(v, &job.info));
+    CLI_TRY(has_data(v) ? cli_job_open(&job) : cli_context(v, &job.context));
+    return plan_job(&job);
 }

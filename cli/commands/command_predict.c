@@ -114,7 +114,7 @@ static int find_intervals(prediction *p)
 static int open_kept(prediction *p)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
-    char *names = kept_names(p->v);
+    CLI_OWNED(cli_drop) char *names = kept_names(p->v);
     if (names == NULL) return CLI_OK;
     options.x = cli_text(p->v, "x");
     options.format = cli_text(p->v, "format");
@@ -124,9 +124,7 @@ static int open_kept(prediction *p)
     options.rows = cli_integer(p->v, "rows");
     options.memory = cli_memory(p->v);
     options.spill = CLI_USED_ONCE_BYTES;
-    mercer_status status = mercer_column_texts_open(&p->plan.kept, p->context, &options, names);
-    free(names);
-    return status == MERCER_OK ? CLI_OK : cli_fail(p->context, status);
+    return cli_check(p->context, mercer_column_texts_open(&p->plan.kept, p->context, &options, names));
 }
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
@@ -145,8 +143,8 @@ static mercer_status write_blocks(const prediction *p, cli_bar *bar)
     mercer_dataset_info info = cli_data_info(p->dataset);
     int64_t outputs = mercer_model_weights(p->model).cols, most = cli_block_rows(info.features, outputs), n = info.rows;
     mercer_dtype real = p->uses_probabilities ? MERCER_F64 : cli_result_type(p->model);
-    void *x = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
-    void *f = cli_allocate(most * outputs, (size_t)cli_dtype_size(real));
+    CLI_OWNED(cli_drop) void *x = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
+    CLI_OWNED(cli_drop) void *f = cli_allocate(most * outputs, (size_t)cli_dtype_size(real));
     mercer_status status = MERCER_OK;
     for (int64_t first = 0; first < n && status == MERCER_OK && !stopped(p); first += most) {
         int64_t m = n - first < most ? n - first : most;
@@ -159,8 +157,6 @@ static mercer_status write_blocks(const prediction *p, cli_bar *bar)
         cli_bar_draw(bar, (double)(first + m) / (double)n, "predicting", 0);
     }
     cli_bar_clear(bar);
-    free(x);
-    free(f);
     return status;
 }
 
@@ -170,14 +166,11 @@ static int write_file(const prediction *p, int64_t rows)
     cli_output *output = NULL;
     cli_bar bar;
     cli_bar_init(&bar, p->v);
-    int code = cli_output_open(&output, cli_text(p->v, "output"));
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_output_open(&output, cli_text(p->v, "output")));
     cli_writer_begin(p->writer, cli_output_file(output), rows);
     mercer_status status = write_blocks(p, &bar);
-    if (status != MERCER_OK)
-        code = cli_fail_on(p->context, status, p->dataset, cli_data_name(p->v));
-    else
-        code = cli_interrupted(&stop);
+    int code =
+        status == MERCER_OK ? cli_interrupted(&stop) : cli_fail_on(p->context, status, p->dataset, cli_data_name(p->v));
     if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
     if (code == CLI_OK) return cli_output_close(output);
     cli_output_drop(output);
@@ -198,28 +191,29 @@ static int predict(prediction *p)
                                     "seconds", cli_json_real(cli_now() - start)));
 }
 
+static void free_prediction(prediction *p)
+{
+    cli_writer_free(p->writer);
+    mercer_column_texts_free(p->plan.kept);
+    free(p->radius);
+    mercer_dataset_free(p->dataset);
+    mercer_model_free(p->model);
+    cli_release_context(p->context);
+}
+
 int cli_predict(const cli_values *v)
 {
-    prediction p = {.v = v};
-    int code = cli_check_data(v);
-    if (code == CLI_OK) code = choose_form(v, &p.plan.form);
-    if (code == CLI_OK) code = check_options(v, p.plan.form);
-    if (code == CLI_OK) code = cli_check_output(cli_text(v, "output"));
-    if (code == CLI_OK) code = cli_context(v, &p.context);
-    if (code != CLI_OK) return code;
+    CLI_OWNED(free_prediction) prediction p = {.v = v};
+    CLI_TRY(cli_check_data(v));
+    CLI_TRY(choose_form(v, &p.plan.form));
+    CLI_TRY(check_options(v, p.plan.form));
+    CLI_TRY(cli_check_output(cli_text(v, "output")));
+    CLI_TRY(cli_context(v, &p.context));
     cli_catch_signals();
-    mercer_status status = cli_load_model(v, p.context, &p.model);
-    if (status != MERCER_OK) code = cli_fail(p.context, status);
-    if (code == CLI_OK) code = choose_result(&p);
-    if (code == CLI_OK) code = find_intervals(&p);
-    if (code == CLI_OK) code = cli_open_for_model(v, p.context, p.model, 1, &p.dataset);
-    if (code == CLI_OK) code = open_kept(&p);
-    if (code == CLI_OK) code = predict(&p);
-    cli_writer_free(p.writer);
-    mercer_column_texts_free(p.plan.kept);
-    free(p.radius);
-    mercer_dataset_free(p.dataset);
-    mercer_model_free(p.model);
-    cli_release_context(p.context);
-    return code;
+    CLI_TRY(cli_check(p.context, cli_load_model(v, p.context, &p.model)));
+    CLI_TRY(choose_result(&p));
+    CLI_TRY(find_intervals(&p));
+    CLI_TRY(cli_open_for_model(v, p.context, p.model, 1, &p.dataset));
+    CLI_TRY(open_kept(&p));
+    return predict(&p);
 }

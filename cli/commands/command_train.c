@@ -53,10 +53,7 @@ static int check_fingerprints(run *r)
     const mercer_dataset *datasets[] = {r->job.fit.train, r->job.fit.validation};
     for (int i = 0; i < 2; i++) {
         uint64_t found = 0;
-        if (datasets[i] != NULL) {
-            mercer_status status = mercer_dataset_fingerprint(datasets[i], &found);
-            if (status != MERCER_OK) return cli_fail(r->job.context, status);
-        }
+        if (datasets[i] != NULL) CLI_TRY(cli_check(r->job.context, mercer_dataset_fingerprint(datasets[i], &found)));
         if (r->resumed && found != r->folder->fingerprints[i]) {
             if (!r->force)
                 return cli_error(CLI_DATA, "%s: the %s data changed since the run began; --force goes on all the same",
@@ -103,31 +100,27 @@ static void say_rounds(const run *r)
 /* The one plan of this training, shown before it is followed. */
 static int prepare(run *r)
 {
-    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fitting_prepare(r->job.fitting, plan);
     cli_bar_clear(&r->watch.bar);
     /* A signal may be why it failed. */
-    int code = status == MERCER_OK || status == MERCER_ERROR_CALLBACK ? check_signals(r) : CLI_OK;
-    if (code == CLI_OK && status != MERCER_OK) code = cli_job_fail(&r->job, status);
-    if (code == CLI_OK) {
-        cli_job_look(&r->job);
-        say_rounds(r);
-        if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
-        cli_log_start(r->log, &r->job, r->resumed);
-        cli_log_event(r->log, "plan", cli_plan_json(plan));
-        cli_log_learned(r->log, &r->job);
-        cli_watch_start(&r->watch, r->job.fit.trainer, plan);
-    }
-    free(plan);
-    return code;
+    if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
+    if (status != MERCER_OK) return cli_job_fail(&r->job, status);
+    cli_job_look(&r->job);
+    say_rounds(r);
+    if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
+    cli_log_start(r->log, &r->job, r->resumed);
+    cli_log_event(r->log, "plan", cli_plan_json(plan));
+    cli_log_learned(r->log, &r->job);
+    cli_watch_start(&r->watch, r->job.fit.trainer, plan);
+    return CLI_OK;
 }
 
 static int fit(run *r)
 {
-    int code = prepare(r);
-    if (code == CLI_OK && r->folder != NULL && r->folder->replaces) code = cli_folder_begin(r->folder, r->v);
-    if (code != CLI_OK) return code;
+    CLI_TRY(prepare(r));
+    if (r->folder != NULL && r->folder->replaces) CLI_TRY(cli_folder_begin(r->folder, r->v));
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
     mercer_status status = mercer_fitting_run(r->job.fitting, &r->job.fit);
@@ -142,8 +135,7 @@ static int save_model(run *r)
 {
     mercer_save_options options = {.struct_size = sizeof options,
                                    .centers = cli_dtype(cli_text(r->v, "save-centers-as"))};
-    mercer_status status = mercer_model_save(r->job.fit.model, cli_text(r->v, "output"), &options);
-    return status == MERCER_OK ? CLI_OK : cli_fail(r->job.context, status);
+    return cli_check(r->job.context, mercer_model_save(r->job.fit.model, cli_text(r->v, "output"), &options));
 }
 
 /* What the model gives beside what is true: class against class, or pairs of values. */
@@ -176,11 +168,11 @@ static json_t *rounds_json(const mercer_fit_report *report)
 static int finish(run *r)
 {
     const cli_job *job = &r->job;
-    int code = save_model(r);
-    if (code == CLI_OK && job->fit.validation != NULL)
-        code = cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", 0, &r->watch.bar,
-                            &r->metrics);
-    if (code != CLI_OK) return code;
+    int code = CLI_OK;
+    CLI_TRY(save_model(r));
+    if (job->fit.validation != NULL)
+        CLI_TRY(cli_evaluate(job->fit.model, job->context, job->fit.validation, "validation data", 0, &r->watch.bar,
+                             &r->metrics));
     const cli_metrics *metrics = job->fit.validation != NULL ? &r->metrics : NULL;
     double seconds = cli_now() - r->start;
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the numbers as they were used */
@@ -211,20 +203,18 @@ static int run_steps(run *r)
 {
     cli_job_init(&r->job, r->v);
     attach(r);
-    int code = cli_job_open(&r->job);
-    if (code == CLI_OK) code = cli_job_begin(&r->job);
+    CLI_TRY(cli_job_open(&r->job));
+    CLI_TRY(cli_job_begin(&r->job));
     /* Not before the data are there: a run that never begins leaves earlier logs alone. */
-    if (code == CLI_OK) code = cli_log_open(&r->log, cli_text(r->v, "log"));
+    CLI_TRY(cli_log_open(&r->log, cli_text(r->v, "log")));
     r->watch.log = r->log;
-    if (code == CLI_OK && r->folder != NULL) code = check_fingerprints(r);
-    if (code == CLI_OK) code = check_signals(r);
-    if (code == CLI_OK) code = fit(r);
-    if (code == CLI_OK && r->report.stopped == 2) {
-        cli_log_event(r->log, "interrupted",
-                      json_pack("{si so}", "signal", cli_signal(), "seconds", cli_json_real(cli_now() - r->start)));
-        return interrupted(r, 1);
-    }
-    return code == CLI_OK ? finish(r) : code;
+    if (r->folder != NULL) CLI_TRY(check_fingerprints(r));
+    CLI_TRY(check_signals(r));
+    CLI_TRY(fit(r));
+    if (r->report.stopped != 2) return finish(r);
+    cli_log_event(r->log, "interrupted",
+                  json_pack("{si so}", "signal", cli_signal(), "seconds", cli_json_real(cli_now() - r->start)));
+    return interrupted(r, 1);
 }
 
 static int run_training(const cli_values *v, cli_folder *folder, int resumed, int force)
@@ -247,50 +237,41 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
 /* Everything that can be said before data are read. */
 static int check_training(const cli_values *v)
 {
-    int code = cli_check_data(v);
-    if (code == CLI_OK) code = cli_check_job(v);
-    if (code == CLI_OK) code = cli_check_centers(v);
-    if (code == CLI_OK && cli_is(v, "output", "-"))
-        code = cli_error(CLI_USAGE, "--output: a model is written to a file, not to stdout");
-    if (code == CLI_OK) code = cli_check_output(cli_text(v, "output"));
-    if (code == CLI_OK) code = cli_check_log(cli_text(v, "log"));
-    return code;
+    CLI_TRY(cli_check_data(v));
+    CLI_TRY(cli_check_job(v));
+    CLI_TRY(cli_check_centers(v));
+    if (cli_is(v, "output", "-")) return cli_error(CLI_USAGE, "--output: a model is written to a file, not to stdout");
+    CLI_TRY(cli_check_output(cli_text(v, "output")));
+    return cli_check_log(cli_text(v, "log"));
 }
 
 /* Rank 0 looks what is there; the others must know what to say should a signal come. */
 static int make_folder(cli_folder *folder, int force)
 {
-    int code = cli_folder_create(folder, force);
-    if (code != CLI_OK || cli_comm() == NULL) return code;
-    mercer_status status = mercer_comm_any(cli_comm(), &folder->replaces, folder->replaces);
-    return status == MERCER_OK ? CLI_OK : cli_fail(cli_comm_context(), status);
+    CLI_TRY(cli_folder_create(folder, force));
+    if (cli_comm() == NULL) return CLI_OK;
+    return cli_check(cli_comm_context(), mercer_comm_any(cli_comm(), &folder->replaces, folder->replaces));
 }
 
 int cli_train(const cli_values *v)
 {
-    int code = check_training(v);
-    if (code != CLI_OK) return code;
+    CLI_TRY(check_training(v));
     /* What is free now may differ when the run is resumed; the plan must not. (On a device the checkpoint keeps its
        budget, which is not the host's.) */
-    cli_values *fixed = cli_values_copy(v);
-    if (!cli_names_gpu(v)) {
-        char *memory = cli_format("%" PRId64, cli_memory(v));
+    CLI_OWNED(cli_drop_values) cli_values *fixed = cli_values_copy(v);
+    CLI_OWNED(cli_drop) char *memory = cli_format("%" PRId64, cli_memory(v));
+    if (!cli_names_gpu(v))
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "memory"), memory, CLI_FROM_COMMAND, "--memory");
-        free(memory);
-    }
     /* That the centers are in shards, too: a run of several ranks may be resumed by one process alone. */
     if (cli_is_mpi())
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "comm"), "mpi", CLI_FROM_COMMAND, "--comm");
-    cli_folder *folder = NULL;
+    CLI_OWNED(cli_drop_folder) cli_folder *folder = NULL;
     if (cli_text(v, "checkpoint") != NULL) {
         folder = cli_folder_new(cli_text(v, "checkpoint"));
         cli_ranks_folder(folder->path);
-        code = make_folder(folder, cli_flag(v, "force"));
+        CLI_TRY(make_folder(folder, cli_flag(v, "force")));
     }
-    if (code == CLI_OK) code = run_training(fixed, folder, 0, 0);
-    cli_folder_free(folder);
-    cli_values_free(fixed);
-    return code;
+    return run_training(fixed, folder, 0, 0);
 }
 
 /* The options of the run, with those that resume may change. */
@@ -298,37 +279,34 @@ static int resumed_values(const cli_values *v, const cli_folder *folder, cli_val
 {
     static const char *const changeable[] = {"threads",  "device", "log",   "checkpoint-every",
                                              "deadline", "json",   "quiet", "color"};
-    int code = cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG);
-    for (size_t i = 0; i < sizeof changeable / sizeof changeable[0] && code == CLI_OK; i++) {
+    CLI_TRY(cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG));
+    for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);
         /* How the first run talked says nothing about this one. */
         int talk = strcmp(changeable[i], "json") == 0 || strcmp(changeable[i], "quiet") == 0;
         if (talk)
-            code = cli_values_set(train, option, cli_flag(v, changeable[i]) ? "true" : "false", CLI_FROM_COMMAND, "");
+            CLI_TRY(cli_values_set(train, option, cli_flag(v, changeable[i]) ? "true" : "false", CLI_FROM_COMMAND, ""));
         else if (cli_given(v, changeable[i]))
-            code = cli_values_set(train, option, cli_text(v, changeable[i]), CLI_FROM_COMMAND, changeable[i]);
+            CLI_TRY(cli_values_set(train, option, cli_text(v, changeable[i]), CLI_FROM_COMMAND, changeable[i]));
     }
-    if (code == CLI_OK) code = cli_check_files(train); /* its own --log may be a file of the run */
-    return code == CLI_OK ? check_training(train) : code;
+    CLI_TRY(cli_check_files(train)); /* its own --log may be a file of the run */
+    return check_training(train);
 }
 
 int cli_resume(const cli_values *v)
 {
-    cli_folder *folder = cli_folder_new(cli_positional(v, 0));
-    cli_values *train = cli_values_new(cli_find_command("train"));
+    CLI_OWNED(cli_drop_folder) cli_folder *folder = cli_folder_new(cli_positional(v, 0));
+    CLI_OWNED(cli_drop_values) cli_values *train = cli_values_new(cli_find_command("train"));
     cli_ranks_folder(folder->path);
-    int code = cli_folder_read(folder);
-    if (code == CLI_OK) code = resumed_values(v, folder, train);
-    if (code == CLI_OK && folder->finished && access(cli_text(train, "output"), F_OK) == 0) {
+    CLI_TRY(cli_folder_read(folder));
+    CLI_TRY(resumed_values(v, folder, train));
+    if (folder->finished && access(cli_text(train, "output"), F_OK) == 0) {
         cli_say(v, "%s: the run is finished; its model is %s", folder->path, cli_text(train, "output"));
-        if (cli_flag(v, "json"))
-            code = cli_print_json(
-                json_pack("{ss so}", "stopped", "finished", "output", cli_json_text(cli_text(train, "output"))));
-    } else if (code == CLI_OK && (code = cli_folder_take(folder)) == CLI_OK) {
-        folder->finished = 0;
-        code = run_training(train, folder, 1, cli_flag(v, "force"));
+        if (!cli_flag(v, "json")) return CLI_OK;
+        return cli_print_json(
+            json_pack("{ss so}", "stopped", "finished", "output", cli_json_text(cli_text(train, "output"))));
     }
-    cli_values_free(train);
-    cli_folder_free(folder);
-    return code;
+    CLI_TRY(cli_folder_take(folder));
+    folder->finished = 0;
+    return run_training(train, folder, 1, cli_flag(v, "force"));
 }

@@ -90,10 +90,8 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
             return cli_error(CLI_USAGE, "%s: '%s' is no key for %s; see mercer %s --help", from, key, command->name,
                              command->name);
         }
-        char *where = cli_format("%s: %s", from, key);
-        int code = set_from_json(v, option, value, where, origin);
-        free(where);
-        if (code != CLI_OK) return code;
+        CLI_OWNED(cli_drop) char *where = cli_format("%s: %s", from, key);
+        CLI_TRY(set_from_json(v, option, value, where, origin));
     }
     return CLI_OK;
 }
@@ -104,17 +102,13 @@ int cli_read_config(cli_values *v, const char *path)
     if (file == NULL)
         return cli_error(errno == ENOENT ? CLI_MISSING : CLI_IO, "%s: cannot be opened: %s", path, strerror(errno));
     json_error_t error;
-    json_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    json_auto_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (object == NULL)
         return cli_error(CLI_USAGE, "%s: line %d: %s: a configuration is a JSON object", path, error.line, error.text);
-    int code = CLI_OK;
     if (!json_is_object(object))
-        code = cli_error(CLI_USAGE, "%s: is no JSON object: write {\"option\": value, ...}", path);
-    else
-        code = cli_take_config(v, object, path, CLI_FROM_CONFIG);
-    json_decref(object);
-    return code;
+        return cli_error(CLI_USAGE, "%s: is no JSON object: write {\"option\": value, ...}", path);
+    return cli_take_config(v, object, path, CLI_FROM_CONFIG);
 }
 
 static int is_configurable(const cli_option *option)

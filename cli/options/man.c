@@ -113,8 +113,7 @@ static void put_overview_page(FILE *file)
 static int write_page(const char *path, const cli_command *command)
 {
     cli_output *output = NULL;
-    int code = cli_output_open(&output, path);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_output_open(&output, path));
     if (command == NULL)
         put_overview_page(cli_output_file(output));
     else

@@ -181,11 +181,15 @@ static int check_value(const cli_option *option, const char *value, const char *
     return CLI_OK;
 }
 
+void cli_drop_values(cli_values **v)
+{
+    cli_values_free(*v);
+}
+
 int cli_values_set(cli_values *v, const cli_option *option, const char *value, cli_origin origin, const char *where)
 {
     int64_t i = option - cli_options;
-    int code = check_value(option, value, where);
-    if (code != CLI_OK) return code;
+    CLI_TRY(check_value(option, value, where));
     if (v->origins[i] > origin) return CLI_OK;
     free(v->texts[i]);
     v->texts[i] = cli_copy(value);

@@ -57,15 +57,11 @@ static int take_value(reader *r, const cli_option *option, const char *attached,
 static int take_long(reader *r, const char *argument)
 {
     const char *equals = strchr(argument, '=');
-    char *shown = equals == NULL ? cli_copy(argument) : cli_format("%.*s", (int)(equals - argument), argument);
+    int length = equals == NULL ? (int)strlen(argument) : (int)(equals - argument);
+    CLI_OWNED(cli_drop) char *shown = cli_format("%.*s", length, argument);
     const cli_option *option = cli_find_option(r->command, shown + 2);
-    int code = CLI_OK;
-    if (option == NULL)
-        code = unknown_option(r->command, shown, shown + 2);
-    else
-        code = take_value(r, option, equals == NULL ? NULL : equals + 1, shown);
-    free(shown);
-    return code;
+    if (option == NULL) return unknown_option(r->command, shown, shown + 2);
+    return take_value(r, option, equals == NULL ? NULL : equals + 1, shown);
 }
 
 /* -o FILE, -oFILE; flags may stand together, as -qf. */
@@ -79,8 +75,7 @@ static int take_letters(reader *r, const char *argument)
             const char *attached = at[1] == '\0' ? NULL : at + 1 + (at[1] == '=');
             return take_value(r, option, attached, shown);
         }
-        int code = take_value(r, option, NULL, shown);
-        if (code != CLI_OK) return code;
+        CLI_TRY(take_value(r, option, NULL, shown));
     }
     return CLI_OK;
 }
@@ -106,16 +101,14 @@ int cli_parse(cli_values *v, int count, char **arguments, int *help)
     int ended = 0;
     while (r.at < count) {
         const char *argument = arguments[r.at++];
-        int code = CLI_OK;
         if (ended || argument[0] != '-' || argument[1] == '\0')
             cli_values_add_positional(v, argument);
         else if (strcmp(argument, "--") == 0)
             ended = 1;
         else if (argument[1] == '-')
-            code = take_long(&r, argument);
+            CLI_TRY(take_long(&r, argument));
         else
-            code = take_letters(&r, argument);
-        if (code != CLI_OK) return code;
+            CLI_TRY(take_letters(&r, argument));
     }
     *help = cli_flag(v, "help");
     return *help ? CLI_OK : check_positional(v);
@@ -128,8 +121,7 @@ int cli_read_environment(cli_values *v)
         if (option->environment == NULL) continue;
         const char *value = getenv(option->environment);
         if (value == NULL || *value == '\0') continue;
-        int code = cli_values_set(v, option, value, CLI_FROM_ENVIRONMENT, option->environment);
-        if (code != CLI_OK) return code;
+        CLI_TRY(cli_values_set(v, option, value, CLI_FROM_ENVIRONMENT, option->environment));
     }
     return CLI_OK;
 }

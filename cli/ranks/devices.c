@@ -73,20 +73,17 @@ static int check_list(const cli_devices *devices)
 
 int cli_devices_read(const cli_values *v, cli_devices *out)
 {
-    char *text = cli_copy(cli_text(v, "device")), *at = text;
+    CLI_OWNED(cli_drop) char *text = cli_copy(cli_text(v, "device"));
     /* --comm self: processes that were started together, each on its own, still share the machine's GPUs. */
-    int launched = mercer_comm_launched(NULL) > 0, code = CLI_OK;
+    int launched = mercer_comm_launched(NULL) > 0;
     *out = (cli_devices){.list = strchr(text, ',') != NULL || strcmp(text, "cuda:all") == 0};
-    while (at != NULL && code == CLI_OK) {
+    for (char *at = text; at != NULL;) {
         char *comma = strchr(at, ',');
         if (comma != NULL) *comma = '\0';
-        code = read_device(at, launched && !out->list, out);
+        CLI_TRY(read_device(at, launched && !out->list, out));
         at = comma != NULL ? comma + 1 : NULL;
     }
-    if (code == CLI_OK && out->list) code = check_list(out);
-    if (code != CLI_OK) cli_devices_free(out);
-    free(text);
-    return code;
+    return out->list ? check_list(out) : CLI_OK;
 }
 
 int cli_names_gpu(const cli_values *v)

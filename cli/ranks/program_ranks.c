@@ -134,32 +134,27 @@ static void on_leaving(void *user, int code, const char *text)
 
 int cli_agree(const char *what, const void *data, int64_t bytes)
 {
-    mercer_status status = job.comm != NULL ? mercer_comm_agree(job.comm, what, data, bytes) : MERCER_OK;
-    return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
+    return job.comm != NULL ? cli_check(job.context, mercer_comm_agree(job.comm, what, data, bytes)) : CLI_OK;
 }
 
 int cli_interrupted(int *stop)
 {
     *stop = cli_signal() != 0;
-    mercer_status status = job.comm != NULL ? mercer_comm_any(job.comm, stop, *stop) : MERCER_OK;
-    return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
+    return job.comm != NULL ? cli_check(job.context, mercer_comm_any(job.comm, stop, *stop)) : CLI_OK;
 }
 
 /* Options that may differ between ranks: they change no result. */
 static int agree_on_options(const cli_values *v)
 {
     static const char *const own[] = {"threads", "quiet", "json", "color", "log", "memory", "device", "config"};
-    json_t *options = cli_config_object(v);
+    json_auto_t *options = cli_config_object(v);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) json_object_del(options, own[i]);
-    char *text = json_dumps(options, JSON_SORT_KEYS | JSON_COMPACT);
-    json_decref(options);
+    CLI_OWNED(cli_drop) char *text = json_dumps(options, JSON_SORT_KEYS | JSON_COMPACT);
+    CLI_OWNED(cli_drop)
     char *whole = cli_format("%s %s %s", cli_command_name(v), cli_positional_count(v) > 0 ? cli_positional(v, 0) : "",
                              text != NULL ? text : "");
-    int code = cli_agree("another version of Mercer", mercer_version(), (int64_t)strlen(mercer_version()));
-    if (code == CLI_OK) code = cli_agree("other options", whole, (int64_t)strlen(whole));
-    free(whole);
-    free(text);
-    return code;
+    CLI_TRY(cli_agree("another version of Mercer", mercer_version(), (int64_t)strlen(mercer_version())));
+    return cli_agree("other options", whole, (int64_t)strlen(whole));
 }
 
 /* ---- Time limits ------------------------------------------------------------------------------------------------- */
@@ -189,79 +184,69 @@ static void set_limit(double seconds)
    centers are in shards, *shards as it was told, 0: by their number. */
 static int recall_run(cli_values *v, int *shards, int *cut)
 {
-    cli_folder *folder = cli_folder_new(cli_positional(v, 0));
+    CLI_OWNED(cli_drop_folder) cli_folder *folder = cli_folder_new(cli_positional(v, 0));
     const cli_command *command = cli_values_command(v);
-    int code = cli_folder_read(folder);
-    if (code == CLI_OK) {
-        const char *kind = json_string_value(json_object_get(folder->options, "comm"));
-        const char *device = json_string_value(json_object_get(folder->options, "device"));
-        const char *arithmetic = json_string_value(json_object_get(folder->options, "arithmetic"));
-        const json_t *count = json_object_get(folder->options, "shards");
-        *shards = json_is_integer(count)
-                      ? (int)json_integer_value(count)
-                      : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
-        int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
-        *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
-        /* Under a launcher every process takes one of what was a list. */
-        if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
-        if (device != NULL)
-            code = cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config);
-        if (code == CLI_OK && arithmetic != NULL)
-            code =
-                cli_values_set(v, cli_find_option(command, "arithmetic"), arithmetic, CLI_FROM_COMMAND, folder->config);
-    }
-    cli_folder_free(folder);
-    return code;
+    CLI_TRY(cli_folder_read(folder));
+    const char *kind = json_string_value(json_object_get(folder->options, "comm"));
+    const char *device = json_string_value(json_object_get(folder->options, "device"));
+    const char *arithmetic = json_string_value(json_object_get(folder->options, "arithmetic"));
+    const json_t *count = json_object_get(folder->options, "shards");
+    *shards = json_is_integer(count) ? (int)json_integer_value(count)
+                                     : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
+    int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
+    *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
+    /* Under a launcher every process takes one of what was a list. */
+    if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
+    if (device != NULL)
+        CLI_TRY(cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config));
+    if (arithmetic == NULL) return CLI_OK;
+    return cli_values_set(v, cli_find_option(command, "arithmetic"), arithmetic, CLI_FROM_COMMAND, folder->config);
 }
 
 static int choose_options(cli_values *v, mercer_comm_options *options, int *needed)
 {
     int launched = mercer_comm_launched(NULL), cut = 0;
-    int code = CLI_OK;
     *options = (mercer_comm_options)MERCER_INIT(mercer_comm_options);
     options->kind = cli_is(v, "comm", "auto") ? (launched > 0 ? "mpi" : "self") : cli_text(v, "comm");
     options->deadline = cli_number(v, "deadline");
     options->exchange = cli_text(v, "exchange");
     options->leaving = on_leaving;
     if (strcmp(cli_command_name(v), "resume") == 0) {
-        code = recall_run(v, &options->shards, &cut);
-        if (code == CLI_OK && !cut) options->shards = 1;
+        CLI_TRY(recall_run(v, &options->shards, &cut));
+        if (!cut) options->shards = 1;
     } else if (cli_has(v, "shards")) {
         options->shards = (int)cli_integer(v, "shards");
     }
     if (cut && options->shards == 0 && strcmp(options->kind, "self") == 0) options->shards = -1;
     job.mpi = strcmp(options->kind, "mpi") == 0;
     *needed = job.mpi || options->shards > 1 || options->shards < 0;
-    return code;
+    return CLI_OK;
 }
 
 /* What only rank 0 may decide, because it depends on the machine. */
 static int share_machine(cli_values *v)
 {
-    mercer_status status = MERCER_OK;
     job.memory = cli_has(v, "memory") ? cli_memory(v) : 0;
-    status = mercer_comm_broadcast(job.comm, &job.memory, sizeof job.memory);
-    return status == MERCER_OK ? CLI_OK : cli_fail(job.context, status);
+    return cli_check(job.context, mercer_comm_broadcast(job.comm, &job.memory, sizeof job.memory));
 }
 
 static int join(cli_values *v, const mercer_comm_options *options)
 {
     mercer_context *context = NULL;
-    int code = cli_context(v, &context);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_context(v, &context));
     job.context = context;
     job.deadline = options->deadline > 0 ? options->deadline : 60;
     if (job.mpi) set_limit(job.deadline);
     mercer_status status = mercer_comm_create(&job.comm, context, options);
     if (job.mpi) set_limit(0);
-    if (status != MERCER_OK) return cli_fail(context, status);
+    CLI_TRY(cli_check(context, status));
     mercer_comm_info info = {.struct_size = sizeof info};
     mercer_comm_query(job.comm, &info);
     job.rank = info.rank;
     job.ranks = info.ranks;
-    code = agree_on_options(v);
-    if (code == CLI_OK) code = share_machine(v);
-    if (code != CLI_OK || job.rank == 0) return code;
+    CLI_TRY(agree_on_options(v));
+    CLI_TRY(share_machine(v));
+    if (job.rank == 0) return CLI_OK;
     return cli_values_set(v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND, "--quiet");
 }
 
@@ -281,19 +266,15 @@ static int open_list(const cli_values *v, const cli_devices *devices, mercer_com
 int cli_ranks_open(cli_values *v)
 {
     mercer_comm_options options;
-    cli_devices devices = {0};
+    CLI_OWNED(cli_devices_free) cli_devices devices = {0};
     int needed = 0;
     if (!cli_has(v, "comm")) return CLI_OK;
     int launched = mercer_comm_launched(&job.rank);
     if (cli_is(v, "comm", "self") || launched == 0) job.rank = 0; /* else the launcher's word until MPI's is heard */
-    int code = choose_options(v, &options, &needed);
-    if (code == CLI_OK) code = cli_devices_read(v, &devices);
-    if (code == CLI_OK && devices.list)
-        code = open_list(v, &devices, &options);
-    else if (code == CLI_OK && needed)
-        code = join(v, &options);
-    cli_devices_free(&devices);
-    return code;
+    CLI_TRY(choose_options(v, &options, &needed));
+    CLI_TRY(cli_devices_read(v, &devices));
+    if (devices.list) return open_list(v, &devices, &options);
+    return needed ? join(v, &options) : CLI_OK;
 }
 
 /* ---- Leaving ----------------------------------------------------------------------------------------------------- */

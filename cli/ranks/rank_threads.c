@@ -50,8 +50,8 @@ static int make_contexts(const cli_values *v, const cli_devices *devices, mercer
 int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer_comm_options *options)
 {
     int ranks = devices->count;
-    mercer_context **contexts = cli_allocate(ranks, sizeof *contexts);
-    mercer_comm **comms = cli_allocate(ranks, sizeof *comms);
+    CLI_OWNED(cli_drop) mercer_context **contexts = cli_allocate(ranks, sizeof *contexts);
+    CLI_OWNED(cli_drop) mercer_comm **comms = cli_allocate(ranks, sizeof *comms);
     int code = make_contexts(v, devices, contexts);
     mercer_status status = code == CLI_OK ? mercer_comm_create_local(comms, contexts, ranks, options) : MERCER_OK;
     if (status != MERCER_OK) code = cli_fail(contexts[0], status);
@@ -72,8 +72,6 @@ int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer
             mercer_context_free(contexts[r]);
     }
     if (code == CLI_OK) *cli_rank_state_here() = local.workers[0].rank_state;
-    free(comms);
-    free(contexts);
     return code;
 }
 
@@ -107,9 +105,8 @@ int cli_local_start(const cli_values *v)
     for (int r = 1; r < local.ranks && error == 0; r++) {
         worker *self = &local.workers[r];
         self->v = cli_values_copy(v);
-        int code = cli_values_set(self->v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND,
-                                  "--quiet");
-        if (code != CLI_OK) return code;
+        CLI_TRY(cli_values_set(self->v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND,
+                               "--quiet"));
         error = start(self);
         if (error != 0) return cli_error(CLI_FAILURE, "no thread can be started for rank %d: %s", r, strerror(error));
     }

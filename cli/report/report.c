@@ -75,8 +75,7 @@ static void make_page(page *out, const report_page *parts, const report_run *run
 static int save(const page *text, const char *path)
 {
     cli_output *output = NULL;
-    int code = cli_output_open(&output, path);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_output_open(&output, path));
     if (fwrite(text->text, 1, text->used, cli_output_file(output)) != text->used) {
         int error = errno;
         cli_output_drop(output);

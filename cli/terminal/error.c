@@ -100,6 +100,31 @@ int cli_fail(mercer_context *context, mercer_status status)
     return cli_error(cli_exit_code(status), "%s", *message != '\0' ? message : mercer_status_string(status));
 }
 
+int cli_check(mercer_context *context, mercer_status status)
+{
+    return status == MERCER_OK ? CLI_OK : cli_fail(context, status);
+}
+
+void cli_drop(void *pointer)
+{
+    free(*(void **)pointer);
+}
+
+void cli_drop_context(mercer_context **context)
+{
+    cli_release_context(*context);
+}
+
+void cli_drop_dataset(mercer_dataset **dataset)
+{
+    mercer_dataset_free(*dataset);
+}
+
+void cli_drop_model(mercer_model **model)
+{
+    mercer_model_free(*model);
+}
+
 void cli_say(const cli_values *v, const char *format, ...)
 {
     if (cli_flag(v, "quiet") || cli_rank() > 0) return;
@@ -134,25 +159,20 @@ int cli_make_context(const cli_values *v, const char *device, int threads, merce
     options.backend = device;
     options.arithmetic = cli_text(v, "arithmetic");
     options.log = print_warning;
-    mercer_status status = mercer_context_create(out, &options);
-    return status == MERCER_OK ? CLI_OK : cli_fail(NULL, status);
+    return cli_check(NULL, mercer_context_create(out, &options));
 }
 
 int cli_context(const cli_values *v, mercer_context **out)
 {
-    cli_devices devices;
+    CLI_OWNED(cli_devices_free) cli_devices devices = {0};
     *out = cli_comm_context();
     if (*out != NULL) return CLI_OK; /* all that ranks share is made from one */
-    int code = cli_devices_read(v, &devices);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_devices_read(v, &devices));
     int64_t threads = cli_integer(v, "threads");
     if (devices.list)
-        code = cli_error(CLI_USAGE, "--device: %s: mercer %s computes on one device", cli_text(v, "device"),
+        return cli_error(CLI_USAGE, "--device: %s: mercer %s computes on one device", cli_text(v, "device"),
                          cli_command_name(v));
-    else
-        code = cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, out);
-    cli_devices_free(&devices);
-    return code;
+    return cli_make_context(v, devices.names[0], threads > 4096 ? 4097 : (int)threads, out);
 }
 
 /* ---- Which element is to blame ------------------------------------------------------------------------------ */
@@ -173,7 +193,7 @@ static int find_bad(const mercer_dataset *dataset, const char *name)
     mercer_dataset_info info = cli_data_info(dataset);
     int64_t most = 1 + (1 << 20) / (info.features + 1), place = -1;
     if (info.dtype == MERCER_U8) return 0;
-    double *values = cli_allocate(most * info.features, sizeof *values);
+    CLI_OWNED(cli_drop) double *values = cli_allocate(most * info.features, sizeof *values);
     for (int64_t first = 0; first < info.rows && place < 0; first += most) {
         int64_t m = info.rows - first < most ? info.rows - first : most;
         mercer_matrix X = mercer_matrix_view(values, m, info.features, MERCER_F64);
@@ -184,16 +204,14 @@ static int find_bad(const mercer_dataset *dataset, const char *name)
                       "%s: row %" PRId64 ", column %" PRId64 " (from 0) is %s: replace it or leave the row out", name,
                       first + place / info.features, place % info.features, isnan(values[place]) ? "NaN" : "infinite");
     }
-    free(values);
     return place >= 0;
 }
 
 int cli_fail_on(mercer_context *context, mercer_status status, const mercer_dataset *dataset, const char *name)
 {
     if (status == MERCER_ERROR_DATA && dataset != NULL) {
-        char *message = cli_copy(mercer_last_error(context));
+        CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(context));
         if (!find_bad(dataset, name)) cli_error(CLI_DATA, "%s: %s", name, message);
-        free(message);
         return CLI_DATA;
     }
     return cli_fail(context, status);

@@ -51,7 +51,7 @@ static mercer_matrix one_hot(const int32_t *labels, int64_t rows)
 }
 
 /* Trains; the model that is watched tells the log how it goes. */
-static mercer_status fit(demo *self, training *made, const demo_cell *cell, mercer_report *report, bool watched)
+static int fit(demo *self, training *made, const demo_cell *cell, mercer_report *report, bool watched)
 {
     int64_t tests = self->sizes.tests;
     mercer_matrix Z = rows_of(self, tests, cell->centers), X = rows_of(self, tests, cell->samples);
@@ -70,14 +70,13 @@ static mercer_status fit(demo *self, training *made, const demo_cell *cell, merc
         options.progress_user = self;
         options.progress_seconds = 0.25;
     }
-    mercer_status status =
-        mercer_model_create(&made->model, self->context, &self->kernel, &Z, DEMO_CLASSES, MERCER_F32);
-    if (status == MERCER_OK)
-        status =
-            mercer_source_from_labels(&made->source, self->context, &X, self->labels + tests, DEMO_CLASSES, NULL, seed);
-    if (status == MERCER_OK) status = mercer_trainer_create(&made->trainer, made->model, NULL, &options);
-    if (status == MERCER_OK) status = mercer_trainer_fit(made->trainer, &made->source, report);
-    return status;
+    mercer_context *context = self->context;
+    CLI_TRY(
+        cli_check(context, mercer_model_create(&made->model, context, &self->kernel, &Z, DEMO_CLASSES, MERCER_F32)));
+    CLI_TRY(cli_check(context, mercer_source_from_labels(&made->source, context, &X, self->labels + tests, DEMO_CLASSES,
+                                                         NULL, seed)));
+    CLI_TRY(cli_check(context, mercer_trainer_create(&made->trainer, made->model, NULL, &options)));
+    return cli_check(context, mercer_trainer_fit(made->trainer, &made->source, report));
 }
 
 /* Share of the test samples that the model gives their class. */
@@ -90,21 +89,16 @@ static double share_right(const demo *self, const int32_t *given)
 
 static int train_cell(demo *self, demo_cell *cell, bool watched)
 {
-    training made = {0};
+    CLI_OWNED(free_training) training made = {0};
     mercer_report report = {.struct_size = sizeof report};
     mercer_matrix T = rows_of(self, 0, self->sizes.tests);
-    int32_t *given = cli_allocate(self->sizes.tests, sizeof *given);
-    mercer_status status = fit(self, &made, cell, &report, watched);
-    if (status == MERCER_OK) status = mercer_model_classify(made.model, given, &T);
-    int code = status == MERCER_OK ? CLI_OK : cli_fail(self->context, status);
-    if (code == CLI_OK) {
-        cell->accuracy = share_right(self, given);
-        cell->seconds = report.seconds;
-    }
-    if (code == CLI_OK && watched) demo_log_best(self, made.trainer, &report, given);
-    free(given);
-    free_training(&made);
-    return code;
+    CLI_OWNED(cli_drop) int32_t *given = cli_allocate(self->sizes.tests, sizeof *given);
+    CLI_TRY(fit(self, &made, cell, &report, watched));
+    CLI_TRY(cli_check(self->context, mercer_model_classify(made.model, given, &T)));
+    cell->accuracy = share_right(self, given);
+    cell->seconds = report.seconds;
+    if (watched) demo_log_best(self, made.trainer, &report, given);
+    return CLI_OK;
 }
 
 /* ---- The table, as it fills ---------------------------------------------------------------------------------- */
@@ -149,12 +143,10 @@ static int run_row(demo *self, int row, FILE *out)
         int64_t n = k == 0 ? p : self->sizes.samples[k - 1];
         cells[k] = (demo_cell){.centers = p, .samples = n >= p ? n : 0};
         bool last = row == self->sizes.center_sizes - 1 && k == self->sizes.sample_sizes;
-        int code = CLI_OK;
         if (k > 0 && n == p)
             cells[k] = cells[0]; /* the same model */
         else if (n >= p)
-            code = train_cell(self, &cells[k], last);
-        if (code != CLI_OK) return code;
+            CLI_TRY(train_cell(self, &cells[k], last));
         seconds += k > 0 && n == p ? 0 : cells[k].seconds;
         print_cell(out, &cells[k]);
     }
@@ -167,38 +159,29 @@ static int run_row(demo *self, int row, FILE *out)
 
 static int make_digits(demo *self)
 {
-    mercer_dataset *digits = NULL;
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *digits = NULL;
     mercer_dataset_info info = {.struct_size = sizeof info};
     int64_t most = self->sizes.samples[self->sizes.sample_sizes - 1];
     self->rows = self->sizes.tests + most;
-    mercer_status status = mercer_dataset_synthesize(&digits, self->context, "digits", 0, self->rows,
-                                                     (uint64_t)cli_integer(self->v, "seed"));
-    if (status == MERCER_OK) status = mercer_dataset_query(digits, &info);
-    if (status == MERCER_OK) {
-        self->features = info.features;
-        self->pixels = cli_allocate(self->rows * self->features, 1);
-        self->labels = cli_allocate(self->rows, sizeof *self->labels);
-        mercer_matrix X = rows_of(self, 0, self->rows);
-        status = mercer_dataset_read(digits, &X, NULL, self->labels, NULL, NULL, 0);
-    }
-    int code = status == MERCER_OK ? CLI_OK : cli_fail(self->context, status);
-    mercer_dataset_free(digits);
-    return code;
+    uint64_t seed = (uint64_t)cli_integer(self->v, "seed");
+    CLI_TRY(cli_check(self->context, mercer_dataset_synthesize(&digits, self->context, "digits", 0, self->rows, seed)));
+    CLI_TRY(cli_check(self->context, mercer_dataset_query(digits, &info)));
+    self->features = info.features;
+    self->pixels = cli_allocate(self->rows * self->features, 1);
+    self->labels = cli_allocate(self->rows, sizeof *self->labels);
+    mercer_matrix X = rows_of(self, 0, self->rows);
+    return cli_check(self->context, mercer_dataset_read(digits, &X, NULL, self->labels, NULL, NULL, 0));
 }
 
 static int run(demo *self, FILE *out)
 {
     double begin = cli_now();
-    int code = cli_context(self->v, &self->context);
-    if (code != CLI_OK) return code;
-    mercer_status status = mercer_kernel_parse(&self->kernel, self->context, KERNEL);
-    if (status != MERCER_OK) return cli_fail(self->context, status);
-    code = make_digits(self);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_context(self->v, &self->context));
+    CLI_TRY(cli_check(self->context, mercer_kernel_parse(&self->kernel, self->context, KERNEL)));
+    CLI_TRY(make_digits(self));
     demo_log_start(self);
     print_head(self, out);
-    for (int row = 0; row < self->sizes.center_sizes && code == CLI_OK; row++) code = run_row(self, row, out);
-    if (code != CLI_OK) return code;
+    for (int row = 0; row < self->sizes.center_sizes; row++) CLI_TRY(run_row(self, row, out));
     self->seconds = cli_now() - begin;
     demo_conclude(self);
     demo_log_results(self);
@@ -220,8 +203,7 @@ static char *log_path(const cli_values *v, const char *html)
 
 static int finish(demo *self, const char *log, const char *html, FILE *out)
 {
-    int code = report_write(log, html);
-    if (code != CLI_OK) return code;
+    CLI_TRY(report_write(log, html));
     fprintf(out, "\n%.0f seconds. Page: %s   Log: %s\n", self->seconds, html, log);
     if (!cli_flag(self->v, "json")) return CLI_OK;
     json_t *object = demo_json(self);
@@ -230,25 +212,25 @@ static int finish(demo *self, const char *log, const char *html, FILE *out)
     return cli_print_json(object);
 }
 
+static void free_demo(demo *self)
+{
+    free(self->pixels), free(self->labels);
+    cli_drop_context(&self->context);
+}
+
 int cli_demo(const cli_values *v)
 {
     const char *html = cli_text(v, "output");
-    demo self = {.v = v, .sizes = cli_flag(v, "quick") ? quick : usual};
+    CLI_OWNED(free_demo) demo self = {.v = v, .sizes = cli_flag(v, "quick") ? quick : usual};
     if (strcmp(html, "-") == 0)
         return cli_error(CLI_USAGE, "--output -: the demonstration prints a table on stdout; name a file for the page");
     FILE *out = cli_flag(v, "json") ? stderr : stdout;
-    char *log = log_path(v, html);
-    int code = cli_check_output(html);
-    if (code == CLI_OK) code = cli_check_log(log);
-    if (code == CLI_OK) code = cli_log_open(&self.log, log);
-    if (code == CLI_OK) {
-        code = run(&self, out);
-        int closed = cli_log_close(self.log);
-        if (code == CLI_OK) code = closed;
-    }
-    if (code == CLI_OK) code = finish(&self, log, html, out);
-    free(log);
-    free(self.pixels), free(self.labels);
-    mercer_context_free(self.context);
-    return code;
+    CLI_OWNED(cli_drop) char *log = log_path(v, html);
+    CLI_TRY(cli_check_output(html));
+    CLI_TRY(cli_check_log(log));
+    CLI_TRY(cli_log_open(&self.log, log));
+    int code = run(&self, out), closed = cli_log_close(self.log);
+    CLI_TRY(code);
+    CLI_TRY(closed);
+    return finish(&self, log, html, out);
 }
