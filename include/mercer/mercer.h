@@ -7,11 +7,12 @@
  *   1. version    3. context         5. kernel functions    7. fitting
  *   2. status     4. matrix views    6. datasets            8. models
  *
- * <mercer/advanced.h> has the parts that these are made of: kernel products, preprocessing, sources, centers, trainers,
- * checkpoints. <mercer/evaluation.h> tells how good predictions are and how sure: measures, probabilities, intervals.
- * <mercer/ranks.h> is for several processes that hold one model together.
+ * <mercer/advanced.h> has the parts that these are made of: kernel products, centers, trainers, checkpoints, and with
+ * <mercer/samples.h>, which it includes, preprocessing, datasets and sources. <mercer/evaluation.h> tells how good
+ * predictions are and how sure: measures, probabilities, intervals. <mercer/ranks.h> is for several processes that hold
+ * one model together.
  *
- * Rules that hold for every function of the four headers, unless its comment says otherwise:
+ * Rules that hold for every function of the five headers, unless its comment says otherwise:
  *
  *   - It returns a mercer_status. MERCER_OK is 0. Details of a failure: mercer_last_error(context).
  *   - MERCER_ERROR_ARGUMENT (NULL where something is needed, a number out of range, struct_size not set) and
@@ -312,7 +313,7 @@ typedef struct mercer_fit_options {
     const char *kernel;                   /* a text as in section 5; NULL: laplace */
     const mercer_kernel *kernel_function; /* instead of the text */
     double bandwidth;       /* of a text that has none; 0: the median distance between preprocessed samples */
-    const char *preprocess; /* none, scale, standardise, minmax, unit, rank (advanced.h); NULL or auto: by format */
+    const char *preprocess; /* none, scale, standardise, minmax, unit, rank (samples.h); NULL or auto: by format */
     /* What is taken away from targets and put back by predictions: none; center, the mean; standardise, the same, and
        they are divided by their deviation; log and rank, of values, standardise their logarithm, or the normal quantile
        of their rank (see mercer_model_set_target_curve): losses are then those of what is learned. Targets of log must

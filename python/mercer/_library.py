@@ -32,14 +32,14 @@ dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_name
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q schema=s left_out=q
 fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=q intervals=i class_weight=s
 save_options: struct_size=z centers=i weights=i
-allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
-context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
-kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
-kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
 table_column: name=s kind=s values=*d codes=*l words=*s word_count=q
 batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q
 source: struct_size=z rows=q features=q outputs=q dtype=i restart=i(p,q) next=i(p,q,*batch) last_error=s(p) release=v(p) user=p skip=i(p,q)
 stream_options: struct_size=z seed=Q preprocess=p augment=s height=q width=q channels=q samples=q block=q prefetch=i
+allocator: struct_size=z allocate=p(p,z,z) release=v(p,p) user=p
+context_info: struct_size=z backend=s isa=s threads=i bytes_now=q bytes_peak=q
+kernel_block: struct_size=z rows=q cols=q ld=q values=*d x_sqnorms=*d z_sqnorms=*d
+kernel: id=l degree=l depth=l reserved0=l bandwidth=d gamma=d alpha=d scale=d offset=d bias=d callback=kernel_callback callback_user=p p=d q=d reserved=q2
 center_options: struct_size=z method=s seed=Q kernel=*kernel labels=*l classes=q iterations=q batch=q memory=q progress=center_callback progress_user=p comm=p total_centers=q
 center_report: struct_size=z iterations=q error=d reseeded=q seconds=d
 plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_block=q carry=i average=i decay=i cache_data=i cache_centers=i precision=i step_factor=d lambda=d bytes=q flops=d seconds=d text=c4096
@@ -69,15 +69,15 @@ last_error=s(p)
 matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_target_moments=i(p,*d,*d) dataset_fingerprint=i(p,*Q) dataset_write_npy=i(p,s,s) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
-model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_features=q(p) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_set_target_curve=i(p,s,*matrix) model_target_curve=s(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_schema=i(p,s) model_schema=s(p) model_set_preprocess=i(p,p) model_preprocess=p(p) model_temperature=d(p,*i) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_set_intervals=i(p,*matrix,d,i) model_interval_task=i(p,*d) model_gradient=i(p,*matrix,*matrix) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
+model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_labels=*s(p,*q) model_save=i(p,s,*save_options) model_load=i(*p,p,s) model_set_preprocess=i(p,p) model_preprocess=p(p) model_create=i(*p,p,*kernel,*matrix,q,i) model_kernel=*kernel(p) model_centers=matrix(p) model_weights=matrix(p) model_features=q(p) model_set_targets=i(p,*d,*d) model_target_offset=*d(p) model_target_scale=*d(p) model_set_target_curve=i(p,s,*matrix) model_target_curve=s(p) model_file_header=i(p,p,z,*z,s) model_set_labels=i(p,*s,q) model_set_feature_names=i(p,*s,q) model_feature_names=*s(p,*q) model_set_target_names=i(p,*s,q) model_target_names=*s(p,*q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_note=s(p) model_set_schema=i(p,s) model_schema=s(p) model_temperature=d(p,*i) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_set_intervals=i(p,*matrix,d,i) model_interval_task=i(p,*d) model_gradient=i(p,*matrix,*matrix) model_create_shared=i(*p,p,*kernel,*matrix,q,q,i) model_load_shared=i(*p,p,s) model_size=q(p)
+preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_set_metric=i(p,*matrix,q) preprocess_metric=matrix(p) preprocess_width=q(p,q) preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix)
+format_count=i() format_name=s(i) format_holds=i(i,i)
+source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q) source_from_labels=i(*source,p,*matrix,*l,q,*d,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
 device_count=i(s)
 free_memory=q()
 parse_bytes=i(*q,p,s)
 kernel_count=i() kernel_name=s(i) kernel_example=s(i) kernel_parameter=s(i,i) kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_value=i(p,*d,*kernel,q,*d,*d) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix) kernel_nearest_rows=i(p,*l,*d,*kernel,*matrix,*matrix) kernel_median_distance=i(p,*d,*kernel,*matrix,Q)
 target_moments=i(p,*d,*d,*matrix,*d)
-preprocess_fit=i(*p,p,s,p) preprocess_fit_matrix=i(*p,p,s,*matrix) preprocess_auto=s(s,i) preprocess_free=v(p) preprocess_fold=i(p,*kernel,*i) preprocess_kernel=*kernel(p) preprocess_spec=s(p) preprocess_set_metric=i(p,*matrix,q) preprocess_metric=matrix(p) preprocess_width=q(p,q) preprocess_dtype=i(p,i) preprocess_apply=i(p,*matrix,*matrix)
-format_count=i() format_name=s(i) format_holds=i(i,i)
-source_from_matrices=i(*source,p,*matrix,*matrix,*d,Q) source_from_labels=i(*source,p,*matrix,*l,q,*d,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
 choose_centers=i(p,*matrix,*matrix,*center_options,*center_report) choose_centers_from=i(p,*matrix,p,*center_options,*center_report)
 nearest_rows=i(p,*l,*d,*matrix,*matrix)
 median_distance=i(p,*d,*matrix,Q)
