@@ -40,7 +40,8 @@ mercer_status mrc_layout_names(const mrc_layout *self, mercer_context *context, 
     int64_t count = kind == MRC_COLUMN_FEATURE  ? self->features
                     : kind == MRC_COLUMN_TARGET ? self->targets
                                                 : self->unused;
-    const char *const *names = self->names, **list;
+    const char *const *names = self->names;
+    const char **list;
     *out = NULL;
     if (!names || count == 0) return MERCER_OK;
     MRC_SCOPE(scope, context);

@@ -155,7 +155,8 @@ bool mrc_column_set_turn_odd(mrc_column_set *self)
 /* Columns that were asked to be left out, with their places among those that are no targets. */
 static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout, char **out)
 {
-    const char *const *names = layout->names, **list;
+    const char *const *names = layout->names;
+    const char **list;
     int64_t count = 0, place = 0;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &list, layout->columns, sizeof(char *) + sizeof(int64_t), "columns"));
