@@ -9,8 +9,8 @@
  * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two
  * in the middle is taken. Cost: 2000^2 d flops at most; memory 8 * 2000^2 bytes.
  *
- * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found bit by bit, with
- * one count for each: 64 passes over the distances, which stay as they are.
+ * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found byte by byte, with one
+ * count of the bytes for each: 8 passes over the distances, which stay as they are.
  */
 #include "centers/center_selection.h"
 
@@ -57,26 +57,34 @@ static int64_t collect_pairs(double *block, int64_t m)
     return count;
 }
 
-static int64_t count_below(const double *values, int64_t count, double bound)
+/* The value with k others before it, in order; in `equal` how many of these are the same. */
+static double select_value(const double *values, int64_t count, int64_t k, int64_t *equal)
 {
-    int64_t below = 0;
-    for (int64_t i = 0; i < count; i++) below += values[i] < bound;
-    return below;
-}
-
-/* The value with k smaller ones before it, in order: the largest v with at most k values below v. */
-static double select_value(const double *values, int64_t count, int64_t k)
-{
-    uint64_t bits = 0;
-    for (uint64_t bit = UINT64_C(1) << 62; bit; bit >>= 1) {
-        uint64_t tried = bits | bit;
-        double bound;
-        memcpy(&bound, &tried, sizeof bound);
-        if (!isnan(bound) && count_below(values, count, bound) <= k) bits = tried;
+    uint64_t found = 0; /* the leading bytes of the value */
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        int64_t with_byte[256] = {0}; /* values that begin with these bytes, by the next one */
+        for (int64_t i = 0; i < count; i++) {
+            uint64_t bits;
+            memcpy(&bits, &values[i], sizeof bits);
+            uint64_t leading = bits >> shift;
+            with_byte[leading & 255] += leading >> 8 == found;
+        }
+        uint64_t byte = 0;
+        while (k >= with_byte[byte]) k -= with_byte[byte++];
+        found = found << 8 | byte;
     }
     double value;
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&value, &found, sizeof value);
+    *equal = k;
     return value;
+}
+
+static double largest_below(const double *values, int64_t count, double bound)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] < bound && values[i] > largest) largest = values[i];
+    return largest;
 }
 
 static mercer_status median_of(mrc_backend *backend, double norm, const mercer_matrix *sample, double *block,
@@ -89,8 +97,9 @@ static mercer_status median_of(mrc_backend *backend, double norm, const mercer_m
     if (count == 0)
         return mrc_fail(backend->context, MERCER_ERROR_DATA,
                         "X: all of %lld rows coincide, so there is no median distance; give a bandwidth", (long long)m);
-    *out = select_value(block, count, count / 2);
-    if (count % 2 == 0) *out = (*out + select_value(block, count, count / 2 - 1)) / 2;
+    int64_t equal;
+    *out = select_value(block, count, count / 2, &equal);
+    if (count % 2 == 0 && equal == 0) *out = (*out + largest_below(block, count, *out)) / 2;
     return MERCER_OK;
 }
 
