@@ -35,8 +35,8 @@ mercer_solver_kind mercer_solver_kind_of(const char *name)
 {
     const mrc_solver *row = mrc_solver_find(name);
     if (!row) return MERCER_SOLVER_NONE;
-    if (row->traits & MRC_NEEDS_SAMPLES) return MERCER_SOLVER_ON_SAMPLES;
-    if (row->traits & MRC_USES_STEPS) return MERCER_SOLVER_BATCHES;
+    if (row->traits & MRC_USES_STEPS)
+        return row->traits & MRC_NEEDS_SAMPLES ? MERCER_SOLVER_ON_SAMPLES : MERCER_SOLVER_BATCHES;
     return row->traits & MRC_USES_EPOCHS ? MERCER_SOLVER_STEPS : MERCER_SOLVER_DIRECT;
 }
 

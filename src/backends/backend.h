@@ -106,6 +106,7 @@ typedef struct mrc_capabilities {
     double rate, rate_double, bandwidth;
     double rate_differences; /* the same of sums of absolute differences, 2 for each; 0: a third of rate */
     int64_t kept_size;       /* bytes that a kernel value kept for f32 weights takes at least; 0: 4 */
+    bool float_factors;      /* cholesky and triangular_solve take f32, too */
     uint64_t place;          /* the same for those that share a device's memory, whatever its number; 0: the host's */
 } mrc_capabilities;
 
@@ -177,10 +178,11 @@ struct mrc_backend_ops {
        each of length 1 with its largest entry (the first of equals) positive. */
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
-    /* A (n, n) f64 symmetric positive definite becomes its lower Cholesky factor; the upper triangle is set to 0.
-       MERCER_ERROR_NUMERIC, naming the row, if it is not positive definite. */
+    /* A (n, n) f64 (f32 where capabilities say so, as for the solve) symmetric positive definite becomes its lower
+       Cholesky factor; the upper triangle is set to 0, and is not read. MERCER_ERROR_NUMERIC, naming the row, if it is
+       not positive definite. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
-    /* B (n, c) f64 becomes L^-1 B, or L^-T B. */
+    /* B (n, c) of the type of L becomes L^-1 B, or L^-T B. */
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);
 

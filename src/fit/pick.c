@@ -47,10 +47,13 @@ mercer_status mrc_fit_check_centers(const mercer_fit_options *options, mercer_co
     return MERCER_OK;
 }
 
-/* Every row is a center, in the order of the rows. */
+/* Every row is a center, in the order of the rows. Random rows that are all of them are that, too. */
 static bool takes_all(const mercer_fitting *self)
 {
-    return self->options.centers < 0 || (self->options.centers == 0 && mrc_fit_samples_are_centers(self));
+    const mercer_fit_options *options = &self->options;
+    bool random = !options->center_method || strcmp(options->center_method, "random") == 0;
+    if (options->centers != 0) return options->centers < 0 || (random && options->centers == self->info.rows);
+    return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= MOST_CENTERS);
 }
 
 int64_t mrc_fit_center_count(const mercer_fitting *self)

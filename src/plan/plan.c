@@ -260,6 +260,7 @@ static mercer_status choose_solver(mrc_planner *self)
     const mrc_solver *row;
     for (int i = 0; (row = mrc_solver_row(i)) && count < MOST_CANDIDATES; i++) {
         if (!(row->traits & MRC_FOR_AUTO)) continue;
+        if (row->traits & MRC_NEEDS_SAMPLES && !self->request->on_samples) continue;
         candidate *one = &all[count++];
         *one = (candidate){.row = row};
         *self->plan = start;

@@ -32,6 +32,7 @@ typedef struct mrc_plan_request {
     bool rows_known;   /* the source says which samples a batch holds, as far as known */
     double spread;     /* bandwidth over the median distance between centers; 0 if not known */
     double unevenness; /* heaviest sample weight over their mean; 0 if not known */
+    bool on_samples;   /* the centers are the samples, each once, none of weight 0 */
     bool sizes_only;   /* there is no kernel matrix yet that could be looked at */
     bool trial; /* one of several plans of which one is wanted: says nothing to the log, and only that it fails */
 } mrc_plan_request;
@@ -43,6 +44,7 @@ typedef struct mrc_plan {
     const mrc_projector_ops *projector; /* NULL: none needed */
     mrc_projector_options projector_options;
     mrc_preconditioner_sizes preconditioner_sizes; /* of conjugate gradients; basis 0: an exact factor */
+    bool on_samples;                               /* the request's */
     int64_t polish;                                /* steps of conjugate gradients at the end */
     int64_t keep_bytes;                            /* room for a batch's kernel block */
     int64_t budget;

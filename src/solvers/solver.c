@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const mrc_solver_ops mrc_direct_ops, mrc_cg_ops, mrc_iteration_ops;
+extern const mrc_solver_ops mrc_krr_ops, mrc_direct_ops, mrc_cg_ops, mrc_iteration_ops;
 
 enum {
     STEPS = MRC_USES_EPOCHS | MRC_USES_SIZES | MRC_USES_STEPS,
@@ -29,6 +29,8 @@ enum {
 };
 
 static const mrc_solver table[] = {
+    {"krr", "kernel ridge regression: the centers are the samples, one factorisation", &mrc_krr_ops,
+     MRC_FOR_AUTO | MRC_NEEDS_SAMPLES, 0.5, .preset = {0}},
     {"direct", "dense normal equations in the RKHS metric, double precision", &mrc_direct_ops, MRC_FOR_AUTO, 0.5,
      .preset = {0}},
     {"cg", "preconditioned conjugate gradients on the normal equations", &mrc_cg_ops,

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUGHNESS_CENTERS = 1000, SPREAD_CENTERS = 200 };
+enum { ROUGHNESS_CENTERS = 1000, SPREAD_CENTERS = 200, MOST_EQUATIONS = 65536 };
 
 static mercer_status refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
 
@@ -136,6 +136,7 @@ static mrc_plan_request request_for(const mrc_trainer *self, int64_t n, bool row
                               .spread = job->comm->rank == 0 ? self->spread : 0, /* one rank says it */
                               .unevenness = self->unevenness,
                               .rows_known = rows_known,
+                              .on_samples = self->on_samples && job->target.p == n,
                               .norm = mrc_kernel_norm(job->target.kernel),
                               .bounded = mrc_kernel_is_stationary(job->target.kernel) &&
                                          !mrc_kernel_is_callback(job->target.kernel)};
@@ -187,6 +188,44 @@ static mercer_status agree_on_plan(mrc_trainer *self)
     return mrc_comm_agree(job->comm, "another plan, version or instruction set", text, (int64_t)strlen(text));
 }
 
+/* True if center i is sample i for all that live here and are among these. */
+static bool are_samples(const mrc_job *job, const mercer_batch *batch)
+{
+    const mercer_matrix *z = job->target.z;
+    int64_t first, count;
+    mrc_comm_rows(job->comm, job->target.p, job->comm->rank, &first, &count);
+    if (!batch->rows || batch->X.memory != 0) return false;
+    for (int64_t i = 0; i < batch->X.rows; i++) {
+        int64_t row = batch->rows[i] - first;
+        if (batch->weights && !(batch->weights[i] > 0)) return false;
+        for (int64_t k = 0; row >= 0 && row < z->rows && k < z->cols; k++)
+            if (mrc_load(&batch->X, i, k) != mrc_load(z, row, k)) return false;
+    }
+    return true;
+}
+
+/* Where the centers are the samples, as many as can be factored, there is a shorter way than for other centers. */
+static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *stream)
+{
+    mrc_job *job = &self->job;
+    const mrc_solver *row = mrc_solver_find(job->options.solver);
+    bool asked =
+        mrc_name_is_auto(job->options.solver) || (row && row->traits & MRC_FOR_AUTO && row->traits & MRC_NEEDS_SAMPLES);
+    self->on_samples = false;
+    if (!asked || job->target.p != stream->source->rows || job->target.p > MOST_EQUATIONS) return MERCER_OK;
+    MRC_TRY(mrc_sample_stream_restart(stream, 0));
+    bool other = false;
+    while (!other) {
+        mercer_batch batch;
+        MRC_TRY(mrc_sample_stream_points(stream, MRC_READ_ROWS, &batch));
+        if (batch.X.rows == 0) break;
+        other = !are_samples(job, &batch);
+    }
+    MRC_TRY(mrc_comm_any(job->comm, other, &other));
+    self->on_samples = !other;
+    return MERCER_OK;
+}
+
 /* Centers that can be computed with, and the machine that all ranks plan for. */
 static mercer_status prepare_plan(mrc_trainer *self)
 {
@@ -210,6 +249,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     job->n = self->planned_rows = source->rows;
     self->planned_points = source->dtype;
     self->unevenness = mrc_data_stream_unevenness(source);
+    MRC_TRY(look_at_samples(self, &stream));
     MRC_TRY(mrc_trainer_make_plan(self, source->rows, true, source->dtype));
     MRC_TRY(agree_on_plan(self));
     self->planned = true;

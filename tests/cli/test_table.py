@@ -118,7 +118,7 @@ class Mistakes(Case):
         self.bad(2, r"--epochs: 'x' is not a whole number such as", "train", "--epochs", "x")
         self.bad(2, r"--epochs: '-3' is not a whole number", "train", "--epochs", "-3")
         self.bad(2, r"--memory: '8X' is not a size such as", "train", "--memory", "8X")
-        self.bad(2, r"--solver: 'magic' is none of auto, direct", "train", "--solver=magic")
+        self.bad(2, r"--solver: 'magic' is none of auto, krr, direct", "train", "--solver=magic")
         self.bad(2, r"--average: 'maybe' is none of on, off, auto", "train", "--average", "maybe")
         self.bad(2, r"--checkpoint-every: '5 days' is not a time", "train", "--checkpoint-every", "5 days")
         self.bad(2, r"--lambda: 'nan' is not a number", "train", "--lambda", "nan")

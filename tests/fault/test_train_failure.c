@@ -165,7 +165,7 @@ static void sweep(const char *solver, const char *projector, int ranks, bool str
 {
     chain self = {.solver = solver, .projector = projector, .ranks = ranks, .streaming = streaming};
     bool on_samples = strcmp(solver, "ep2") == 0 || strcmp(solver, "ep1") == 0 || strcmp(solver, "richardson") == 0 ||
-                      strcmp(solver, "pegasos") == 0;
+                      strcmp(solver, "pegasos") == 0 || strcmp(solver, "krr") == 0;
     self.z = data_matrix(P, D, 0, MERCER_F64), self.x = data_matrix(on_samples ? P : N, D, 0, MERCER_F64);
     self.y = data_matrix(self.x.rows, C, 0, MERCER_F64), self.f = data_matrix(self.x.rows, C, 0, MERCER_F64);
     data_fill_normal(&self.z, (mrc_rng){61, 1}, 0, 1), data_fill_normal(&self.x, (mrc_rng){61, 1}, 0, 1);
@@ -197,7 +197,7 @@ static void test_solvers(void **state)
 {
     (void)state;
     static const char *const solvers[] = {"auto", "direct", "cg",         "ep3",     "ep3-exact", "ep2",
-                                          "ep1",  "nytro",  "richardson", "pegasos", "gd"};
+                                          "ep1",  "nytro",  "richardson", "pegasos", "gd",        "krr"};
     for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) sweep(solvers[i], "", 1, false);
 }
 

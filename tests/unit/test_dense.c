@@ -147,14 +147,28 @@ static void eigen_order_on(mrc_backend *backend)
 
 /* ---- Cholesky and triangular systems ------------------------------------------------------------------------- */
 
-static mercer_matrix positive_definite(int64_t n)
+static mercer_matrix positive_definite(int64_t n, mercer_dtype dtype)
 {
     mercer_matrix a = symmetric(n, SINGULAR);                                      /* semi-definite ... */
     for (int64_t i = 0; i < n; i++) mrc_store(&a, i, i, mrc_load(&a, i, i) + 0.5); /* ... and lifted */
-    return a;
+    if (dtype == MERCER_F64) return a;
+    mercer_matrix rounded = data_matrix(n, n, a.ld, dtype);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) mrc_store(&rounded, i, j, mrc_load(&a, i, j));
+    set_sentinels(&rounded);
+    free(a.data);
+    return rounded;
 }
 
-static void check_factor(const mercer_matrix *a, const mercer_matrix *l)
+/* f64, and f32 where the backend takes it. */
+static int factor_types(mrc_backend *backend)
+{
+    return backend->ops->capabilities(backend).float_factors ? 2 : 1;
+}
+static const mercer_dtype factor_type[] = {MERCER_F64, MERCER_F32};
+static const double factor_unit[] = {0x1p-53, 0x1p-24};
+
+static void check_factor(const mercer_matrix *a, const mercer_matrix *l, double unit)
 {
     int64_t n = a->rows;
     double *values = data_values(l);
@@ -168,7 +182,7 @@ static void check_factor(const mercer_matrix *a, const mercer_matrix *l)
                 long double term = (long double)row[k] * values[j * n + k];
                 sum += term, size += fabsl(term);
             }
-            double bound = gamma_of((double)n + 1, 0x1p-53) * (double)size;
+            double bound = gamma_of((double)n + 1, unit) * (double)size;
             assert_that(fabs((double)sum) <= bound, "n = %d, (%d, %d): %g, bound %g", (int)n, (int)i, (int)j,
                         (double)sum, bound);
         }
@@ -180,11 +194,15 @@ static void cholesky_on(mrc_backend *backend)
 {
     for (int s = 0; s < SIZES + (SANITIZED ? 1 : BLOCKED); s++) {
         int64_t n = s < SIZES ? sizes[s] : blocked[s - SIZES];
-        mercer_matrix a = positive_definite(n), l = positive_definite(n);
-        assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
-        check_factor(&a, &l);
-        assert_true(sentinels_intact(&l));
-        free(a.data), free(l.data);
+        for (int t = 0; t < factor_types(backend); t++) {
+            mercer_matrix a = positive_definite(n, factor_type[t]), l = positive_definite(n, factor_type[t]);
+            for (int64_t i = 0; i < n; i++)
+                for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN); /* the upper triangle is not read */
+            assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
+            check_factor(&a, &l, factor_unit[t]);
+            assert_true(sentinels_intact(&l));
+            free(a.data), free(l.data);
+        }
     }
 }
 
@@ -193,7 +211,7 @@ static void not_definite_on(mrc_backend *backend)
     const double bad[] = {-1, 0, NAN};
     for (int b = 0; b < 3; b++) {
         for (int64_t row = 0; row < 33; row += 16) { /* the first, a middle and the last row */
-            mercer_matrix a = positive_definite(33);
+            mercer_matrix a = positive_definite(33, factor_type[row / 16 % factor_types(backend)]);
             for (int64_t j = 0; j < 33; j++) {
                 if (j == row) continue;
                 mrc_store(&a, row, j, 0);
@@ -208,10 +226,11 @@ static void not_definite_on(mrc_backend *backend)
     }
 }
 
-static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpose)
+static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpose, int type)
 {
-    mercer_matrix l = positive_definite(n), b = data_matrix(n, c, c + 1, MERCER_F64),
-                  x = data_matrix(n, c, c + 5, MERCER_F64);
+    mercer_dtype dtype = factor_type[type];
+    mercer_matrix l = positive_definite(n, dtype), b = data_matrix(n, c, c + 1, dtype),
+                  x = data_matrix(n, c, c + 5, dtype);
     assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN); /* the upper triangle is not L's and not read */
@@ -230,7 +249,7 @@ static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpo
                 sum += term;
                 size += fabsl(term);
             }
-            double bound = gamma_of((double)n + 2, 0x1p-53) * (double)size;
+            double bound = gamma_of((double)n + 2, factor_unit[type]) * (double)size;
             assert_that(fabs((double)sum) <= bound, "n = %d, c = %d, %s (%d, %d): %g, bound %g", (int)n, (int)c,
                         transpose ? "L'" : "L", (int)i, (int)j, (double)sum, bound);
         }
@@ -240,11 +259,13 @@ static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpo
 
 static void solve_on(mrc_backend *backend)
 {
-    for (int s = 0; s < SIZES; s++)
-        for (int64_t c = 0; c < 12; c += 5)
-            for (int t = 0; t < 2; t++) check_solve(backend, sizes[s], c, t);
-    for (int t = 0; t < 2; t++) check_solve(backend, blocked[0], 5, t);
-    for (int t = 0; t < 2; t++) check_solve(backend, blocked[1], 50, t);
+    for (int i = 0; i < 2 * factor_types(backend); i++) {
+        bool transpose = i % 2;
+        for (int s = 0; s < SIZES; s++)
+            for (int64_t c = 0; c < 12; c += 5) check_solve(backend, sizes[s], c, transpose, i / 2);
+        check_solve(backend, blocked[0], 5, transpose, i / 2);
+        check_solve(backend, blocked[1], 50, transpose, i / 2);
+    }
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
@@ -359,7 +380,7 @@ static void gemm_twins(mrc_backend *backend, const int64_t *shape, int transpose
 /* A factor and two solves of systems whose last column is that of FIRST_TWIN. */
 static void solve_twins(mrc_backend *backend, const mercer_matrix *x)
 {
-    mercer_matrix l = positive_definite(x->rows);
+    mercer_matrix l = positive_definite(x->rows, MERCER_F64);
     assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
     data_fill_normal(x, (mrc_rng){5, 1}, 1, 2);
     copy_row(x, true, FIRST_TWIN, x->cols - 1);

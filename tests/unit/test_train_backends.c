@@ -19,10 +19,10 @@ static const char *const KERNEL = "laplace:bandwidth=2";
 static const struct {
     const char *solver, *projector;
     bool on_samples; /* the centers are the samples */
-} ways[] = {{"direct", NULL, false}, {"cg", NULL, false},  {"ep3-exact", NULL, false}, {"nytro", NULL, false},
-            {"gd", NULL, false},     {"ep2", NULL, true},  {"ep1", NULL, true},        {"richardson", NULL, true},
-            {"pegasos", NULL, true}, {"ep3", NULL, false}, {"ep4", "exact", false},    {"ep4", "ep2", false},
-            {"ep4", "pcg", false},   {"ep4", "bgs", false}};
+} ways[] = {{"direct", NULL, false}, {"cg", NULL, false},   {"ep3-exact", NULL, false}, {"nytro", NULL, false},
+            {"gd", NULL, false},     {"ep2", NULL, true},   {"ep1", NULL, true},        {"richardson", NULL, true},
+            {"pegasos", NULL, true}, {"ep3", NULL, false},  {"ep4", "exact", false},    {"ep4", "ep2", false},
+            {"ep4", "pcg", false},   {"ep4", "bgs", false}, {"krr", NULL, true}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static mercer_train_options options_of(int way)

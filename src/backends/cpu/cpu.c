@@ -23,8 +23,10 @@ static void destroy(mrc_backend *backend)
 
 static mrc_capabilities capabilities(const mrc_backend *backend)
 {
-    return (mrc_capabilities){
-        .isa = mrc_isa_name(backend->context->isa), .point_dtypes = MRC_ACCEPT_ANY, .memory = MRC_HOST};
+    return (mrc_capabilities){.isa = mrc_isa_name(backend->context->isa),
+                              .point_dtypes = MRC_ACCEPT_ANY,
+                              .memory = MRC_HOST,
+                              .float_factors = true};
 }
 
 static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,

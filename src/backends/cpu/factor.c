@@ -7,6 +7,9 @@
  *   A = L L':  for k:  L_kk = chol(A_kk);  L_ik = A_ik L_kk^-T  (i > k);  A_ij -= L_ik L_jk'  (k < j <= i)  n^3/3 flops
  *   L X = B:   for k:  X_k = L_kk^-1 B_k;   B_i -= L_ik X_k      (i > k)                                    n^2 c flops
  *   L'X = B:   for k descending:  X_k = L_kk^-T B_k;   B_i -= L_ki' X_k  (i < k)
+ *
+ * In float the products are in float; triangles are copied to double, solved there and rounded, which is no more work
+ * than a kernel of its own would save.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -118,22 +121,44 @@ static mercer_status solve_triangle(mrc_backend *backend, const mercer_matrix *l
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------ */
 
-static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *a, int64_t k)
+/* A block of f64 as it is, of f32 a copy in `room`. */
+static mercer_status open_block(mrc_backend *backend, const mercer_matrix *block, double *room, mercer_matrix *out)
+{
+    *out = *block;
+    if (block->dtype == MERCER_F64) return MERCER_OK;
+    *out = mrc_view(room, block->rows, block->cols, MERCER_F64);
+    return mrc_cpu_copy(backend, out, block);
+}
+
+static mercer_status close_block(mrc_backend *backend, const mercer_matrix *block, const mercer_matrix *opened)
+{
+    return block->dtype == MERCER_F64 ? MERCER_OK : mrc_cpu_copy(backend, block, opened);
+}
+
+/* Room for blocks of so many rows in all, in float; a block has at most BLOCK columns. */
+static mercer_status make_room(mrc_scope *scope, const mercer_matrix *a, int64_t rows, double **out)
+{
+    *out = NULL;
+    if (a->dtype == MERCER_F64) return MERCER_OK;
+    return mrc_scope_alloc(scope, out, rows * BLOCK, sizeof **out, "blocks in double");
+}
+
+/* L_kk of a diagonal block in double, whose first row is that row of the matrix. */
+static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *block, int64_t first)
 {
     /* The lower triangle by rows is the upper triangle by columns. */
     mrc_blas_begin();
-    lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', block_size(a->rows, k), at(a, k * BLOCK, k * BLOCK),
-                                          (lapack_int)a->ld);
+    lapack_int info =
+        LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)block->rows, block->data, (lapack_int)block->ld);
     mrc_blas_end();
     if (info < 0)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "Cholesky: LAPACK dpotrf returned %d", (int)info);
     /* Not every LAPACK notices a NaN: the first pivot that is not a positive number tells, whatever info says. */
-    int64_t end = info > 0 ? info - 1 : block_size(a->rows, k), row = 0;
-    while (row<end && * at(a, k * BLOCK + row, k * BLOCK + row)> 0) row++;
+    int64_t end = info > 0 ? info - 1 : block->rows, row = 0;
+    while (row<end && * at(block, row, row)> 0) row++;
     if (info == 0 && row == end) return MERCER_OK;
-    row += k * BLOCK;
     return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                    (long long)row);
+                    (long long)(first + row));
 }
 
 mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
@@ -141,18 +166,26 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)
     if (a->ld > INT_MAX || a->rows > INT_MAX)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
                         "Cholesky: %lld rows are beyond the 32-bit sizes of LAPACK", (long long)a->rows);
+    double *room;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(make_room(&scope, a, a->rows, &room));
     for (int64_t k = 0, first = 0; first < a->rows; k++) {
         int64_t size = block_size(a->rows, k), next = first + size, rest = a->rows - next;
-        MRC_TRY(factor_diagonal(backend, a, k));
         mercer_matrix diagonal = mrc_block(a, first, first, size, size), panel = mrc_block(a, next, first, rest, size),
-                      below = mrc_block(a, next, next, rest, rest);
+                      below = mrc_block(a, next, next, rest, rest), triangle_of, panel_of;
+        MRC_TRY(open_block(backend, &diagonal, room, &triangle_of));
+        MRC_TRY(factor_diagonal(backend, &triangle_of, first));
+        MRC_TRY(open_block(backend, &panel, room ? room + size * size : NULL, &panel_of));
+        MRC_TRY(solve_triangle(backend, &triangle_of, false, true, &panel_of));
+        MRC_TRY(close_block(backend, &panel, &panel_of));
+        MRC_TRY(close_block(backend, &diagonal, &triangle_of));
         mrc_gemm update = {.transpose_b = true, .alpha = -1, .beta = 1, .a = &panel, .b = &panel, .c = &below};
-        MRC_TRY(solve_triangle(backend, &diagonal, false, true, &panel));
         MRC_TRY(mrc_cpu_gemm_lower(backend, &update));
         first = next;
     }
+    size_t size = (size_t)mrc_dtype_size(a->dtype);
     for (int64_t i = 0; i < a->rows; i++)
-        for (int64_t j = i + 1; j < a->cols; j++) *at(a, i, j) = 0;
+        memset((char *)mrc_row(a, i) + (size_t)(i + 1) * size, 0, (size_t)(a->cols - i - 1) * size);
     return MERCER_OK;
 }
 
@@ -163,15 +196,22 @@ mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix
 {
     int64_t blocks = (l->rows + BLOCK - 1) / BLOCK, n = l->rows, c = b->cols;
     if (c == 0) return MERCER_OK;
+    double *room, *room_x;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(make_room(&scope, l, BLOCK, &room));
+    MRC_TRY(make_room(&scope, l, c, &room_x));
     for (int64_t step = 0; step < blocks; step++) {
         int64_t k = transpose ? blocks - 1 - step : step, first = k * BLOCK, size = block_size(n, k);
         int64_t other = transpose ? 0 : first + size, rows = transpose ? first : n - other;
         mercer_matrix diagonal = mrc_block(l, first, first, size, size), x = mrc_rows(b, first, size),
-                      rest = mrc_rows(b, other, rows);
+                      rest = mrc_rows(b, other, rows), triangle_of, x_of;
         mercer_matrix factor =
             transpose ? mrc_block(l, first, other, size, rows) : mrc_block(l, other, first, rows, size);
         mrc_gemm update = {.transpose_a = transpose, .alpha = -1, .beta = 1, .a = &factor, .b = &x, .c = &rest};
-        MRC_TRY(solve_triangle(backend, &diagonal, transpose, false, &x));
+        MRC_TRY(open_block(backend, &diagonal, room, &triangle_of));
+        MRC_TRY(open_block(backend, &x, room_x, &x_of));
+        MRC_TRY(solve_triangle(backend, &triangle_of, transpose, false, &x_of));
+        MRC_TRY(close_block(backend, &x, &x_of));
         MRC_TRY(mrc_cpu_gemm(backend, &update));
     }
     return MERCER_OK;

@@ -275,19 +275,6 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
 
 /* ---- As a solver --------------------------------------------------------------------------------------------- */
 
-static mercer_status choose(mrc_planner *planner)
-{
-    planner->public_plan->batch = mrc_min(MRC_READ_ROWS, planner->problem.n);
-    planner->public_plan->epochs = 1;
-    planner->public_plan->cache_centers = 1; /* the factor */
-    return MERCER_OK;
-}
-
-static void settle(mrc_planner *planner)
-{
-    mrc_plan_say(planner->public_plan, "reads batches of %lld\n", (long long)planner->public_plan->batch);
-}
-
 static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
@@ -305,38 +292,13 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
 }
 
-/* direct never sees a prediction: one more pass shows the loss of the weights as they are returned. */
-static mercer_status measure_fit(mrc_job *job, mrc_exact_solver *exact, const mercer_matrix *alpha)
-{
-    double since = mrc_seconds(), fit;
-    MRC_TRY(mrc_objective(exact, alpha, &fit, NULL));
-    job->report.train_loss = exact->mass > 0 ? fit / (exact->mass * (double)exact->c) : 0;
-    mrc_lap(&since, &job->times.forward);
-    mrc_exact_report(job);
-    return MERCER_OK;
-}
-
 static mercer_status run(mrc_job *job)
 {
-    const mercer_matrix *alpha = mrc_exact_weights(job);
-    mrc_exact_solver exact = mrc_exact_of(job, &job->kernel_blocks);
-    /* That it has begun is kept: it starts again from there. */
-    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, alpha, MRC_KEEP_NOW));
-    mercer_status status = mrc_exact_run(job, &exact, alpha, mrc_exact_direct);
-    job->report.epochs = 1;
-    if (job->stream.stopped) { /* half an answer is none: the weights are as they were */
-        job->report.stopped = MERCER_STOP_CALLBACK;
-        return MERCER_OK;
-    }
-    MRC_TRY(status);
-    MRC_TRY(measure_fit(job, &exact, alpha));
-    mercer_progress progress = {.epoch = 1, .epochs = 1, .train_loss = job->report.train_loss, .train_accuracy = NAN};
-    job->samples += job->n;
-    return job->host->end_epoch(job, alpha, &progress, &job->report.stopped);
+    return mrc_exact_run_once(job, mrc_exact_direct);
 }
 
-const mrc_solver_ops mrc_direct_ops = {.choose = choose,
-                                       .settle = settle,
+const mrc_solver_ops mrc_direct_ops = {.choose = mrc_exact_choose_once,
+                                       .settle = mrc_exact_settle_once,
                                        .cost = cost,
                                        .create = mrc_exact_create,
                                        .run = run,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The weights of an exact solver, and its run. */
+/* The weights of an exact solver, its run, and what those that read the samples once have in common. */
 #include "solvers/normal/exact_job.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
+
+#include <math.h>
 
 mercer_status mrc_exact_create(mrc_job *job, const mercer_matrix *first)
 {
@@ -60,4 +63,50 @@ void mrc_exact_report(mrc_job *job)
 {
     job->report.setup_seconds = job->times.setup, job->report.forward_seconds = job->times.forward;
     job->report.gradient_seconds = job->times.gradient, job->report.projection_seconds = job->times.solve;
+}
+
+/* ---- One pass, then equations --------------------------------------------------------------------------------- */
+
+mercer_status mrc_exact_choose_once(mrc_planner *planner)
+{
+    planner->public_plan->batch = mrc_min(MRC_READ_ROWS, planner->problem.n);
+    planner->public_plan->epochs = 1;
+    planner->public_plan->cache_centers = 1; /* the factor */
+    return MERCER_OK;
+}
+
+void mrc_exact_settle_once(mrc_planner *planner)
+{
+    mrc_plan_say(planner->public_plan, "reads batches of %lld\n", (long long)planner->public_plan->batch);
+}
+
+/* Who solves equations never sees a prediction: one more pass shows the loss of the weights as they are returned. */
+static mercer_status measure_fit(mrc_job *job, mrc_exact_solver *exact, const mercer_matrix *alpha)
+{
+    double since = mrc_seconds(), fit;
+    MRC_TRY(mrc_objective(exact, alpha, &fit, NULL));
+    job->report.train_loss = exact->mass > 0 ? fit / (exact->mass * (double)exact->c) : 0;
+    mrc_lap(&since, &job->times.forward);
+    mrc_exact_report(job);
+    return MERCER_OK;
+}
+
+mercer_status mrc_exact_run_once(mrc_job *job,
+                                 mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha))
+{
+    const mercer_matrix *alpha = mrc_exact_weights(job);
+    mrc_exact_solver exact = mrc_exact_of(job, &job->kernel_blocks);
+    /* That it has begun is kept: it starts again from there. */
+    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, alpha, MRC_KEEP_NOW));
+    mercer_status status = mrc_exact_run(job, &exact, alpha, call);
+    job->report.epochs = 1;
+    if (job->stream.stopped) { /* half an answer is none: the weights are as they were */
+        job->report.stopped = MERCER_STOP_CALLBACK;
+        return MERCER_OK;
+    }
+    MRC_TRY(status);
+    MRC_TRY(measure_fit(job, &exact, alpha));
+    mercer_progress progress = {.epoch = 1, .epochs = 1, .train_loss = job->report.train_loss, .train_accuracy = NAN};
+    job->samples += job->n;
+    return job->host->end_epoch(job, alpha, &progress, &job->report.stopped);
 }

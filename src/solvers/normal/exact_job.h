@@ -25,6 +25,13 @@ mercer_status mrc_exact_run(mrc_job *job, mrc_exact_solver *exact, const mercer_
 
 void mrc_exact_report(mrc_job *job);
 
+/* For solvers that read the samples once and then solve equations (direct, krr): their plan, and their run with one more
+   pass that shows the loss of the weights as they are returned. */
+mercer_status mrc_exact_choose_once(mrc_planner *planner);
+void mrc_exact_settle_once(mrc_planner *planner);
+mercer_status mrc_exact_run_once(mrc_job *job,
+                                 mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha));
+
 /* A few steps of cg from where the iteration ended: exact work, so that neither caches in half precision nor slack
    serve it. Makes kernel blocks of its own; the caller has released its projector and its blocks. */
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha);

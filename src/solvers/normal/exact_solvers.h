@@ -4,6 +4,7 @@
  *
  *   minimise  J(alpha) = sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K(Z,Z) alpha,    f = K(., Z) alpha
  *
+ *   krr     (K + lambda I) alpha = y where the centers are the samples
  *   direct  the dense normal equations in the RKHS metric, in double
  *   cg      conjugate gradients on the normal equations, preconditioned by a Cholesky factor of K(Z,Z) (the Falkon
  *           idea), or by a coarse space and a polynomial (polynomial_preconditioner.c)
@@ -50,7 +51,7 @@ typedef struct mrc_exact_solver {
     int64_t steps_done;
     double relative_gradient;
     double loss;   /* cg: J(alpha) without penalties, over the sum of the sample weights, as far as known */
-    double mass;   /* direct: sum of the sample weights */
+    double mass;   /* direct, krr: sum of the sample weights */
     double jitter; /* what had to be added to a diagonal, relative to its mean; 0 if nothing */
     bool stalled;  /* cg: stopped because rounding left nothing to gain */
     mrc_exact_times times;
@@ -60,6 +61,7 @@ typedef struct mrc_exact_solver {
    failure, but for what cg has shown to the monitor. */
 mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alpha);
 mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha);
+mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha); /* as direct */
 
 /* Lists what steps of cg change. */
 void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state);
@@ -67,6 +69,7 @@ void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state);
 /* Bytes they hold at the peak, beyond kernel blocks and the backend's own scratch, for batches of so many rows; work
    and messages of set-up, and of a step of cg beside those of its batches. Vectors count as double. */
 mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch);
+mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem);
 void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
                        mrc_cost *once, mrc_cost *each);
 /* The problem that an exact solver is given, as its cost is asked for. */

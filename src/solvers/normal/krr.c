@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernel ridge regression: the centers are the samples, so that the normal equations have a root.
+ *
+ *   minimise  sum_i w_i |f(x_i) - y_i|^2 + lambda alpha' K alpha,   f(x_i) = (K alpha)_i,   K = K(Z, Z) (p, p), Z = X
+ *
+ *   A alpha = Y,   A = K + diag(mu_i),   mu_i = max(lambda / w_i, floor)           p equations for each output
+ *
+ *   L L' ~ A        Cholesky, in float where the backend has that, else in double                once
+ *   alpha           conjugate gradients on A in double, preconditioned by (L L')^-1              a few steps
+ *
+ * The floor is what weights that are rounded cannot resolve: 4 u k sqrt(p) in float (u = 2^-24, k = mean K(z,z)), which
+ * is what the penalty of spd.h amounts to here; 16 eps p k in double. Where a factor in float does not exist, a shift is
+ * added to its diagonal, never to A: steps become more, the answer stays. Beyond SHIFT_STEPS times the smallest mu_i
+ * double takes over, where the same is done until the steps run out.
+ *
+ * Cost: p^3 / 3 flops and p^2 d for the factor; for each step 2 p^2 (d + c) in double and 2 p^2 c. The normal equations
+ * of direct.c take 8 times the flops of the factor. Bytes: 4 p^2, or 8 p^2 in double; 8 p c for each of six vectors.
+ *
+ * Caveat: a sample of weight 0 has no equation here: then the centers are not the samples.
+ */
+#include "solvers/normal/exact_solvers.h"
+
+#include "core/clock.h"
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "solvers/normal/exact_job.h"
+#include "solvers/operators/spd.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { BLOCK = 1024, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 6 };
+
+static const double SHIFT_STEPS = 1000,         /* how far a shift of the factor may be above the smallest mu */
+    LARGEST_SHIFT = 1e-4,                       /* of the mean diagonal */
+    ENOUGH_FLOAT = 1e-7, ENOUGH_DOUBLE = 1e-13, /* of |Y|: a residual that is small enough, */
+    USELESS = 1e-3;                             /* and one from which on the answer is none */
+
+typedef struct krr_state {
+    mrc_exact_solver *exact;
+    mrc_centers *centers;
+    mrc_backend *backend;
+    mercer_matrix z;                    /* (p, d) all centers */
+    mercer_matrix factor;               /* (p, p) f32 or f64 */
+    mercer_matrix y, alpha, r;          /* (p, c) f64: targets, later products with A; weights; residuals */
+    mercer_matrix s, direction, scaled; /* (p, c) f64: preconditioned residuals */
+    mercer_matrix rough;                /* (p, c) f32: the same while they are made by a factor in float */
+    double *own, *mu, *raised;          /* (p) K(z, z), mu_i, their sum and more */
+    double *rs, *norms, *some;          /* (c) r's, |y|^2, what a step is about to use */
+    double mean, least;                 /* mean K(z, z); smallest mu_i */
+} krr_state;
+
+mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
+{
+    double p = (double)problem->p, c = (double)problem->c;
+    double points = problem->ranks > 1 ? p * (double)(problem->d * problem->point_size) : 0;
+    return (mrc_bytes){.whole = 8 * p * p + 8 * p * ((VECTORS + 1) * c + 2) + points};
+}
+
+/* ---- The equations ------------------------------------------------------------------------------------------- */
+
+static mercer_status prepare(krr_state *self, mrc_scope *scope)
+{
+    mrc_backend *backend = self->backend;
+    int64_t p = self->centers->p, c = self->exact->c;
+    mercer_matrix *const vectors[] = {&self->y, &self->alpha, &self->r, &self->s, &self->direction, &self->scaled};
+    MRC_TRY(mrc_centers_gather_all(self->centers, scope, &self->z));
+    for (int i = 0; i < VECTORS; i++)
+        MRC_TRY(mrc_scope_matrix(scope, backend, vectors[i], p, c, MERCER_F64, "vectors of the equations"));
+    double *numbers;
+    MRC_TRY(mrc_scope_alloc(scope, &numbers, 3 * (p + c), sizeof *numbers, "diagonals of the equations"));
+    self->own = numbers, self->mu = self->own + p, self->raised = self->mu + p;
+    self->rs = self->raised + p, self->norms = self->rs + c, self->some = self->norms + c;
+    mercer_matrix diagonal, own = mrc_view(self->own, p, 1, MERCER_F64);
+    MRC_TRY(mrc_scope_matrix(scope, backend, &diagonal, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, self->centers->kernel, &self->z, &diagonal));
+    MRC_TRY(backend->ops->copy(backend, &own, &diagonal));
+    for (int64_t i = 0; i < p; i++) self->mean += self->own[i] / (double)p;
+    return MERCER_OK;
+}
+
+/* Targets by center, and mu_i. */
+static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
+{
+    mrc_exact_solver *exact = self->exact;
+    double p = (double)self->centers->p;
+    double floor = (self->centers->real == MERCER_F32 ? 4 * 0x1p-24 * sqrt(p) : 16 * DBL_EPSILON * p) * self->mean;
+    if (!batch->rows)
+        return mrc_fail(self->centers->context, MERCER_ERROR_UNSUPPORTED,
+                        "solver krr has the samples as centers: its source must say which rows a batch holds");
+    for (int64_t i = 0; i < batch->X.rows; i++) {
+        double weight = batch->weights ? batch->weights[i] : 1;
+        exact->mass += weight;
+        self->mu[batch->rows[i]] = fmax(exact->lambda / weight, floor);
+        self->least = fmin(self->least, self->mu[batch->rows[i]]);
+    }
+    return self->backend->ops->scatter_rows(self->backend, &self->y, &batch->Y, batch->rows);
+}
+
+static mercer_status read_samples(krr_state *self)
+{
+    self->least = INFINITY;
+    MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
+    for (;;) {
+        mercer_batch batch;
+        MRC_TRY(mrc_sample_stream_next(self->exact->stream, BLOCK, &batch));
+        if (batch.X.rows == 0) return MERCER_OK;
+        MRC_TRY(take_batch(self, &batch));
+    }
+}
+
+/* The lower triangle of A, its diagonal raised by `shift`. */
+static mercer_status form(krr_state *self, double shift)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_matrix *z = &self->z;
+    for (int64_t first = 0; first < z->rows; first += BLOCK) {
+        int64_t count = mrc_min(BLOCK, z->rows - first);
+        mercer_matrix rows = mrc_rows(z, first, count), until = mrc_rows(z, 0, first + count),
+                      block = mrc_block(&self->factor, first, 0, count, first + count);
+        mrc_centers_tell(self->centers, "kernel matrix of centers", (double)first / (double)z->rows);
+        MRC_TRY(mrc_points_eval(self->centers, &rows, &until, &block));
+    }
+    mercer_matrix diagonal = self->factor, raised = mrc_view(self->raised, z->rows, 1, MERCER_F64);
+    diagonal.cols = 1, diagonal.ld = self->factor.ld + 1;
+    for (int64_t i = 0; i < z->rows; i++) self->raised[i] = self->own[i] + self->mu[i] + shift;
+    return backend->ops->copy(backend, &diagonal, &raised);
+}
+
+/* L L' = A, or A with a larger diagonal if it must be. *found: there is one with a shift of at most `most`. */
+static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype dtype, double most, bool *found)
+{
+    mrc_backend *backend = self->backend;
+    int64_t p = self->centers->p;
+    double u = dtype == MERCER_F32 ? 0x1p-23 : DBL_EPSILON;
+    MRC_TRY(mrc_scope_matrix(scope, backend, &self->factor, p, p, dtype, "the factor"));
+    *found = false;
+    for (double shift = 0; shift <= most; shift = shift > 0 ? 10 * shift : u * sqrt((double)p) * self->mean) {
+        MRC_TRY(form(self, shift));
+        mrc_centers_tell(self->centers, "factorisation", -1);
+        mercer_status status = backend->ops->cholesky(backend, &self->factor);
+        self->centers->flops += (double)p * (double)p * (double)p / 3;
+        *found = status == MERCER_OK;
+        self->exact->jitter = shift / self->mean;
+        if (status != MERCER_ERROR_NUMERIC) return status;
+    }
+    return MERCER_OK;
+}
+
+/* ---- Conjugate gradients --------------------------------------------------------------------------------------- */
+
+/* out = A v */
+static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
+{
+    mrc_backend *backend = self->backend;
+    MRC_TRY(mrc_points_matmul(self->centers, &self->z, &self->z, v, out, false));
+    MRC_TRY(backend->ops->copy(backend, &self->scaled, v));
+    MRC_TRY(backend->ops->scale_rows(backend, &self->scaled, self->mu));
+    return backend->ops->axpby(backend, 1, &self->scaled, 1, out);
+}
+
+/* s = (L L')^-1 r */
+static mercer_status precondition(krr_state *self)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_matrix *at = self->factor.dtype == MERCER_F32 ? &self->rough : &self->s;
+    MRC_TRY(backend->ops->copy(backend, at, &self->r));
+    MRC_TRY(mrc_spd_solve(self->centers, &self->factor, at));
+    return at == &self->s ? MERCER_OK : backend->ops->copy(backend, &self->s, at);
+}
+
+/* y_j += sign factors_j x_j */
+static mercer_status add_columns(krr_state *self, double sign, const double *factors, const mercer_matrix *x,
+                                 const mercer_matrix *y)
+{
+    for (int64_t j = 0; j < x->cols; j++) {
+        mercer_matrix from = mrc_columns(x, j, 1), to = mrc_columns(y, j, 1);
+        MRC_TRY(self->backend->ops->axpby(self->backend, sign * factors[j], &from, 1, &to));
+    }
+    return MERCER_OK;
+}
+
+/* The largest |r_j| / |y_j|. */
+static mercer_status measure(krr_state *self, double *largest)
+{
+    double *squares = self->some;
+    MRC_TRY(self->backend->ops->column_dots(self->backend, &self->r, &self->r, squares));
+    *largest = 0;
+    for (int64_t j = 0; j < self->exact->c; j++)
+        if (self->norms[j] > 0) *largest = fmax(*largest, sqrt(squares[j] / self->norms[j]));
+    return MERCER_OK;
+}
+
+static mercer_status step(krr_state *self)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    int64_t c = self->exact->c;
+    double *some = self->some;
+    mercer_matrix *product = &self->y; /* the targets are in r by now */
+    MRC_TRY(multiply(self, &self->direction, product));
+    MRC_TRY(ops->column_dots(self->backend, &self->direction, product, some));
+    for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* lengths */
+    MRC_TRY(add_columns(self, 1, some, &self->direction, &self->alpha));
+    MRC_TRY(add_columns(self, -1, some, product, &self->r));
+    MRC_TRY(precondition(self));
+    for (int64_t j = 0; j < c; j++) some[j] = self->rs[j];
+    MRC_TRY(ops->column_dots(self->backend, &self->r, &self->s, self->rs));
+    for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* of the direction before */
+    MRC_TRY(ops->scale_columns(self->backend, &self->direction, some));
+    return ops->axpby(self->backend, 1, &self->s, 1, &self->direction);
+}
+
+/* alpha, from 0 on. Ends when the residual is small enough, or when steps no longer make it smaller. */
+static mercer_status solve(krr_state *self)
+{
+    const mrc_backend_ops *ops = self->backend->ops;
+    mrc_exact_solver *exact = self->exact;
+    double enough = self->centers->real == MERCER_F32 ? ENOUGH_FLOAT : ENOUGH_DOUBLE, residual = 1, best = INFINITY;
+    MRC_TRY(ops->column_dots(self->backend, &self->y, &self->y, self->norms));
+    MRC_TRY(ops->copy(self->backend, &self->r, &self->y));
+    MRC_TRY(precondition(self));
+    MRC_TRY(ops->column_dots(self->backend, &self->r, &self->s, self->rs));
+    MRC_TRY(ops->copy(self->backend, &self->direction, &self->s));
+    for (int64_t no_gain = 0; exact->steps_done < MOST_STEPS && no_gain < NO_GAIN_STEPS; exact->steps_done++) {
+        MRC_TRY(measure(self, &residual));
+        if (!(residual > enough)) break;
+        no_gain = residual < 0.9 * best ? 0 : no_gain + 1;
+        best = fmin(best, residual);
+        mrc_centers_tell(self->centers, "equations", fmin(1, log(residual) / log(enough)));
+        MRC_TRY(step(self));
+    }
+    exact->relative_gradient = residual;
+    if (residual <= USELESS) return MERCER_OK;
+    return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
+                    "solver krr: after %lld steps %.1e of the targets is left; raise lambda",
+                    (long long)exact->steps_done, residual);
+}
+
+/* ---- As a solver ----------------------------------------------------------------------------------------------- */
+
+/* *found: with a factor of this type, its diagonal raised by at most `most`, there is an answer. */
+static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double most, bool *found)
+{
+    double since = mrc_seconds();
+    MRC_SCOPE(scope, self->centers->context);
+    if (dtype == MERCER_F32)
+        MRC_TRY(
+            mrc_scope_matrix(&scope, self->backend, &self->rough, self->z.rows, self->exact->c, dtype, "residuals"));
+    MRC_TRY(factor_as(self, &scope, dtype, most, found));
+    mrc_lap(&since, &self->exact->times.setup);
+    if (!*found) return MERCER_OK;
+    MRC_TRY(solve(self));
+    mrc_lap(&since, &self->exact->times.solve);
+    return MERCER_OK;
+}
+
+static mercer_status answer(krr_state *self)
+{
+    bool found = false;
+    double largest = LARGEST_SHIFT * self->mean;
+    if (self->backend->ops->capabilities(self->backend).float_factors)
+        MRC_TRY(answer_with(self, MERCER_F32, fmin(largest, SHIFT_STEPS * self->least), &found));
+    if (!found) MRC_TRY(answer_with(self, MERCER_F64, largest, &found));
+    if (found) return MERCER_OK;
+    return mrc_fail(self->centers->context, MERCER_ERROR_NUMERIC,
+                    "solver krr: K(Z, Z) is not positive definite, not even with %.0e of its mean diagonal added",
+                    LARGEST_SHIFT);
+}
+
+mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
+{
+    mrc_centers *centers = exact->centers;
+    krr_state self = {.exact = exact, .centers = centers, .backend = centers->backend};
+    exact->steps_done = 0, exact->relative_gradient = 0, exact->jitter = 0, exact->mass = 0, exact->stalled = false;
+    exact->times = (mrc_exact_times){0};
+    mrc_problem problem = mrc_exact_problem(exact);
+    MRC_TRY(mrc_exact_check_memory(exact, "krr", mrc_exact_krr_bytes(&problem)));
+    double since = mrc_seconds();
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(prepare(&self, &scope));
+    MRC_TRY(read_samples(&self));
+    mrc_lap(&since, &exact->times.forward);
+    MRC_TRY(answer(&self));
+    MRC_TRY(mrc_matrix_check_finite(centers->backend, "solver krr: alpha", &self.alpha, NULL));
+    mercer_matrix own = mrc_rows(&self.alpha, centers->first, centers->z.rows);
+    return self.backend->ops->copy(self.backend, alpha, &own);
+}
+
+static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+{
+    enum { STEPS = 4 };
+    double p = (double)problem->p, c = (double)problem->c, pair = mrc_problem_features(problem);
+    out->epochs = 1;
+    out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
+    out->set_up.held = mrc_exact_krr_bytes(problem);
+    out->set_up.held.shared += 3 * p * c * (double)problem->real_size; /* weights, the best, those of the model */
+    out->set_up.flops = p * p * p / 3 + p * p * pair;
+    out->set_up.doubles = STEPS * 2 * p * p * (pair + c);
+    out->set_up.alike = out->set_up.flops + out->set_up.doubles;
+    out->set_up.read = STEPS * 8 * p * p;                                      /* the factor, twice in a step */
+    out->batch.flops = 2 * (double)problem->n / out->batches * p * (pair + c); /* the loss */
+}
+
+static mercer_status choose(mrc_planner *planner)
+{
+    planner->plan->on_samples = planner->request->on_samples;
+    return mrc_exact_choose_once(planner);
+}
+
+static mercer_status create(mrc_job *job, const mercer_matrix *first)
+{
+    if (!job->plan.on_samples)
+        return mrc_fail(job->context, MERCER_ERROR_DATA,
+                        "solver krr has the samples as centers, each once and with a weight above 0: %lld centers and "
+                        "%lld samples are not the same rows",
+                        (long long)job->target.p, (long long)job->n);
+    return mrc_exact_create(job, first);
+}
+
+static mercer_status run(mrc_job *job)
+{
+    return mrc_exact_run_once(job, mrc_exact_krr);
+}
+
+const mrc_solver_ops mrc_krr_ops = {.choose = choose,
+                                    .settle = mrc_exact_settle_once,
+                                    .cost = cost,
+                                    .create = create,
+                                    .run = run,
+                                    .weights = mrc_exact_weights,
+                                    .destroy = mrc_exact_destroy};
