@@ -9,8 +9,8 @@
  * Pairs that coincide say nothing about the scale and are left out. Of an even number of distances the mean of the two
  * in the middle is taken. Cost: 2000^2 d flops at most; memory 8 * 2000^2 bytes.
  *
- * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found byte by byte, with one
- * count of the bytes for each: 8 passes over the distances, which stay as they are.
+ * Finding the k-th smallest: non-negative doubles are ordered as their bits are, so the value is found byte by byte,
+ * with one count of the bytes for each: 8 passes over the distances, which stay as they are.
  */
 #include "centers/center_selection.h"
 

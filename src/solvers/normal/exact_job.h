@@ -25,8 +25,8 @@ mercer_status mrc_exact_run(mrc_job *job, mrc_exact_solver *exact, const mercer_
 
 void mrc_exact_report(mrc_job *job);
 
-/* For solvers that read the samples once and then solve equations (direct, krr): their plan, and their run with one more
-   pass that shows the loss of the weights as they are returned. */
+/* For solvers that read the samples once and then solve equations (direct, krr): their plan, and their run with one
+   more pass that shows the loss of the weights as they are returned. */
 mercer_status mrc_exact_choose_once(mrc_planner *planner);
 void mrc_exact_settle_once(mrc_planner *planner);
 mercer_status mrc_exact_run_once(mrc_job *job,

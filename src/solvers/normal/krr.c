@@ -10,8 +10,8 @@
  *   alpha           conjugate gradients on A in double, preconditioned by (L L')^-1              a few steps
  *
  * The floor is what weights that are rounded cannot resolve: 4 u k sqrt(p) in float (u = 2^-24, k = mean K(z,z)), which
- * is what the penalty of spd.h amounts to here; 16 eps p k in double. Where a factor in float does not exist, a shift is
- * added to its diagonal, never to A: steps become more, the answer stays. Beyond SHIFT_STEPS times the smallest mu_i
+ * is what the penalty of spd.h amounts to here; 16 eps p k in double. Where a factor in float does not exist, a shift
+ * is added to its diagonal, never to A: steps become more, the answer stays. Beyond SHIFT_STEPS times the smallest mu_i
  * double takes over, where the same is done until the steps run out.
  *
  * Cost: p^3 / 3 flops and p^2 d for the factor; for each step 2 p^2 (d + c) in double and 2 p^2 c. The normal equations
