@@ -164,8 +164,7 @@ static bool run_chain(chain *self, int n, const double *expected)
 static void sweep(const char *solver, const char *projector, int ranks, bool streaming)
 {
     chain self = {.solver = solver, .projector = projector, .ranks = ranks, .streaming = streaming};
-    bool on_samples = strcmp(solver, "ep2") == 0 || strcmp(solver, "ep1") == 0 || strcmp(solver, "richardson") == 0 ||
-                      strcmp(solver, "pegasos") == 0 || strcmp(solver, "krr") == 0;
+    bool on_samples = needs_samples(solver);
     self.z = data_matrix(P, D, 0, MERCER_F64), self.x = data_matrix(on_samples ? P : N, D, 0, MERCER_F64);
     self.y = data_matrix(self.x.rows, C, 0, MERCER_F64), self.f = data_matrix(self.x.rows, C, 0, MERCER_F64);
     data_fill_normal(&self.z, (mrc_rng){61, 1}, 0, 1), data_fill_normal(&self.x, (mrc_rng){61, 1}, 0, 1);

@@ -25,6 +25,7 @@ DIGITS = ["--synth", "digits", *COMMON]
 # Solvers with what makes them quick; every projector, and every way to choose centers, among them.
 TRAININGS = {
     "direct": ["--rows", "400", "--centers", "60", "--solver", "direct"],
+    "krr": ["--rows", "200", "--centers", "all", "--solver", "krr", "--lambda", "0.1"],
     "cg": ["--rows", "400", "--centers", "60", "--solver", "cg", "--epochs", "3"],
     "ep4 bgs": ["--rows", "500", "--centers", "150", "--solver", "ep4", "--projector", "bgs", "--projector-block", "40", "--epochs", "2"],
     "ep4 pcg": ["--rows", "500", "--centers", "120", "--solver", "ep4", "--projector", "pcg", "--epochs", "2"],

@@ -18,7 +18,7 @@ class SameBytes(Ranks):
     def test_every_solver(self):
         order = [2, 3, 4, 8, 1]
         # In the short form those that test_local.py has on ranks that are threads are left to it, but for two.
-        names = list(TRAININGS) if LONG else ["direct", "ep4 bgs", "ep4 ep2", "ep3 bgs", "ep3-exact", "ep1", "pegasos", "nytro", "gd", "few"]
+        names = list(TRAININGS) if LONG else ["direct", "ep4 bgs", "ep4 ep2", "ep3 bgs", "ep3-exact", "ep1", "pegasos", "nytro", "gd", "few", "krr"]
         for number, name in enumerate(names):
             wanted = self.alone(*DIGITS, *TRAININGS[name])
             for ranks in order if LONG else [8 if name == "few" else order[number % 3]]:

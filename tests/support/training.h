@@ -6,6 +6,7 @@
 #include "support/check.h"
 
 #include "mercer/ranks.h"
+#include "solvers/solver.h"
 #include "support/dense.h"
 
 static const double U = 0x1p-53;
@@ -79,6 +80,13 @@ static inline mercer_train_options options_for(const char *solver)
     options.solver = solver;
     options.seed = 3;
     return options;
+}
+
+/* Whether a named solver has the samples as centers. */
+static inline bool needs_samples(const char *solver)
+{
+    const mrc_solver *row = mrc_solver_find(solver);
+    return row && row->traits & MRC_NEEDS_SAMPLES;
 }
 
 /* Whether a named solver projects, and so has a use for the options of projectors. */

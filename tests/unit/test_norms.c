@@ -21,14 +21,6 @@ static double error_of(const kernels *k, dense alpha)
     return distance * distance;
 }
 
-static bool needs_samples(const char *solver)
-{
-    static const char *const all[] = {"ep1", "ep2", "richardson", "pegasos"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(solver, all[i]) == 0) return true;
-    return false;
-}
-
 /* Trained by two threads and by one: the same bits, and good; with the centers in two shards too. */
 static void check_solver(const char *kernel, const char *solver, const char *projector)
 {
@@ -37,7 +29,7 @@ static void check_solver(const char *kernel, const char *solver, const char *pro
     kernels k = kernels_of(&t);
     mercer_train_options options = options_for(solver);
     options.projector = projector;
-    bool exact = strcmp(solver, "direct") == 0, to_the_end = exact || strcmp(solver, "cg") == 0;
+    bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT, to_the_end = exact || strcmp(solver, "cg") == 0;
     options.epochs = exact ? 0 : to_the_end ? 200 : 100;
     dense one = train_as(&t, &options, 0, MERCER_F64, NULL), shards = train_as(&t, &options, 2, MERCER_F64, NULL);
     t.context = open_context(1);
