@@ -91,8 +91,14 @@ int cli_context(const cli_values *v, mercer_context **out);
 #define CLI_OWNED(release) __attribute__((cleanup(release)))
 void cli_drop(void *pointer); /* to what cli_allocate, cli_copy and their like gave */
 void cli_drop_context(mercer_context **context);
-void cli_drop_dataset(mercer_dataset **dataset);
-void cli_drop_model(mercer_model **model);
+/* Defines a `release` of pointers, which calls `end`. */
+#define CLI_RELEASE(release, type, end)         \
+    static inline void release(type **variable) \
+    {                                           \
+        end(*variable);                         \
+    }
+CLI_RELEASE(cli_drop_dataset, mercer_dataset, mercer_dataset_free)
+CLI_RELEASE(cli_drop_model, mercer_model, mercer_model_free)
 
 /* ---- Memory and texts (text.c): these end the program when memory runs out --------------------------------------- */
 
@@ -172,8 +178,8 @@ cli_table *cli_table_new(int columns, const char *alignment); /* "lrr": left, ri
 void cli_table_cell(cli_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A row of two columns; releases the text, and leaves it out if it is NULL. */
 void cli_table_row(cli_table *table, const char *name, char *text);
-void cli_table_line(cli_table *table); /* a rule before the next row */
-void cli_table_print(const cli_table *table, FILE *file, const char *indent);
+void cli_table_line(cli_table *table);              /* a rule before the next row */
+void cli_table_print(cli_table *table, FILE *file); /* and releases it */
 void cli_table_free(cli_table *table);
 
 #endif

@@ -24,9 +24,8 @@ const char *cli_dtype_name(mercer_dtype dtype)
 mercer_dtype cli_dtype(const char *name)
 {
     static const mercer_dtype all[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         if (name != NULL && strcmp(name, cli_dtype_name(all[i])) == 0) return all[i];
-    }
     return (mercer_dtype)0;
 }
 
@@ -117,17 +116,15 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
     else
         snprintf(what, sizeof what, "%s%s", classes ? cli_count_text(found, info->outputs) : "",
                  classes ? " names" : "numbers");
-    char *names = NULL;
+    CLI_OWNED(cli_drop) char *names = NULL;
     for (int64_t i = 0; info->target_names != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++)
         names = cli_append(names, "%s%s%s", i > 0 ? ", " : "", info->target_names[i], i == 7 ? ", ..." : "");
     /* Whole numbers could be either; names and fractions could not. */
     const char *change = !open || info->distinct == 0 || info->outputs == 0 ? ""
                          : classes                                          ? " (--task regression to change)"
                                                                             : " (--task classification to change)";
-    char *text = cli_format("%s%s%s: %s%s", names != NULL ? names : "", names != NULL ? ", " : "", what,
-                            task_name(info->task), change);
-    free(names);
-    return text;
+    return cli_format("%s%s%s: %s%s", names != NULL ? names : "", names != NULL ? ", " : "", what,
+                      task_name(info->task), change);
 }
 
 int64_t cli_memory(const cli_values *v)

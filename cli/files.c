@@ -40,9 +40,9 @@ static int find_place(const char *path, place *out)
         return S_ISREG(state.st_mode) ? 0 : -1;
     }
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    CLI_OWNED(cli_drop)
     char *folder = slash == NULL ? cli_copy(".") : cli_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
     int found = stat(folder, &state) == 0 && *name != '\0' ? 0 : -1;
-    free(folder);
     if (found == 0) *out = (place){.device = state.st_dev, .inode = state.st_ino, .name = cli_copy(name)};
     return found;
 }
@@ -74,9 +74,8 @@ static void add_folder(list *all, const char *option, const char *path)
         if (strstr(name, "-ubyte") == NULL && strcmp(name, "config.json") != 0 &&
             strcmp(name, "checkpoint.safetensors") != 0)
             continue;
-        char *file = cli_format("%s/%s", path, name);
+        CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, name);
         add_file(all, option, file, 0);
-        free(file);
     }
     if (folder != NULL) closedir(folder);
 }
@@ -106,9 +105,8 @@ static void add_output(list *all, const char *option, const char *path)
         return;
     }
     for (int i = 0; i < 2; i++) {
-        char *file = cli_format("%s/%s", path, kept[i]);
+        CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, kept[i]);
         add_file(all, option, file, 1);
-        free(file);
     }
 }
 
@@ -118,14 +116,13 @@ static void collect(list *all, const cli_values *v)
     for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
         const char *text = cli_values_get(v, option);
         if (text == NULL) continue;
-        char *shown = cli_format("--%s", option->name);
+        CLI_OWNED(cli_drop) char *shown = cli_format("--%s", option->name);
         if (option->type == CLI_INPUT)
             add_input(all, shown, text);
         else if (option->type == CLI_OUTPUT)
             add_output(all, shown, text);
         else if (cli_path_in(option, text) > 0)
             add_input(all, shown, text + cli_path_in(option, text));
-        free(shown);
     }
     int named = command->words != NULL && (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);
     if (named && cli_positional(v, 0) != NULL) add_input(all, command->positional, cli_positional(v, 0));

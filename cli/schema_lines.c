@@ -58,18 +58,16 @@ static char *column_text(const json_t *column, size_t place, const char *title)
 
 char *cli_schema_text(const char *schema, const char *title, int64_t features)
 {
-    json_t *root = schema != NULL ? json_loads(schema, 0, NULL) : NULL;
+    json_auto_t *root = schema != NULL ? json_loads(schema, 0, NULL) : NULL;
     const json_t *columns = json_object_get(root, "columns");
     char *text = NULL;
     int shown = 0;
     if (root != NULL && strcmp(title, "columns") == 0) text = columns_text(columns, features);
     for (size_t i = 0; i < json_array_size(columns) && strcmp(title, "columns") != 0; i++) {
-        char *one = column_text(json_array_get(columns, i), i, title);
+        CLI_OWNED(cli_drop) char *one = column_text(json_array_get(columns, i), i, title);
         if (one == NULL) continue;
         if (shown++ < SHOWN) text = cli_append(text, "%s%s", text != NULL ? ", " : "", one);
-        free(one);
     }
     if (shown > SHOWN) text = cli_append(text, ", %d more", shown - SHOWN);
-    json_decref(root);
     return text;
 }

@@ -129,10 +129,7 @@ static int measure_products(const bench *self)
 
 /* ---- Training ---------------------------------------------------------------------------------------------------- */
 
-static void drop_trainer(mercer_trainer **trainer)
-{
-    mercer_trainer_free(*trainer);
-}
+CLI_RELEASE(drop_trainer, mercer_trainer, mercer_trainer_free)
 
 /* Random centers from computed digits, trained with everything at its default but the solver, if one is named. */
 static int train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows, int64_t p,
@@ -208,7 +205,7 @@ static int measure_training(const bench *self)
 
 /* ---- The command ------------------------------------------------------------------------------------------------- */
 
-static int run(const bench *self)
+static int run(bench *self)
 {
     mercer_context *context = NULL;
     mercer_context_info info = {.struct_size = sizeof info};
@@ -223,9 +220,9 @@ static int run(const bench *self)
                                         self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads, "results",
                                         json_incref(self->results)));
     printf("mercer %s, %s, %s, %d threads\n\n", mercer_version(), info.backend, isa, info.threads);
-    cli_table_print(self->products, stdout, "");
+    cli_table_print(self->products, stdout), self->products = NULL;
     printf("\n");
-    cli_table_print(self->phases, stdout, "");
+    cli_table_print(self->phases, stdout), self->phases = NULL;
     return CLI_OK;
 }
 

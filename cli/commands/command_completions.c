@@ -31,9 +31,8 @@ static char *argument_words(const cli_command *command)
 /* Help without what the shell would read as something else, cut at the first clause. */
 static void put_plain(FILE *file, const char *text)
 {
-    for (; *text != '\0' && *text != ';'; text++) {
+    for (; *text != '\0' && *text != ';'; text++)
         if (strchr("'\"`$\\[]", *text) == NULL) fputc(*text == ':' ? ',' : *text, file);
-    }
 }
 
 /* ---- bash -------------------------------------------------------------------------------------------------------- */
@@ -71,9 +70,8 @@ static void put_bash(FILE *file)
           "    local command=${COMP_WORDS[1]} words='' files=0\n"
           "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '",
           file);
-    for (int i = 0; i < cli_command_count; i++) {
+    for (int i = 0; i < cli_command_count; i++)
         if (!cli_commands[i].hidden) fprintf(file, "%s ", cli_commands[i].name);
-    }
     fputs("--help --version' -- \"$current\"))\n        return\n    fi\n    case \"$command\" in\n", file);
     for (int i = 0; i < cli_command_count; i++) put_bash_command(file, &cli_commands[i]);
     fputs("    esac\n    if ((files)); then\n        compopt -o filenames 2>/dev/null\n"
@@ -87,7 +85,7 @@ static void put_bash(FILE *file)
 
 static void put_zsh_option(FILE *file, const cli_option *option)
 {
-    char *words = option_words(option);
+    CLI_OWNED(cli_drop) char *words = option_words(option);
     if (option->letter != '\0')
         fprintf(file, "            '(-%c --%s)'{-%c,--%s}'[", option->letter, option->name, option->letter,
                 option->name);
@@ -97,7 +95,6 @@ static void put_zsh_option(FILE *file, const cli_option *option)
     fputs(option->type != CLI_FLAG ? "]:value:" : "]", file);
     if (words != NULL) fprintf(file, "(%s)", words);
     fputs(cli_is_path(option) ? "_files' \\\n" : "' \\\n", file);
-    free(words);
 }
 
 static void put_zsh(FILE *file)
@@ -119,12 +116,11 @@ static void put_zsh(FILE *file)
         fprintf(file, "    %s)\n        _arguments -s \\\n", command->name);
         for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;)
             put_zsh_option(file, option);
-        char *words = argument_words(command);
+        CLI_OWNED(cli_drop) char *words = argument_words(command);
         if (words != NULL && *words != '\0')
             fprintf(file, "            '1:argument:(%s)' ;;\n", words);
         else
             fprintf(file, "            '*:argument:%s' ;;\n", words != NULL ? "_files" : "");
-        free(words);
     }
     /* Loaded by name it is the function's own first call; sourced it only registers itself. */
     fputs("    esac\n}\nif [[ $funcstack[1] == _mercer ]]; then\n    _mercer \"$@\"\nelse\n"

@@ -105,8 +105,7 @@ static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t 
         const double numbers[] = {all[k].effect_rms, all[k].effect, all[k].square, all[k].absolute};
         for (int i = 0; i < 4; i++) cli_table_cell(table, "%.4g", numbers[i]);
     }
-    cli_table_print(table, stdout, "");
-    cli_table_free(table);
+    cli_table_print(table, stdout);
     return CLI_OK;
 }
 
@@ -114,7 +113,7 @@ static int explain(const cli_values *v, mercer_context *context, mercer_model *m
 {
     int64_t named = 0, d = mercer_model_features(model), rows = cli_data_info(data).rows;
     const char *const *names = mercer_model_feature_names(model, &named);
-    sensitivity *all = cli_allocate(d + 1, sizeof *all);
+    CLI_OWNED(cli_drop) sensitivity *all = cli_allocate(d + 1, sizeof *all);
     for (int64_t k = 0; k < d; k++) {
         all[k].feature = k;
         all[k].name = names != NULL ? cli_copy(names[k]) : cli_format("%" PRId64, k);
@@ -123,7 +122,6 @@ static int explain(const cli_values *v, mercer_context *context, mercer_model *m
     qsort(all, (size_t)d, sizeof *all, by_effect);
     if (code == CLI_OK) code = show(v, all, d, rows);
     for (int64_t k = 0; k < d; k++) free(all[k].name);
-    free(all);
     return code;
 }
 
@@ -133,10 +131,7 @@ static int draw_share(void *user, int64_t done, int64_t total)
     return cli_signal() != 0;
 }
 
-static void drop_importance(mercer_importance **importance)
-{
-    mercer_importance_free(*importance);
-}
+CLI_RELEASE(drop_importance, mercer_importance, mercer_importance_free)
 
 static int permute(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
 {

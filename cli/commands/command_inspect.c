@@ -32,10 +32,9 @@ static json_t *read_header(mercer_context *context, const char *path)
 {
     size_t needed = 0;
     mercer_model_file_header(context, NULL, 0, &needed, path);
-    char *text = cli_allocate((int64_t)needed + 1, 1);
+    CLI_OWNED(cli_drop) char *text = cli_allocate((int64_t)needed + 1, 1);
     json_t *header = NULL;
     if (mercer_model_file_header(context, text, needed, &needed, path) == MERCER_OK) header = json_loads(text, 0, NULL);
-    free(text);
     return header != NULL ? header : json_object();
 }
 
@@ -110,7 +109,7 @@ static json_t *to_json(const contents *c)
 
 static void print_note(cli_table *table, const char *text)
 {
-    json_t *note = json_loads(text, 0, NULL);
+    json_auto_t *note = json_loads(text, 0, NULL);
     const char *key = NULL;
     json_t *value = NULL;
     if (!json_is_object(note) && *text != '\0') cli_table_row(table, "note", cli_copy(text));
@@ -121,7 +120,6 @@ static void print_note(cli_table *table, const char *text)
                       json_is_string(value) ? cli_copy(json_string_value(value))
                                             : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)));
     }
-    json_decref(note);
 }
 
 /* A line with the first of the names; nothing if there are none. */
@@ -157,8 +155,7 @@ static void print_table(const contents *c)
     print_names(table, "feature names", c->features, c->feature_count);
     print_names(table, "target names", c->target_names, c->target_count);
     print_note(table, c->note);
-    cli_table_print(table, stdout, "");
-    cli_table_free(table);
+    cli_table_print(table, stdout);
 }
 
 static void free_contents(contents *c)

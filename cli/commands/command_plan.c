@@ -94,8 +94,7 @@ static void show_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *fil
     row(table, "a batch", r->batch_bytes, r->batch_seconds);
     if (r->projection_bytes > 0) row(table, "a projection", r->projection_bytes, r->projection_seconds);
     row(table, "an epoch", r->epoch_bytes, r->epoch_seconds);
-    cli_table_print(table, file, "");
-    cli_table_free(table);
+    cli_table_print(table, file);
     fprintf(file, "an epoch takes about %s, %.0f %% of it on the network; ranks like this machine\n",
             cli_seconds_text(a, epoch), 100 * r->epoch_seconds / (epoch > 0 ? epoch : 1));
     fprintf(file, "memory of a rank: %s that falls with the number of ranks, %s that does not; a checkpoint: %s\n",

@@ -129,8 +129,7 @@ const char *const cli_exit_codes[][2] = {
 
 const cli_command *cli_find_command(const char *name)
 {
-    for (int i = 0; i < cli_command_count; i++) {
+    for (int i = 0; i < cli_command_count; i++)
         if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
-    }
     return NULL;
 }

@@ -89,12 +89,11 @@ static void say_rounds(const run *r)
 {
     const mercer_fit_report *report = &r->job.fit;
     if (report->rounds == 0) return;
-    char *errors = NULL;
+    CLI_OWNED(cli_drop) char *errors = NULL;
     for (int64_t i = 0; i <= report->rounds; i++)
         errors = cli_append(errors, "%s%.4g", i > 0 ? ", " : "", report->round_errors[i]);
     cli_say(r->v, "features: squared error on rows held back by round: %s; the metric is that of round %" PRId64,
             errors, report->best_round);
-    free(errors);
 }
 
 /* The one plan of this training, shown before it is followed. */

@@ -10,11 +10,9 @@ json_t *cli_json_text(const char *text)
 {
     json_t *string = json_string(text);
     if (string != NULL) return string;
-    char *hex = cli_allocate((int64_t)(2 * strlen(text)) + 1, 1);
+    CLI_OWNED(cli_drop) char *hex = cli_allocate((int64_t)(2 * strlen(text)) + 1, 1);
     for (size_t i = 0; text[i] != '\0'; i++) snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
-    string = json_pack("{ss}", "hex", hex);
-    free(hex);
-    return string;
+    return json_pack("{ss}", "hex", hex);
 }
 
 /* The bytes of {"hex": "..."}; NULL if that is none. */
@@ -47,13 +45,13 @@ static char *list_text(const json_t *array)
     char *whole = NULL;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *element = json_array_get(array, i);
+        CLI_OWNED(cli_drop)
         char *text = json_is_string(element) || json_is_integer(element) ? value_text(element) : NULL;
         if (text == NULL) {
             free(whole);
             return NULL;
         }
         whole = cli_append(whole, "%s%s", whole != NULL ? "," : "", text);
-        free(text);
     }
     return whole;
 }
@@ -64,13 +62,11 @@ static int set_from_json(cli_values *v, const cli_option *option, const json_t *
 {
     if (json_is_null(value)) return CLI_OK;
     int list = option->type == CLI_LIST && json_is_array(value);
-    char *text = list ? list_text(value) : value_text(value);
+    CLI_OWNED(cli_drop) char *text = list ? list_text(value) : value_text(value);
     if (text == NULL) return cli_error(CLI_USAGE, "%s: must be a string, a number, true or false", where);
     const char *used = text;
     if (json_is_boolean(value) && option->type == CLI_SWITCH) used = json_is_true(value) ? "on" : "off";
-    int code = cli_values_set(v, option, used, origin, where);
-    free(text);
-    return code;
+    return cli_values_set(v, option, used, origin, where);
 }
 
 int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_origin origin)

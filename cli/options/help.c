@@ -30,18 +30,17 @@ char *cli_option_help(const cli_option *option)
 {
     /* The words of a text are hints for completion; "auto" of a number is shown as its default. */
     int listed = option->words != NULL && option->type != CLI_TEXT && strcmp(option->words, "auto") != 0;
-    char *words = listed ? cli_word_list(option->words) : cli_copy("");
+    CLI_OWNED(cli_drop) char *words = listed ? cli_word_list(option->words) : cli_copy("");
     char *notes =
         cli_format("%s%s%s%s", words, listed && option->fallback != NULL ? "; " : "",
                    option->fallback != NULL ? "default: " : "", option->fallback != NULL ? option->fallback : "");
     char *alias = option->alias != NULL ? cli_format("; also --%s", option->alias) : cli_copy("");
+    CLI_OWNED(cli_drop)
     char *variable = option->environment != NULL ? cli_format(" [%s]", option->environment) : cli_copy("");
     char *help =
         cli_format("%s%s%s%s%s%s", option->help, alias, *notes ? " (" : "", notes, *notes ? ")" : "", variable);
-    free(words);
     free(notes);
     free(alias);
-    free(variable);
     return help;
 }
 
@@ -55,10 +54,9 @@ static void print_option(FILE *file, const cli_option *option, int width)
         fprintf(file, "\n%*s", INDENT, "");
     else
         fprintf(file, "%*s", INDENT - used, "");
-    char *help = cli_option_help(option);
+    CLI_OWNED(cli_drop) char *help = cli_option_help(option);
     cli_print_wrapped(file, help, INDENT, width);
     fputc('\n', file);
-    free(help);
 }
 
 void cli_print_help(FILE *file, const cli_command *command)
@@ -86,9 +84,8 @@ void cli_print_help(FILE *file, const cli_command *command)
 void cli_print_overview(FILE *file)
 {
     fprintf(file, "mercer %s: large kernel models\n\nusage: mercer COMMAND [options]\n\n", mercer_version());
-    for (int i = 0; i < cli_command_count; i++) {
+    for (int i = 0; i < cli_command_count; i++)
         if (!cli_commands[i].hidden) fprintf(file, "  %-13s %s\n", cli_commands[i].name, cli_commands[i].summary);
-    }
     fprintf(file, "\n  mercer COMMAND --help   options of a command\n"
                   "  mercer --version        the version\n\n"
                   "Numbers may be written 20k, 5M; sizes 8G, 16GiB; times 30s, 10m, 1h.\n\nExit codes:\n");

@@ -52,7 +52,7 @@ static void put_heading(FILE *file, const char *group)
 
 static void put_command_page(FILE *file, const cli_command *command)
 {
-    char *page = cli_format("mercer-%s", command->name);
+    CLI_OWNED(cli_drop) char *page = cli_format("mercer-%s", command->name);
     put_title(file, page);
     fputs(".SH NAME\n", file);
     put(file, page);
@@ -69,20 +69,18 @@ static void put_command_page(FILE *file, const cli_command *command)
         for (; option != NULL; option = cli_next_option(command, cli_groups[g], option)) {
             char title[80];
             cli_option_title(title, sizeof title, option);
-            char *help = cli_option_help(option);
+            CLI_OWNED(cli_drop) char *help = cli_option_help(option);
             fputs(".TP\n.B ", file);
             put(file, title);
             fputc('\n', file);
             put(file, help);
             fputs(".\n", file);
-            free(help);
         }
     }
     put_exit_codes(file);
     fputs(".SH EXAMPLES\n.nf\n", file);
     put(file, command->examples);
     fputs("\n.fi\n.SH SEE ALSO\n.BR mercer (1)\n", file);
-    free(page);
 }
 
 static void put_overview_page(FILE *file)

@@ -364,9 +364,8 @@ int cli_path_in(const cli_option *option, const char *text)
 /* '_' and '-' are the same in names, so that keys of configuration files may be written either way. */
 static int same_name(const char *a, const char *b)
 {
-    for (; *a != '\0' && *b != '\0'; a++, b++) {
+    for (; *a != '\0' && *b != '\0'; a++, b++)
         if ((*a == '_' ? '-' : *a) != (*b == '_' ? '-' : *b)) return 0;
-    }
     return *a == *b;
 }
 
@@ -382,17 +381,15 @@ const cli_option *cli_next_option(const cli_command *command, const char *group,
 
 const cli_option *cli_find_option(const cli_command *command, const char *name)
 {
-    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;)
         if (same_name(option->name, name) || (option->alias != NULL && same_name(option->alias, name))) return option;
-    }
     return NULL;
 }
 
 const cli_option *cli_find_letter(const cli_command *command, char letter)
 {
-    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
+    for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;)
         if (option->letter == letter && letter != '\0') return option;
-    }
     return NULL;
 }
 

@@ -23,9 +23,8 @@ cli_values *cli_values_new(const cli_command *command)
     v->command = command;
     v->texts = cli_allocate(cli_option_count, sizeof *v->texts);
     v->origins = cli_allocate(cli_option_count, sizeof *v->origins);
-    for (int i = 0; i < cli_option_count; i++) {
+    for (int i = 0; i < cli_option_count; i++)
         if (cli_options[i].fallback != NULL) v->texts[i] = cli_copy(cli_options[i].fallback);
-    }
     return v;
 }
 
@@ -137,12 +136,11 @@ int cli_has_word(const char *words, const char *word)
 static int refuse(const cli_option *option, const char *value, const char *where, const char *wanted)
 {
     if (option->words == NULL) return cli_error(CLI_USAGE, "%s: '%s' is not %s", where, value, wanted);
-    char *list = cli_word_list(option->words);
+    CLI_OWNED(cli_drop) char *list = cli_word_list(option->words);
     if (option->type == CLI_CHOICE)
         cli_error(CLI_USAGE, "%s: '%s' is none of %s", where, value, list);
     else
         cli_error(CLI_USAGE, "%s: '%s' is not %s, or one of: %s", where, value, wanted, list);
-    free(list);
     return CLI_USAGE;
 }
 
@@ -179,11 +177,6 @@ static int check_value(const cli_option *option, const char *value, const char *
             return CLI_OK;
     }
     return CLI_OK;
-}
-
-void cli_drop_values(cli_values **v)
-{
-    cli_values_free(*v);
 }
 
 int cli_values_set(cli_values *v, const cli_option *option, const char *value, cli_origin origin, const char *where)

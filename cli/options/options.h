@@ -107,7 +107,7 @@ typedef enum cli_origin { CLI_FROM_DEFAULT, CLI_FROM_CONFIG, CLI_FROM_ENVIRONMEN
 cli_values *cli_values_new(const cli_command *command); /* with the defaults */
 cli_values *cli_values_copy(const cli_values *v);
 void cli_values_free(cli_values *v);
-void cli_drop_values(cli_values **v);
+CLI_RELEASE(cli_drop_values, cli_values, cli_values_free)
 const cli_command *cli_values_command(const cli_values *v);
 /* Checks the value and keeps a copy, unless what is there comes from a stronger origin. `where` begins the message of
    an error: "--epochs", "run.json: epochs". Exit code. */

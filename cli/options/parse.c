@@ -28,18 +28,14 @@ static int set_value(reader *r, const cli_option *option, const char *value, con
     if (option->type != CLI_LIST)
         return cli_error(CLI_USAGE, "%s: %s is given twice: give it once", r->command->name, where);
     if (*value == '\0') return cli_error(CLI_USAGE, "%s: the value is empty", where);
-    char *both = cli_format("%s,%s", cli_values_get(r->v, option), value);
-    int code = cli_values_set(r->v, option, both, CLI_FROM_COMMAND, where);
-    free(both);
-    return code;
+    CLI_OWNED(cli_drop) char *both = cli_format("%s,%s", cli_values_get(r->v, option), value);
+    return cli_values_set(r->v, option, both, CLI_FROM_COMMAND, where);
 }
 
 /* The value of an option: what stands behind '=' (or behind the letter), or the next argument. */
 static int take_value(reader *r, const cli_option *option, const char *attached, const char *where)
 {
-    if (option->type == CLI_FLAG) {
-        return set_value(r, option, attached != NULL ? attached : "true", where);
-    }
+    if (option->type == CLI_FLAG) return set_value(r, option, attached != NULL ? attached : "true", where);
     /* A number that may be "on" may be left out. */
     int optional = option->type == CLI_INTEGER && option->words != NULL && cli_has_word(option->words, "on");
     if (attached == NULL && optional && (r->at >= r->count || r->arguments[r->at][0] == '-')) attached = "on";

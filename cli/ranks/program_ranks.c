@@ -99,15 +99,14 @@ static void write_blame(void)
     struct tm parts;
     strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
     gethostname(host, sizeof host - 1);
-    char *path = cli_format("%s/errors.log", job.folder);
+    CLI_OWNED(cli_drop) char *path = cli_format("%s/errors.log", job.folder);
+    CLI_OWNED(cli_drop)
     char *line = cli_format("%s rank %d of %d (%s, process %ld): %s\n", moment, job.rank, job.ranks, host,
                             (long)getpid(), job.blame);
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     /* What cannot be written has still been printed. */
     if (file >= 0 && write(file, line, strlen(line)) < 0) errno = 0;
     if (file >= 0) close(file);
-    free(line);
-    free(path);
 }
 
 static void say_blame(void)

@@ -86,18 +86,14 @@ static int save(const page *text, const char *path)
 
 int report_write(const char *log_path, const char *html_path)
 {
-    report_run run;
+    CLI_OWNED(report_free) report_run run = {0};
+    CLI_OWNED(page_free) page whole = {0};
     report_page parts = {0};
-    page whole = {0};
-    int code = report_read(&run, log_path);
-    if (code == CLI_OK) {
-        make_sections(&parts, &run);
-        make_page(&whole, &parts, &run);
-        code = save(&whole, html_path);
-    }
-    page_free(&parts.header), page_free(&parts.body), page_free(&parts.links), page_free(&whole);
-    report_free(&run);
-    return code;
+    CLI_TRY(report_read(&run, log_path));
+    make_sections(&parts, &run);
+    make_page(&whole, &parts, &run);
+    page_free(&parts.header), page_free(&parts.body), page_free(&parts.links);
+    return save(&whole, html_path);
 }
 
 int cli_report(const cli_values *v)

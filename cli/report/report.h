@@ -9,13 +9,11 @@
 #ifndef MERCER_CLI_REPORT_H
 #define MERCER_CLI_REPORT_H
 
+#include "cli.h"
 #include "report/page.h"
 #include "report/svg.h"
 
-#include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* How training stood at one moment; NaN where the log does not say. */
 typedef struct report_point {

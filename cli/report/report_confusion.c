@@ -100,9 +100,8 @@ static void table_head(page *out, const confusion *self)
 static void table_foot(page *out, const confusion *self)
 {
     page_add(out, "<tr><th scope=\"row\">precision</th>");
-    for (size_t j = 0; j < self->classes; j++) {
+    for (size_t j = 0; j < self->classes; j++)
         page_print(out, "<td class=\"soft\">%.0A</td>", self->counts[j * self->classes + j] / column_sum(self, j));
-    }
     page_add(out, "<td></td></tr>\n</tbody></table>\n");
 }
 
@@ -294,7 +293,7 @@ void report_confusion(report_page *self, const report_run *run)
 {
     confusion matrix = {0};
     if (run->confusion && read_matrix(&matrix, run->confusion)) {
-        char *lead = lead_text(&matrix, report_text(run->confusion, "data"));
+        CLI_OWNED(cli_drop) char *lead = lead_text(&matrix, report_text(run->confusion, "data"));
         report_open(self, "confusion", "Confusion", lead, NULL);
         bool table = matrix.classes <= TABLE_CLASSES, mapped = !table && matrix.classes <= MAP_CLASSES;
         if (mapped) page_add(&self->body, map_words);
@@ -305,7 +304,6 @@ void report_confusion(report_page *self, const report_run *run)
         }
         if (!table) pair_table(&self->body, &matrix, mapped ? MOST_PAIRS / 2 : MOST_PAIRS);
         report_close(self);
-        free(lead);
     }
     free(matrix.counts);
 }

@@ -149,7 +149,7 @@ static void value_row(page *out, const char *name, double training, double valid
 static void single_values(report_page *self, const report_run *run)
 {
     const report_point *last = &run->points[run->count - 1];
-    page rows = {0};
+    CLI_OWNED(page_free) page rows = {0};
     if (run->summary && !isfinite(last->train_loss)) return; /* the page's head has all of it */
     if (!isfinite(last->epoch)) return;
     value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
@@ -162,7 +162,6 @@ static void single_values(report_page *self, const report_run *run)
         page_add(&self->body, "</tbody></table>\n");
         report_close(self);
     }
-    page_free(&rows);
 }
 
 /* ---- Curves of a training ------------------------------------------------------------------------------------ */
@@ -177,7 +176,7 @@ static time_axis epochs_axis(const report_run *run)
 void report_curves(report_page *self, const report_run *run)
 {
     time_axis epochs = epochs_axis(run), seconds = seconds_axis(run);
-    page charts = {0};
+    CLI_OWNED(page_free) page charts = {0};
     if (run->count == 0) return;
     curve_chart(&charts, run, "Loss over epochs", &epochs, false);
     curve_chart(&charts, run, "Loss over time", &seconds, false);
@@ -191,7 +190,6 @@ void report_curves(report_page *self, const report_run *run)
     } else {
         single_values(self, run);
     }
-    page_free(&charts);
 }
 
 /* ---- Spectrum ------------------------------------------------------------------------------------------------ */

@@ -143,7 +143,7 @@ static void chart(page *out, const json_t *event, bool caption)
     const char *title = report_text(event, "title"), *x = report_text(event, "x"), *y = report_text(event, "y");
     size_t count = json_array_size(list);
     if (count == 0) return;
-    svg_series *series = cli_allocate((int64_t)count, sizeof *series);
+    CLI_OWNED(cli_drop) svg_series *series = cli_allocate((int64_t)count, sizeof *series);
     for (size_t k = 0; k < count; k++) {
         const json_t *one = json_array_get(list, k), *xs = json_object_get(one, "x"), *ys = json_object_get(one, "y");
         const char *name = report_text(one, "name");
@@ -156,7 +156,6 @@ static void chart(page *out, const json_t *event, bool caption)
     drawn.percent = json_is_true(json_object_get(event, "percent"));
     report_chart(out, &drawn, caption);
     for (size_t k = 0; k < count; k++) free((void *)series[k].x), free((void *)series[k].y);
-    free(series);
 }
 
 /* ---- Images -------------------------------------------------------------------------------------------------- */

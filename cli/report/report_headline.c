@@ -109,14 +109,13 @@ static void cost_cards(page *out, const report_run *run)
 {
     double seconds = report_number(run->summary, "seconds"), bytes = report_number(run->summary, "peak_bytes");
     double flops = report_number(run->summary, "flops");
-    page rate = {0};
+    CLI_OWNED(page_free) page rate = {0};
     if (!isfinite(seconds)) seconds = last_of(run, offsetof(report_point, seconds));
     if (seconds > 0 && isfinite(flops)) page_flops(&rate, flops / seconds);
     card(out, "Time", seconds, page_seconds, "in all");
     card(out, "Peak memory", bytes, page_bytes, "held by training");
     if (rate.text) page_add(&rate, "/s");
     card(out, "Work", flops, page_flops, rate.text ? rate.text : "");
-    page_free(&rate);
 }
 
 /* ---- Notes --------------------------------------------------------------------------------------------------- */

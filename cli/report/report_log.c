@@ -135,32 +135,26 @@ static int take_line(reader *self, report_run *run, const char *line, size_t len
 {
     json_error_t error;
     if (strspn(line, " \t\r") == length) return CLI_OK;
-    json_t *event = json_loadb(line, length, JSON_DECODE_INT_AS_REAL, &error);
+    json_auto_t *event = json_loadb(line, length, JSON_DECODE_INT_AS_REAL, &error);
     const char *name = report_text(event, "event");
-    if (self->torn_line && !(name && begins_anew(name, event))) {
-        json_decref(event);
-        return refuse_torn(self);
-    }
+    if (self->torn_line && !(name && begins_anew(name, event))) return refuse_torn(self);
     self->torn_line = 0;
     if (!event) {
         self->torn_line = self->line;
         memcpy(self->why, error.text, sizeof self->why);
         return CLI_OK;
     }
-    int code = CLI_OK;
-    if (name)
-        take_event(run, name, event, self->line);
-    else
-        code = cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; a log is written by mercer train --log", self->path,
+    if (!name)
+        return cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; a log is written by mercer train --log", self->path,
                          self->line);
-    json_decref(event);
-    return code;
+    take_event(run, name, event, self->line);
+    return CLI_OK;
 }
 
 static int read_lines(report_run *run, const char *path, FILE *file)
 {
     reader self = {.path = path};
-    char *line = NULL;
+    CLI_OWNED(cli_drop) char *line = NULL;
     size_t room = 0;
     ssize_t length;
     int code = CLI_OK;
@@ -174,7 +168,6 @@ static int read_lines(report_run *run, const char *path, FILE *file)
     if (code == CLI_OK && !feof(file))
         code = cli_error(CLI_IO, "%s: cannot read: %s", path, strerror(errno ? errno : EIO));
     run->torn = self.torn_line > 0;
-    free(line);
     return code;
 }
 
@@ -188,11 +181,9 @@ int report_read(report_run *out, const char *path)
 {
     *out = (report_run){.first = 1};
     FILE *file = fopen(path, "r");
-    if (!file) {
-        int error = errno;
-        return cli_error(error == ENOENT || error == ENOTDIR ? CLI_MISSING : CLI_IO, "%s: cannot open: %s", path,
-                         strerror(error));
-    }
+    if (!file)
+        return cli_error(errno == ENOENT || errno == ENOTDIR ? CLI_MISSING : CLI_IO, "%s: cannot open: %s", path,
+                         strerror(errno));
     int code = read_lines(out, path, file);
     fclose(file);
     if (code == CLI_OK && !has_events(out))

@@ -195,9 +195,8 @@ static void option_value(page *out, const json_t *value)
     } else if (json_is_boolean(value)) {
         page_add(out, json_is_true(value) ? "yes" : "no");
     } else {
-        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        CLI_OWNED(cli_drop) char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
         page_escape(out, text);
-        free(text);
     }
 }
 

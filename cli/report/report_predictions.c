@@ -32,9 +32,8 @@ static void measure_table(page *out, const json_t *outputs)
         page_add(out, "<tr><th scope=\"row\">");
         say_output(out, output, k);
         page_add(out, "</th>");
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             page_print(out, "<td class=\"n\">%.4F</td>", report_number(output, fields[i]));
-        }
         page_add(out, "</tr>\n");
     }
     page_add(out, "</tbody></table></div>\n");
@@ -77,7 +76,7 @@ void report_predictions(report_page *self, const report_run *run)
 {
     const json_t *outputs = json_object_get(run->predictions, "outputs");
     size_t count = json_array_size(outputs);
-    page lead = {0};
+    CLI_OWNED(page_free) page lead = {0};
     if (count == 0) return;
     say_sample(&lead, run->predictions, json_array_size(json_object_get(json_array_get(outputs, 0), "true")));
     report_open(self, "predictions", "Predictions", lead.text, NULL);
@@ -86,5 +85,4 @@ void report_predictions(report_page *self, const report_run *run)
     for (size_t k = 0; k < count && k < MOST_PLOTS; k++) plots(&self->body, json_array_get(outputs, k), k, count == 1);
     page_add(&self->body, "</div>\n");
     report_close(self);
-    page_free(&lead);
 }

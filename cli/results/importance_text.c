@@ -50,11 +50,10 @@ static json_t *importance_json(const mercer_importance_info *info, const rank *o
     json_t *list = json_array();
     for (int64_t i = 0; i < info->columns; i++) {
         int64_t j = order[i].column;
-        char *name = column_name(info, j);
+        CLI_OWNED(cli_drop) char *name = column_name(info, j);
         json_array_append_new(list, json_pack("{sI so so so}", "column", (json_int_t)j, "name", cli_json_text(name),
                                               "drop", cli_json_real(info->drops[j]), "standard_error",
                                               cli_json_real(info->errors[j])));
-        free(name);
     }
     return json_pack("{sI sI ss so so}", "rows", (json_int_t)info->rows, "repeats", (json_int_t)info->repeats,
                      "measure", score_name(info), "score", cli_json_real(info->score), "permutation", list);
@@ -64,7 +63,7 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
 {
     mercer_importance_info info = {.struct_size = sizeof info};
     mercer_importance_query(importance, &info);
-    rank *order = ranked(&info);
+    CLI_OWNED(cli_drop) rank *order = ranked(&info);
     int code = CLI_OK;
     if (cli_flag(v, "json")) {
         code = cli_print_json(importance_json(&info, order));
@@ -76,21 +75,18 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
         cli_table_cell(table, "standard error");
         cli_table_line(table);
         for (int64_t i = 0; i < info.columns; i++) {
-            char *name = column_name(&info, order[i].column);
+            CLI_OWNED(cli_drop) char *name = column_name(&info, order[i].column);
             cli_table_cell(table, "%s", name);
             cli_table_cell(table, "%.4g", info.drops[order[i].column]);
             if (isnan(info.errors[order[i].column]))
                 cli_table_cell(table, "-");
             else
                 cli_table_cell(table, "%.2g", info.errors[order[i].column]);
-            free(name);
         }
         printf("%s %.6g of %" PRId64 " rows; each column permuted %" PRId64 " time%s\n", measure, info.score, info.rows,
                info.repeats, info.repeats == 1 ? "" : "s");
-        cli_table_print(table, stdout, "");
-        cli_table_free(table);
+        cli_table_print(table, stdout);
     }
-    free(order);
     return code;
 }
 
@@ -109,11 +105,10 @@ enum {
 static mercer_dataset *some_rows(const mercer_dataset *data, int64_t most)
 {
     int64_t all = cli_data_info(data).rows, count = all < most ? all : most;
-    int64_t *rows = cli_allocate(count + 1, sizeof *rows);
+    CLI_OWNED(cli_drop) int64_t *rows = cli_allocate(count + 1, sizeof *rows);
     mercer_dataset *out = NULL;
     for (int64_t i = 0; i < count; i++) rows[i] = i * all / count;
     if (mercer_dataset_take(&out, data, rows, count) != MERCER_OK) out = NULL;
-    free(rows);
     return out;
 }
 
@@ -134,9 +129,8 @@ static void log_importance(cli_log *log, const mercer_importance_info *info, con
 {
     json_t *rows = json_array();
     for (int64_t i = 0; i < info->columns; i++) {
-        char *name = column_name(info, order[i].column);
+        CLI_OWNED(cli_drop) char *name = column_name(info, order[i].column);
         json_array_append_new(rows, json_pack("[o o]", cli_json_text(name), cli_json_real(order[i].drop)));
-        free(name);
     }
     int classes = info->task == MERCER_TASK_CLASSIFICATION;
     cli_log_event(log, "table",
@@ -165,10 +159,9 @@ static void log_levels(cli_log *log, const char *name, const json_t *levels, con
             json_array_append_new(row, cli_json_real(f[k * c + l]));
         json_array_append_new(rows, row);
     }
-    char *title = cli_format("Mean prediction by %s", name);
+    CLI_OWNED(cli_drop) char *title = cli_format("Mean prediction by %s", name);
     json_array_insert_new(heads, 0, cli_json_text(name));
     cli_log_event(log, "table", json_pack("{so so so}", "title", cli_json_text(title), "columns", heads, "rows", rows));
-    free(title);
 }
 
 static void log_dependence(cli_log *log, mercer_model *model, const mercer_dataset *data, int64_t column,
@@ -176,32 +169,30 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
 {
     int64_t c = mercer_model_weights(model).cols, count = 0, named = 0, first = c == 2 ? 1 : 0;
     const char *const *labels = mercer_model_labels(model, &named);
-    double values[POINTS], *f = cli_allocate(POINTS * c, sizeof *f);
+    double values[POINTS];
+    CLI_OWNED(cli_drop) double *f = cli_allocate(POINTS * c, sizeof *f);
     mercer_matrix F = mercer_matrix_view(f, POINTS, c, MERCER_F64);
     if (labels == NULL || named != c) first = 0;
-    if (mercer_partial_dependence(model, data, column, values, &F, &count) == MERCER_OK && count > 1) {
-        json_t *series = json_array(), *heads = json_array();
-        for (int64_t l = first; l < c && l < first + SHOWN_CLASSES; l++) {
-            const char *text = labels != NULL && named == c ? labels[l] : "mean prediction";
-            json_array_append_new(heads, cli_json_text(text));
-            json_array_append_new(series,
-                                  json_pack("{so so so}", "name", cli_json_text(text), "x",
-                                            number_array(values, count, 1), "y", number_array(f + l, count, c)));
-        }
-        if (levels != NULL) {
-            json_decref(series);
-            log_levels(log, name, levels, f, count, c, first, heads);
-        } else {
-            json_decref(heads);
-            cli_log_event(log, "chart",
-                          json_pack("{so ss ss so ss so}", "title", cli_json_text(name), "section",
-                                    "Partial dependence", "text",
-                                    "The mean prediction when a column has one value in all rows, the others as they "
-                                    "are: the columns that matter most.",
-                                    "x", cli_json_text(name), "y", "mean prediction", "series", series));
-        }
+    if (mercer_partial_dependence(model, data, column, values, &F, &count) != MERCER_OK || count < 2) return;
+    json_t *series = json_array(), *heads = json_array();
+    for (int64_t l = first; l < c && l < first + SHOWN_CLASSES; l++) {
+        const char *text = labels != NULL && named == c ? labels[l] : "mean prediction";
+        json_array_append_new(heads, cli_json_text(text));
+        json_array_append_new(series, json_pack("{so so so}", "name", cli_json_text(text), "x",
+                                                number_array(values, count, 1), "y", number_array(f + l, count, c)));
     }
-    free(f);
+    if (levels != NULL) {
+        json_decref(series);
+        log_levels(log, name, levels, f, count, c, first, heads);
+        return;
+    }
+    json_decref(heads);
+    cli_log_event(log, "chart",
+                  json_pack("{so ss ss so ss so}", "title", cli_json_text(name), "section", "Partial dependence",
+                            "text",
+                            "The mean prediction when a column has one value in all rows, the others as they are: the "
+                            "columns that matter most.",
+                            "x", cli_json_text(name), "y", "mean prediction", "series", series));
 }
 
 /* Charts of numbers first, so that they stand side by side; then tables of categories. */
@@ -209,16 +200,14 @@ static void log_shown(cli_log *log, mercer_model *model, const mercer_dataset *d
                       const rank *order)
 {
     const char *text = mercer_model_schema(model);
-    json_t *schema = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    json_auto_t *schema = text != NULL ? json_loads(text, 0, NULL) : NULL;
     for (int categories = 0; categories < 2; categories++)
         for (int64_t i = 0; i < info->columns && i < SHOWN_COLUMNS; i++) {
             const json_t *levels = levels_of(schema, order[i].column);
             if ((levels != NULL) != categories || !(order[i].drop > 0)) continue;
-            char *name = column_name(info, order[i].column);
+            CLI_OWNED(cli_drop) char *name = column_name(info, order[i].column);
             log_dependence(log, model, data, order[i].column, name, levels);
-            free(name);
         }
-    json_decref(schema);
 }
 
 void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset *data)
@@ -232,10 +221,9 @@ void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset 
     options.repeats = 1;
     if (some != NULL && few != NULL && mercer_permutation_importance(&importance, model, some, &options) == MERCER_OK) {
         mercer_importance_query(importance, &info);
-        rank *order = ranked(&info);
+        CLI_OWNED(cli_drop) rank *order = ranked(&info);
         log_importance(log, &info, order);
         log_shown(log, model, few, &info, order);
-        free(order);
     }
     mercer_importance_free(importance);
     mercer_dataset_free(few);

@@ -193,7 +193,7 @@ static void print_confusion(const cli_metrics *metrics, const char *const *label
 {
     int64_t c = metrics->all.outputs;
     const double *matrix = mercer_evaluation_confusion(metrics->evaluation);
-    char *alignment = cli_allocate(c + 2, 1);
+    CLI_OWNED(cli_drop) char *alignment = cli_allocate(c + 2, 1);
     memset(alignment, 'r', (size_t)c + 1);
     cli_table *table = cli_table_new((int)c + 1, alignment);
     cli_table_cell(table, "true \\ predicted");
@@ -202,9 +202,7 @@ static void print_confusion(const cli_metrics *metrics, const char *const *label
         cli_table_cell(table, "%s", labels[i]);
         for (int64_t j = 0; j < c; j++) cli_table_cell(table, "%.10g", matrix[i * c + j]);
     }
-    cli_table_print(table, file, "");
-    cli_table_free(table);
-    free(alignment);
+    cli_table_print(table, file);
 }
 
 /* A number in four digits, or behind the point; "-" where there is none. */
@@ -253,8 +251,7 @@ static void print_each(const cli_metrics *metrics, const char *const *names)
         }
     }
     printf("\n");
-    cli_table_print(table, stdout, "");
-    cli_table_free(table);
+    cli_table_print(table, stdout);
 }
 
 /* The names of classes, or of several outputs; NULL if they have none. */

@@ -121,9 +121,8 @@ static void name_columns(cli_writer *w, const mercer_model *model)
     w->named = w->kept != NULL || w->radius != NULL || w->result == CLI_RESULT_PROBABILITIES;
     for (int64_t i = 0; i < w->kept_count; i++) add_name(w, cli_copy(kept[i]));
     name_predictions(w, model);
-    if (w->result == CLI_RESULT_PROBABILITIES && w->labels != NULL) {
+    if (w->result == CLI_RESULT_PROBABILITIES && w->labels != NULL)
         for (int64_t j = 0; j < w->outputs; j++) add_name(w, cli_format("probability_%s", w->labels[j]));
-    }
     if (w->result != CLI_RESULT_VALUES && w->radius != NULL) add_name(w, cli_copy("set"));
 }
 
@@ -165,17 +164,15 @@ static double element(const mercer_matrix *m, int64_t i, int64_t j)
 static int64_t best_output(const mercer_matrix *m, int64_t i)
 {
     int64_t best = 0;
-    for (int64_t j = 1; j < m->cols; j++) {
+    for (int64_t j = 1; j < m->cols; j++)
         if (element(m, i, j) > element(m, i, best)) best = j;
-    }
     return best;
 }
 
 static int set_has(const cli_writer *w, int64_t label)
 {
-    for (int64_t k = 0; k < w->outputs && w->members[k] >= 0; k++) {
+    for (int64_t k = 0; k < w->outputs && w->members[k] >= 0; k++)
         if (w->members[k] == label) return 1;
-    }
     return 0;
 }
 
@@ -292,7 +289,7 @@ static void put_probabilities(const cli_writer *w, const mercer_matrix *m, int64
 static void put_set(const cli_writer *w, int64_t *k)
 {
     int json = w->form == CLI_FORM_JSONL;
-    char *joined = cli_copy("");
+    CLI_OWNED(cli_drop) char *joined = cli_copy("");
     put_field_name(w, k);
     if (json) fputc('[', w->file);
     for (int64_t j = 0; j < w->outputs && w->members[j] >= 0; j++) {
@@ -305,7 +302,6 @@ static void put_set(const cli_writer *w, int64_t *k)
         fputc(']', w->file);
     else
         put_name(w, joined);
-    free(joined);
 }
 
 static mercer_status put_text_row(const cli_writer *w, const mercer_matrix *m, int64_t i)

@@ -62,9 +62,8 @@ static void print_warning(void *user, mercer_log_level level, const char *messag
     (void)user;
     if (level > MERCER_LOG_WARNING || cli_rank() > 0) return;
     size_t i = 0;
-    for (; i < sizeof told / sizeof told[0] && told[i] != NULL; i++) {
+    for (; i < sizeof told / sizeof told[0] && told[i] != NULL; i++)
         if (strcmp(told[i], message) == 0) return;
-    }
     if (i < sizeof told / sizeof told[0]) told[i] = cli_copy(message);
     cli_warn("%s", message);
 }
@@ -113,16 +112,6 @@ void cli_drop(void *pointer)
 void cli_drop_context(mercer_context **context)
 {
     cli_release_context(*context);
-}
-
-void cli_drop_dataset(mercer_dataset **dataset)
-{
-    mercer_dataset_free(*dataset);
-}
-
-void cli_drop_model(mercer_model **model)
-{
-    mercer_model_free(*model);
 }
 
 void cli_say(const cli_values *v, const char *format, ...)
@@ -181,9 +170,8 @@ int cli_context(const cli_values *v, mercer_context **out)
 /* The first element of a block that is NaN or infinite, or -1. */
 static int64_t first_bad(const double *values, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i])) return i;
-    }
     return -1;
 }
 

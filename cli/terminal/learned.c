@@ -48,17 +48,15 @@ static char *bar_of(double share)
 static json_t *feature_rows(const cli_job *job, const mercer_matrix *map)
 {
     int64_t d = mercer_model_features(job->fit.model);
-    weight *all = weights_of(map, d);
+    CLI_OWNED(cli_drop) weight *all = weights_of(map, d);
     json_t *rows = json_array();
     for (int64_t k = 0; k < d && k < MOST_FEATURES; k++) {
         const char *const *names = job->info.feature_names;
+        CLI_OWNED(cli_drop)
         char *name = names != NULL ? cli_copy(names[all[k].feature]) : cli_format("feature %" PRId64, all[k].feature);
-        char *bar = bar_of(all[0].value > 0 ? all[k].value / all[0].value : 0);
+        CLI_OWNED(cli_drop) char *bar = bar_of(all[0].value > 0 ? all[k].value / all[0].value : 0);
         json_array_append_new(rows, json_pack("[o, o, s]", cli_json_text(name), cli_json_real(all[k].value), bar));
-        free(bar);
-        free(name);
     }
-    free(all);
     return rows;
 }
 
@@ -79,12 +77,10 @@ static json_t *chart(const char *title, const char *x, const char *y, int64_t fi
 static json_t *spectrum_chart(const mercer_matrix *map)
 {
     const double *a = map->data;
-    double *values = cli_allocate(map->cols, sizeof *values);
+    CLI_OWNED(cli_drop) double *values = cli_allocate(map->cols, sizeof *values);
     for (int64_t j = 0; j < map->cols; j++)
         for (int64_t k = 0; k < map->rows; k++) values[j] += a[k * map->ld + j] * a[k * map->ld + j];
-    json_t *event = chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
-    free(values);
-    return event;
+    return chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
 }
 
 /* |M| as an image, dark where it is large; each entry a square of some pixels. */

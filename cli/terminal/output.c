@@ -19,10 +19,8 @@ struct cli_output {
 /* The folder a path lies in. Released with free. */
 static char *folder_of(const char *path)
 {
-    char *copy = cli_copy(path);
-    char *folder = cli_copy(dirname(copy));
-    free(copy);
-    return folder;
+    CLI_OWNED(cli_drop) char *copy = cli_copy(path);
+    return cli_copy(dirname(copy));
 }
 
 /* A new, empty file beside path; *out is its name. Returns a descriptor, or -1 with the error printed. */
@@ -43,7 +41,7 @@ static int make_temporary(const char *path, char **out)
             return -1;
         }
     }
-    char *folder = folder_of(path);
+    CLI_OWNED(cli_drop) char *folder = folder_of(path);
     char *name = cli_format("%s/.mercer-XXXXXX", folder);
     int descriptor = mkstemp(name);
     if (descriptor < 0) {
@@ -51,7 +49,6 @@ static int make_temporary(const char *path, char **out)
         free(name);
         name = NULL;
     }
-    free(folder);
     *out = name;
     return descriptor;
 }
@@ -59,12 +56,11 @@ static int make_temporary(const char *path, char **out)
 int cli_check_output(const char *path)
 {
     if (strcmp(path, "-") == 0 || cli_rank() > 0) return CLI_OK;
-    char *temporary = NULL;
+    CLI_OWNED(cli_drop) char *temporary = NULL;
     int descriptor = make_temporary(path, &temporary);
     if (descriptor < 0) return CLI_IO;
     close(descriptor);
     unlink(temporary);
-    free(temporary);
     return CLI_OK;
 }
 
@@ -128,13 +124,12 @@ void cli_output_drop(cli_output *output)
 /* The folder's entry must be on disk too before the file can be relied on. Some file systems do not offer it. */
 static void sync_folder(const char *path)
 {
-    char *folder = folder_of(path);
+    CLI_OWNED(cli_drop) char *folder = folder_of(path);
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor >= 0) {
         fsync(descriptor);
         close(descriptor);
     }
-    free(folder);
 }
 
 int cli_output_close(cli_output *output)
@@ -147,14 +142,8 @@ int cli_output_close(cli_output *output)
     }
     failed = failed || fsync(fileno(output->file)) != 0;
     int reason = errno;
-    if (fclose(output->file) != 0 && !failed) {
-        failed = 1;
-        reason = errno;
-    }
-    if (!failed && rename(output->temporary, output->path) != 0) {
-        failed = 1;
-        reason = errno;
-    }
+    if (fclose(output->file) != 0 && !failed) failed = 1, reason = errno;
+    if (!failed && rename(output->temporary, output->path) != 0) failed = 1, reason = errno;
     int code = CLI_OK;
     if (failed) {
         unlink(output->temporary);

@@ -122,11 +122,10 @@ void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 /* Set-up is behind: has it changed the plan? */
 static void look_at_plan(cli_watch *watch)
 {
-    mercer_report *report = cli_allocate(1, sizeof *report);
+    CLI_OWNED(cli_drop) mercer_report *report = cli_allocate(1, sizeof *report);
     report->struct_size = sizeof *report;
     if (watch->trainer != NULL && mercer_trainer_report(watch->trainer, report) == MERCER_OK)
         cli_watch_plan(watch, report->plan);
-    free(report);
 }
 
 int cli_watch_progress(void *user, const mercer_progress *p)
@@ -176,13 +175,12 @@ json_t *cli_plan_json(const mercer_plan *p)
                                (json_int_t)p->period, "projector_nystrom", (json_int_t)p->projector_nystrom,
                                "projector_eigenpairs", (json_int_t)p->projector_eigenpairs, "projector_passes",
                                (json_int_t)p->projector_passes, "projector_block", (json_int_t)p->projector_block);
-    json_t *rest = json_pack("{sb sb sb sb sb ss so so sI so so ss}", "carry", p->carry, "average", p->average, "decay",
-                             p->decay, "cache_data", p->cache_data, "cache_centers", p->cache_centers, "precision",
-                             cli_dtype_name(p->precision), "step_factor", cli_json_real(p->step_factor), "lambda",
-                             cli_json_real(p->lambda), "bytes", (json_int_t)p->bytes, "flops", cli_json_real(p->flops),
-                             "seconds", cli_json_real(p->seconds), "text", p->text);
+    json_auto_t *rest = json_pack(
+        "{sb sb sb sb sb ss so so sI so so ss}", "carry", p->carry, "average", p->average, "decay", p->decay,
+        "cache_data", p->cache_data, "cache_centers", p->cache_centers, "precision", cli_dtype_name(p->precision),
+        "step_factor", cli_json_real(p->step_factor), "lambda", cli_json_real(p->lambda), "bytes", (json_int_t)p->bytes,
+        "flops", cli_json_real(p->flops), "seconds", cli_json_real(p->seconds), "text", p->text);
     json_object_update(object, rest);
-    json_decref(rest);
     return object;
 }
 
@@ -206,11 +204,10 @@ void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_
 {
     int64_t count = 0;
     if (mercer_trainer_spectrum(trainer, NULL, 0, &count) != MERCER_OK || count == 0) return;
-    double *values = cli_allocate(count, sizeof *values);
+    CLI_OWNED(cli_drop) double *values = cli_allocate(count, sizeof *values);
     mercer_trainer_spectrum(trainer, values, count, &count);
     json_t *array = json_array();
     for (int64_t i = 0; i < count; i++) json_array_append_new(array, cli_json_real(values[i]));
-    free(values);
     cli_log_event(log, "spectrum",
                   json_pack("{so sI so}", "values", array, "eigenpairs", (json_int_t)report->plan->eigenpairs, "tail",
                             cli_json_real(report->tail)));
@@ -234,7 +231,7 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
 {
     static const char *const stops[] = {"finished", "early", "interrupted"};
     json_t *object = metrics != NULL ? cli_metrics_json(&metrics->all) : json_object();
-    json_t *rest =
+    json_auto_t *rest =
         json_pack("{so so sI sI sI sI so so so sI so so sI so ss}", "train_loss", cli_json_real(r->train_loss),
                   "train_accuracy", cli_json_real(r->train_accuracy), "epochs", (json_int_t)r->epochs, "samples",
                   (json_int_t)r->samples, "steps", (json_int_t)r->steps, "projections", (json_int_t)r->projections,
@@ -243,7 +240,6 @@ json_t *cli_summary_json(const mercer_report *r, const cli_metrics *metrics, dou
                   "seconds", cli_json_real(seconds), "peak_bytes", (json_int_t)r->peak_bytes, "flops",
                   cli_json_real(r->flops), "stopped", stops[r->stopped >= 0 && r->stopped < 3 ? r->stopped : 0]);
     json_object_update(object, rest);
-    json_decref(rest);
     if (cli_ranks() > 1) {
         mercer_comm_info info = {.struct_size = sizeof info};
         mercer_comm_query(cli_comm(), &info);
@@ -314,8 +310,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
                       : cli_format("%s for training, of %s in all", cli_bytes_text(bytes, plan->bytes),
                                    cli_bytes_text(budget, job->fit.memory)));
     cli_table_row(table, "time", cli_format("about %s", cli_seconds_text(seconds, plan->seconds)));
-    cli_table_print(table, file, "");
-    cli_table_free(table);
+    cli_table_print(table, file);
 }
 
 void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metrics *metrics, double seconds)
@@ -346,6 +341,5 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
     cli_table_row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
     cli_table_row(table, "model", cli_copy(cli_text(job->v, "output")));
     fputc('\n', stderr); /* apart from the plan */
-    cli_table_print(table, stderr, "");
-    cli_table_free(table);
+    cli_table_print(table, stderr);
 }

@@ -175,9 +175,9 @@ void cli_print_wrapped(FILE *file, const char *text, int begin, int width)
     }
 }
 
-static void print_row(const cli_table *table, int64_t first, const int *widths, int indent, FILE *file)
+static void print_row(const cli_table *table, int64_t first, const int *widths, FILE *file)
 {
-    int pending = 0, at = indent; /* spaces that are only written if something follows; the column reached */
+    int pending = 0, at = 0; /* spaces that are only written if something follows; the column reached */
     for (int c = 0; c < table->columns && first + c < table->count; c++) {
         const char *text = table->cells[first + c];
         int space = widths[c] - text_width(text);
@@ -197,9 +197,9 @@ static void print_row(const cli_table *table, int64_t first, const int *widths, 
     fputc('\n', file);
 }
 
-void cli_table_print(const cli_table *table, FILE *file, const char *indent)
+void cli_table_print(cli_table *table, FILE *file)
 {
-    int *widths = cli_allocate(table->columns, sizeof *widths);
+    CLI_OWNED(cli_drop) int *widths = cli_allocate(table->columns, sizeof *widths);
     int total = 2 * (table->columns - 1);
     for (int64_t i = 0; i < table->count; i++) {
         int width = table->cells[i] != NULL ? text_width(table->cells[i]) : 0;
@@ -207,15 +207,14 @@ void cli_table_print(const cli_table *table, FILE *file, const char *indent)
     }
     for (int c = 0; c < table->columns; c++) total += widths[c];
     for (int64_t first = 0; first < table->count; first += table->columns) {
-        fputs(indent, file);
         if (table->cells[first] == NULL) {
             for (int i = 0; i < total; i++) fputc('-', file);
             fputc('\n', file);
         } else {
-            print_row(table, first, widths, text_width(indent), file);
+            print_row(table, first, widths, file);
         }
     }
-    free(widths);
+    cli_table_free(table);
 }
 
 void cli_table_free(cli_table *table)

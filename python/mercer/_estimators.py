@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Bunch
+from sklearn.utils import validation as V
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    _check_sample_weight,
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
 
 from . import _arrays as A
 from . import _library as L
@@ -141,14 +133,14 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """X as the model sees it, and y if it is given, checked as scikit-learn does."""
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
-        frame, known = T.as_frame(X), None if reset else self._table_of_fit()
+        frame, known = T.as_frame(X), None if reset else (getattr(self, "_table", None) or (None,))[0]
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
-            checked = [validate_data(self, y=t, **options) if reset else _check_y(t, **options) for t in y]
-            check_consistent_length(frame, *checked)
+            checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
+            V.check_consistent_length(frame, *checked)
             return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
         # Half floats and bytes stay what they are; all other types become double.
         finite = {"ensure_all_finite": "allow-nan"} if reset or known is not None else {}
-        found = validate_data(self, X, *y, dtype=TYPES, reset=reset, **finite, **options)
+        found = V.validate_data(self, X, *y, dtype=TYPES, reset=reset, **finite, **options)
         x = found[0] if y else found
         if known is not None or (x.dtype.kind == "f" and bool(np.isnan(x).any())):
             x = self._encode(x, known, False)
@@ -156,16 +148,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             self._table: tuple[str, list[str] | None] | None = None
         return (x, found[1]) if y else x
 
-    def _table_of_fit(self) -> str | None:
-        table = getattr(self, "_table", None)
-        return None if table is None else table[0]
-
     def _encode(self, table: Any, schema: str | None, names: bool) -> Array:
         """Features of a table with words, dates or gaps; keeps what it found, and the names of the columns."""
         X, found, features = T.encode(shared_context(), table, schema)
         if names:
-            _check_feature_names(self, table, reset=True)
-            _check_n_features(self, table, reset=True)
+            V._check_feature_names(self, table, reset=True)
+            V._check_n_features(self, table, reset=True)
         if schema is None:
             self._table = None if found is None else (found, features)
         return X
@@ -178,7 +166,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _weights(self, sample_weight: Any, X: Array) -> Array | None:
         if sample_weight is None:
             return None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = V._check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weights > 0).any():
             raise ValueError("sample_weight: all weights are zero; at least one must be above")
         return np.ascontiguousarray(weights)
@@ -371,7 +359,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     def _ready(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
         """A method of the model, up to date, for samples that are checked."""
-        check_is_fitted(self, "model_")
+        V.check_is_fitted(self, "model_")
         if not checked:
             X = self._validate_data(X, reset=False)
         self._sync()
@@ -390,7 +378,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         ``standard_error`` of the means, ``names`` of the columns and ``score`` without permutation. Columns that the
         fit left out are not among them.
         """
-        check_is_fitted(self, "model_")
+        V.check_is_fitted(self, "model_")
         X, y = self._validate_data(X, y, reset=False, **self._targets_allowed)
         weights = self._weights(sample_weight, X)
         self._sync()
@@ -419,11 +407,15 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return state
 
 
-# scikit-learn finds parameters in the signature.
-_signature = inspect.signature(KernelEstimator.__init__)
-_named = [p for p in _signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-_named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in FURTHER]
-KernelEstimator.__init__.__signature__ = _signature.replace(parameters=_named)  # type: ignore[attr-defined]
+def _sign(init: Any, names: list[str]) -> None:
+    """Adds parameters to the signature of the base, where scikit-learn finds those of an estimator."""
+    base = inspect.signature(KernelEstimator.__init__)
+    named = [p for p in base.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
+    init.__signature__ = base.replace(parameters=named)
+
+
+_sign(KernelEstimator.__init__, FURTHER)
 
 
 class _Tolerance:
@@ -447,12 +439,6 @@ def params_doc(cls: type) -> type:
     own = PARAMETERS.replace("    tol, early", f"    {CLASS_WEIGHT}    tol, early")
     cls.__doc__ = (cls.__doc__ or "").replace("%PARAMETERS%", PARAMETERS).replace("%CLASSIFIER%", own)
     return cls
-
-
-def _with_class_weight(init: Any) -> inspect.Signature:
-    plain = inspect.signature(init)
-    more = inspect.Parameter("class_weight", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
-    return plain.replace(parameters=[*plain.parameters.values(), more])
 
 
 @params_doc
@@ -490,7 +476,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
         Needs rows that :meth:`fit` held back: ``early_stopping`` or ``intervals=True``.
         """
-        check_is_fitted(self, "model_")
+        V.check_is_fitted(self, "model_")
         radius = self.model_.interval(level)
         F = self._scores(X)
         low, high = F - radius, F + radius
@@ -517,8 +503,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         super().__init__(kernel, **parameters)
         self.class_weight = class_weight
 
-    # What scikit-learn reads parameters from: those of the base, and one more.
-    __init__.__signature__ = _with_class_weight(KernelEstimator.__init__)  # type: ignore[attr-defined]
+    _sign(__init__, ["class_weight"])
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> Any:
         X, y = self._validate_data(X, y)

@@ -267,9 +267,7 @@ mercer_status mercer_importance_query(const mercer_importance *importance, merce
 void mercer_importance_free(mercer_importance *importance)
 {
     if (!importance) return;
-    mrc_free(importance->context, importance->names);
-    mrc_free(importance->context, importance->drops);
-    mrc_free(importance->context, importance);
+    MRC_FREE_ALL(importance->context, importance->names, importance->drops, importance);
 }
 
 /* ---- Partial dependence ---------------------------------------------------------------------------------------- */

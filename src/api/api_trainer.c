@@ -233,8 +233,7 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 static mercer_status make_plan_room(mercer_model *model)
 {
     if (model->plan) return MERCER_OK;
-    MRC_TRY(mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report"));
-    return MERCER_OK;
+    return mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report");
 }
 
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,

@@ -134,9 +134,8 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
                                int64_t count, mrc_scope *scope, mercer_matrix *out)
 {
     mercer_dtype dtype = mercer_preprocess_dtype(preprocess, dataset->dtype);
-    *out = mrc_view(NULL, count, mercer_preprocess_width(preprocess, dataset->features), dtype);
-    MRC_TRY(
-        mrc_scope_alloc(scope, &out->data, count, out->cols * mrc_dtype_size(dtype), "samples to choose centers from"));
+    int64_t width = mercer_preprocess_width(preprocess, dataset->features);
+    MRC_TRY(mrc_scope_view(scope, out, count, width, dtype, "samples to choose centers from"));
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
 

@@ -347,16 +347,14 @@ mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)
     return mrc_comm_spread(comm, MRC_HOST, 0, data, bytes);
 }
 
-mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, void *out)
+mercer_status mrc_comm_records(mrc_comm *comm, mrc_scope *scope, const void *mine, int64_t bytes, void *out)
 {
     char *all;
-    MRC_SCOPE(scope, comm->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &all, comm->ranks, bytes, "the ranks' answers"));
+    MRC_TRY(mrc_scope_alloc(scope, &all, comm->ranks, bytes, "the ranks' answers"));
     memcpy(all + comm->rank * bytes, mine, (size_t)bytes);
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks && comm->ranks > 1; r++) pieces[r] = (mrc_piece){all + r * bytes, bytes};
     MRC_TRY(mrc_comm_gather(comm, MRC_HOST, pieces));
-    mrc_scope_keep(&scope);
     memcpy(out, &all, sizeof all);
     return MERCER_OK;
 }
@@ -366,9 +364,9 @@ mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any)
     *any = mine;
     if (comm->ranks == 1) return MERCER_OK;
     char flag = mine, *flags;
-    MRC_TRY(mrc_comm_records(comm, &flag, 1, &flags));
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, &flag, 1, &flags));
     for (int r = 0; r < comm->ranks; r++) *any = *any || flags[r];
-    mrc_free(comm->context, flags);
     return MERCER_OK;
 }
 
@@ -376,9 +374,9 @@ mercer_status mrc_comm_largest(mrc_comm *comm, double *value)
 {
     if (comm->ranks == 1) return MERCER_OK;
     double *all;
-    MRC_TRY(mrc_comm_records(comm, value, sizeof *value, &all));
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, value, sizeof *value, &all));
     for (int r = 0; r < comm->ranks; r++) *value = fmax(*value, all[r]);
-    mrc_free(comm->context, all);
     return MERCER_OK;
 }
 
@@ -388,12 +386,12 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
     char text[MRC_ERROR_CHARS / 2] = "", *texts, mine[MRC_ERROR_CHARS];
     snprintf(mine, sizeof mine, "%s", status == MERCER_OK ? "" : mercer_last_error(comm->context));
     if (status != MERCER_OK) snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, mine[0] ? mine : "failed");
-    MRC_TRY(mrc_comm_records(comm, text, sizeof text, &texts));
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, text, sizeof text, &texts));
     for (int r = 0; r < comm->ranks && status == MERCER_OK; r++)
         if (texts[r * (int64_t)sizeof text])
-            status = mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: rank %d: %s", what, r,
-                              texts + r * (int64_t)sizeof text);
-    mrc_free(comm->context, texts);
+            return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: rank %d: %s", what, r,
+                            texts + r * (int64_t)sizeof text);
     return status;
 }
 
@@ -402,12 +400,11 @@ mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data,
     if (comm->ranks == 1) return MERCER_OK;
     XXH128_canonical_t mine, *all; /* of the bytes and their number */
     XXH128_canonicalFromHash(&mine, XXH3_128bits_withSeed(data, (size_t)bytes, (XXH64_hash_t)bytes));
-    MRC_TRY(mrc_comm_records(comm, &mine, sizeof mine, &all));
-    mercer_status status = MERCER_OK;
-    for (int r = 1; r < comm->ranks && status == MERCER_OK; r++)
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, &mine, sizeof mine, &all));
+    for (int r = 1; r < comm->ranks; r++)
         if (memcmp(all, &all[r], sizeof mine) != 0)
-            status = mrc_fail(comm->context, MERCER_ERROR_COMM, "rank %d has %s than rank 0; start all ranks alike", r,
-                              what);
-    mrc_free(comm->context, all);
-    return status;
+            return mrc_fail(comm->context, MERCER_ERROR_COMM, "rank %d has %s than rank 0; start all ranks alike", r,
+                            what);
+    return MERCER_OK;
 }

@@ -23,16 +23,14 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
 mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
 {
-    MRC_TRY(mrc_comm_create_virtual(out, context, shards));
-    mrc_comm *self = *out;
-    self->rank = rank, self->ranks = ranks, self->deadline = deadline;
-    mercer_status status =
-        mrc_alloc_zero(context, &self->pieces, 2 * (int64_t)ranks, sizeof *self->pieces, "the ranks' pieces");
-    if (status == MERCER_OK) status = mrc_alloc_zero(context, &self->missing, ranks, 1, "the list of missing ranks");
-    if (status == MERCER_OK) return MERCER_OK;
-    mercer_comm_free(self);
+    MRC_OWNED(mrc_release_comm) mrc_comm *self = NULL;
     *out = NULL;
-    return status;
+    MRC_TRY(mrc_comm_create_virtual(&self, context, shards));
+    self->rank = rank, self->ranks = ranks, self->deadline = deadline;
+    MRC_TRY(mrc_alloc_zero(context, &self->pieces, 2 * (int64_t)ranks, sizeof *self->pieces, "the ranks' pieces"));
+    MRC_TRY(mrc_alloc_zero(context, &self->missing, ranks, 1, "the list of missing ranks"));
+    *out = self, self = NULL;
+    return MERCER_OK;
 }
 
 void mercer_comm_free(mrc_comm *comm)
@@ -40,10 +38,7 @@ void mercer_comm_free(mrc_comm *comm)
     if (!comm) return;
     mrc_comm_unlink(comm);
     if (comm->state) comm->module->close(comm->state, !comm->broken);
-    mrc_free(comm->context, comm->pieces);
-    mrc_free(comm->context, comm->missing);
-    mrc_free(comm->context, comm->places);
-    mrc_free(comm->context, comm);
+    MRC_FREE_ALL(comm->context, comm->pieces, comm->missing, comm->places, comm);
 }
 
 /* ---- What modules do ------------------------------------------------------------------------------------------ */

@@ -13,7 +13,7 @@
 #define MRC_COMM_COMM_H
 
 #include "comm/module.h"
-#include "core/context.h"
+#include "core/memory.h"
 #include "mercer/ranks.h"
 
 #include <stdbool.h>
@@ -54,6 +54,7 @@ struct mercer_comm {
     mrc_link *link;    /* for exchanges of device memory (comm_link.c); NULL: they go through host memory */
 };
 
+MRC_RELEASE(mrc_release_comm, mrc_comm, mercer_comm_free)
 /* One rank with S >= 1 shards. */
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards);
 /* The ranks of a job, by the module of that name ("mpi"). */
@@ -135,8 +136,8 @@ mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory);
 /* Pieces of all ranks, in place: piece r (of these sizes, the same on all ranks) is filled in by rank r. In host
    memory, or in device memory if mrc_comm_memory says so; no kernel may be working on it. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all);
-/* A small record of every rank, in rank order, to a pointer whose address is `out`; released by the caller. */
-mercer_status mrc_comm_records(mrc_comm *comm, const void *mine, int64_t bytes, void *out);
+/* A small record of every rank, in rank order, to a pointer whose address is `out`; it lives as long as the scope. */
+mercer_status mrc_comm_records(mrc_comm *comm, mrc_scope *scope, const void *mine, int64_t bytes, void *out);
 /* One rank's bytes on every rank, in memory as for mrc_comm_gather; and rank 0's, in host memory. */
 mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);

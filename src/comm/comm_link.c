@@ -164,9 +164,9 @@ static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *in
 {
     candidate own, *all;
     introduce(comm, device, &own);
-    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &all));
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &all));
     compare_candidates(comm, all, why_not, insists);
-    mrc_free(comm->context, all);
     if (why_not[0]) return MERCER_OK;
     mercer_status status = join(comm, device);
     if (status == MERCER_OK || comm->broken || mrc_comm_listen(comm, false) != MERCER_OK) return status;

@@ -115,18 +115,15 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
 {
     static const mrc_module module = {
         .name = "threads", .exchange = exchange, .listen = listen_to, .leave = leave, .close = close_rank};
-    MRC_TRY(mrc_comm_allocate(out, context, rank, ranks, shards, deadline));
+    MRC_OWNED(mrc_release_comm) mrc_comm *comm = NULL;
     local_rank *self;
-    mercer_status status = mrc_alloc_zero(context, &self, 1, sizeof *self, "the rank");
-    if (status == MERCER_OK) {
-        *self = (local_rank){.rank = rank, .ranks = ranks, .context = context, .deadline = deadline};
-        (*out)->module = &module, (*out)->state = self;
-        status = mrc_alloc_zero(context, &self->all, ranks, sizeof self, "the list of ranks");
-    }
-    if (status == MERCER_OK) return MERCER_OK;
-    mercer_comm_free(*out);
-    *out = NULL;
-    return status;
+    MRC_TRY(mrc_comm_allocate(&comm, context, rank, ranks, shards, deadline));
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the rank"));
+    *self = (local_rank){.rank = rank, .ranks = ranks, .context = context, .deadline = deadline};
+    comm->module = &module, comm->state = self;
+    MRC_TRY(mrc_alloc_zero(context, &self->all, ranks, sizeof self, "the list of ranks"));
+    *out = comm, comm = NULL;
+    return MERCER_OK;
 }
 
 /* Connects the ranks by the barrier; without one, frees them all. */

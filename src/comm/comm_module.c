@@ -85,7 +85,10 @@ static mercer_status introduce(mrc_comm *comm)
 {
     mrc_rank_place own = {.process = (int64_t)getpid()};
     if (gethostname(own.host, sizeof own.host - 1) != 0) snprintf(own.host, sizeof own.host, "?");
-    return mrc_comm_records(comm, &own, sizeof own, &comm->places);
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &comm->places));
+    mrc_scope_keep(&scope);
+    return MERCER_OK;
 }
 
 static mercer_status join(mrc_comm *comm)
@@ -111,10 +114,8 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     module->open(&state, &rank, &ranks, &failure);
     if (!state) return mrc_fail(context, MERCER_ERROR_COMM, "%s: cannot join the job: %s", name, failure.text);
     status = mrc_comm_allocate(out, context, rank, ranks, shards, deadline);
-    if (status != MERCER_OK) {
-        module->close(state, 0);
-        return status;
-    }
+    if (status != MERCER_OK) module->close(state, 0);
+    MRC_TRY(status);
     (*out)->module = module, (*out)->state = state;
     status = join(*out);
     if (status == MERCER_OK) return MERCER_OK;

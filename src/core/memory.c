@@ -107,6 +107,22 @@ void mrc_free(mercer_context *context, void *memory)
     mrc_raw_free(&context->allocator, block);
 }
 
+mercer_status mrc_move(mercer_context *context, void *block, int64_t used, int64_t bytes, const char *what)
+{
+    void *from, *to;
+    memcpy(&from, block, sizeof from);
+    MRC_TRY(mrc_alloc(context, &to, bytes, 1, what));
+    if (used > 0) memcpy(to, from, (size_t)used);
+    mrc_free(context, from);
+    memcpy(block, &to, sizeof to);
+    return MERCER_OK;
+}
+
+void mrc_free_list(mercer_context *context, void *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) mrc_free(context, list[i]);
+}
+
 mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing)
 {
     if (scope->count == MRC_SCOPE_MOST) {

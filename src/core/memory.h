@@ -42,8 +42,17 @@ static inline int64_t mrc_max(int64_t a, int64_t b)
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
 /* The same, cleared to zero. */
 mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
-/* Releases what mrc_alloc gave; NULL is fine. */
+/* Moves what the pointer at `block` has to a block of so many bytes, of which the first `used` are copied. Nothing
+   changes if that fails. */
+mercer_status mrc_move(mercer_context *context, void *block, int64_t used, int64_t bytes, const char *what);
+/* Releases what mrc_alloc gave; NULL is fine. And several, in this order. */
 void mrc_free(mercer_context *context, void *memory);
+void mrc_free_list(mercer_context *context, void *const *list, size_t count);
+#define MRC_FREE_ALL(context, ...)                                              \
+    do {                                                                        \
+        void *const mrc_list[] = {__VA_ARGS__};                                 \
+        mrc_free_list(context, mrc_list, sizeof mrc_list / sizeof mrc_list[0]); \
+    } while (0)
 
 /*
  * A variable that owns something: `release`, which gets its address, is called when the function returns, whichever way

@@ -34,16 +34,9 @@ void mercer_dataset_free(mercer_dataset *dataset)
         mrc_parts_free(context, &dataset->y_parts);
         mrc_synth_free(context, dataset->synth);
     }
-    mrc_free(context, dataset->x_memory);
-    mrc_free(context, dataset->y_memory);
-    mrc_free(context, dataset->label_memory);
-    mrc_free(context, dataset->label_text);
-    mrc_free(context, dataset->feature_text);
-    mrc_free(context, dataset->target_text);
-    mrc_free(context, dataset->unused_text);
-    mrc_free(context, dataset->weight_memory);
-    mrc_free(context, dataset->schema_text);
-    mrc_free(context, dataset);
+    MRC_FREE_ALL(context, dataset->x_memory, dataset->y_memory, dataset->label_memory, dataset->label_text,
+                 dataset->feature_text, dataset->target_text, dataset->unused_text, dataset->weight_memory,
+                 dataset->schema_text, dataset);
 }
 
 /* ---- Where rows lie ------------------------------------------------------------------------------------------ */

@@ -25,8 +25,7 @@ typedef struct text_writer {
 static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
 {
     *out = (text_writer){.context = to->context, .to = to, .separator = separator};
-    MRC_TRY(mrc_alloc(to->context, &out->buffer, BUFFER_BYTES, 1, "a block of text"));
-    return MERCER_OK;
+    return mrc_alloc(to->context, &out->buffer, BUFFER_BYTES, 1, "a block of text");
 }
 
 static mercer_status text_flush(text_writer *self)

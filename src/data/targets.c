@@ -43,11 +43,7 @@ void mrc_targets_clear(mrc_targets *self)
 
 void mrc_targets_close(mrc_targets *self)
 {
-    mrc_free(self->context, self->values);
-    mrc_free(self->context, self->classes);
-    mrc_free(self->context, self->found);
-    mrc_free(self->context, self->slots);
-    mrc_free(self->context, self->texts);
+    MRC_FREE_ALL(self->context, self->values, self->classes, self->found, self->slots, self->texts);
     *self = (mrc_targets){.context = self->context};
 }
 
@@ -62,12 +58,8 @@ static const char *place_text(const mrc_targets *self, int64_t place, char out[6
 static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
 {
     if (self->texts_used + length + 1 > self->texts_room) {
-        char *memory;
         int64_t room = 2 * self->texts_room + length + 1;
-        MRC_TRY(mrc_alloc(self->context, &memory, room, 1, "names of classes"));
-        memcpy(memory, self->texts, (size_t)self->texts_used);
-        mrc_free(self->context, self->texts);
-        self->texts = memory;
+        MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, room, "names of classes"));
         self->texts_room = room;
     }
     *at = self->texts_used;

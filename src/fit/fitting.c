@@ -152,20 +152,18 @@ static char *training_note(const mercer_fitting *self)
     const mercer_report *report = &self->training;
     const mercer_fit_options *options = &self->options;
     const char *method = options->given_centers ? "file" : mrc_fit_center_method(self);
-    json_t *note = json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", "mercer train", "solver",
-                             report->plan->solver, "projector", report->plan->projector, "rows",
-                             (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs, "samples",
-                             (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
-                             (json_int_t)options->seed, "train_loss", real_number(report->train_loss),
-                             "validation_loss", real_number(report->validation_loss), "center_method", method);
+    json_auto_t *note = json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", "mercer train", "solver",
+                                  report->plan->solver, "projector", report->plan->projector, "rows",
+                                  (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs, "samples",
+                                  (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
+                                  (json_int_t)options->seed, "train_loss", real_number(report->train_loss),
+                                  "validation_loss", real_number(report->validation_loss), "center_method", method);
     if (self->info.task == MERCER_TASK_CLASSIFICATION) {
         json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
         json_object_set_new(note, "validation_accuracy", real_number(report->validation_accuracy));
     }
     if (options->augment) json_object_set_new(note, "augment", json_string(options->augment));
-    char *text = json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
-    json_decref(note);
-    return text;
+    return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
 }
 
 static mercer_status write_note(const mercer_fitting *self)
@@ -227,15 +225,9 @@ void mercer_fitting_free(mercer_fitting *self)
     mercer_source_free(&self->source);
     if (!self->model_borrowed) mercer_model_free(self->model);
     mercer_preprocess_free(self->preprocess);
-    mrc_free(context, self->metric.data);
-    mrc_free(context, self->centers.data);
-    mrc_free(context, self->validation_x.data);
-    mrc_free(context, self->validation_y.data);
-    mrc_free(context, (void *)self->validation_weights);
-    mercer_dataset_free(self->aside);
-    mercer_dataset_free(self->rest);
-    mercer_dataset_free(self->merged);
-    mercer_dataset_free(self->weighted);
-    mercer_dataset_free(self->weighted_validation);
+    MRC_FREE_ALL(context, self->metric.data, self->centers.data, self->validation_x.data, self->validation_y.data,
+                 (void *)self->validation_weights);
+    mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) mercer_dataset_free(parts[i]);
     mrc_free(context, self);
 }

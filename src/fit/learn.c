@@ -122,8 +122,7 @@ static mercer_status take_part(learner *self)
     uint64_t seed = fitting->options.seed;
     MRC_TRY(take_some(&self->part, fitting->data, MOST_ROWS, seed));
     self->data = self->part ? self->part : fitting->data;
-    if (fitting->watched) MRC_TRY(take_some(&self->checked, fitting->validation, MOST_CHECKED, seed));
-    return MERCER_OK;
+    return fitting->watched ? take_some(&self->checked, fitting->validation, MOST_CHECKED, seed) : MERCER_OK;
 }
 
 /* What a round does differently from the fit that it is for. */

@@ -236,8 +236,6 @@ mercer_status mrc_fit_choose(const mercer_fitting *sample, const mercer_kernel *
     self.best = (mrc_choice){bandwidths[0], fmax(ridge, 0), (double)INFINITY};
     mercer_status status = try_all(&self, bandwidths, count, at_least);
     *out = self.best;
-    mrc_free(self.context, self.memory);
-    mrc_free(self.context, self.train.memory);
-    mrc_free(self.context, self.held.memory);
+    MRC_FREE_ALL(self.context, self.memory, self.train.memory, self.held.memory);
     return status;
 }

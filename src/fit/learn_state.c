@@ -94,9 +94,8 @@ mercer_status mrc_rounds_read(mercer_context *context, const char *path, const c
 
 mercer_status mrc_rounds_found(mercer_context *context, const char *path, bool *found)
 {
-    mrc_tensor_file *file;
+    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     MRC_TRY(mrc_tensor_file_open(&file, context, path));
     *found = mrc_tensor_file_metadata(file, "rounds") != NULL;
-    mrc_tensor_file_close(file);
     return MERCER_OK;
 }

@@ -21,19 +21,20 @@ static mercer_status make_room(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
     const char *rows = "rows of an evaluation";
-    MRC_TRY(mrc_alloc_zero(self->context, &self->squared, 10 * c, sizeof(double), "an evaluation"));
+    MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 10 * c, sizeof(double), "an evaluation"));
     self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
     self->covered = self->spread + c, self->sizes = self->covered + c, self->row = self->sizes + c;
     if (self->options.radius) { /* the copy stands behind the scratch */
         memcpy(self->row + 3 * c, self->options.radius, (size_t)(self->classes ? 1 : c) * sizeof(double));
         self->options.radius = self->row + 3 * c;
     }
-    MRC_TRY(mrc_alloc(self->context, &self->members, c, sizeof(int32_t), "an evaluation"));
-    MRC_TRY(mrc_alloc(self->context, &self->scores, self->keep * c, sizeof(double), rows));
-    MRC_TRY(mrc_alloc(self->context, &self->kept_weights, self->keep, sizeof(double), rows));
-    if (!self->classes) return mrc_alloc(self->context, &self->pairs, self->plot * shown * 2, sizeof(double), "pairs");
-    MRC_TRY(mrc_alloc_zero(self->context, &self->confusion, c * c, sizeof(double), "a confusion matrix"));
-    return mrc_alloc(self->context, &self->kept_labels, self->keep, sizeof(int32_t), rows);
+    MRC_TRY(mrc_scope_alloc(&self->held, &self->members, c, sizeof(int32_t), "an evaluation"));
+    MRC_TRY(mrc_scope_alloc(&self->held, &self->scores, self->keep * c, sizeof(double), rows));
+    MRC_TRY(mrc_scope_alloc(&self->held, &self->kept_weights, self->keep, sizeof(double), rows));
+    if (!self->classes)
+        return mrc_scope_alloc(&self->held, &self->pairs, self->plot * shown * 2, sizeof(double), "pairs");
+    MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->confusion, c * c, sizeof(double), "a confusion matrix"));
+    return mrc_scope_alloc(&self->held, &self->kept_labels, self->keep, sizeof(int32_t), rows);
 }
 
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
@@ -41,7 +42,7 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
 {
     MRC_OWNED(mrc_release_evaluation) mercer_evaluation *self = NULL;
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "an evaluation"));
-    self->context = context;
+    self->context = self->held.context = context;
     self->options = *options;
     self->classes = options->task == MERCER_TASK_CLASSIFICATION;
     self->outputs = options->outputs;
@@ -55,15 +56,8 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
 void mercer_evaluation_free(mercer_evaluation *self)
 {
     if (!self) return;
-    mercer_context *context = self->context;
-    mrc_free(context, self->squared);
-    mrc_free(context, self->members);
-    mrc_free(context, self->confusion);
-    mrc_free(context, self->scores);
-    mrc_free(context, self->kept_weights);
-    mrc_free(context, self->kept_labels);
-    mrc_free(context, self->pairs);
-    mrc_free(context, self);
+    mrc_scope_close(&self->held);
+    mrc_free(self->context, self);
 }
 
 /* Row i of n is among the m that are kept if floor(i m / n) is new: exactly m are, spread evenly. */

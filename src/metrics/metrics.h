@@ -54,6 +54,7 @@ struct mercer_evaluation {
     double *pairs;        /* (plot, shown, 2) y and f; NULL for classes */
     double *row;          /* (3 c) scratch */
     int32_t *members;     /* (c) scratch */
+    mrc_scope held;       /* all of these */
 };
 
 /* A row's share in the sums; what is ranked of it goes to margins or errors (c). Then the numbers of all rows, and

@@ -50,20 +50,12 @@ void mercer_model_free(mercer_model *model)
     if (model->map.data) {
         mrc_unmap(&model->map);
     } else {
-        mrc_free(context, model->origin);
-        mrc_free(context, model->weights.data);
-        mrc_free(context, model->centers.data);
+        MRC_FREE_ALL(context, model->origin, model->weights.data, model->centers.data);
     }
     mrc_units_clear(&model->units, context);
     mercer_preprocess_free(model->preprocess);
-    mrc_free(context, (void *)model->labels);
-    mrc_free(context, (void *)model->feature_names);
-    mrc_free(context, (void *)model->target_names);
-    mrc_free(context, model->note);
-    mrc_free(context, model->calibration.scores);
-    mrc_free(context, model->schema);
-    mrc_free(context, model->plan);
-    mrc_free(context, model);
+    MRC_FREE_ALL(context, (void *)model->labels, (void *)model->feature_names, (void *)model->target_names, model->note,
+                 model->calibration.scores, model->schema, model->plan, model);
 }
 
 int64_t mrc_model_features(const mercer_model *model)

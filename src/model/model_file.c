@@ -179,9 +179,6 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
     mercer_status status = collect(model, options, extra, extras, &of);
     if (model->comm) status = mrc_comm_together(model->comm, status, "the model"); /* all write it, or none does */
     if (status == MERCER_OK) status = write_contents(model, path, &of);
-    mrc_free(model->context, of.labels);
-    mrc_free(model->context, of.features);
-    mrc_free(model->context, of.targets);
-    mrc_free(model->context, of.tensors);
+    MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors);
     return status;
 }

@@ -244,9 +244,7 @@ static mercer_status writer_begin(tensor_writer *self, const mrc_tensor *tensors
 static void writer_end(tensor_writer *self)
 {
     json_decref(self->root);
-    mrc_free(self->context, self->header);
-    mrc_free(self->context, self->buffer);
-    mrc_free(self->context, self->items);
+    MRC_FREE_ALL(self->context, self->header, self->buffer, self->items);
 }
 
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,

@@ -118,14 +118,14 @@ mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
     room own = {.place = backend->ops->capabilities(backend).place}, *all;
     *each = 0;
     if (own.place) own.bytes = mrc_plan_share(true, backend->ops->free_memory(backend));
-    MRC_TRY(mrc_comm_records(comm, &own, sizeof own, &all));
+    MRC_SCOPE(scope, comm->context);
+    MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &all));
     int64_t least = INT64_MAX;
     for (int r = 0; r < comm->ranks; r++) {
         int64_t sharing = 1; /* itself */
         for (int i = 0; i < comm->ranks; i++) sharing += i != r && all[i].place == all[r].place;
         least = mrc_min(least, all[r].bytes / sharing);
     }
-    mrc_free(comm->context, all);
     *each = least;
     return MERCER_OK;
 }

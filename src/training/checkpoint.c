@@ -161,9 +161,7 @@ void mrc_checkpoint_free(mrc_checkpoint *self)
 {
     if (!self) return;
     mrc_tensor_file_close(self->file);
-    mrc_free(self->context, self->note);
-    mrc_free(self->context, self->path);
-    mrc_free(self->context, self);
+    MRC_FREE_ALL(self->context, self->note, self->path, self);
 }
 
 void mrc_checkpoint_attach(mrc_checkpoint *self, mrc_trainer *trainer)

@@ -41,9 +41,7 @@ static void release_batch(device_source *self)
     } else {
         mrc_matrix_destroy(self->backend, &self->y);
     }
-    mrc_free(context, self->rows);
-    mrc_free(context, self->numbers);
-    mrc_free(context, self->weights);
+    MRC_FREE_ALL(context, self->rows, self->numbers, self->weights);
     self->rows = self->numbers = NULL, self->weights = NULL;
     self->room = 0;
 }

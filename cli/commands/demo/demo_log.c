@@ -111,11 +111,11 @@ static void log_table(demo *self)
         for (int k = 0; k <= self->sizes.sample_sizes; k++) json_array_append_new(row, share_text(&self->cells[i][k]));
         json_array_append_new(rows, row);
     }
+    CLI_OWNED(cli_drop)
     char *words = cli_format("%s\n%s\n%s", self->conclusion[0], self->conclusion[1], self->conclusion[2]);
     cli_log_event(
         self->log, "table",
         json_pack("{ss, ss, so, so}", "title", "Test accuracy", "text", words, "columns", columns, "rows", rows));
-    free(words);
 }
 
 static json_t *series(char *name, json_t *x, json_t *y)

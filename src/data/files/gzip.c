@@ -72,11 +72,7 @@ static mercer_status grow(unpacking *self)
     if (self->spills && self->room > 0) return empty_room(self);
     room = mrc_max(mrc_min(room, self->room + free_bytes), self->room + 1);
     MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, room - self->room));
-    void *memory;
-    MRC_TRY(mrc_alloc(input->context, &memory, room, 1, "the unpacked file"));
-    if (self->made) memcpy(memory, self->memory, (size_t)self->made);
-    mrc_free(input->context, self->memory);
-    self->memory = memory;
+    MRC_TRY(mrc_move(input->context, &self->memory, self->made, room, "the unpacked file"));
     self->room = room;
     return MERCER_OK;
 }

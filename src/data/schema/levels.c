@@ -16,9 +16,7 @@ void mrc_levels_open(mrc_levels *out, mercer_context *context)
 
 void mrc_levels_close(mrc_levels *self)
 {
-    mrc_free(self->context, self->list);
-    mrc_free(self->context, self->texts);
-    mrc_free(self->context, self->slots);
+    MRC_FREE_ALL(self->context, self->list, self->texts, self->slots);
     mrc_levels_open(self, self->context);
 }
 
@@ -55,26 +53,12 @@ void mrc_levels_note(mrc_levels *self, const char *text, int64_t length, int64_t
 
 static mercer_status grow_slots(mrc_levels *self)
 {
-    void *memory;
     int64_t count = self->slot_count ? 2 * self->slot_count : FIRST_SLOTS;
-    MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof *self->slots, "words of a column"));
-    mrc_free(self->context, self->slots);
-    self->slots = memory;
+    MRC_TRY(mrc_move(self->context, &self->slots, 0, count * (int64_t)sizeof *self->slots, "words of a column"));
     self->slot_count = count;
     memset(self->slots, 0xff, (size_t)count * sizeof *self->slots);
     for (int64_t i = 0; i < self->count; i++)
         *find_slot(self, mrc_levels_text(self, i), self->list[i].length) = (int32_t)i;
-    return MERCER_OK;
-}
-
-/* Moves *memory to a larger block, of which the first `used` bytes are kept. */
-static mercer_status grow_block(mercer_context *context, void **memory, int64_t used, int64_t bytes)
-{
-    void *larger;
-    MRC_TRY(mrc_alloc(context, &larger, bytes, 1, "words of a column"));
-    if (used) memcpy(larger, *memory, (size_t)used);
-    mrc_free(context, *memory);
-    *memory = larger;
     return MERCER_OK;
 }
 
@@ -83,16 +67,12 @@ static mercer_status make_room(mrc_levels *self, int64_t length)
     const int64_t each = (int64_t)sizeof *self->list;
     if (self->texts_used + length + 1 > self->texts_room) {
         int64_t room = 2 * self->texts_room + length + 1024;
-        void *texts = self->texts;
-        MRC_TRY(grow_block(self->context, &texts, self->texts_used, room));
-        self->texts = texts;
+        MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, room, "words of a column"));
         self->texts_room = room;
     }
     if (self->count == self->room) {
         int64_t room = self->room ? 2 * self->room : FIRST_SLOTS;
-        void *list = self->list;
-        MRC_TRY(grow_block(self->context, &list, self->count * each, room * each));
-        self->list = list;
+        MRC_TRY(mrc_move(self->context, &self->list, self->count * each, room * each, "words of a column"));
         self->room = room;
     }
     return 2 * (self->count + 1) > self->slot_count ? grow_slots(self) : MERCER_OK;

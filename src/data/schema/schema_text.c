@@ -206,7 +206,5 @@ void mrc_schema_free(mrc_schema *self)
 {
     if (!self) return;
     json_decref(self->root);
-    mrc_free(self->context, self->lists);
-    mrc_free(self->context, self->columns);
-    mrc_free(self->context, self);
+    MRC_FREE_ALL(self->context, self->lists, self->columns, self);
 }

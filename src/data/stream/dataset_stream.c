@@ -200,9 +200,7 @@ static int skip(void *user, int64_t rows)
 
 static void release_chunk(data_stream *self, chunk *old)
 {
-    mrc_free(self->context, old->x.data);
-    mrc_free(self->context, old->y.data);
-    mrc_free(self->context, old->rows);
+    MRC_FREE_ALL(self->context, old->x.data, old->y.data, old->rows);
     *old = (chunk){0};
 }
 
@@ -219,8 +217,7 @@ static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
 {
     MRC_TRY(make_matrix(self, &out->x, rows, self->width, self->x_dtype));
     MRC_TRY(make_matrix(self, &out->y, rows, self->data.outputs, self->y_dtype));
-    MRC_TRY(mrc_alloc(self->context, &out->rows, rows, sizeof(int64_t), "a batch"));
-    return MERCER_OK;
+    return mrc_alloc(self->context, &out->rows, rows, sizeof *out->rows, "a batch");
 }
 
 static mercer_status make_room(data_stream *self, int64_t rows)

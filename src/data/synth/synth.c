@@ -73,9 +73,7 @@ static const mrc_synth_kind kinds[] = {
 void mrc_synth_free(mercer_context *context, mrc_synth *self)
 {
     if (!self) return;
-    mrc_free(context, self->z);
-    mrc_free(context, self->alpha);
-    mrc_free(context, self);
+    MRC_FREE_ALL(context, self->z, self->alpha, self);
 }
 
 void mrc_synth_sample(const mrc_synth *self, int64_t index, const mercer_matrix *x, const mercer_matrix *y, int64_t row,
@@ -114,9 +112,8 @@ static mercer_status make_synth(mercer_dataset *dataset, const char *spec, uint6
     mrc_synth_parameters given = {0};
     int index;
     MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
-    void *memory;
-    MRC_TRY(mrc_alloc_zero(context, &memory, 1, sizeof(mrc_synth), "synthetic data"));
-    mrc_synth *self = dataset->synth = memory;
+    MRC_TRY(mrc_alloc_zero(context, &dataset->synth, 1, sizeof(mrc_synth), "synthetic data"));
+    mrc_synth *self = dataset->synth;
     self->kind = &kinds[index];
     self->parameters = given;
     self->seed = seed ^ SEED_SALT;

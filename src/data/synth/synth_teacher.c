@@ -144,11 +144,8 @@ mercer_status mrc_synth_prepare_teacher(mercer_dataset *dataset, mrc_synth *self
     const mrc_synth_parameters *given = &self->parameters;
     int64_t p = given->centers, points = p * given->d, weights = p * given->c;
     MRC_TRY(choose_kernel(context, self));
-    void *memory;
-    MRC_TRY(mrc_alloc(context, &memory, points + given->d, sizeof(float), "the teacher's centers"));
-    self->z = memory;
-    MRC_TRY(mrc_alloc(context, &memory, weights, sizeof(float), "the teacher's weights"));
-    self->alpha = memory;
+    MRC_TRY(mrc_alloc(context, &self->z, points + given->d, sizeof *self->z, "the teacher's centers"));
+    MRC_TRY(mrc_alloc(context, &self->alpha, weights, sizeof *self->alpha, "the teacher's weights"));
     mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_CENTERS}, 0, points, self->z);
     mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_WEIGHTS}, 0, weights, self->alpha);
     float size = (float)weight_size(self, self->z + points);

@@ -124,12 +124,9 @@ static mercer_status open_parts(mercer_column_texts *self, const char *columns)
                            .options = options,
                            .budget = mrc_budget_of(options),
                            .slice = {.first = options->first, .rows = options->rows}};
-    void *places, *fields;
     MRC_TRY(split_names(self, columns));
-    MRC_TRY(mrc_alloc(self->context, &places, self->count, sizeof(int64_t), "names of columns"));
-    self->columns = places;
-    MRC_TRY(mrc_alloc(self->context, &fields, self->count, sizeof(char *), "names of columns"));
-    self->fields = fields;
+    MRC_TRY(mrc_alloc(self->context, &self->columns, self->count, sizeof *self->columns, "names of columns"));
+    MRC_TRY(mrc_alloc(self->context, &self->fields, self->count, sizeof *self->fields, "names of columns"));
     MRC_TRY(mrc_files_open(&self->files, &opening, options->x, options->format, false));
     if (self->files.format != mrc_format_find("csv") && self->files.format != mrc_format_find("tsv"))
         return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: is %s; columns are kept of csv and tsv files",
@@ -164,11 +161,7 @@ mercer_status mrc_column_texts_open(mercer_column_texts **out, mercer_context *c
 void mrc_column_texts_free(mercer_column_texts *self)
 {
     if (!self) return;
-    mrc_free(self->context, self->room);
-    mrc_free(self->context, (void *)self->fields);
-    mrc_free(self->context, self->columns);
-    mrc_free(self->context, self->names);
-    mrc_free(self->context, self->tables);
+    MRC_FREE_ALL(self->context, self->room, (void *)self->fields, self->columns, self->names, self->tables);
     if (self->files.context) mrc_files_close(&self->files);
     mrc_free(self->context, self);
 }
@@ -184,11 +177,8 @@ const char *const *mrc_column_texts_names(const mercer_column_texts *self, int64
 /* Room for texts of a record that has so many bytes. */
 static mercer_status make_room(mercer_column_texts *self, int64_t bytes)
 {
-    void *memory;
     if (bytes <= self->room_bytes) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->context, &memory, 2 * bytes, 1, "a record"));
-    mrc_free(self->context, self->room);
-    self->room = memory;
+    MRC_TRY(mrc_move(self->context, &self->room, 0, 2 * bytes, "a record"));
     self->room_bytes = 2 * bytes;
     return MERCER_OK;
 }

@@ -10,9 +10,7 @@
 
 void mrc_layout_free(mercer_context *context, mrc_layout *layout)
 {
-    mrc_free(context, layout->roles);
-    mrc_free(context, layout->names);
-    mrc_free(context, layout->kinds);
+    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds);
     *layout = (mrc_layout){0};
 }
 

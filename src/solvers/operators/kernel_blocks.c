@@ -73,9 +73,7 @@ void mrc_kernel_blocks_destroy(mrc_kernel_blocks *self)
         if (self->kept) centers->backend->ops->free(centers->backend, self->kept[i].memory);
         if (self->cache) mrc_matrix_destroy(centers->backend, &self->cache[i]);
     }
-    mrc_free(centers->context, self->have);
-    mrc_free(centers->context, self->cache);
-    mrc_free(centers->context, self->kept);
+    MRC_FREE_ALL(centers->context, self->have, self->cache, self->kept);
     memset(self, 0, sizeof *self);
 }
 

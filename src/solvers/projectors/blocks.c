@@ -272,8 +272,6 @@ void mrc_blocks_destroy(mrc_blocks *self)
     mrc_matrix_destroy(centers->backend, &self->factor);
     mrc_points_forget(&self->sorted, &self->z);
     mrc_matrix_destroy(centers->backend, &self->z);
-    mrc_free(centers->context, self->before);
-    mrc_free(centers->context, self->place);
-    mrc_free(centers->context, self->order);
+    MRC_FREE_ALL(centers->context, self->before, self->place, self->order);
     memset(self, 0, sizeof *self);
 }
