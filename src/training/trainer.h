@@ -27,7 +27,7 @@ typedef struct mercer_trainer {
     double spread;     /* bandwidth over the median distance, once it was needed */
     double unevenness; /* heaviest sample weight over their mean; 0 if not known */
     bool have_roughness, have_spread;
-    bool on_samples; /* the centers are the samples of the source that was planned for */
+    bool on_samples;               /* the centers are the samples of the source that was planned for */
     mercer_source there;           /* on a device: the samples as fit will read them, */
     const mercer_source *there_of; /* whose they are (NULL: none), */
     const void *there_user;        /* its user */

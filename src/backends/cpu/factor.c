@@ -157,8 +157,9 @@ static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *
     int64_t end = info > 0 ? info - 1 : block->rows, row = 0;
     while (row<end && * at(block, row, row)> 0) row++;
     if (info == 0 && row == end) return MERCER_OK;
+    row += first;
     return mrc_fail(backend->context, MERCER_ERROR_NUMERIC, "Cholesky: the matrix is not positive definite at row %lld",
-                    (long long)(first + row));
+                    (long long)row);
 }
 
 mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a)

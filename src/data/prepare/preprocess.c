@@ -59,9 +59,7 @@ mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *con
     self->features = features;
     self->scale = scale;
     if (features > 0) {
-        int64_t values;
-        if (!mrc_multiply(features, 2, &values)) return mrc_fail(context, MERCER_ERROR_SHAPE, "too many features");
-        MRC_TRY(mrc_alloc(context, &self->shift, values, sizeof(double), "the preprocessing"));
+        MRC_TRY(mrc_alloc(context, &self->shift, features, 2 * sizeof(double), "the preprocessing"));
         self->factor = self->shift + features;
         memcpy(self->shift, shift, (size_t)features * sizeof(double));
         memcpy(self->factor, factor, (size_t)features * sizeof(double));

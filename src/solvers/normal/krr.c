@@ -133,10 +133,10 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p;
-    double u = dtype == MERCER_F32 ? 0x1p-23 : DBL_EPSILON;
+    double shift = 0, least = (dtype == MERCER_F32 ? 0x1p-23 : DBL_EPSILON) * sqrt((double)p) * self->mean;
     MRC_TRY(mrc_scope_matrix(scope, backend, &self->factor, p, p, dtype, "the factor"));
     *found = false;
-    for (double shift = 0; shift <= most; shift = shift > 0 ? 10 * shift : u * sqrt((double)p) * self->mean) {
+    while (shift <= most) {
         MRC_TRY(form(self, shift));
         mrc_centers_tell(self->centers, "factorisation", -1);
         mercer_status status = backend->ops->cholesky(backend, &self->factor);
@@ -144,6 +144,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
         *found = status == MERCER_OK;
         self->exact->jitter = shift / self->mean;
         if (status != MERCER_ERROR_NUMERIC) return status;
+        shift = fmax(10 * shift, least);
     }
     return MERCER_OK;
 }
