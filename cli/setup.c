@@ -101,6 +101,17 @@ static void read_fit_options(const cli_values *v, mercer_fit_options *options)
     options->samples = cli_integer(v, "samples");
 }
 
+/* With a search, options that were not given are open, whatever they would be without. */
+static void read_tune_options(const cli_values *v, mercer_fit_options *options)
+{
+    options->tune = cli_switch(v, "tune");
+    options->tune_budget = cli_number(v, "budget");
+    options->tune_criterion = cli_text(v, "criterion");
+    if (options->tune != MERCER_ON) return;
+    if (!cli_given(v, "kernel")) options->kernel = NULL;
+    if (cli_given(v, "kernels") || options->kernel == NULL) options->tune_kernels = cli_text(v, "kernels");
+}
+
 void cli_job_init(cli_job *job, const cli_values *v)
 {
     *job = (cli_job){.v = v};
@@ -128,6 +139,7 @@ void cli_job_init(cli_job *job, const cli_values *v)
     }
     if (cli_has(v, "learn-features")) options->learn_features = cli_integer(v, "learn-features");
     if (cli_has(v, "augment")) read_fit_options(v, options);
+    if (cli_has(v, "tune")) read_tune_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */
         options->shards = (int)cli_integer(v, "shards");
         if (options->shards == 0 && cli_given(v, "ranks")) options->shards = -1;

@@ -113,6 +113,17 @@ static const cli_option written[] = {
     {"learn-features", NULL, 0, CLI_INTEGER, "ROUNDS", "on", "0", NULL, FITS, 0, "Model",
      "learn the metric of the kernel first, in at most so many rounds of small fits; on, or no number: 4 rounds. 0: "
      "none"},
+    {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "off", NULL, CLI_TRAIN, 0, "Model",
+     "search for kernel function, preprocessing, metric, bandwidth and ridge first, by small fits to a part of the rows; "
+     "what is given stays"},
+    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, "30s", NULL, CLI_TRAIN, 0, "Model",
+     "what the search may take, by counted work at the machine's nominal speed: 10s, 2m"},
+    {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, CLI_TRAIN, 0, "Model",
+     "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "
+     "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 4000 rows on, kfold "
+     "below, loo below 50"},
+    {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, CLI_TRAIN, 0,
+     "Model", "kernel functions that the search tries; --kernel names one alone"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,

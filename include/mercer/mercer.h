@@ -299,7 +299,7 @@ MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mer
 /* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
 typedef struct mercer_model mercer_model;
 
-/* Tells how far the phase "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what there is,
+/* Tells how far the phase "tuning", "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what there is,
    or with MERCER_ERROR_CALLBACK if that is nothing. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
@@ -367,6 +367,15 @@ typedef struct mercer_fit_options {
     /* What weights of samples are multiplied by, those of `validation` too: balanced, so that all classes weigh the
        same in sum; or by name of the class, "cat=2,dog=0.5", 1 for others. NULL or none: nothing. */
     const char *class_weight;
+    /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part of
+       the rows (docs/tuning.md), but for those that are given. AUTO: off. */
+    mercer_switch tune;
+    double tune_budget; /* seconds that the search may take, by counted work at the machine's nominal speed; 0: 30 */
+    /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */
+    const char *tune_criterion;
+    /* Kernel functions to try, texts without a bandwidth, with commas between them. NULL: laplace, laplace-l1,
+       exppower-l1:gamma=0.7, gaussian; or the one that is given. */
+    const char *tune_kernels;
 } mercer_fit_options;
 
 /* Fits a model to data with targets; report may be NULL. Errors: SHAPE, DTYPE, DATA, KERNEL, MEMORY (the message says

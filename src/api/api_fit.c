@@ -65,6 +65,7 @@ static mercer_status read_options(mercer_context *context, mercer_fit_options *o
                         ours->class_weight);
     MRC_TRY(mrc_fit_check_kernel(ours, context));
     MRC_TRY(mrc_fit_check_learning(ours, context));
+    MRC_TRY(mrc_fit_check_tuning(ours, context));
     return mrc_fit_check_centers(ours, context);
 }
 
@@ -137,6 +138,7 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
         report->train = report->validation = NULL;
         report->model = NULL;
         report->trainer = NULL;
+        report->tries = NULL;
     }
     return MERCER_OK;
 }

@@ -72,6 +72,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
                         (long long)p, (long long)self->info.rows);
     MRC_TRY(mrc_fit_plan(self, p, plan));
     mrc_fit_tell_rounds(self, plan);
+    mrc_fit_tell_tuning(self, plan);
     return MERCER_OK;
 }
 
@@ -83,6 +84,7 @@ static mercer_status build_model(mercer_fitting *self)
     if (self->options.checkpoint && mrc_fit_rounds(&self->options) > 0)
         MRC_TRY(mrc_rounds_found(self->context, self->options.checkpoint, &rounds));
     if (rounds) there = false;
+    if (!there && mrc_fit_tunes(&self->options)) MRC_TRY(mrc_fit_tune(self));
     if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));
@@ -120,6 +122,7 @@ mercer_status mercer_fitting_prepare(mercer_fitting *self, mercer_plan *plan)
     MRC_TRY(create_trainer(self));
     MRC_TRY(mercer_trainer_plan(self->trainer, plan ? plan : &own, &self->source));
     mrc_fit_tell_rounds(self, plan ? plan : &own);
+    mrc_fit_tell_tuning(self, plan ? plan : &own);
     return MERCER_OK;
 }
 
@@ -131,6 +134,7 @@ mercer_status mercer_fitting_centers(mercer_fitting *self, mercer_matrix *center
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "the fitting is prepared, or that failed: open another");
     self->begun = true;
     self->device_each = 0; /* nothing is trained there */
+    if (mrc_fit_tunes(&self->options)) MRC_TRY(mrc_fit_tune(self));
     if (mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     MRC_TRY(mrc_fit_choose_kernel(self));
     MRC_TRY(mrc_fit_pick_centers(self, false));
@@ -225,6 +229,7 @@ void mercer_fitting_free(mercer_fitting *self)
     mercer_source_free(&self->source);
     if (!self->model_borrowed) mercer_model_free(self->model);
     mercer_preprocess_free(self->preprocess);
+    mrc_fit_tuning_free(self);
     MRC_FREE_ALL(context, self->metric.data, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights);
     mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};

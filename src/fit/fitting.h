@@ -6,6 +6,7 @@
  *   samples.c      equal samples merged, rows held back
  *   learn.c        a metric for the kernel, in rounds of small fits; learn_grid.c, learn_state.c: their bandwidths, and
  *                  checkpoints
+ *   tuned.c        a search for kernel, preprocessing, metric, bandwidth and ridge (src/tune), and what becomes of it
  *   prepare.c      preprocessing, kernel function with its bandwidth, validation samples, stream, model
  *   target_curve_fit.c   logarithms and ranks of targets
  *   pick.c         how many centers, and which
@@ -20,6 +21,7 @@
 
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "tune/tune.h"
 
 #include "mercer/evaluation.h"
 #include "mercer/ranks.h"
@@ -43,6 +45,7 @@ struct mercer_fitting {
     mercer_kernel kernel;             /* as the model has it */
     mercer_matrix metric;             /* learned, owned: the options point to it then; no data: none was */
     mercer_kernel learned_kernel;     /* the same: of a given bandwidth, which follows the metric */
+    struct mrc_tuning *tuning;        /* owned: what a search came to; NULL: there was none */
     mercer_matrix centers;            /* owned until the model has its copy; of several ranks: the own share */
     mercer_model *model;
     bool model_borrowed;
@@ -102,6 +105,15 @@ mercer_status mrc_fit_check_learning(const mercer_fit_options *options, mercer_c
 int64_t mrc_fit_rounds(const mercer_fit_options *options);
 /* Adds what the rounds cost to the text of a plan. */
 void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
+
+/* tuned.c: replaces kernel, preprocessing, metric, bandwidth and ridge of the options by the best that was found. */
+mercer_status mrc_fit_tune(mercer_fitting *self);
+mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context);
+bool mrc_fit_tunes(const mercer_fit_options *options);
+void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan);
+void mrc_fit_tuning_free(mercer_fitting *self);
+/* How many samples those of a dataset count for. */
+double mrc_fit_count_samples(const mercer_dataset *data);
 
 /* learn_grid.c: bandwidth and ridge, for one sample, with the smallest squared error on rows held back. */
 typedef struct mrc_choice {

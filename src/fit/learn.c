@@ -149,8 +149,7 @@ static void set_options(learner *self)
     options->centers = options->given_centers ? 0 : mrc_max(1, round_centers(fitting, rows));
 }
 
-/* How many samples those of a dataset count for. */
-static double count_samples(const mercer_dataset *data)
+double mrc_fit_count_samples(const mercer_dataset *data)
 {
     double sum = 0;
     for (int64_t i = 0; i < data->rows && data->weights; i++) sum += data->weights[i];
@@ -200,7 +199,7 @@ static mercer_status set_bandwidth(learner *self)
     MRC_TRY(mrc_fit_median_distance(context, &self->kernel, self->data, preprocess, &unit));
     MRC_TRY(choose(self, preprocess, unit));
     self->kernel.bandwidth = self->choice.bandwidth;
-    self->train.lambda = self->choice.ridge * count_samples(self->data);
+    self->train.lambda = self->choice.ridge * mrc_fit_count_samples(self->data);
     self->options.kernel = NULL, self->options.bandwidth = 0;
     self->options.kernel_function = &self->kernel;
     return MERCER_OK;
@@ -383,7 +382,7 @@ static void take_over(learner *self)
     fitting->learned_kernel.bandwidth = self->best_choice.bandwidth;
     fitting->options.kernel = NULL, fitting->options.bandwidth = 0;
     fitting->options.kernel_function = &fitting->learned_kernel;
-    if (self->ridge < 0) fitting->train.lambda = self->best_choice.ridge * count_samples(fitting->data);
+    if (self->ridge < 0) fitting->train.lambda = self->best_choice.ridge * mrc_fit_count_samples(fitting->data);
     if (!self->best.data) return;
     int64_t d = self->best.cols;
     memmove(self->memory, self->best.data, (size_t)(self->best.rows * d) * sizeof(double));
@@ -405,7 +404,7 @@ static mercer_status run_rounds(learner *self)
     self->given = !open || bandwidth > 0;
     self->bandwidth = self->kernel.bandwidth;
     double lambda = fitting->train.lambda;
-    self->ridge = lambda > 0 ? lambda / fmax(count_samples(fitting->data), 1) : -1;
+    self->ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(fitting->data), 1) : -1;
     set_options(self);
     MRC_TRY(open_sample(self));
     MRC_TRY(mrc_alloc(fitting->context, &self->memory, 2, self->most * (int64_t)sizeof(double), "metrics"));

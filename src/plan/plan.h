@@ -35,6 +35,9 @@ mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train
 const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options);
 const char *mrc_plan_useless_size(const mrc_solver *solver, const mercer_train_options *options);
 
+/* Flops a second in double that plans reckon with. */
+double mrc_plan_rate_double(mercer_context *context);
+
 /* Everything has been checked; the shape's types are set. */
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,
                     const mercer_network *network);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many ridge regressions on few centers, one for each bandwidth and ridge, and what they err by:
+ *
+ *   alpha = (K'K + l w K(Z, Z))^-1 K'Y        K = K(X, Z),  w the weight of all rows of X,  l the ridge of one sample
+ *
+ * All in double, from points in float or double. Cost of a bandwidth: n p^2 flops for K'K, p^3 / 3 for each ridge and
+ * fold; in closed form 3 n p^2 and an eigensystem, and then nothing for a ridge.
+ */
+#ifndef MRC_TUNE_SMALL_FITS_H
+#define MRC_TUNE_SMALL_FITS_H
+
+#include "backends/backend.h"
+
+/* What a fit is judged by: the mean squared error of */
+typedef enum mrc_criterion {
+    MRC_HOLDOUT, /* the last fold, by a fit to the others */
+    MRC_KFOLD,   /* every fold, by fits to the others */
+    MRC_LOO,     /* every row, by a fit to the others: exact for fixed centers */
+    MRC_GCV      /* the rows themselves, over (1 - trace of the smoother / n)^2 */
+} mrc_criterion;
+
+enum { MRC_FOLDS = 10, MRC_RIDGES = 8 }; /* at most */
+
+/* Rows first .. first + count - 1. */
+typedef struct mrc_span {
+    int64_t first, count;
+} mrc_span;
+
+typedef struct mrc_small_rows {
+    mercer_matrix x;       /* f32 or f64 (rows, d), host memory */
+    mercer_matrix y;       /* f64 (rows, c), centred */
+    const double *weights; /* (rows), or NULL: all 1 */
+    mrc_span folds[MRC_FOLDS];
+    int count;     /* of folds: 2 or more of HOLDOUT and KFOLD */
+    bool held_out; /* nothing is fitted to the last */
+} mrc_small_rows;
+
+typedef struct mrc_small_fits mrc_small_fits;
+
+/* Room for p centers. rows, ridges (count) are borrowed; x may be another matrix of as many rows at every call. */
+mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *context, const mrc_small_rows *rows,
+                                    int64_t p, mrc_criterion criterion, const double *ridges, int count);
+void mrc_small_fits_free(mrc_small_fits *self);
+/* Flops of one call of try: those of double, those of kernel values aside. */
+double mrc_small_fits_flops(const mrc_small_fits *self);
+
+/* errors (count): of that kernel and each ridge; infinity where the equations could not be solved. z (p, d) of the type
+   of x. */
+mercer_status mrc_small_fits_try(mrc_small_fits *self, const mercer_kernel *kernel, const mercer_matrix *x,
+                                 const mercer_matrix *z, double *errors);
+/* The weights (p, c) f64 of the last kernel that was tried and that ridge, fitted to all rows but those that HOLDOUT
+   holds back. */
+mercer_status mrc_small_fits_weights(mrc_small_fits *self, double ridge, const mercer_matrix *weights);
+
+#endif
