@@ -275,6 +275,8 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
         options->missing = optional_text(v, "missing");
     }
     options->weight_column = optional_text(v, "weight-column");
+    options->group_column = optional_text(v, "group-column");
+    options->time_column = optional_text(v, "time-column");
     /* mercer predict has one, too: a column to write beside predictions, which a model may well have learned from. */
     options->id_column = cli_has(v, "model") ? NULL : optional_text(v, "id-column");
     options->first = request->rows > 0 ? request->first : cli_integer(v, "first");

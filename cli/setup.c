@@ -92,8 +92,6 @@ static void read_train_options(const cli_values *v, mercer_train_options *option
 /* What train has, and plan and centers have not. */
 static void read_fit_options(const cli_values *v, mercer_fit_options *options)
 {
-    options->target_transform = cli_text(v, "target-transform");
-    options->class_weight = cli_text(v, "class-weight");
     options->calibrate = cli_switch(v, "calibrate");
     options->intervals = cli_switch(v, "intervals");
     options->validation_fraction = cli_number(v, "validation-fraction");
@@ -104,7 +102,7 @@ static void read_fit_options(const cli_values *v, mercer_fit_options *options)
 /* With a search, options that were not given are open, whatever they would be without. */
 static void read_tune_options(const cli_values *v, mercer_fit_options *options)
 {
-    options->tune = cli_switch(v, "tune");
+    options->tune = cli_has(v, "tune") ? cli_switch(v, "tune") : MERCER_ON; /* mercer tune */
     options->tune_budget = cli_number(v, "budget");
     options->tune_criterion = cli_text(v, "criterion");
     if (options->tune != MERCER_ON) return;
@@ -139,7 +137,11 @@ void cli_job_init(cli_job *job, const cli_values *v)
     }
     if (cli_has(v, "learn-features")) options->learn_features = cli_integer(v, "learn-features");
     if (cli_has(v, "augment")) read_fit_options(v, options);
-    if (cli_has(v, "tune")) read_tune_options(v, options);
+    if (cli_has(v, "target-transform")) {
+        options->target_transform = cli_text(v, "target-transform");
+        options->class_weight = cli_text(v, "class-weight");
+    }
+    if (cli_has(v, "criterion")) read_tune_options(v, options);
     if (cli_has(v, "ranks")) { /* mercer plan */
         options->shards = (int)cli_integer(v, "shards");
         if (options->shards == 0 && cli_given(v, "ranks")) options->shards = -1;
@@ -213,6 +215,7 @@ int cli_job_open(cli_job *job)
     const cli_values *v = job->v;
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
+    int labelled = training || strcmp(command, "tune") == 0;
     CLI_TRY(cli_context(v, &job->context));
     /* Centers need targets only to be balanced over classes. */
     cli_request request = {.training = 1, .unlabelled = choosing && !cli_is(v, "center-method", "balanced")};
@@ -220,7 +223,7 @@ int cli_job_open(cli_job *job)
     job->info = cli_data_info(job->data);
     /* Chosen centers should be in the units of the file they were chosen from. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8) job->options.preprocess = "none";
-    if (training && job->info.task == MERCER_TASK_UNLABELLED)
+    if (labelled && job->info.task == MERCER_TASK_UNLABELLED)
         return cli_error(CLI_USAGE, "%s: has no targets to learn: give --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation = job->validation;

@@ -112,6 +112,7 @@ static int prepare(run *r)
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));
     cli_log_learned(r->log, &r->job);
+    cli_log_tuned(r->log, &r->job);
     cli_watch_start(&r->watch, r->job.fit.trainer, plan);
     return CLI_OK;
 }
@@ -192,6 +193,7 @@ static int finish(run *r)
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
     json_object_set_new(object, "data", cli_data_json(&job->info));
     if (job->fit.rounds > 0) json_object_set_new(object, "features", rounds_json(&job->fit));
+    if (job->fit.try_count > 0) json_object_set_new(object, "search", cli_tuned_json(job));
     json_object_set_new(object, "plan", cli_plan_json(r->report.plan));
     return cli_print_json(object);
 }

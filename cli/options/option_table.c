@@ -12,19 +12,20 @@
 
 enum {
     READS =
-        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
-    FINDS = CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
+        CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
+    FINDS = CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
     LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* read targets, too */
-    FITS = CLI_TRAIN | CLI_PLAN,                              /* take options of training */
+    FITS = CLI_TRAIN | CLI_TUNE | CLI_PLAN,                             /* take options of training */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
     COMPUTES =
-        CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
-    ANSWERS = CLI_TRAIN | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
+        CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
+    ANSWERS = CLI_TRAIN | CLI_TUNE | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
               CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, /* have --json */
-    CONFIGURED = CLI_TRAIN | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH |
+    CONFIGURED = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH |
                  CLI_DEMO | CLI_EXPLAIN,
     RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
-    ALL = (1 << 16) - 1
+    TUNES = CLI_TRAIN | CLI_TUNE,
+    ALL = (1 << 17) - 1
 };
 
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
@@ -74,15 +75,20 @@ static const cli_option written[] = {
      "csv: columns that are no features, as a,b or given again"},
     {"only", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: the only columns that are features"},
-    {"weight-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
+    {"weight-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, TUNES, 0, "Data",
      "csv: a column of weights: how often a row counts. It is no feature"},
+    {"group-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, TUNES, 0, "Data",
+     "csv: a column that says which rows belong together: a search judges on other groups than it fits to. It is no "
+     "feature"},
+    {"time-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, TUNES, 0, "Data",
+     "csv: a column of numbers or dates that says when rows were: a search judges on the latest. It is no feature"},
     {"id-column", NULL, 0, CLI_TEXT, "COLUMN", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: a column that names the rows. It is no feature"},
     {"missing", NULL, 0, CLI_LIST, "WORD", NULL, NULL, NULL, FINDS, 0, "Data",
      "csv: words that mean that there is no value, as NA,-999 (default: NA,N/A,NaN,null,?); an empty cell always does. "
      "Kept in the model"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
-     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
+     CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
      "what targets are; auto: names are classes, whole numbers are if at most 20 differ (in text: and each occurs "
      "three times on average, or only 2 differ), other numbers are values"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
@@ -116,13 +122,13 @@ static const cli_option written[] = {
     {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "off", NULL, CLI_TRAIN, 0, "Model",
      "search for kernel function, preprocessing, metric, bandwidth and ridge first, by small fits to a part of the rows; "
      "what is given stays"},
-    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, "30s", NULL, CLI_TRAIN, 0, "Model",
+    {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, "30s", NULL, TUNES, 0, "Model",
      "what the search may take, by counted work at the machine's nominal speed: 10s, 2m"},
-    {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, CLI_TRAIN, 0, "Model",
+    {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",
      "what the search judges by: the squared error on a fifth of the rows (holdout), by five-fold cross-validation "
      "(kfold), leaving out one (loo) or by generalised cross-validation (gcv); auto: holdout from 4000 rows on, kfold "
      "below, loo below 50"},
-    {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, CLI_TRAIN, 0,
+    {"kernels", NULL, 0, CLI_TEXT, "LIST", NULL, "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian", NULL, TUNES, 0,
      "Model", "kernel functions that the search tries; --kernel names one alone"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
      "number of centers; all: every row, in order; auto: 10000, or every row if there are fewer"},
@@ -139,7 +145,7 @@ static const cli_option written[] = {
     {"precision", NULL, 0, CLI_CHOICE, "TYPE", "auto|f32|f64", "auto", "MERCER_PRECISION", FITS, 0, "Model",
      "type of the weights and of training; auto: f64 for f64 data, else f32"},
 
-    {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, CLI_TRAIN, 0, "Model",
+    {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, TUNES, 0, "Model",
      "what samples of a class count: balanced, so that all classes weigh the same in sum; or by name, cat=2,dog=0.5, 1 "
      "for others. Weights of samples are multiplied by it, those held back for validation too"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
@@ -148,7 +154,7 @@ static const cli_option written[] = {
     {"intervals", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
      "keep errors of rows held back in the model, for mercer predict --interval. auto: of the validation set, if there "
      "is one; on: without one of a row in ten, at most 2000"},
-    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise|log|rank", "auto", NULL, CLI_TRAIN,
+    {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardise|log|rank", "auto", NULL, TUNES,
      0, "Model",
      "what is taken away from targets, and put back by predictions; kept in the model. center: the mean; standardise: "
      "the mean, and they are divided by their standard deviation; log, rank: the same of their logarithm, or of the "
@@ -169,6 +175,9 @@ static const cli_option written[] = {
 
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, CLI_TRAIN, "Output",
      "model file to write (safetensors)"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_TUNE, 0, "Output",
+     "write what was found as options of mercer train, for its --config: a JSON file; the metric lies beside it, under "
+     "the same name with .metric.npy behind"},
     {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_PREDICT, CLI_PREDICT, "Output",
      "predictions: .npy, .csv, .tsv, .jsonl (a JSON object a line) or .txt; - for text on stdout"},
     {"output-format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|npy|csv|tsv|jsonl|text", "auto", NULL, CLI_PREDICT, 0,
@@ -257,7 +266,7 @@ static const cli_option written[] = {
      "General",
      "of kernel products in float; fast: a GPU may round points and kernel values to half precision"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
-     CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
+     CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
      "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "
      "there but for a margin. What is mapped from files does not count"},
     {"config", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",

@@ -42,7 +42,8 @@ enum {
     CLI_COMPLETIONS = 1 << 12,
     CLI_MAN = 1 << 13,
     CLI_HELP = 1 << 14,
-    CLI_EXPLAIN = 1 << 15
+    CLI_EXPLAIN = 1 << 15,
+    CLI_TUNE = 1 << 16
 };
 
 typedef struct cli_option {

@@ -159,8 +159,8 @@ int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total
 {
     cli_bar *bar = user;
     char text[96];
-    const char *verb = strcmp(phase, "features") == 0 ? "learning" : "choosing";
-    snprintf(text, sizeof text, error > 0 && isfinite(error) ? "%s %s, error %.4g" : "%s %s", verb, phase, error);
+    const char *verb = strcmp(phase, "tuning") == 0 ? "" : strcmp(phase, "features") == 0 ? "learning " : "choosing ";
+    snprintf(text, sizeof text, error > 0 && isfinite(error) ? "%s%s, error %.4g" : "%s%s", verb, phase, error);
     cli_bar_draw(bar, total > 0 ? (double)done / (double)total : -1, text, 0);
     return cli_signal() != 0;
 }

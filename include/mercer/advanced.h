@@ -576,6 +576,7 @@ struct mercer_fit_report {
     int tune_whole;                  /* it came to its end before the budget did */
     int64_t tune_rows, tune_held;    /* of the largest fits: fitted to, held back */
     double tune_multiple, tune_ridge; /* of the best: bandwidth over the median distance, ridge of one sample */
+    const mercer_matrix *tune_metric; /* of the best, as mercer_fit_options.metric; borrowed; NULL: none */
 };
 
 /*

@@ -245,6 +245,10 @@ typedef struct mercer_dataset_options {
     /* csv, and whatever is gzip'ed: what would take more bytes of memory than this, or more than are left of `memory`,
        lies in a temporary file (in the folder that TMPDIR names, else /tmp) and is mapped; 0: never. */
     int64_t spill;
+    /* csv: a column that is no feature and says which rows belong together, or when they were (numbers or dates): a
+       search (mercer_fit_options.tune) then judges on other groups, or on the latest rows. One of them at most; NULL:
+       none. */
+    const char *group_column, *time_column;
 } mercer_dataset_options;
 
 /* Opens files. The message says file, line or offset, what is wrong and what to do. Errors: MISSING, IO, FORMAT, DATA,
@@ -263,6 +267,7 @@ typedef struct mercer_dataset_arrays {
     const char *const *feature_names; /* (d), or NULL */
     const double *weights;            /* (n) >= 0: a weight of 2 is a row that comes twice; NULL: all 1 */
     const char *schema;               /* of the table that X was made of; NULL: none */
+    const double *groups, *times; /* (n) as mercer_dataset_options.group_column and time_column; NULL: none */
 } mercer_dataset_arrays;
 
 /* A dataset of arrays. Errors: SHAPE, DTYPE, DATA. */

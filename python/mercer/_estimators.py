@@ -72,6 +72,14 @@ PARAMETERS = """Parameters
         Of the kernel, in preprocessed samples: weights (d,), or a symmetric M (d, d).
     learn_features : bool or int
         Learn that metric first, in so many rounds of small fits (True: 4).
+    tune : bool or float
+        Search for kernel, preprocessing, metric, bandwidth and ridge first (True: within 30 seconds, or so many) by
+        small fits to a part of the samples. A kernel other than the default, a preprocessing and a ridge that are given
+        stay.
+    kernels : list of str or None
+        Kernels that the search tries.
+    criterion : {"auto", "holdout", "kfold", "loo", "gcv"}
+        What it judges them by.
     **options
         Further options of training: ``projector, polish, step_factor, nystrom``, ..., as for :class:`Trainer`.
 
@@ -119,6 +127,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         early_stopping: bool = False, intervals: bool = False, memory: int | str | None = None, device: str = "cpu",
         arithmetic: str = "accurate", precision: str = "auto", n_jobs: int | None = None, random_state: Any = None,
         verbose: int = 0, warm_start: bool = False, metric: Any = None, learn_features: bool | int = False,
+        tune: bool | float = False, kernels: Iterable[str] | None = None, criterion: str = "auto",
         **options: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "options")}
@@ -202,6 +211,23 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             raise ValueError(f"learn_features is {self.learn_features}; it must be a bool or a number of rounds")
         return int(self.learn_features)
 
+    def _search(self) -> dict[str, Any]:
+        """Options of the search; none if there is to be none."""
+        seconds = self.tune
+        if seconds is None or isinstance(seconds, (bool, np.bool_)):
+            if not seconds:
+                return {}
+            seconds = 0.0  # as the library thinks right
+        elif not isinstance(seconds, REAL) or not seconds > 0:
+            raise ValueError(f"tune is {self.tune!r}; it must be a bool, or a number of seconds above 0")
+        if isinstance(self.kernel, Kernel):
+            raise ValueError("tune: kernel is a Kernel, whose bandwidth is known; a text without one is needed")
+        names = self.kernels if self.kernels is None or isinstance(self.kernels, str) else ",".join(self.kernels)
+        return {
+            "tune": True, "tune_budget": float(seconds), "tune_kernels": names, "tune_criterion": self.criterion,
+            "kernel": None if names is not None or self.kernel == "laplace" else self.kernel,
+        }
+
     # ---- One fit ----
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None) -> Self:
@@ -240,6 +266,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         metric = None
         if model is None:  # which has its own
             options["learn_features"] = self._rounds()
+            options |= self._search()
             metric = None if self.metric is None else A.points(np.atleast_2d(self.metric), "metric", A.F64)
         options |= {
             "preprocess": "none" if self.preprocess is None else self.preprocess,

@@ -231,6 +231,19 @@ class Trainer:
         return spectrum(self.model.context, self.handle)
 
 
+def _search_dict(report: L.mercer_fit_report) -> dict[str, Any]:
+    """What a search tried, in its order, and what it found."""
+    count = report.tune_ridge_count
+    tries = [L.as_dict(report.tries[i]) for i in range(report.try_count)]
+    for one in tries:
+        one["errors"] = np.array(list(one["errors"])[:count])
+    return {
+        "tries": tries, "best": tries[report.best_try] if report.best_try >= 0 else None,
+        "ridges": np.array(report.tune_ridges[:count]), "seconds": report.tune_seconds,
+        "whole": bool(report.tune_whole), "rows": report.tune_rows, "held": report.tune_held,
+    }
+
+
 class Fitting:
     """One fit, prepared up to its plan, with fields of ``mercer_fit_options`` and ``mercer_train_options``.
 
@@ -279,6 +292,8 @@ class Fitting:
         if report.rounds > 0:
             told["rounds"], told["best_round"] = report.rounds, report.best_round
             told["round_errors"] = np.array(report.round_errors[: report.rounds + 1])
+        if report.try_count > 0:
+            told["search"] = _search_dict(report)
         values = spectrum(self.context, report.trainer)
         return self.model(), told, values
 

@@ -46,6 +46,8 @@ static mercer_status check_names(mercer_context *context, const char *what, cons
 
 static mercer_status check_options(mercer_context *context, const mercer_dataset_options *options)
 {
+    if (options->group_column && options->time_column)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: group_column and time_column are both set");
     if (!options->x || !options->x[0])
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: x is missing; name the file of samples");
     if (options->y && !options->y[0])
@@ -124,6 +126,11 @@ mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *c
     MRC_TRY(mrc_check_matrix(context, "X", ours.X, MRC_ACCEPT_ANY));
     MRC_TRY(mrc_check_finite(context, "X", ours.X, NULL));
     MRC_TRY(mrc_check_weights(context, ours.weights, ours.X->rows));
+    if (ours.groups && ours.times)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: groups and times are both set");
+    const double *keys = ours.groups ? ours.groups : ours.times;
+    mercer_matrix column = mrc_view((double *)keys, keys ? ours.X->rows : 0, 1, MERCER_F64);
+    MRC_TRY(mrc_check_finite(context, ours.groups ? "groups" : "times", &column, NULL));
     MRC_TRY(check_targets(context, &ours));
     return mrc_dataset_from_arrays(out, context, &ours);
 }

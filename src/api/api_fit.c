@@ -139,6 +139,7 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
         report->model = NULL;
         report->trainer = NULL;
         report->tries = NULL;
+        report->tune_metric = NULL;
     }
     return MERCER_OK;
 }

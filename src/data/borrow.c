@@ -21,6 +21,17 @@ mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights
     return MERCER_OK;
 }
 
+mercer_status mrc_dataset_make_keys(mercer_dataset *dataset, mrc_key_kind kind, double **keys)
+{
+    double *memory;
+    MRC_TRY(mrc_alloc(dataset->context, &memory, dataset->rows, sizeof *memory, "keys of samples"));
+    mrc_free(dataset->context, dataset->key_memory);
+    dataset->key_memory = memory;
+    dataset->keys = *keys = memory;
+    dataset->key_kind = kind;
+    return MERCER_OK;
+}
+
 mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text)
 {
     if (!text) return MERCER_OK;
@@ -63,7 +74,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     *out = NULL;
     MRC_TRY(allocate(&self, from->context, from));
     self->borrowed = true;
-    self->x_memory = self->y_memory = self->label_memory = self->weight_memory = NULL;
+    self->x_memory = self->y_memory = self->label_memory = self->weight_memory = self->key_memory = NULL;
     self->label_text = self->feature_text = self->target_text = self->unused_text = self->schema_text = NULL;
     self->x_parts = self->y_parts = (mrc_parts){0};
     self->rows = rows;
@@ -71,6 +82,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     cut_matrix(&self->y, first, rows);
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
+    if (self->keys) self->keys += first;
     self->synth_first += first;
     MRC_TRY(cut_parts(from->context, &self->x_parts, &from->x_parts, first, rows));
     MRC_TRY(cut_parts(from->context, &self->y_parts, &from->y_parts, first, rows));
@@ -109,6 +121,10 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
                                  .y = Y ? *Y : (mercer_matrix){0},
                                  .labels = (int32_t *)arrays->labels,
                                  .weights = arrays->weights,
+                                 .keys = arrays->groups ? arrays->groups : arrays->times,
+                                 .key_kind = arrays->groups  ? MRC_KEYS_GROUPS
+                                             : arrays->times ? MRC_KEYS_TIMES
+                                                             : MRC_KEYS_NONE,
                                  .borrowed = true};
     MRC_OWNED(mrc_release_dataset) mercer_dataset *self = NULL;
     MRC_TRY(allocate(&self, context, &like));

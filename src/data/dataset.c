@@ -36,7 +36,7 @@ void mercer_dataset_free(mercer_dataset *dataset)
     }
     MRC_FREE_ALL(context, dataset->x_memory, dataset->y_memory, dataset->label_memory, dataset->label_text,
                  dataset->feature_text, dataset->target_text, dataset->unused_text, dataset->weight_memory,
-                 dataset->schema_text, dataset);
+                 dataset->key_memory, dataset->schema_text, dataset);
 }
 
 /* ---- Where rows lie ------------------------------------------------------------------------------------------ */

@@ -32,6 +32,9 @@ typedef struct mrc_parts {
     int64_t count;  /* 0: the rows are one matrix, which is kept elsewhere */
 } mrc_parts;
 
+/* What keys of rows say: which belong together, or when they were. */
+typedef enum mrc_key_kind { MRC_KEYS_NONE, MRC_KEYS_GROUPS, MRC_KEYS_TIMES } mrc_key_kind;
+
 struct mercer_dataset {
     mercer_context *context;
     const char *format; /* static text */
@@ -50,6 +53,8 @@ struct mercer_dataset {
     int64_t distinct;                 /* different targets, if they are whole numbers in one column; else 0 */
     int64_t height, width, channels;  /* of images, or 0 */
     const double *weights;            /* (rows) >= 0, how often a sample counts; NULL: once each */
+    const double *keys;               /* (rows), or NULL: */
+    mrc_key_kind key_kind;            /* of what */
     const char *schema;               /* of the table that features were made of (data/schema); NULL: none */
     int64_t left_out;                 /* rows of the file that have no target */
 
@@ -60,7 +65,7 @@ struct mercer_dataset {
     mrc_mapping x_map, y_map;
     mrc_parts x_parts, y_parts;
     void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text, *weight_memory,
-        *schema_text;
+        *key_memory, *schema_text;
 
     mrc_synth *synth;    /* NULL if stored */
     int64_t synth_first; /* number of the first sample in the endless sequence */
@@ -100,6 +105,8 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
                                        const char *schema);
 /* Own weights (rows), not set, in place of those that the dataset has. */
 mercer_status mrc_dataset_make_weights(mercer_dataset *dataset, double **weights);
+/* The same for keys. */
+mercer_status mrc_dataset_make_keys(mercer_dataset *dataset, mrc_key_kind kind, double **keys);
 /* A copy of names, its memory and the list that lies there; NULL: none. */
 mercer_status mrc_dataset_copy_names(mercer_dataset *dataset, const char *const *names, int64_t count, void **memory,
                                      const char *const **list);

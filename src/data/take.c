@@ -33,8 +33,10 @@ static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, c
         to->y = mrc_view(to->y_memory, to->rows, to->outputs, real);
     }
     mrc_dataset_fetch(from, rows, 0, &to->x, to->y.data ? &to->y : NULL, to->labels);
+    double *weights, *keys;
+    if (from->keys) MRC_TRY(mrc_dataset_make_keys(to, from->key_kind, &keys));
+    for (int64_t i = 0; i < to->rows && from->keys; i++) keys[i] = from->keys[rows[i]];
     if (!from->weights) return MERCER_OK;
-    double *weights;
     MRC_TRY(mrc_dataset_make_weights(to, &weights));
     for (int64_t i = 0; i < to->rows; i++) weights[i] = from->weights[rows[i]];
     return MERCER_OK;

@@ -134,7 +134,7 @@ static mercer_status take_over(mercer_fitting *self)
     if (found->metric.data) {
         self->metric = found->metric;
         found->metric = (mercer_matrix){0};
-        self->options.metric = &self->metric;
+        self->options.metric = self->report.tune_metric = &self->metric;
     }
     MRC_TRY(mercer_preprocess_fit(&preprocess, self->context, self->options.preprocess, self->data));
     mercer_status status = self->options.metric ? mrc_fit_set_metric(self->context, preprocess, &self->learned_kernel,

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which rows a search fits to and which it judges on. Rows are drawn without return in a random order that depends on
- * the seed alone, so the first ones of a fold are a random part of it.
+ * Which rows a search fits to and which it judges on. Rows come in a random order that depends on the seed alone, so
+ * that the first ones of a fold are a random part of it.
  *
  *   HOLDOUT     a fifth is held back, at most half as many as are fitted to
  *   KFOLD       five folds
  *   LOO, GCV    one
+ *
+ * Rows of a group are all in one fold; with times the latest fifth is held back. A class of which no row is left to fit
+ * to is refused where groups or times decide; otherwise one of its rows changes places.
  */
 #include "tune/tune.h"
 
 #include "core/numbers/random.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { KFOLDS = 5, HELD_SHARE = 5, LOO_ROWS = 50, KFOLD_ROWS = 4000 };
-#define RANDOM_SPLIT UINT64_C(0x73706c6974)
+enum { KFOLDS = 5, HELD_SHARE = 5, LOO_ROWS = 50, KFOLD_ROWS = 4000, HELD = 1 };
+#define RANDOM_SPLIT  UINT64_C(0x73706c6974)
+#define RANDOM_GROUPS UINT64_C(0x67726f757073)
 
 static const char *const names[] = {
     [MRC_HOLDOUT] = "holdout", [MRC_KFOLD] = "kfold", [MRC_LOO] = "loo", [MRC_GCV] = "gcv"};
@@ -23,10 +29,12 @@ bool mrc_criterion_find(const char *name, const mercer_dataset *data, mrc_criter
 {
     int64_t n = data ? data->rows : KFOLD_ROWS;
     *out = n < LOO_ROWS ? MRC_LOO : n < KFOLD_ROWS ? MRC_KFOLD : MRC_HOLDOUT;
+    if (data && data->key_kind == MRC_KEYS_TIMES) *out = MRC_HOLDOUT;
+    if (data && data->key_kind == MRC_KEYS_GROUPS && *out == MRC_LOO) *out = MRC_KFOLD;
     if (!name || strcmp(name, "auto") == 0) return true;
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0) {
-            if (n >= LOO_ROWS) *out = (mrc_criterion)i;
+            if (n >= LOO_ROWS || (data && data->keys)) *out = (mrc_criterion)i;
             return true;
         }
     return false;
@@ -37,24 +45,170 @@ const char *mrc_criterion_name(mrc_criterion criterion)
     return names[criterion];
 }
 
-mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,
-                             uint64_t seed)
+/* ---- Groups and times ---------------------------------------------------------------------------------------------- */
+
+typedef struct keyed {
+    double key;
+    int64_t row;
+} keyed;
+
+static int by_key(const void *a, const void *b)
 {
-    mrc_rng rng = {seed, RANDOM_SPLIT};
-    int64_t n = data->rows, held = criterion == MRC_HOLDOUT ? mrc_min(mrc_max(1, n / HELD_SHARE), most / 2) : 0;
-    int64_t fitted = mrc_min(n - held, most), at = 0;
-    *out = (mrc_split){.count = fitted + held};
-    if (fitted < 1) return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: %lld rows are too few", (long long)n);
-    MRC_TRY(mrc_alloc(data->context, &out->rows, out->count, sizeof *out->rows, "row numbers"));
-    int folds = criterion == MRC_KFOLD ? (int)mrc_min(KFOLDS, fitted) : 1;
+    const keyed *left = a, *right = b;
+    if (left->key != right->key) return left->key < right->key ? -1 : 1;
+    return (left->row > right->row) - (left->row < right->row);
+}
+
+/* The latest fifth, with all rows of the same time as its first. */
+static mercer_status split_times(const mercer_dataset *data, const keyed *sorted, signed char *fold)
+{
+    int64_t n = data->rows, from = n - mrc_max(1, n / HELD_SHARE);
+    while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
+    if (from == 0)
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: there are no rows before the latest fifth of the times");
+    for (int64_t i = 0; i < n; i++) fold[sorted[i].row] = i >= from ? HELD : 0;
+    return MERCER_OK;
+}
+
+/* Groups in random order: held back until a fifth of the rows are, or each to the smallest fold. starts (groups + 1). */
+static void deal_groups(const keyed *sorted, const int64_t *starts, int64_t groups, int folds, bool held_out,
+                        uint64_t seed, signed char *fold)
+{
+    int64_t counts[MRC_FOLDS] = {0}, n = starts[groups], held = mrc_max(1, n / HELD_SHARE);
+    for (int64_t k = 0; k < groups; k++) {
+        int64_t g = mrc_random_permutation((mrc_rng){seed, RANDOM_GROUPS}, groups, k);
+        int to = 0;
+        if (held_out) to = counts[HELD] < held && k < groups - 1 ? HELD : 0;
+        for (int f = 1; f < folds && !held_out; f++)
+            if (counts[f] < counts[to]) to = f;
+        counts[to] += starts[g + 1] - starts[g];
+        for (int64_t i = starts[g]; i < starts[g + 1]; i++) fold[sorted[i].row] = (signed char)to;
+    }
+}
+
+static mercer_status split_groups(const mercer_dataset *data, const keyed *sorted, int *folds, bool held_out,
+                                  uint64_t seed, signed char *fold)
+{
+    int64_t n = data->rows, groups = 0, *starts;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &starts, n + 1, sizeof *starts, "groups of rows"));
+    for (int64_t i = 0; i < n; i++)
+        if (i == 0 || sorted[i].key != sorted[i - 1].key) starts[groups++] = i;
+    starts[groups] = n;
+    if (groups < 2)
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: all rows are in one group: there is none to judge on");
+    if (!held_out) *folds = (int)mrc_min(*folds, groups);
+    deal_groups(sorted, starts, groups, *folds, held_out, seed, fold);
+    return MERCER_OK;
+}
+
+/* A class must be among the rows of every fit. */
+static mercer_status check_classes(const mercer_dataset *data, const signed char *fold, int folds, bool held_out)
+{
+    int64_t *counts;
+    MRC_SCOPE(scope, data->context);
+    if (!data->labels) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &counts, data->outputs * MRC_FOLDS, sizeof *counts, "counts of classes"));
+    for (int64_t i = 0; i < data->rows; i++) counts[data->labels[i] * MRC_FOLDS + fold[i]]++;
+    for (int64_t l = 0; l < data->outputs; l++) {
+        int64_t all = 0;
+        for (int f = 0; f < folds; f++) all += counts[l * MRC_FOLDS + f];
+        for (int f = held_out ? HELD : 0; f < folds; f++) {
+            if (all == 0 || counts[l * MRC_FOLDS + f] < all) continue;
+            char number[24];
+            snprintf(number, sizeof number, "%lld", (long long)l);
+            return mrc_fail(data->context, MERCER_ERROR_DATA,
+                            "tune: the split by %s leaves no row of class '%s' to fit to: all of them are judged on "
+                            "together; leave the class out, or choose another column",
+                            data->key_kind == MRC_KEYS_TIMES ? "time" : "groups",
+                            data->label_names ? data->label_names[l] : number);
+        }
+    }
+    return MERCER_OK;
+}
+
+/* fold (rows): the fold of every row. */
+static mercer_status split_by_keys(const mercer_dataset *data, mrc_criterion criterion, int *folds, uint64_t seed,
+                                   signed char *fold)
+{
+    keyed *sorted;
+    bool held_out = criterion == MRC_HOLDOUT, times = data->key_kind == MRC_KEYS_TIMES;
+    if (criterion == MRC_LOO || criterion == MRC_GCV || (times && !held_out))
+        return mrc_fail(data->context, MERCER_ERROR_ARGUMENT, "tune_criterion %s does not keep %s; holdout%s does",
+                        names[criterion], times ? "times in order" : "groups together", times ? "" : " or kfold");
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &sorted, data->rows, sizeof *sorted, "keys of rows"));
+    for (int64_t i = 0; i < data->rows; i++) sorted[i] = (keyed){data->keys[i], i};
+    qsort(sorted, (size_t)data->rows, sizeof *sorted, by_key);
+    MRC_TRY(times ? split_times(data, sorted, fold) : split_groups(data, sorted, folds, held_out, seed, fold));
+    return check_classes(data, fold, *folds, held_out);
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
+
+/* A row that is held back whose class no row is fitted to changes places with one that is. */
+static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
+{
+    int64_t *counts, spare = split->folds[0].count - 1;
+    MRC_SCOPE(scope, data->context);
+    if (!data->labels || split->fold_count < 2) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &counts, data->outputs, sizeof *counts, "counts of classes"));
+    for (int64_t i = 0; i < split->folds[0].count; i++) counts[data->labels[split->rows[i]]]++;
+    for (int64_t i = split->folds[HELD].first; i < split->count; i++) {
+        int32_t own = data->labels[split->rows[i]];
+        while (counts[own] == 0 && spare >= 0 && counts[data->labels[split->rows[spare]]] < 2) spare--;
+        if (counts[own] > 0 || spare < 0) continue;
+        int64_t row = split->rows[spare];
+        counts[data->labels[row]]--, counts[own]++;
+        split->rows[spare--] = split->rows[i], split->rows[i] = row;
+    }
+    return MERCER_OK;
+}
+
+/* Rows in random order, each to its fold while there is room. fold: of every row, or NULL: by the order. */
+static void gather(mrc_split *out, int64_t n, int folds, bool held_out, const int64_t *room, const signed char *fold,
+                   mrc_rng rng)
+{
+    int64_t at = 0, all = 0;
+    for (int f = 0; f < folds; f++) all += room[f];
     for (int f = 0; f < folds; f++) {
         int64_t first = at;
-        for (int64_t i = f; i < fitted; i += folds) out->rows[at++] = mrc_random_permutation(rng, n, held + i);
+        for (int64_t i = 0; i < n && at - first < room[f] && (fold || i < all); i++) {
+            int own = fold ? -1 : held_out ? (i < room[HELD] ? HELD : 0) : (int)(i % folds);
+            if (!fold && own != f) continue;
+            int64_t row = mrc_random_permutation(rng, n, i);
+            if (!fold || fold[row] == f) out->rows[at++] = row;
+        }
         out->folds[f] = (mrc_span){first, at - first};
     }
     out->fold_count = folds;
-    if (held == 0) return MERCER_OK;
-    for (int64_t i = 0; i < held; i++) out->rows[at + i] = mrc_random_permutation(rng, n, i);
-    out->folds[out->fold_count++] = (mrc_span){at, held};
-    return MERCER_OK;
+    out->count = at;
+}
+
+static mercer_status make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,
+                          uint64_t seed)
+{
+    int64_t n = data->rows, room[MRC_FOLDS] = {0};
+    bool held_out = criterion == MRC_HOLDOUT;
+    int folds = held_out ? 2 : criterion == MRC_KFOLD ? (int)mrc_min(KFOLDS, n) : 1;
+    signed char *fold = NULL;
+    MRC_SCOPE(scope, data->context);
+    if (n < 2) return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: %lld rows are too few", (long long)n);
+    if (data->keys) {
+        MRC_TRY(mrc_scope_alloc(&scope, &fold, n, sizeof *fold, "folds of rows"));
+        MRC_TRY(split_by_keys(data, criterion, &folds, seed, fold));
+    }
+    int64_t held = held_out ? mrc_min(mrc_max(1, n / HELD_SHARE), most / 2) : 0, fitted = mrc_min(n - held, most);
+    for (int f = 0; f < folds; f++) room[f] = (fitted + folds - 1 - f) / folds;
+    if (held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
+    MRC_TRY(mrc_alloc(data->context, &out->rows, mrc_min(n, fitted + held + 1), sizeof *out->rows, "row numbers"));
+    gather(out, n, folds, held_out, room, fold, (mrc_rng){seed, RANDOM_SPLIT});
+    return held_out && !fold ? keep_classes(data, out) : MERCER_OK;
+}
+
+mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, mrc_criterion criterion, int64_t most,
+                             uint64_t seed)
+{
+    *out = (mrc_split){0};
+    return make(out, data, criterion, most, seed);
 }

@@ -176,6 +176,11 @@ static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *
         dataset->rows = all;
         MRC_TRY(mrc_dataset_make_weights(dataset, &to->weights));
     }
+    if (self->layout.key >= 0) {
+        dataset->rows = all;
+        to->key_kind = reading->options->group_column ? MRC_KEYS_GROUPS : MRC_KEYS_TIMES;
+        MRC_TRY(mrc_dataset_make_keys(dataset, to->key_kind, &to->keys));
+    }
     return reading->want_targets ? open_targets(self, dataset, to) : MERCER_OK;
 }
 
@@ -333,6 +338,7 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
         .only = options->only,
         .weight = options->weight_column,
         .id = options->id_column,
+        .key = options->group_column ? options->group_column : options->time_column,
         .schema = columns->schema,
     };
     MRC_TRY(follow_lead(self, &wish));

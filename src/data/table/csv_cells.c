@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 #include <strings.h>
+#include <xxhash.h>
 
 typedef enum mrc_act {
     ACT_PASS,
@@ -24,7 +25,8 @@ typedef enum mrc_act {
     ACT_WORD,
     ACT_TARGET,
     ACT_VALUE,
-    ACT_WEIGHT
+    ACT_WEIGHT,
+    ACT_KEY
 } mrc_act;
 
 struct mrc_action {
@@ -62,6 +64,8 @@ mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *
             action->place = MRC_COLUMN_TARGET - role;
         } else if (column == layout->weight && sink->weights) {
             action->act = ACT_WEIGHT;
+        } else if (column == layout->key && sink->keys) {
+            action->act = ACT_KEY;
         }
     }
     return MERCER_OK;
@@ -403,6 +407,21 @@ static mercer_status read_value(const mrc_table *self, const mrc_csv *csv, const
                          : "is not a number, as a weight must be");
 }
 
+/* A group by its text, of which 53 bits of a hash stand for it; a time as a number, or days of a date. */
+static mercer_status read_key(const mrc_table *self, const mrc_csv *csv, const mrc_sink *to, const mrc_csv_field *field,
+                              int64_t column, double *out)
+{
+    char text[MRC_LABEL_CHARS + 1];
+    int64_t length = field->escaped ? mrc_csv_copy(field, text, sizeof text) : field->length;
+    const char *start = field->escaped ? text : field->text;
+    if (to->key_kind == MRC_KEYS_GROUPS) {
+        *out = (double)(XXH3_64bits(start, (size_t)length) >> 11);
+        return MERCER_OK;
+    }
+    if (mrc_csv_number(csv, field, out) == MRC_NUMBER || mrc_read_date(start, start + length, out)) return MERCER_OK;
+    return fail_cell(self, field, column, "is neither a number nor a date, as a time must be");
+}
+
 /* ---- Records ------------------------------------------------------------------------------------------------- */
 
 /* A cell that is no plain decimal, or not one of a feature. */
@@ -433,6 +452,7 @@ static mercer_status read_cell(const mrc_table *self, mrc_csv *csv, const mrc_si
             MRC_TRY(read_value(self, csv, to, &field, column, &missing, &value));
             to->weights[to->rows] = value;
             break;
+        case ACT_KEY: return read_key(self, csv, to, &field, column, &to->keys[to->rows]);
     }
     *left_out = *left_out || missing;
     return MERCER_OK;

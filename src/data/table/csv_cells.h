@@ -12,6 +12,8 @@ typedef struct mrc_sink {
     mercer_matrix y;            /* (rows, targets) f64, if there are several */
     mrc_targets *targets;       /* if there is one */
     double *weights;            /* (rows), or NULL */
+    double *keys;               /* (rows), or NULL: */
+    mrc_key_kind key_kind;      /* of what */
     const mrc_missing *missing; /* words */
     bool leave_out;             /* records without a target are passed over, and counted */
     int64_t rows;               /* that were kept */

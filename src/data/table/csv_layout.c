@@ -194,6 +194,7 @@ static mercer_status read_wish(mrc_layout *self, const mrc_table *table, const m
 {
     if (wish->weight) MRC_TRY(find_free(self, table, wish->weight, "weight", &self->weight));
     if (wish->id) MRC_TRY(find_free(self, table, wish->id, "id", &self->id));
+    if (wish->key) MRC_TRY(find_free(self, table, wish->key, "group or time", &self->key));
     if (wish->kinds) MRC_TRY(for_each_piece(self, table, wish->kinds, take_kind));
     if (!wish->only) return MERCER_OK;
     MRC_TRY(for_each_piece(self, table, wish->only, take_only));
@@ -207,7 +208,8 @@ static mercer_status read_wish(mrc_layout *self, const mrc_table *table, const m
 /* Whether a column may be a feature. */
 static bool is_free(const mrc_layout *self, int64_t column)
 {
-    return self->roles[column] == MRC_COLUMN_UNUSED && column != self->weight && column != self->id;
+    return self->roles[column] == MRC_COLUMN_UNUSED && column != self->weight && column != self->id &&
+           column != self->key;
 }
 
 /* ---- Features ------------------------------------------------------------------------------------------------ */
@@ -280,7 +282,7 @@ static mercer_status find_features(mrc_layout *self, const mrc_table *table, con
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish)
 {
     mercer_context *context = table->input->context;
-    *out = (mrc_layout){.columns = table->columns, .weight = -1, .id = -1};
+    *out = (mrc_layout){.columns = table->columns, .weight = -1, .id = -1, .key = -1};
     MRC_TRY(mrc_alloc(context, &out->roles, table->columns, sizeof *out->roles, "columns of a table"));
     for (int64_t column = 0; column < table->columns; column++) out->roles[column] = MRC_COLUMN_UNUSED;
     MRC_TRY(mrc_alloc(context, &out->kinds, table->columns, 1, "columns of a table"));

@@ -26,7 +26,7 @@ typedef struct mrc_layout {
     int64_t *roles; /* (columns) */
     int64_t columns, features, targets, unused;
     void *names;        /* (columns) a list of texts in one block; NULL without a header */
-    int64_t weight, id; /* columns that are neither features nor targets; -1: none */
+    int64_t weight, id, key; /* columns that are neither features nor targets; -1: none */
     signed char *kinds; /* (columns) the mrc_kind that was asked for; -1: none */
 } mrc_layout;
 
@@ -57,7 +57,7 @@ typedef struct mrc_layout_wish {
     bool alone;                 /* a table of targets alone: not said, all columns; what is not a target is not used */
     const char *const *columns; /* (column_count) names of the features wanted, in their order; NULL: all others */
     int64_t column_count;
-    const char *kinds, *only, *weight, *id; /* as in mercer_dataset_options */
+    const char *kinds, *only, *weight, *id, *key; /* as in mercer_dataset_options */
     const mrc_schema *schema;               /* instead: the columns that it uses, in its order */
 } mrc_layout_wish;
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command tune: a search without the training, whose result is written as options of train. */
+#include "commands/commands.h"
+#include "options/options.h"
+#include "ranks/program_ranks.h"
+#include "terminal/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What mercer train needs to train what was found. */
+static json_t *found_options(const cli_job *job, const mercer_plan *plan, const char *metric)
+{
+    json_t *object = json_pack("{ss ss so}", "kernel", job->fit.kernel, "preprocess", job->fit.preprocess, "lambda",
+                               cli_json_real(plan->lambda));
+    if (metric != NULL) {
+        char *text = cli_format("file:%s", metric);
+        json_object_set_new(object, "metric", cli_json_text(text));
+        free(text);
+    }
+    return object;
+}
+
+static int write_options(const cli_job *job, json_t *object)
+{
+    const char *path = cli_text(job->v, "output");
+    cli_output *output = NULL;
+    int code = cli_output_open(&output, path);
+    if (code != CLI_OK) return code;
+    json_dumpf(object, cli_output_file(output), JSON_INDENT(2) | JSON_REAL_PRECISION(17)); /* close tells failures */
+    fputc('\n', cli_output_file(output));
+    return cli_output_close(output);
+}
+
+/* The metric first: options that name it are there only with it. */
+static int write_found(const cli_job *job, const mercer_plan *plan, json_t **options)
+{
+    const char *path = cli_text(job->v, "output");
+    char *metric = path != NULL && job->fit.tune_metric != NULL ? cli_format("%s.metric.npy", path) : NULL;
+    int code = CLI_OK;
+    if (metric != NULL) {
+        mercer_status status = mercer_matrix_write_npy(job->context, job->fit.tune_metric, metric);
+        if (status != MERCER_OK) code = cli_fail(job->context, status);
+    }
+    *options = found_options(job, plan, metric);
+    if (code == CLI_OK && path != NULL) code = write_options(job, *options);
+    free(metric);
+    return code;
+}
+
+static int show(const cli_job *job, const mercer_plan *plan)
+{
+    json_t *options = NULL;
+    int code = write_found(job, plan, &options);
+    if (code == CLI_OK && cli_flag(job->v, "json")) {
+        json_t *object = cli_tuned_json(job);
+        json_object_set(object, "options", options);
+        json_object_set_new(object, "plan", cli_plan_json(plan));
+        code = cli_print_json(object);
+    } else if (code == CLI_OK) {
+        cli_show_tuned(job, stdout);
+        printf("\n");
+        cli_show_plan(job, plan, stdout);
+    }
+    json_decref(options);
+    return code;
+}
+
+static int run_search(cli_job *job, cli_bar *bar)
+{
+    int stop = 0, code = cli_job_begin(job);
+    if (code != CLI_OK) return code;
+    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    plan->struct_size = sizeof *plan;
+    mercer_status status = mercer_fitting_prepare(job->fitting, plan);
+    cli_bar_clear(bar);
+    if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) code = cli_interrupted(&stop);
+    if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
+    if (code == CLI_OK && status != MERCER_OK) code = cli_job_fail(job, status);
+    if (code == CLI_OK) cli_job_look(job);
+    if (code == CLI_OK) code = show(job, plan);
+    free(plan);
+    return code;
+}
+
+int cli_tune(const cli_values *v)
+{
+    cli_job job;
+    cli_bar bar;
+    int code = cli_check_data(v);
+    if (code == CLI_OK) code = cli_check_job(v);
+    if (code == CLI_OK && cli_text(v, "output") != NULL) code = cli_check_output(cli_text(v, "output"));
+    if (code != CLI_OK) return code;
+    cli_bar_init(&bar, v);
+    cli_catch_signals();
+    cli_job_init(&job, v);
+    job.options.progress = cli_watch_centers;
+    job.options.progress_user = &bar;
+    code = cli_job_open(&job);
+    if (code == CLI_OK) code = run_search(&job, &bar);
+    cli_job_free(&job);
+    return code;
+}
