@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The search: errors of small fits against fits that are made one by one, splits of rows, what is found on problems whose
+ * answer is known, the rules of scale, and what a search must not see.
+ */
+#include "support/datasets.h"
+#include "support/dense.h"
+
+#include "core/numbers/random.h"
+#include "mercer/advanced.h"
+#include "tune/tune.h"
+
+#include <math.h>
+
+enum { N = 40, D = 3, C = 2, P = 12 };
+
+static double X[N][D], Y[N][C], W[N];
+
+static double normal(uint64_t sequence, int index)
+{
+    return mrc_random_normal((mrc_rng){41, sequence}, (uint64_t)index);
+}
+
+static int open_tests(void **state)
+{
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < D; j++) X[i][j] = normal(0, i * D + j);
+        for (int l = 0; l < C; l++) Y[i][l] = sin(X[i][l]) + 0.1 * normal(1, i * C + l);
+        W[i] = 0.5 + i % 3;
+    }
+    return open_datasets(state);
+}
+
+static mercer_matrix matrix_of(void *values, int64_t rows, int64_t cols)
+{
+    return mercer_matrix_view(values, rows, cols, MERCER_F64);
+}
+
+/* ---- Small fits -------------------------------------------------------------------------------------------------- */
+
+static mercer_kernel kernel_of(const char *text)
+{
+    mercer_kernel kernel;
+    assert_succeeds(context, mercer_kernel_parse(&kernel, context, text));
+    return kernel;
+}
+
+/* Weights fitted to the rows that are not left out, with the ridge lambda itself. */
+static dense fit_to(dense k, dense zz, const bool *left, double lambda)
+{
+    dense a = dense_copy(zz), b = dense_new(P, C);
+    for (int64_t i = 0; i < P * P; i++) a.a[i] *= lambda;
+    for (int i = 0; i < N; i++) {
+        if (left[i]) continue;
+        for (int j = 0; j < P; j++) {
+            for (int m = 0; m < P; m++) AT(a, j, m) += W[i] * AT(k, i, j) * AT(k, i, m);
+            for (int l = 0; l < C; l++) AT(b, j, l) += W[i] * AT(k, i, j) * Y[i][l];
+        }
+    }
+    dense alpha = dense_solve(a, b);
+    free(a.a), free(b.a);
+    return alpha;
+}
+
+/* The squared error of the rows that were left out, each with its weight. */
+static double error_on(dense k, dense alpha, const bool *left)
+{
+    double sum = 0;
+    for (int i = 0; i < N; i++)
+        for (int l = 0; l < C && left[i]; l++) {
+            double f = 0;
+            for (int j = 0; j < P; j++) f += AT(k, i, j) * AT(alpha, j, l);
+            sum += W[i] * (f - Y[i][l]) * (f - Y[i][l]);
+        }
+    return sum;
+}
+
+/* Over folds of `size` rows, from fold `first` on: every fold left out once. The ridge goes with the weight of the rows that are
+   fitted to, or of all, as in closed forms. */
+static double judge(dense k, dense zz, double ridge, int first, int size, bool of_all)
+{
+    double sum = 0, judged = 0, total = 0;
+    for (int i = 0; i < N; i++) total += W[i];
+    for (int f = first; f < N / size; f++) {
+        bool left[N];
+        double own = 0;
+        for (int i = 0; i < N; i++) left[i] = i / size == f;
+        for (int i = 0; i < N; i++) own += left[i] ? W[i] : 0;
+        dense alpha = fit_to(k, zz, left, ridge * (of_all ? total : total - own));
+        sum += error_on(k, alpha, left);
+        judged += own;
+        free(alpha.a);
+    }
+    return sum / judged / C;
+}
+
+/* |y - f|^2 / n / (1 - trace / n)^2 from the smoother itself, n being the weight of all rows. */
+static double generalise(dense k, dense zz, double ridge)
+{
+    bool none[N] = {false}, all[N];
+    double total = 0, trace = 0;
+    for (int i = 0; i < N; i++) all[i] = true, total += W[i];
+    dense alpha = fit_to(k, zz, none, ridge * total), a = dense_copy(zz);
+    double fit = error_on(k, alpha, all);
+    for (int64_t i = 0; i < P * P; i++) a.a[i] *= ridge * total;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < P * P; j++) a.a[j] += W[i] * AT(k, i, j / P) * AT(k, i, j % P);
+    dense turned = dense_transposed(k), solved = dense_solve(a, turned);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < P; j++) trace += W[i] * AT(k, i, j) * AT(solved, j, i);
+    free(alpha.a), free(a.a), free(turned.a), free(solved.a);
+    return fit / total / C / pow(1 - trace / total, 2);
+}
+
+/*
+ * All criteria against fits one by one. Both sides solve systems of condition up to that of K(Z, Z) times 1 / ridge, here below
+ * 1e6, in double: 1e-9. The library adds 1e-10 of the diagonal, which changes weights by 1e-10 times that condition: 1e-4 of an
+ * error at most, and 1e-6 leaves that only where it does not happen.
+ */
+static void test_criteria(void **state)
+{
+    (void)state;
+    static const double ridges[] = {1e-3, 1e-2, 0.3};
+    mercer_kernel kernel = kernel_of("laplace-l1:bandwidth=2");
+    mercer_matrix x = matrix_of(X, N, D), y = matrix_of(Y, N, C), z = matrix_of(X, P, D);
+    dense k = dense_kernel(&kernel, &x, &z), zz = dense_kernel(&kernel, &z, &z);
+    for (int criterion = MRC_HOLDOUT; criterion <= MRC_GCV; criterion++) {
+        mrc_small_rows rows = {.x = x, .y = y, .weights = W};
+        int size = criterion == MRC_LOO ? 1 : 10;
+        rows.count = criterion == MRC_HOLDOUT ? 2 : criterion == MRC_KFOLD ? 4 : 1;
+        rows.held_out = criterion == MRC_HOLDOUT;
+        for (int f = 0; f < 4 && criterion == MRC_KFOLD; f++) rows.folds[f] = (mrc_span){10 * f, 10};
+        if (criterion != MRC_KFOLD) rows.folds[0] = (mrc_span){0, rows.held_out ? 30 : N};
+        if (rows.held_out) rows.folds[1] = (mrc_span){30, 10};
+        mrc_small_fits *fits = NULL;
+        double errors[3], wanted;
+        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, (mrc_criterion)criterion, ridges, 3));
+        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors));
+        for (int r = 0; r < 3; r++) {
+            wanted = criterion == MRC_GCV
+                         ? generalise(k, zz, ridges[r])
+                         : judge(k, zz, ridges[r], rows.held_out ? 3 : 0, size, criterion == MRC_LOO);
+            assert_that(fabs(errors[r] - wanted) < 1e-6 * wanted, "%s, ridge %g: %.12g, one by one %.12g",
+                        mrc_criterion_name((mrc_criterion)criterion), ridges[r], errors[r], wanted);
+        }
+        mrc_small_fits_free(fits);
+    }
+    free(k.a), free(zz.a);
+}
+
+/* Weights of a fit to all rows that are fitted to, and points in float. */
+static void test_weights(void **state)
+{
+    (void)state;
+    static const double ridges[] = {1e-2};
+    static float single[N][D];
+    double weights[P][C], errors[2], total = 0;
+    bool held[N], none[N] = {false};
+    mercer_kernel kernel = kernel_of("gaussian:bandwidth=1");
+    mercer_matrix x = matrix_of(X, N, D), y = matrix_of(Y, N, C), z = matrix_of(X, P, D), out = matrix_of(weights, P, C);
+    dense k = dense_kernel(&kernel, &x, &z), zz = dense_kernel(&kernel, &z, &z);
+    for (int i = 0; i < N; i++) held[i] = i >= 30, total += W[i];
+    for (int closed = 0; closed < 2; closed++) {
+        mrc_small_rows rows = {.x = x, .y = y, .weights = W, .count = closed ? 1 : 2, .held_out = !closed};
+        rows.folds[0] = (mrc_span){0, closed ? N : 30}, rows.folds[1] = (mrc_span){30, 10};
+        mrc_small_fits *fits = NULL;
+        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, closed ? MRC_LOO : MRC_HOLDOUT, ridges, 1));
+        assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors + closed));
+        assert_succeeds(context, mrc_small_fits_weights(fits, ridges[0], &out));
+        double mass = total;
+        for (int i = 30; i < N && !closed; i++) mass -= W[i];
+        dense wanted = fit_to(k, zz, closed ? none : held, ridges[0] * mass);
+        for (int i = 0; i < P * C; i++)
+            assert_that(fabs(weights[i / C][i % C] - wanted.a[i]) < 1e-5 * dense_norm(wanted), "weight %d: %g, %g", i,
+                        weights[i / C][i % C], wanted.a[i]);
+        free(wanted.a);
+        mrc_small_fits_free(fits);
+    }
+    /* Kernel values are then off by 1e-7 each: 12 of them, times a condition of 1e3 over the ridge's share. */
+    for (int i = 0; i < N * D; i++) single[i / D][i % D] = (float)X[i / D][i % D];
+    mercer_matrix xs = mercer_matrix_view(single, N, D, MERCER_F32), zs = mercer_matrix_view(single, P, D, MERCER_F32);
+    mrc_small_rows rows = {.x = xs, .y = y, .weights = W, .count = 2, .held_out = true};
+    rows.folds[0] = (mrc_span){0, 30}, rows.folds[1] = (mrc_span){30, 10};
+    mrc_small_fits *fits = NULL;
+    double error;
+    assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, MRC_HOLDOUT, ridges, 1));
+    assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &xs, &zs, &error));
+    assert_that(fabs(error - errors[0]) < 1e-3 * errors[0], "in float %g, in double %g", error, errors[0]);
+    mrc_small_fits_free(fits);
+    free(k.a), free(zz.a);
+}
+
+/* ---- Splits -------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 900, FEATURES = 6 };
+static double planted_x[ROWS][FEATURES], planted_y[ROWS], keys[ROWS];
+static int32_t labels[ROWS];
+
+/* Two of six features matter; the third class is rare. */
+static void plant(void)
+{
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < FEATURES; j++) planted_x[i][j] = normal(2, i * FEATURES + j);
+        planted_y[i] = sin(2 * planted_x[i][0]) + fabs(planted_x[i][1]) + 0.05 * normal(3, i);
+        labels[i] = planted_y[i] > 0.8;
+        keys[i] = i % 30;
+    }
+}
+
+static mercer_dataset *planted(mercer_dataset_arrays *of, mercer_matrix *x, mercer_matrix *y, int64_t rows)
+{
+    mercer_dataset *data = NULL;
+    *x = matrix_of(planted_x, rows, FEATURES), *y = matrix_of(planted_y, rows, 1);
+    of->struct_size = sizeof *of;
+    of->X = x;
+    if (!of->labels) of->Y = y;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, of));
+    return data;
+}
+
+/* Every row once, in one fold. */
+static void count_rows(const mrc_split *split, int fold[ROWS])
+{
+    for (int i = 0; i < ROWS; i++) fold[i] = -1;
+    for (int f = 0; f < split->fold_count; f++)
+        for (int64_t i = 0; i < split->folds[f].count; i++) {
+            int64_t row = split->rows[split->folds[f].first + i];
+            assert_true(row >= 0 && row < ROWS && fold[row] < 0);
+            fold[row] = f;
+        }
+}
+
+static void test_splits(void **state)
+{
+    (void)state;
+    mercer_matrix x, y;
+    mrc_split split;
+    int fold[ROWS], held = 0;
+    plant();
+    for (int kind = 0; kind < 3; kind++) {
+        mercer_dataset_arrays of = {.groups = kind == 1 ? keys : NULL, .times = kind == 2 ? keys : NULL};
+        mercer_dataset *data = planted(&of, &x, &y, ROWS);
+        assert_succeeds(context, mrc_split_make(&split, data, MRC_HOLDOUT, 100000, 7));
+        assert_int_equal(split.count, ROWS);
+        count_rows(&split, fold);
+        for (int i = 0; i < ROWS; i++) {
+            held += fold[i];
+            assert_true(fold[i] >= 0);
+            if (kind == 1) assert_int_equal(fold[i], fold[i % 30]); /* groups are whole */
+            if (kind == 2) assert_int_equal(fold[i], i % 30 >= 24); /* the latest fifth */
+        }
+        assert_true(held >= 180 * (kind + 1) && held <= 180 * (kind + 1) + 30);
+        mrc_free(context, split.rows);
+        if (kind == 1) {
+            assert_succeeds(context, mrc_split_make(&split, data, MRC_KFOLD, 100000, 7));
+            count_rows(&split, fold);
+            for (int i = 0; i < ROWS; i++) assert_int_equal(fold[i], fold[i % 30]);
+            mrc_free(context, split.rows);
+        }
+        if (kind > 0)
+            assert_fails(context, mrc_split_make(&split, data, MRC_LOO, 1000, 7), MERCER_ERROR_ARGUMENT,
+                         kind == 1 ? "groups together" : "times in order");
+        mercer_dataset_free(data);
+    }
+}
+
+/* A class that stands in the latest rows alone is refused by its name; where nothing but chance decides, one of its rows is
+   among those that are fitted to. */
+static void test_classes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"low", "high", "late"};
+    mercer_matrix x, y;
+    mrc_split split;
+    plant();
+    for (int i = 0; i < ROWS; i++) keys[i] = i;
+    labels[ROWS - 1] = 2;
+    for (int times = 0; times < 2; times++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            mercer_dataset_arrays of = {.labels = labels, .classes = 3, .label_names = names, .times = times ? keys : NULL};
+            mercer_dataset *data = planted(&of, &x, &y, ROWS);
+            if (times) {
+                assert_fails(context, mrc_split_make(&split, data, MRC_HOLDOUT, 1000, seed), MERCER_ERROR_DATA, "'late'");
+            } else {
+                bool there = false;
+                assert_succeeds(context, mrc_split_make(&split, data, MRC_HOLDOUT, 1000, seed));
+                for (int64_t i = 0; i < split.folds[0].count; i++) there = there || split.rows[i] == ROWS - 1;
+                assert_true(there);
+                mrc_free(context, split.rows);
+            }
+            mercer_dataset_free(data);
+        }
+}
+
+/* ---- The search ---------------------------------------------------------------------------------------------------- */
+
+static mercer_fit_options tuned(mercer_train_options *train)
+{
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    *train = (mercer_train_options)MERCER_INIT(mercer_train_options);
+    train->solver = "direct";
+    options.train = train, options.centers = 150, options.memory = INT64_C(1) << 30;
+    options.tune = MERCER_ON, options.tune_kernels = "laplace-l1,gaussian", options.learn_features = 2;
+    return options;
+}
+
+/* The mean squared error of a model on new rows of the planted function. */
+static double error_of(mercer_model *model)
+{
+    enum { NEW = 400 };
+    static double x[NEW][FEATURES], f[NEW];
+    double sum = 0;
+    for (int i = 0; i < NEW * FEATURES; i++) x[i / FEATURES][i % FEATURES] = normal(5, i);
+    mercer_matrix X_new = matrix_of(x, NEW, FEATURES), F = matrix_of(f, NEW, 1);
+    assert_succeeds(context, mercer_model_predict(model, &F, &X_new));
+    for (int i = 0; i < NEW; i++) sum += pow(f[i] - sin(2 * x[i][0]) - fabs(x[i][1]), 2);
+    return sum / NEW;
+}
+
+/* What is found is better than the defaults, by far: four of six features are noise. And the fit proper follows the rules of
+   scale: the bandwidth is the multiple that was found of the median distance, the ridge that of a sample times their number. */
+static void test_search(void **state)
+{
+    (void)state;
+    mercer_matrix x, y;
+    mercer_dataset_arrays of = {0};
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    plant();
+    mercer_dataset *data = planted(&of, &x, &y, ROWS);
+    mercer_fit_options options = tuned(&train);
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    double found = error_of(model);
+    mercer_model_free(model);
+    options.tune = MERCER_OFF, options.tune_kernels = NULL, options.learn_features = 0, train.lambda = 1e-3;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    double plain = error_of(model);
+    mercer_model_free(model);
+    assert_that(found < 0.3 * plain, "error %g with a search, %g without", found, plain);
+
+    mercer_fitting *fitting = NULL;
+    mercer_plan *plan = calloc(1, sizeof *plan);
+    mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+    plan->struct_size = sizeof *plan;
+    options = tuned(&train);
+    assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+    assert_succeeds(context, mercer_fitting_prepare(fitting, plan));
+    assert_succeeds(context, mercer_fitting_query(fitting, &report));
+    assert_true(report.try_count > 10 && report.best_try >= 0 && report.tune_whole);
+    for (int64_t i = 0; i < report.try_count; i++) assert_true(report.tries[i].error >= report.tune_error);
+    assert_that(fabs(plan->lambda - report.tune_ridge * ROWS) < 1e-12 * plan->lambda, "lambda %g", plan->lambda);
+    const mercer_kernel *kernel = mercer_model_kernel(report.model);
+    static double mapped[ROWS][FEATURES];
+    mercer_matrix points = matrix_of(mapped, ROWS, FEATURES);
+    double unit;
+    points.cols = mercer_preprocess_width(mercer_model_preprocess(report.model), FEATURES);
+    assert_succeeds(context, mercer_preprocess_apply(mercer_model_preprocess(report.model), &points, &x));
+    assert_succeeds(context, mercer_kernel_median_distance(context, &unit, kernel, &points, 0));
+    /* of all rows here as there, in four digits */
+    assert_that(fabs(kernel->bandwidth - report.tune_multiple * unit) < 1e-3 * kernel->bandwidth, "%g, %g of %g",
+                kernel->bandwidth, report.tune_multiple, unit);
+    assert_non_null(strstr(plan->text, "search: "));
+    mercer_fitting_free(fitting);
+    free(plan);
+    mercer_dataset_free(data);
+}
+
+/* The same tries with the same errors, in bits, for any number of threads, and whatever rows are validated on: were the search
+   to look at those, other targets there would show. */
+static void test_what_decides(void **state)
+{
+    (void)state;
+    static double false_y[300];
+    double errors[4][256];
+    int64_t count = 0;
+    mercer_matrix x, y;
+    plant();
+    for (int run = 0; run < 4; run++) {
+        mercer_context *own = NULL;
+        mercer_context_options settings = MERCER_INIT(mercer_context_options);
+        settings.threads = run == 1 ? 3 : 1;
+        assert_int_equal(mercer_context_create(&own, &settings), MERCER_OK);
+        mercer_matrix held_x = matrix_of(planted_x[600], 300, FEATURES), held_y = matrix_of(false_y, 300, 1);
+        for (int i = 0; i < 300; i++) false_y[i] = run == 3 ? 1e3 * normal(6, i) : planted_y[600 + i];
+        mercer_dataset_arrays of = {.struct_size = sizeof of}, held = {.struct_size = sizeof held, .X = &held_x, .Y = &held_y};
+        x = matrix_of(planted_x, 600, FEATURES), y = matrix_of(planted_y, 600, 1);
+        of.X = &x, of.Y = &y;
+        mercer_dataset *data = NULL, *validation = NULL;
+        assert_succeeds(own, mercer_dataset_from_arrays(&data, own, &of));
+        assert_succeeds(own, mercer_dataset_from_arrays(&validation, own, &held));
+        mercer_train_options train;
+        mercer_fit_options options = tuned(&train);
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        mercer_fitting *fitting = NULL;
+        options.tune_budget = 1e6;
+        if (run >= 2) options.validation = validation;
+        assert_succeeds(own, mercer_fitting_open(&fitting, own, data, &options));
+        assert_succeeds(own, mercer_fitting_prepare(fitting, NULL));
+        assert_succeeds(own, mercer_fitting_query(fitting, &report));
+        assert_true(report.try_count <= 256 && (run == 0 || report.try_count == count));
+        count = report.try_count;
+        for (int64_t i = 0; i < count; i++) errors[run][i] = report.tries[i].error;
+        assert_memory_equal(errors[run], errors[0], (size_t)count * sizeof(double));
+        mercer_fitting_free(fitting);
+        mercer_dataset_free(data), mercer_dataset_free(validation);
+        mercer_context_free(own);
+    }
+}
+
+/* Nothing can be tried within a nanosecond: the defaults are taken, and the plan says so. Fewer than 50 rows are judged by
+   leaving one out, whatever was asked for. */
+static void test_limits(void **state)
+{
+    (void)state;
+    mercer_matrix x, y;
+    mercer_dataset_arrays of = {0};
+    mercer_train_options train;
+    mercer_plan *plan = calloc(1, sizeof *plan);
+    plan->struct_size = sizeof *plan;
+    plant();
+    for (int small = 0; small < 2; small++) {
+        mercer_dataset *data = planted(&of, &x, &y, small ? 45 : ROWS);
+        mercer_fit_options options = tuned(&train);
+        mercer_fitting *fitting = NULL;
+        mercer_fit_report report = MERCER_INIT(mercer_fit_report);
+        options.centers = 0;
+        options.tune_criterion = "holdout";
+        if (!small) options.tune_budget = 1e-9;
+        assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+        assert_succeeds(context, mercer_fitting_prepare(fitting, plan));
+        assert_succeeds(context, mercer_fitting_query(fitting, &report));
+        assert_non_null(strstr(plan->text, small ? "judged by loo" : "too small for one candidate"));
+        assert_true(small ? report.best_try >= 0 : report.try_count == 0 && strncmp(report.kernel, "laplace:", 8) == 0);
+        mercer_fitting_free(fitting);
+        mercer_dataset_free(data);
+    }
+    free(plan);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    mercer_train_options train;
+    mercer_fit_options options = tuned(&train);
+    options.tune_criterion = "guess";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune_criterion 'guess'");
+    options = tuned(&train), options.bandwidth = 2, options.kernel = "laplace";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "searches for bandwidth");
+    options = tuned(&train), options.tune_kernels = "laplace:bandwidth=3";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "has one: leave it out");
+    options = tuned(&train), options.tune_kernels = "laplace,ntk";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "takes none");
+    options = tuned(&train), options.tune_kernels = "";
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune_kernels is empty");
+    options = tuned(&train), options.tune_kernels = "rational-quadratic:alpha=2,exppower:gamma=0.5";
+    assert_succeeds(context, mercer_fit_check(context, &options));
+    options = tuned(&train), options.tune_budget = -1;
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "tune_budget is -1");
+}
+
+static int stop(void *user, const char *phase, int64_t done, int64_t total, double error)
+{
+    (void)error;
+    int *seen = user;
+    if (strcmp(phase, "tuning") != 0) return 0;
+    assert_true(done >= 0 && done <= total);
+    return ++*seen == 3;
+}
+
+static void test_stopping(void **state)
+{
+    (void)state;
+    mercer_matrix x, y;
+    mercer_dataset_arrays of = {0};
+    mercer_train_options train;
+    mercer_model *model = NULL;
+    int seen = 0;
+    plant();
+    mercer_dataset *data = planted(&of, &x, &y, ROWS);
+    mercer_fit_options options = tuned(&train);
+    options.progress = stop, options.progress_user = &seen;
+    assert_fails(context, mercer_fit(&model, context, data, &options, NULL), MERCER_ERROR_CALLBACK, "searched for");
+    assert_true(seen == 3 && model == NULL);
+    mercer_dataset_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),      cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_classes),  cmocka_unit_test(test_search),       cmocka_unit_test(test_what_decides),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_refusals),     cmocka_unit_test(test_stopping),
+    };
+    return cmocka_run_group_tests(tests, open_tests, close_datasets);
+}
