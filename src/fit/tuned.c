@@ -121,6 +121,19 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
 
 /* ---- The search ------------------------------------------------------------------------------------------------------ */
 
+/* Candidates were judged by exact solutions, which some epochs of steps are not: where auto would take those, the fit
+   proper takes conjugate gradients, if they fit the memory. */
+static void choose_solver(mercer_fitting *self)
+{
+    mercer_plan plan;
+    int64_t p = mrc_fit_center_count(self);
+    bool open = !self->train.solver && !self->train.epochs;
+    if (!open || mrc_fit_plan(self, p, &plan) != MERCER_OK || mercer_solver_kind_of(plan.solver) != MERCER_SOLVER_BATCHES)
+        return;
+    self->train.solver = "cg";
+    if (mrc_fit_plan(self, p, &plan) != MERCER_OK) self->train.solver = NULL;
+}
+
 /* Bandwidth and ridge by the rules of scale, kernel, preprocessing and metric as they are. */
 static mercer_status take_over(mercer_fitting *self)
 {
@@ -148,6 +161,7 @@ static mercer_status take_over(mercer_fitting *self)
     self->options.kernel = NULL;
     self->options.kernel_function = &self->learned_kernel;
     if (self->train.lambda <= 0) self->train.lambda = found->ridge * mrc_fit_count_samples(self->data);
+    choose_solver(self);
     return MERCER_OK;
 }
 

@@ -8,7 +8,8 @@
  *                                        (features/agop.h) and the next round, which tries its last bandwidth and
  *                                        neighbours as long as they are better. From round 2 on the better half goes on
  *   level 1   1,024 and 10,240           the 4 best arms, from their best metric on: up to 2 further rounds
- *   level 2   1,536 and 16,384           the 2 best, the same, bandwidths in steps of sqrt(2)
+ *   level 2   3,072 and 20,480           the 3 best as they are, all ridges: more centers serve rough kernels more than
+ *                                        smooth ones, and small fits flatter the latter
  *
  * The smallest error of all wins: of two fits alike, that of the larger level errs less, so levels need no correction.
  * Every fit is counted in flops before it is made, and none is that would go over the budget: what is tried depends on
@@ -25,11 +26,9 @@
 enum {
     LEVELS = 3,
     MOST_ARMS = MRC_TUNE_KERNELS * MRC_TUNE_PREPARATIONS,
-    STEPS = 15,       /* multiples: 1/4 .. 32 in steps of sqrt(2) */
-    COARSE = 2,       /* steps between those that are tried, but at the last level */
-    FIRST_TRIED = 5,  /* multiples of round 0: 1/4 .. 4, then wider ones */
+    STEPS = 8,        /* multiples: 1/4 .. 32 */
+    FIRST_TRIED = 5,  /* of round 0: 1/4 .. 4, then wider ones */
     HALVING_ROUND = 2,
-    FURTHER_ROUNDS = 2,
     GRADIENT_ROWS = 2048,
     MOST_FULL = 1024, /* features of a full metric */
     MOST_TRIES = 4096
@@ -37,7 +36,9 @@ enum {
 static const struct {
     int64_t rows, centers;
     int arms;
-} levels[LEVELS] = {{4096, 512, MOST_ARMS}, {10240, 1024, 4}, {16384, 1536, 2}};
+    int64_t rounds; /* further ones */
+    bool climbs;    /* neighbours of a bandwidth are tried */
+} levels[LEVELS] = {{4096, 512, MOST_ARMS, 0, true}, {10240, 1024, 4, 2, true}, {20480, 3072, 3, 0, false}};
 static const double all_ridges[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3};
 
 typedef struct arm {
@@ -80,12 +81,7 @@ typedef struct round_of {
 
 static double multiple_of(int step)
 {
-    return exp2(step * 0.5 - 2);
-}
-
-static bool later(const search *self)
-{
-    return self->level == LEVELS - 1;
+    return exp2(step - 2);
 }
 
 /* ---- One bandwidth ----------------------------------------------------------------------------------------------- */
@@ -153,12 +149,11 @@ static mercer_status try_step(search *self, round_of *round, int step)
 /* The best so far, and neighbours of it as long as one is better. */
 static mercer_status climb(search *self, round_of *round)
 {
-    int by = later(self) ? 1 : COARSE;
     for (int from = -1; from != round->best && !self->out_of_budget;) {
         from = round->best;
         if (from < 0) return MERCER_OK;
-        if (from + by < STEPS) MRC_TRY(try_step(self, round, from + by));
-        if (from - by >= 0) MRC_TRY(try_step(self, round, from - by));
+        if (from + 1 < STEPS) MRC_TRY(try_step(self, round, from + 1));
+        if (from > 0) MRC_TRY(try_step(self, round, from - 1));
     }
     return MERCER_OK;
 }
@@ -168,9 +163,9 @@ static mercer_status try_bandwidths(search *self, round_of *round)
     const arm *of = round->of;
     bool first = self->level == 0 && of->round == 0;
     for (int i = 0; i < STEPS; i++) round->errors[i] = (double)INFINITY;
-    for (int i = 0; first && i < FIRST_TRIED; i++) MRC_TRY(try_step(self, round, i * COARSE));
+    for (int i = 0; first && i < FIRST_TRIED; i++) MRC_TRY(try_step(self, round, i));
     if (!first) MRC_TRY(try_step(self, round, of->step));
-    return climb(self, round);
+    return levels[self->level].climbs ? climb(self, round) : MERCER_OK;
 }
 
 static mercer_status copy_metric(search *self, mrc_metric *to, const mrc_metric *from)
@@ -279,6 +274,8 @@ static int64_t centers_at(const search *self, int level, int64_t rows)
 {
     const mercer_dataset *given = self->task->given_centers;
     int64_t p = mrc_min(levels[level].centers, mrc_max(1, self->task->centers));
+    double room = (double)self->task->memory / 4 / (sizeof(double) * (MRC_FOLDS + 4));
+    if (self->task->memory > 0) p = mrc_min(p, mrc_max(1, (int64_t)sqrt(room)));
     return mrc_min(p, given ? given->rows : rows);
 }
 
@@ -332,7 +329,7 @@ static mercer_status first_level(search *self)
 /* From the best metric on, as long as a round is better. */
 static mercer_status go_on(search *self, arm *of)
 {
-    int64_t most = mrc_min(FURTHER_ROUNDS, self->task->rounds);
+    int64_t most = mrc_min(levels[self->level].rounds, self->task->rounds);
     MRC_TRY(copy_metric(self, &of->now, &of->best));
     of->error = (double)INFINITY, of->ended = false, of->step = of->best_step, of->round = of->best_round;
     bool better = true;
