@@ -18,6 +18,17 @@ static const char *metric_file(const cli_values *v)
 
 /* ---- What can be checked without data ---------------------------------------------------------------------------- */
 
+/* With a search, options that were not given are open, whatever they would be without. */
+static void read_tune_options(const cli_values *v, mercer_fit_options *options)
+{
+    options->tune = cli_has(v, "tune") ? cli_switch(v, "tune") : MERCER_ON; /* mercer tune */
+    options->tune_budget = cli_number(v, "budget");
+    options->tune_criterion = cli_text(v, "criterion");
+    if (options->tune != MERCER_ON) return;
+    if (!cli_given(v, "kernel")) options->kernel = NULL;
+    if (cli_given(v, "kernels") || options->kernel == NULL) options->tune_kernels = cli_text(v, "kernels");
+}
+
 int cli_check_job(const cli_values *v)
 {
     mercer_fit_options options = MERCER_INIT(mercer_fit_options);
@@ -33,6 +44,13 @@ int cli_check_job(const cli_values *v)
         options.learn_features = cli_integer(v, "learn-features");
         status = mercer_fit_check(NULL, &options);
         if (status != MERCER_OK) return cli_error(CLI_USAGE, "--learn-features: %s", mercer_last_error(NULL));
+    }
+    if (status == MERCER_OK && cli_has(v, "criterion")) {
+        read_tune_options(v, &options);
+        status = mercer_fit_check(NULL, &options);
+        if (status != MERCER_OK)
+            return cli_error(CLI_USAGE, options.bandwidth != 0 ? "--bandwidth: %s" : "--kernels: %s",
+                             mercer_last_error(NULL));
     }
     if (status == MERCER_OK) return CLI_OK;
     return cli_error(CLI_USAGE, status == MERCER_ERROR_KERNEL ? "--kernel: %s" : "--%s", mercer_last_error(NULL));
@@ -97,17 +115,6 @@ static void read_fit_options(const cli_values *v, mercer_fit_options *options)
     options->validation_fraction = cli_number(v, "validation-fraction");
     options->augment = cli_text(v, "augment");
     options->samples = cli_integer(v, "samples");
-}
-
-/* With a search, options that were not given are open, whatever they would be without. */
-static void read_tune_options(const cli_values *v, mercer_fit_options *options)
-{
-    options->tune = cli_has(v, "tune") ? cli_switch(v, "tune") : MERCER_ON; /* mercer tune */
-    options->tune_budget = cli_number(v, "budget");
-    options->tune_criterion = cli_text(v, "criterion");
-    if (options->tune != MERCER_ON) return;
-    if (!cli_given(v, "kernel")) options->kernel = NULL;
-    if (cli_given(v, "kernels") || options->kernel == NULL) options->tune_kernels = cli_text(v, "kernels");
 }
 
 void cli_job_init(cli_job *job, const cli_values *v)

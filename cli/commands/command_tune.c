@@ -23,10 +23,8 @@ static json_t *found_options(const cli_job *job, const mercer_plan *plan, const 
 
 static int write_options(const cli_job *job, json_t *object)
 {
-    const char *path = cli_text(job->v, "output");
     cli_output *output = NULL;
-    int code = cli_output_open(&output, path);
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_output_open(&output, cli_text(job->v, "output")));
     json_dumpf(object, cli_output_file(output), JSON_INDENT(2) | JSON_REAL_PRECISION(17)); /* close tells failures */
     fputc('\n', cli_output_file(output));
     return cli_output_close(output);
@@ -36,16 +34,14 @@ static int write_options(const cli_job *job, json_t *object)
 static int write_found(const cli_job *job, const mercer_plan *plan, json_t **options)
 {
     const char *path = cli_text(job->v, "output");
-    char *metric = path != NULL && job->fit.tune_metric != NULL ? cli_format("%s.metric.npy", path) : NULL;
-    int code = CLI_OK;
-    if (metric != NULL) {
+    int kept = path != NULL && job->fit.tune_metric != NULL;
+    CLI_OWNED(cli_drop) char *metric = kept ? cli_format("%s.metric.npy", path) : NULL;
+    if (kept) {
         mercer_status status = mercer_matrix_write_npy(job->context, job->fit.tune_metric, metric);
-        if (status != MERCER_OK) code = cli_fail(job->context, status);
+        if (status != MERCER_OK) return cli_fail(job->context, status);
     }
     *options = found_options(job, plan, metric);
-    if (code == CLI_OK && path != NULL) code = write_options(job, *options);
-    free(metric);
-    return code;
+    return path != NULL ? write_options(job, *options) : CLI_OK;
 }
 
 static int show(const cli_job *job, const mercer_plan *plan)
@@ -61,6 +57,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
         cli_show_tuned(job, stdout);
         printf("\n");
         cli_show_plan(job, plan, stdout);
+        printf("\n%s", plan->text);
     }
     json_decref(options);
     return code;
@@ -68,36 +65,31 @@ static int show(const cli_job *job, const mercer_plan *plan)
 
 static int run_search(cli_job *job, cli_bar *bar)
 {
-    int stop = 0, code = cli_job_begin(job);
-    if (code != CLI_OK) return code;
-    mercer_plan *plan = cli_allocate(1, sizeof *plan);
+    int stop = 0;
+    CLI_TRY(cli_job_begin(job));
+    CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fitting_prepare(job->fitting, plan);
     cli_bar_clear(bar);
-    if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) code = cli_interrupted(&stop);
-    if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
-    if (code == CLI_OK && status != MERCER_OK) code = cli_job_fail(job, status);
-    if (code == CLI_OK) cli_job_look(job);
-    if (code == CLI_OK) code = show(job, plan);
-    free(plan);
-    return code;
+    if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(cli_interrupted(&stop));
+    if (stop) return cli_error(cli_signal_code(), "interrupted; nothing was written");
+    if (status != MERCER_OK) return cli_job_fail(job, status);
+    cli_job_look(job);
+    return show(job, plan);
 }
 
 int cli_tune(const cli_values *v)
 {
-    cli_job job;
+    CLI_OWNED(cli_job_free) cli_job job = {0};
     cli_bar bar;
-    int code = cli_check_data(v);
-    if (code == CLI_OK) code = cli_check_job(v);
-    if (code == CLI_OK && cli_text(v, "output") != NULL) code = cli_check_output(cli_text(v, "output"));
-    if (code != CLI_OK) return code;
+    CLI_TRY(cli_check_data(v));
+    CLI_TRY(cli_check_job(v));
+    if (cli_text(v, "output") != NULL) CLI_TRY(cli_check_output(cli_text(v, "output")));
     cli_bar_init(&bar, v);
     cli_catch_signals();
     cli_job_init(&job, v);
     job.options.progress = cli_watch_centers;
     job.options.progress_user = &bar;
-    code = cli_job_open(&job);
-    if (code == CLI_OK) code = run_search(&job, &bar);
-    cli_job_free(&job);
-    return code;
+    CLI_TRY(cli_job_open(&job));
+    return run_search(&job, &bar);
 }

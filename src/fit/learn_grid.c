@@ -105,21 +105,14 @@ static mercer_status take_centers(grid *self, mrc_scope *scope)
 
 /* ---- All of them ------------------------------------------------------------------------------------------------- */
 
-static void release_fits(void *owner, void *fits)
-{
-    (void)owner;
-    mrc_small_fits_free(fits);
-}
-
 static mercer_status try_all(grid *self, const double *bandwidths, int count, int at_least)
 {
-    mrc_small_fits *fits;
+    MRC_OWNED(mrc_release_small_fits) mrc_small_fits *fits = NULL;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(read_rows(self, &scope));
     MRC_TRY(take_centers(self, &scope));
     MRC_TRY(mrc_small_fits_create(&fits, self->context, &self->rows, self->z.rows, MRC_HOLDOUT, self->tried,
                                   self->count));
-    MRC_TRY(mrc_scope_add(&scope, release_fits, NULL, fits));
     for (int i = 0; i < count && (i < at_least || self->best.bandwidth == bandwidths[i - 1]); i++) {
         double errors[RIDGES];
         self->kernel.bandwidth = bandwidths[i];

@@ -19,7 +19,7 @@
 
 #define DEFAULT_BUDGET  30.0
 #define DEFAULT_KERNELS "laplace,laplace-l1,exppower-l1:gamma=0.7,gaussian"
-enum { ROUNDS = 4 };
+enum { ROUNDS = 4, MOST_ALL_ROWS = 20000 };
 
 typedef struct mrc_tuning {
     mercer_kernel kernels[MRC_TUNE_KERNELS];
@@ -121,17 +121,37 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
 
 /* ---- The search ------------------------------------------------------------------------------------------------------ */
 
-/* Candidates were judged by exact solutions, which some epochs of steps are not: where auto would take those, the fit
-   proper takes conjugate gradients, if they fit the memory. */
+/* Whether every row may be a center, by the solver for that. */
+static bool takes_all_rows(const mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->options;
+    const mercer_dataset *data = self->data;
+    if (options->centers != 0 || options->given_centers || options->center_method || options->comm || options->augment)
+        return false;
+    for (int64_t i = 0; i < data->rows && data->weights; i++)
+        if (!(data->weights[i] > 0)) return false;
+    return data->rows <= MOST_ALL_ROWS;
+}
+
+static bool fits(mercer_fitting *self, const char *solver, mercer_plan *plan)
+{
+    self->train.solver = solver;
+    return mrc_fit_plan(self, mrc_fit_center_count(self), plan) == MERCER_OK;
+}
+
+/* Candidates were judged by exact solutions, which some epochs of steps are not. So the fit proper of not too many rows
+   takes all of them as centers, and krr; else, where auto would take an iteration, cg; if they fit the memory. */
 static void choose_solver(mercer_fitting *self)
 {
     mercer_plan plan;
-    int64_t p = mrc_fit_center_count(self);
-    bool open = !self->train.solver && !self->train.epochs;
-    if (!open || mrc_fit_plan(self, p, &plan) != MERCER_OK || mercer_solver_kind_of(plan.solver) != MERCER_SOLVER_BATCHES)
+    const char *center_method = self->options.center_method;
+    if (self->train.solver || self->train.epochs) return;
+    if (center_method && strcmp(center_method, "random") == 0) self->options.center_method = NULL;
+    if (takes_all_rows(self) && fits(self, "krr", &plan)) return;
+    self->options.center_method = center_method;
+    if (fits(self, NULL, &plan) && mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES && fits(self, "cg", &plan))
         return;
-    self->train.solver = "cg";
-    if (mrc_fit_plan(self, p, &plan) != MERCER_OK) self->train.solver = NULL;
+    self->train.solver = NULL;
 }
 
 /* Bandwidth and ridge by the rules of scale, kernel, preprocessing and metric as they are. */
@@ -139,7 +159,7 @@ static mercer_status take_over(mercer_fitting *self)
 {
     mrc_tuning *tuning = self->tuning;
     mrc_tune_result *found = &tuning->result;
-    mercer_preprocess *preprocess;
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *preprocess = NULL;
     double unit;
     self->learned_kernel = tuning->kernels[found->kernel];
     self->options.preprocess = tuning->preparations[found->preparation];
@@ -150,13 +170,10 @@ static mercer_status take_over(mercer_fitting *self)
         self->options.metric = self->report.tune_metric = &self->metric;
     }
     MRC_TRY(mercer_preprocess_fit(&preprocess, self->context, self->options.preprocess, self->data));
-    mercer_status status = self->options.metric ? mrc_fit_set_metric(self->context, preprocess, &self->learned_kernel,
-                                                                     self->options.metric, self->info.features)
-                                                : MERCER_OK;
-    if (status == MERCER_OK)
-        status = mrc_fit_median_distance(self->context, &self->learned_kernel, self->data, preprocess, &unit);
-    mercer_preprocess_free(preprocess);
-    MRC_TRY(status);
+    if (self->options.metric)
+        MRC_TRY(mrc_fit_set_metric(self->context, preprocess, &self->learned_kernel, self->options.metric,
+                                   self->info.features));
+    MRC_TRY(mrc_fit_median_distance(self->context, &self->learned_kernel, self->data, preprocess, &unit));
     self->learned_kernel.bandwidth = found->multiple * unit;
     self->options.kernel = NULL;
     self->options.kernel_function = &self->learned_kernel;

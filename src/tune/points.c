@@ -34,20 +34,12 @@ static mercer_status centre_targets(const mrc_tune_points *self, const mrc_tune_
     return MERCER_OK;
 }
 
-static void release_preprocess(void *owner, void *preprocess)
-{
-    (void)owner;
-    mercer_preprocess_free(preprocess);
-}
-
 /* Samples, and centers that are given, after one preprocessing, which is fitted to all samples. */
 static mercer_status prepare(mrc_tune_points *self, const mrc_tune_task *task, const mrc_split *split, int which,
                              int64_t most_centers)
 {
-    mercer_preprocess *preprocess;
-    MRC_SCOPE(scope, self->context);
+    MRC_OWNED(mrc_release_preprocess) mercer_preprocess *preprocess = NULL;
     MRC_TRY(mercer_preprocess_fit(&preprocess, self->context, task->preparations[which], task->data));
-    MRC_TRY(mrc_scope_add(&scope, release_preprocess, NULL, preprocess));
     MRC_TRY(make(self, &self->plain[which], self->n, self->d, MERCER_F32));
     MRC_TRY(mercer_dataset_read(task->data, &self->plain[which], which == 0 ? &self->y : NULL, NULL, preprocess,
                                 split->rows, 0));

@@ -246,9 +246,10 @@ static mercer_status do_round(search *self, arm *of, bool last, bool *better)
     round.weights = mrc_view(weights, self->p, self->points.c, MERCER_F64);
     MRC_TRY(mrc_tune_points_map(&self->points, of->preparation, &of->now, &self->rows, self->p, &round.x, &round.z));
     *better = false;
-    of->ended = mercer_kernel_median_distance(self->context, &round.unit, &round.kernel, &round.z, 0) != MERCER_OK ||
-                !(round.unit > 0);
-    if (of->ended) return MERCER_OK; /* all points are one */
+    mercer_status status = mercer_kernel_median_distance(self->context, &round.unit, &round.kernel, &round.z, 0);
+    of->ended = status == MERCER_ERROR_DATA; /* more than half of all pairs coincide */
+    if (of->ended) return MERCER_OK;
+    MRC_TRY(status);
     MRC_TRY(try_bandwidths(self, &round));
     if (round.best < 0) {
         of->ended = true;

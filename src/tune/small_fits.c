@@ -70,17 +70,15 @@ static mercer_status make_room(mrc_small_fits *self)
 mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *context, const mrc_small_rows *rows,
                                     int64_t p, mrc_criterion criterion, const double *ridges, int count)
 {
-    mrc_small_fits *self;
+    MRC_OWNED(mrc_release_small_fits) mrc_small_fits *self = NULL;
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "small fits"));
     *self = (mrc_small_fits){
         .context = context, .rows = rows, .p = p, .criterion = criterion, .ridges = ridges, .count = count};
     self->grams = criterion == MRC_KFOLD ? rows->count : 1;
-    mercer_status status = make_room(self);
-    if (status == MERCER_OK)
-        *out = self;
-    else
-        mrc_small_fits_free(self);
-    return status;
+    MRC_TRY(make_room(self));
+    *out = self;
+    self = NULL;
+    return MERCER_OK;
 }
 
 void mrc_small_fits_free(mrc_small_fits *self)

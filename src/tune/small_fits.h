@@ -42,6 +42,7 @@ typedef struct mrc_small_fits mrc_small_fits;
 mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *context, const mrc_small_rows *rows,
                                     int64_t p, mrc_criterion criterion, const double *ridges, int count);
 void mrc_small_fits_free(mrc_small_fits *self);
+MRC_RELEASE(mrc_release_small_fits, mrc_small_fits, mrc_small_fits_free)
 /* Flops of one call of try: those of double, those of kernel values aside. */
 double mrc_small_fits_flops(const mrc_small_fits *self);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The n-th allocation fails, n = 1, 2, ... until a whole fit succeeds: merged and weighted samples, rows held back,
- * every way to choose centers, calibration on a validation set and by cross-validation, learned features, intervals,
+ * every way to choose centers, calibration on a validation set and by cross-validation, learned features, a search, intervals,
  * weights of classes, transforms of targets. The status says memory, there is no model, nothing leaks, and the last fit
  * gives what an undisturbed one gives.
  */
@@ -23,18 +23,20 @@ typedef struct fit_case {
     bool merged, calibrated;
     int64_t rounds;                       /* of learned features */
     const char *class_weight, *transform; /* NULL: none; of values */
+    bool tuned;
 } fit_case;
 
-static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 0, NULL, NULL},
-                                 {"merged", "direct", NULL, 0, 0, true, false, 0, NULL, NULL},
-                                 {"held back", "ep4", NULL, 10, 0.25, true, true, 0, NULL, NULL},
-                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, 0, NULL, NULL},
-                                 {"balanced", "direct", "balanced", 8, 0, false, false, 0, NULL, NULL},
-                                 {"folds", "direct", NULL, -1, 0, true, true, 0, "balanced", NULL},
-                                 {"features", "direct", NULL, 10, 0.25, false, false, 1, NULL, NULL},
-                                 {"class weights", "direct", NULL, 10, 0.25, false, false, 0, "1=2", NULL},
-                                 {"log", "direct", NULL, 10, 0.25, false, false, 0, NULL, "log"},
-                                 {"rank", "direct", NULL, 10, 0, true, false, 0, NULL, "rank"}};
+static const fit_case cases[] = {{"plain", "direct", NULL, 10, 0, false, false, 0, NULL, NULL, false},
+                                 {"merged", "direct", NULL, 0, 0, true, false, 0, NULL, NULL, false},
+                                 {"held back", "ep4", NULL, 10, 0.25, true, true, 0, NULL, NULL, false},
+                                 {"kmeans", "cg", "kmeans", 8, 0, false, false, 0, NULL, NULL, false},
+                                 {"balanced", "direct", "balanced", 8, 0, false, false, 0, NULL, NULL, false},
+                                 {"folds", "direct", NULL, -1, 0, true, true, 0, "balanced", NULL, false},
+                                 {"features", "direct", NULL, 10, 0.25, false, false, 1, NULL, NULL, false},
+                                 {"class weights", "direct", NULL, 10, 0.25, false, false, 0, "1=2", NULL, false},
+                                 {"log", "direct", NULL, 10, 0.25, false, false, 0, NULL, "log", false},
+                                 {"rank", "direct", NULL, 10, 0, true, false, 0, NULL, "rank", false},
+                                 {"search", "direct", NULL, 10, 0, false, false, 1, NULL, NULL, true}};
 
 static mercer_status fit_once(mercer_context *context, const fit_case *of, mercer_model **model, double *temperature)
 {
@@ -54,6 +56,7 @@ static mercer_status fit_once(mercer_context *context, const fit_case *of, merce
     options.train = &train, options.memory = 1 << 28, options.centers = of->centers;
     options.learn_features = of->rounds, options.center_method = of->method, options.validation_fraction = of->fraction;
     options.merge = of->merged ? MERCER_ON : MERCER_OFF, options.calibrate = of->calibrated ? MERCER_ON : MERCER_OFF;
+    if (of->tuned) options.tune = MERCER_ON, options.tune_kernels = "laplace-l1";
     mercer_status status = mercer_dataset_from_arrays(&data, context, &arrays);
     if (status == MERCER_OK) status = mercer_fit(model, context, data, &options, &report);
     mercer_dataset_free(data);

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_tune.py MERCER: the search for a model, alone and before a training."""
+import json
+import math
+import os
+import random
+
+from support import Case, main
+
+NAMES = ["a", "b", "c", "d", "e"]
+OPTIONS = ["--x", "t.csv", "--target", "y", "--kernels", "laplace-l1,gaussian", "--learn-features", "1", "--centers", "150"]
+
+
+def rows(n, seed):
+    """y depends on two of five features."""
+    rng = random.Random(seed)
+    samples = [[rng.gauss(0, 1) for _ in NAMES] for _ in range(n)]
+    return samples, [math.sin(2 * x[1]) + abs(x[3]) for x in samples]
+
+
+class Tune(Case):
+    """Searches."""
+
+    def setUp(self):
+        super().setUp()
+        for name, n, seed in (("t.csv", 600, 1), ("v.csv", 200, 2)):
+            samples, targets = rows(n, seed)
+            lines = [",".join("%.6f" % v for v in x + [y]) + ",g%d" % (i // 20) for i, (x, y) in enumerate(zip(samples, targets))]
+            self.write(name, "\n".join([",".join(NAMES + ["y", "group"])] + lines) + "\n")
+        self.options = [*OPTIONS, "--drop", "group"]
+
+    def test_search_and_training(self):
+        told = self.answer("train", *self.options, "--tune", "on", "--log", "run.jsonl", "-o", "m.safetensors")
+        search = told["search"]
+        self.assertTrue(search["whole"])
+        self.assertEqual(search["best"]["error"], min(t["error"] for t in search["tries"]))
+        self.assertEqual({t["kernel"] for t in search["tries"]}, {"laplace-l1", "gaussian"})
+        self.assertEqual({t["preprocess"] for t in search["tries"]}, {"standardise", "rank"})
+        low, high = search["flat"]["multiple"]
+        self.assertTrue(low <= search["best"]["multiple"] <= high)
+        self.assertIn("search: ", told["plan"]["text"])
+        self.good("train", *self.options, "-o", "plain.safetensors", "-q")
+        r2 = [self.answer("eval", "-m", name, "--x", "v.csv")["r2"] for name in ("plain.safetensors", "m.safetensors")]
+        self.assertGreater(r2[1], r2[0])
+        self.good("report", "run.jsonl", "-o", "page.html")
+        page = self.read("page.html").decode()
+        for words in ("the best of each kernel and preprocessing", "Error over bandwidth and ridge"):
+            self.assertIn(words, page)
+        with open(os.path.join(self.folder, "run.jsonl")) as file:
+            events = [json.loads(line) for line in file]
+        self.assertIn("search", [event["event"] for event in events])
+
+    def test_options_that_were_found_give_the_same_bytes(self):
+        self.good("train", *self.options, "--tune", "on", "--threads", "2", "-o", "m.safetensors", "-q")
+        shown = self.good("tune", *self.options, "--threads", "1", "-o", "best.json")
+        self.assertIn("laplace-l1", shown)
+        self.assertIn("within 1 %", shown)
+        found = json.loads(self.read("best.json"))
+        self.assertTrue({"kernel", "preprocess", "lambda"} <= set(found))
+        plain = ["--x", "t.csv", "--target", "y", "--drop", "group", "--centers", "150"]
+        self.good("train", *plain, "--config", "best.json", "-o", "again.safetensors", "-q")
+        self.assertEqual(self.read("again.safetensors"), self.read("m.safetensors"))
+
+    def test_groups_and_times(self):
+        told = self.answer("tune", *OPTIONS, "--group-column", "group", "--criterion", "holdout")
+        self.assertEqual(told["held"] % 20, 0)  # groups are whole
+        self.bad(2, "groups together", "tune", *OPTIONS, "--group-column", "group", "--criterion", "loo")
+        told = self.answer("tune", *OPTIONS, "--drop", "group", "--time-column", "a")
+        self.assertEqual(told["held"], 120)
+        self.bad(65, "neither a number nor a date", "tune", *OPTIONS, "--time-column", "group")
+
+    def test_budget(self):
+        text = self.good("tune", *self.options, "--budget", "1e-9")
+        self.assertIn("too small for one candidate", text)
+        self.bad(2, "--criterion", "tune", *self.options, "--criterion", "guess")
+        self.bad(2, "searches for bandwidth", "train", *self.options, "--tune", "on", "--bandwidth", "3", "-o", "m")
+        self.bad(2, "--kernels: .*ntk", "tune", "--x", "t.csv", "--target", "y", "--kernels", "laplace,ntk")
+
+
+if __name__ == "__main__":
+    main()
