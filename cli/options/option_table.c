@@ -11,18 +11,18 @@
 #include <string.h>
 
 enum {
-    READS =
-        CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT | CLI_EXPLAIN, /* take data files */
+    READS = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_CONVERT |
+            CLI_EXPLAIN,                                                 /* take data files */
     FINDS = CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, /* find out what the columns of a table are */
-    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                /* read targets, too */
-    FITS = CLI_TRAIN | CLI_TUNE | CLI_PLAN,                             /* take options of training */
+    LABELLED = FINDS | CLI_EVAL | CLI_EXPLAIN,                           /* read targets, too */
+    FITS = CLI_TRAIN | CLI_TUNE | CLI_PLAN,                              /* take options of training */
     USES_MODEL = CLI_PREDICT | CLI_EVAL | CLI_EXPLAIN,
-    COMPUTES =
-        CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
-    ANSWERS = CLI_TRAIN | CLI_TUNE | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS | CLI_CONVERT |
-              CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, /* have --json */
-    CONFIGURED = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT | CLI_BENCH |
-                 CLI_DEMO | CLI_EXPLAIN,
+    COMPUTES = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH |
+               CLI_DEMO | CLI_EXPLAIN,
+    ANSWERS = CLI_TRAIN | CLI_TUNE | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS |
+              CLI_CONVERT | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, /* have --json */
+    CONFIGURED = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT |
+                 CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
     RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
     TUNES = CLI_TRAIN | CLI_TUNE,
     ALL = (1 << 17) - 1
@@ -120,8 +120,8 @@ static const cli_option written[] = {
      "learn the metric of the kernel first, in at most so many rounds of small fits; on, or no number: 4 rounds. 0: "
      "none"},
     {"tune", NULL, 0, CLI_SWITCH, NULL, NULL, "off", NULL, CLI_TRAIN, 0, "Model",
-     "search for kernel function, preprocessing, metric, bandwidth and ridge first, by small fits to a part of the rows; "
-     "what is given stays"},
+     "search for kernel function, preprocessing, metric, bandwidth and ridge first, by small fits to a part of the "
+     "rows; what is given stays"},
     {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, "30s", NULL, TUNES, 0, "Model",
      "what the search may take, by counted work at the machine's nominal speed: 10s, 2m"},
     {"criterion", NULL, 0, CLI_CHOICE, "NAME", "auto|holdout|kfold|loo|gcv", "auto", NULL, TUNES, 0, "Model",

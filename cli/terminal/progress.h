@@ -47,7 +47,7 @@ void cli_log_start(cli_log *log, const cli_job *job, int resumed);
 void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
 /* Tables and charts of learned features; nothing if none were (learned.c). */
 void cli_log_learned(cli_log *log, const cli_job *job);
-/* What a search tried and found (tuned.c): as text, in the log (nothing if there was none), and as JSON. */
+/* What a search tried and found (search_text.c): as text, in the log (nothing if there was none), and as JSON. */
 void cli_show_tuned(const cli_job *job, FILE *file);
 void cli_log_tuned(cli_log *log, const cli_job *job);
 json_t *cli_tuned_json(const cli_job *job);

@@ -534,11 +534,11 @@ enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15, MERCER_ROUND_ERRORS = 16 };
 /* One kernel function, preprocessing, metric and bandwidth that a search tried, with the best of its ridges. */
 enum { MERCER_TUNE_RIDGES = 8 };
 typedef struct mercer_tune_try {
-    const char *kernel, *preprocess; /* the kernel without its bandwidth */
-    int64_t round;                   /* of the metric; 0: none */
-    int64_t rows, centers;           /* of the fit */
-    double multiple, bandwidth;      /* over the median distance between samples in that metric; itself */
-    double ridge, error;             /* of one sample; mean squared error by the criterion */
+    const char *kernel, *preprocess;   /* the kernel without its bandwidth */
+    int64_t round;                     /* of the metric; 0: none */
+    int64_t rows, centers;             /* of the fit */
+    double multiple, bandwidth;        /* over the median distance between samples in that metric; itself */
+    double ridge, error;               /* of one sample; mean squared error by the criterion */
     double errors[MERCER_TUNE_RIDGES]; /* of all ridges */
 } mercer_tune_try;
 
@@ -572,9 +572,9 @@ struct mercer_fit_report {
     int64_t try_count, best_try; /* -1: none */
     double tune_ridges[MERCER_TUNE_RIDGES];
     int tune_ridge_count;
-    double tune_seconds, tune_error; /* of counted work; of the best */
-    int tune_whole;                  /* it came to its end before the budget did */
-    int64_t tune_rows, tune_held;    /* of the largest fits: fitted to, held back */
+    double tune_seconds, tune_error;  /* of counted work; of the best */
+    int tune_whole;                   /* it came to its end before the budget did */
+    int64_t tune_rows, tune_held;     /* of the largest fits: fitted to, held back */
     double tune_multiple, tune_ridge; /* of the best: bandwidth over the median distance, ridge of one sample */
     const mercer_matrix *tune_metric; /* of the best, as mercer_fit_options.metric; borrowed; NULL: none */
 };

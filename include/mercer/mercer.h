@@ -267,7 +267,7 @@ typedef struct mercer_dataset_arrays {
     const char *const *feature_names; /* (d), or NULL */
     const double *weights;            /* (n) >= 0: a weight of 2 is a row that comes twice; NULL: all 1 */
     const char *schema;               /* of the table that X was made of; NULL: none */
-    const double *groups, *times; /* (n) as mercer_dataset_options.group_column and time_column; NULL: none */
+    const double *groups, *times;     /* (n) as mercer_dataset_options.group_column and time_column; NULL: none */
 } mercer_dataset_arrays;
 
 /* A dataset of arrays. Errors: SHAPE, DTYPE, DATA. */
@@ -304,8 +304,8 @@ MERCER_API mercer_status mercer_dataset_query(const mercer_dataset *dataset, mer
 /* f(x) = sum_j alpha_j K(x, z_j): a kernel function, p centers and their weights (p, c). */
 typedef struct mercer_model mercer_model;
 
-/* Tells how far the phase "tuning", "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what there is,
-   or with MERCER_ERROR_CALLBACK if that is nothing. */
+/* Tells how far the phase "tuning", "features", "centers" or "calibration" is. Non-zero stops: the fit ends with what
+   there is, or with MERCER_ERROR_CALLBACK if that is nothing. */
 typedef int (*mercer_fit_callback)(void *user, const char *phase, int64_t done, int64_t total, double error);
 
 /*
@@ -372,8 +372,8 @@ typedef struct mercer_fit_options {
     /* What weights of samples are multiplied by, those of `validation` too: balanced, so that all classes weigh the
        same in sum; or by name of the class, "cat=2,dog=0.5", 1 for others. NULL or none: nothing. */
     const char *class_weight;
-    /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part of
-       the rows (docs/tuning.md), but for those that are given. AUTO: off. */
+    /* ON: kernel function, preprocessing, metric, bandwidth and ridge are searched for first, by small fits to a part
+       of the rows (docs/tuning.md), but for those that are given. AUTO: off. */
     mercer_switch tune;
     double tune_budget; /* seconds that the search may take, by counted work at the machine's nominal speed; 0: 30 */
     /* What candidates are judged by: holdout, kfold, loo (leave one out), gcv; NULL or auto: by the number of rows. */

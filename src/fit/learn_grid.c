@@ -75,9 +75,8 @@ static mercer_status read_rows(grid *self, mrc_scope *scope)
     int64_t d = mercer_preprocess_width(self->preprocess, data->features);
     double *numbers;
     MRC_TRY(mrc_scope_alloc(scope, &numbers, n, (d + c + 1) * (int64_t)sizeof *numbers, "rows of small fits"));
-    self->rows = (mrc_small_rows){.x = mrc_view(numbers, n, d, MERCER_F64),
-                                  .y = mrc_view(numbers + n * d, n, c, MERCER_F64),
-                                  .count = 2};
+    self->rows = (mrc_small_rows){
+        .x = mrc_view(numbers, n, d, MERCER_F64), .y = mrc_view(numbers + n * d, n, c, MERCER_F64), .count = 2};
     self->weights = numbers + n * (d + c);
     if (data->weights || held->weights) self->rows.weights = self->weights;
     MRC_TRY(read_fold(self, data, 0));
@@ -111,8 +110,8 @@ static mercer_status try_all(grid *self, const double *bandwidths, int count, in
     MRC_SCOPE(scope, self->context);
     MRC_TRY(read_rows(self, &scope));
     MRC_TRY(take_centers(self, &scope));
-    MRC_TRY(mrc_small_fits_create(&fits, self->context, &self->rows, self->z.rows, MRC_HOLDOUT, self->tried,
-                                  self->count));
+    MRC_TRY(
+        mrc_small_fits_create(&fits, self->context, &self->rows, self->z.rows, MRC_HOLDOUT, self->tried, self->count));
     for (int i = 0; i < count && (i < at_least || self->best.bandwidth == bandwidths[i - 1]); i++) {
         double errors[RIDGES];
         self->kernel.bandwidth = bandwidths[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A search (src/tune) before the fit proper, and what becomes of it. The fit proper takes kernel function, preprocessing
- * and metric as they are; the bandwidth is the multiple that was found of the median distance between its own samples
- * in that metric, the ridge that of one sample times their number.
+ * A search (src/tune) before the fit proper, and what becomes of it. The fit proper takes kernel function,
+ * preprocessing and metric as they are; the bandwidth is the multiple that was found of the median distance between its
+ * own samples in that metric, the ridge that of one sample times their number.
  *
  * What is given is not searched for: a kernel (kernel, kernel_function), a preprocessing, a ridge (lambda).
  */
@@ -37,7 +37,7 @@ bool mrc_fit_tunes(const mercer_fit_options *options)
     return options->tune == MERCER_ON;
 }
 
-/* ---- Candidates ---------------------------------------------------------------------------------------------------- */
+/* ---- Candidates -------------------------------------------------------------------------------------------------- */
 
 /* One kernel function, whose bandwidth is left open. */
 static mercer_status add_kernel(mrc_tuning *self, mercer_context *context, const char *text)
@@ -119,7 +119,7 @@ mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_con
     return list_kernels(&trial, context, options);
 }
 
-/* ---- The search ------------------------------------------------------------------------------------------------------ */
+/* ---- The search -------------------------------------------------------------------------------------------------- */
 
 /* Whether every row may be a center, by the solver for that. */
 static bool takes_all_rows(const mercer_fitting *self)
@@ -149,7 +149,8 @@ static void choose_solver(mercer_fitting *self)
     if (center_method && strcmp(center_method, "random") == 0) self->options.center_method = NULL;
     if (takes_all_rows(self) && fits(self, "krr", &plan)) return;
     self->options.center_method = center_method;
-    if (fits(self, NULL, &plan) && mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES && fits(self, "cg", &plan))
+    if (fits(self, NULL, &plan) && mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES &&
+        fits(self, "cg", &plan))
         return;
     self->train.solver = NULL;
 }
@@ -242,7 +243,7 @@ void mrc_fit_tuning_free(mercer_fitting *self)
     self->tuning = NULL;
 }
 
-/* ---- The plan -------------------------------------------------------------------------------------------------------- */
+/* ---- The plan ---------------------------------------------------------------------------------------------------- */
 
 void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
 {
@@ -260,8 +261,9 @@ void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan)
     mrc_plan_say(plan, "search: %lld fits of up to %lld rows, %.1f s of counted work%s, judged by %s\n",
                  (long long)found->count, (long long)found->rows, found->seconds,
                  found->whole ? "" : " (the budget ended it)", mrc_criterion_name(self->tuning->criterion));
-    mrc_plan_say(plan, "search: %s, %s, metric of round %lld, bandwidth %.3g times the median distance, ridge %.1e a "
-                       "sample: error %.5g\n",
+    mrc_plan_say(plan,
+                 "search: %s, %s, metric of round %lld, bandwidth %.3g times the median distance, ridge %.1e a "
+                 "sample: error %.5g\n",
                  self->tuning->names[found->kernel], self->tuning->preparations[found->preparation],
                  (long long)found->round, found->multiple, found->ridge, found->error);
 }

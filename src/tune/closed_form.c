@@ -122,7 +122,8 @@ static mercer_status leave_out(mrc_small_fits *self, const mercer_matrix *b, con
     for (int64_t i = 0; i < b->cols; i++)
         for (int r = 0; r < self->count; r++) {
             double h = 0;
-            for (int64_t k = 0; k < p; k++) h += mrc_load(&u, k, i) * mrc_load(&u, k, i) * inverse(self, k, self->ridges[r]);
+            for (int64_t k = 0; k < p; k++)
+                h += mrc_load(&u, k, i) * mrc_load(&u, k, i) * inverse(self, k, self->ridges[r]);
             for (int64_t l = 0; l < c; l++) {
                 double off = (mrc_load(y, i, l) - mrc_load(&f, i, r * c + l)) / (1 - h);
                 errors[r] += h < 1 ? off * off : (double)INFINITY;

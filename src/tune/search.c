@@ -26,8 +26,8 @@
 enum {
     LEVELS = 3,
     MOST_ARMS = MRC_TUNE_KERNELS * MRC_TUNE_PREPARATIONS,
-    STEPS = 8,        /* multiples: 1/4 .. 32 */
-    FIRST_TRIED = 5,  /* of round 0: 1/4 .. 4, then wider ones */
+    STEPS = 8,       /* multiples: 1/4 .. 32 */
+    FIRST_TRIED = 5, /* of round 0: 1/4 .. 4, then wider ones */
     HALVING_ROUND = 2,
     GRADIENT_ROWS = 2048,
     MOST_FULL = 1024, /* features of a full metric */
@@ -45,9 +45,9 @@ typedef struct arm {
     int kernel, preparation;
     mrc_metric now, best; /* of the next round, and of the best */
     int64_t round, best_round;
-    int step, best_step;   /* of the bandwidth */
-    double ridge, error;   /* of the best, at the last level that it came to */
-    bool ended;            /* no better, or nothing to learn from */
+    int step, best_step; /* of the bandwidth */
+    double ridge, error; /* of the best, at the last level that it came to */
+    bool ended;          /* no better, or nothing to learn from */
 } arm;
 
 typedef struct search {
@@ -144,7 +144,7 @@ static mercer_status try_step(search *self, round_of *round, int step)
     return mrc_small_fits_weights(self->fits, result->ridges[best], &round->weights);
 }
 
-/* ---- A round ------------------------------------------------------------------------------------------------------- */
+/* ---- A round ----------------------------------------------------------------------------------------------------- */
 
 /* The best so far, and neighbours of it as long as one is better. */
 static mercer_status climb(search *self, round_of *round)
@@ -262,7 +262,7 @@ static mercer_status do_round(search *self, arm *of, bool last, bool *better)
     return MERCER_OK;
 }
 
-/* ---- Levels -------------------------------------------------------------------------------------------------------- */
+/* ---- Levels ------------------------------------------------------------------------------------------------------ */
 
 static int64_t fitted_rows(const search *self)
 {
@@ -297,8 +297,8 @@ static mercer_status open_level(search *self, int level, bool *same)
     self->level = level, self->rows_at_most = sum, self->p = p;
     mrc_small_fits_free(self->fits);
     self->fits = NULL;
-    return mrc_small_fits_create(&self->fits, self->context, &self->rows, p, self->task->criterion, self->result->ridges,
-                                 self->result->ridge_count);
+    return mrc_small_fits_create(&self->fits, self->context, &self->rows, p, self->task->criterion,
+                                 self->result->ridges, self->result->ridge_count);
 }
 
 /* The arm with the `rank`-th smallest error, the first of equals. */
@@ -307,7 +307,8 @@ static arm *ranked(search *self, int rank)
     for (int i = 0; i < self->arm_count; i++) {
         int before = 0;
         for (int k = 0; k < self->arm_count; k++)
-            before += self->arms[k].error < self->arms[i].error || (self->arms[k].error == self->arms[i].error && k < i);
+            before +=
+                self->arms[k].error < self->arms[i].error || (self->arms[k].error == self->arms[i].error && k < i);
         if (before == rank) return &self->arms[i];
     }
     return NULL;
@@ -354,7 +355,7 @@ static mercer_status further_level(search *self)
     return MERCER_OK;
 }
 
-/* ---- All of it ----------------------------------------------------------------------------------------------------- */
+/* ---- All of it --------------------------------------------------------------------------------------------------- */
 
 static void make_arms(search *self)
 {

@@ -2,13 +2,13 @@
 /*
  * Small ridge regressions, judged on rows held back:
  *
- *   for each fold f:       G_f = K_f' K_f,  B_f = K_f' Y_f           K_f = K(X_f, Z), rows times the root of their weight
+ *   for each fold f:       G_f = K_f' K_f,  B_f = K_f' Y_f         K_f = K(X_f, Z), rows times the root of their weight
  *   for each fold v that is judged, each ridge l:
  *     alpha = (G + l w K(Z, Z) + 1e-10 tr(G) / p I)^-1 B,   G, B, w sums over the other folds
  *     e_l  += |K(X_v, Z) alpha - Y_v|^2
  *
- * The Gram matrix of the others is the sum less the fold's own, so k folds cost one pass over the rows. Closed forms are
- * in closed_form.c. Memory: (folds + 3) p^2 doubles and some rows of p.
+ * The Gram matrix of the others is the sum less the fold's own, so k folds cost one pass over the rows. Closed forms
+ * are in closed_form.c. Memory: (folds + 3) p^2 doubles and some rows of p.
  */
 #include "tune/small_parts.h"
 
@@ -103,7 +103,7 @@ double mrc_small_fits_flops(const mrc_small_fits *self)
     return n * p * (p + 2 * c) + self->count * (judged * (p * p * p / 3 + 2 * p * p * c) + 2 * held * p * c);
 }
 
-/* ---- Equations ----------------------------------------------------------------------------------------------------- */
+/* ---- Equations --------------------------------------------------------------------------------------------------- */
 
 double mrc_small_weight(const mrc_small_fits *self, mrc_span rows)
 {
@@ -228,7 +228,7 @@ static mercer_status make_equations(mrc_small_fits *self)
     return MERCER_OK;
 }
 
-/* ---- Solutions ----------------------------------------------------------------------------------------------------- */
+/* ---- Solutions --------------------------------------------------------------------------------------------------- */
 
 /* The weights of one ridge, into their columns, of rows that weigh so much; *solved: it was positive definite. */
 static mercer_status solve(mrc_small_fits *self, double ridge, double mass, const mercer_matrix *weights, bool *solved)

@@ -45,7 +45,7 @@ const char *mrc_criterion_name(mrc_criterion criterion)
     return names[criterion];
 }
 
-/* ---- Groups and times ---------------------------------------------------------------------------------------------- */
+/* ---- Groups and times -------------------------------------------------------------------------------------------- */
 
 typedef struct keyed {
     double key;
@@ -65,7 +65,8 @@ static mercer_status split_times(const mercer_dataset *data, const keyed *sorted
     int64_t n = data->rows, from = n - mrc_max(1, n / HELD_SHARE);
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
-        return mrc_fail(data->context, MERCER_ERROR_DATA, "tune: there are no rows before the latest fifth of the times");
+        return mrc_fail(data->context, MERCER_ERROR_DATA,
+                        "tune: there are no rows before the latest fifth of the times");
     for (int64_t i = 0; i < n; i++) fold[sorted[i].row] = i >= from ? HELD : 0;
     return MERCER_OK;
 }
@@ -144,7 +145,7 @@ static mercer_status split_by_keys(const mercer_dataset *data, mrc_criterion cri
     return check_classes(data, fold, *folds, held_out);
 }
 
-/* ---- Rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 /* A row that is held back whose class no row is fitted to changes places with one that is. */
 static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)

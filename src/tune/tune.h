@@ -51,7 +51,7 @@ typedef struct mrc_tune_result {
     int64_t round;
     mercer_matrix metric; /* M (d, d), or weights (1, d) of the norm of the kernel; no data: none. Owned */
     mercer_tune_try *tries;
-    int64_t count; /* owned */
+    int64_t count;  /* owned */
     double seconds; /* of counted work */
     double ridges[MRC_RIDGES];
     int ridge_count;

@@ -137,9 +137,8 @@ static void test_criteria(void **state)
         assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, (mrc_criterion)criterion, ridges, 3));
         assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors));
         for (int r = 0; r < 3; r++) {
-            wanted = criterion == MRC_GCV
-                         ? generalise(k, zz, ridges[r])
-                         : judge(k, zz, ridges[r], rows.held_out ? 3 : 0, size, criterion == MRC_LOO);
+            wanted = criterion == MRC_GCV ? generalise(k, zz, ridges[r])
+                                          : judge(k, zz, ridges[r], rows.held_out ? 3 : 0, size, criterion == MRC_LOO);
             assert_that(fabs(errors[r] - wanted) < 1e-6 * wanted, "%s, ridge %g: %.12g, one by one %.12g",
                         mrc_criterion_name((mrc_criterion)criterion), ridges[r], errors[r], wanted);
         }
@@ -157,14 +156,16 @@ static void test_weights(void **state)
     double weights[P][C], errors[2], total = 0;
     bool held[N], none[N] = {false};
     mercer_kernel kernel = kernel_of("gaussian:bandwidth=1");
-    mercer_matrix x = matrix_of(X, N, D), y = matrix_of(Y, N, C), z = matrix_of(X, P, D), out = matrix_of(weights, P, C);
+    mercer_matrix x = matrix_of(X, N, D), y = matrix_of(Y, N, C), z = matrix_of(X, P, D),
+                  out = matrix_of(weights, P, C);
     dense k = dense_kernel(&kernel, &x, &z), zz = dense_kernel(&kernel, &z, &z);
     for (int i = 0; i < N; i++) held[i] = i >= 30, total += W[i];
     for (int closed = 0; closed < 2; closed++) {
         mrc_small_rows rows = {.x = x, .y = y, .weights = W, .count = closed ? 1 : 2, .held_out = !closed};
         rows.folds[0] = (mrc_span){0, closed ? N : 30}, rows.folds[1] = (mrc_span){30, 10};
         mrc_small_fits *fits = NULL;
-        assert_succeeds(context, mrc_small_fits_create(&fits, context, &rows, P, closed ? MRC_LOO : MRC_HOLDOUT, ridges, 1));
+        assert_succeeds(context,
+                        mrc_small_fits_create(&fits, context, &rows, P, closed ? MRC_LOO : MRC_HOLDOUT, ridges, 1));
         assert_succeeds(context, mrc_small_fits_try(fits, &kernel, &x, &z, errors + closed));
         assert_succeeds(context, mrc_small_fits_weights(fits, ridges[0], &out));
         double mass = total;
@@ -190,7 +191,7 @@ static void test_weights(void **state)
     free(k.a), free(zz.a);
 }
 
-/* ---- Splits -------------------------------------------------------------------------------------------------------- */
+/* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
 enum { ROWS = 900, FEATURES = 6 };
 static double planted_x[ROWS][FEATURES], planted_y[ROWS], keys[ROWS];
@@ -277,10 +278,12 @@ static void test_classes(void **state)
     labels[ROWS - 1] = 2;
     for (int times = 0; times < 2; times++)
         for (uint64_t seed = 0; seed < 8; seed++) {
-            mercer_dataset_arrays of = {.labels = labels, .classes = 3, .label_names = names, .times = times ? keys : NULL};
+            mercer_dataset_arrays of = {
+                .labels = labels, .classes = 3, .label_names = names, .times = times ? keys : NULL};
             mercer_dataset *data = planted(&of, &x, &y, ROWS);
             if (times) {
-                assert_fails(context, mrc_split_make(&split, data, MRC_HOLDOUT, 1000, seed), MERCER_ERROR_DATA, "'late'");
+                assert_fails(context, mrc_split_make(&split, data, MRC_HOLDOUT, 1000, seed), MERCER_ERROR_DATA,
+                             "'late'");
             } else {
                 bool there = false;
                 assert_succeeds(context, mrc_split_make(&split, data, MRC_HOLDOUT, 1000, seed));
@@ -292,7 +295,7 @@ static void test_classes(void **state)
         }
 }
 
-/* ---- The search ---------------------------------------------------------------------------------------------------- */
+/* ---- The search -------------------------------------------------------------------------------------------------- */
 
 static mercer_fit_options tuned(mercer_train_options *train)
 {
@@ -382,7 +385,8 @@ static void test_what_decides(void **state)
         assert_int_equal(mercer_context_create(&own, &settings), MERCER_OK);
         mercer_matrix held_x = matrix_of(planted_x[600], 300, FEATURES), held_y = matrix_of(false_y, 300, 1);
         for (int i = 0; i < 300; i++) false_y[i] = run == 3 ? 1e3 * normal(6, i) : planted_y[600 + i];
-        mercer_dataset_arrays of = {.struct_size = sizeof of}, held = {.struct_size = sizeof held, .X = &held_x, .Y = &held_y};
+        mercer_dataset_arrays of = {.struct_size = sizeof of},
+                              held = {.struct_size = sizeof held, .X = &held_x, .Y = &held_y};
         x = matrix_of(planted_x, 600, FEATURES), y = matrix_of(planted_y, 600, 1);
         of.X = &x, of.Y = &y;
         mercer_dataset *data = NULL, *validation = NULL;
@@ -487,9 +491,9 @@ static void test_stopping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),      cmocka_unit_test(test_splits),
-        cmocka_unit_test(test_classes),  cmocka_unit_test(test_search),       cmocka_unit_test(test_what_decides),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_refusals),     cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_criteria), cmocka_unit_test(test_weights),  cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_classes),  cmocka_unit_test(test_search),   cmocka_unit_test(test_what_decides),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_stopping),
     };
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -162,8 +162,7 @@ static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout,
     MRC_TRY(mrc_scope_alloc(&scope, &list, layout->columns, sizeof(char *) + sizeof(int64_t), "columns"));
     int64_t *places = (int64_t *)(list + layout->columns);
     for (int64_t c = 0; c < layout->columns; c++) {
-        if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id ||
-            c == layout->key)
+        if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id || c == layout->key)
             continue;
         if (layout->roles[c] == MRC_COLUMN_UNUSED) {
             list[count] = names ? names[c] : NULL;
@@ -189,8 +188,7 @@ mercer_status mrc_column_set_adopt(mrc_column_set *self, mrc_layout *layout)
     int64_t used = 0, place = 0;
     mrc_cells_forget(&self->cells);
     for (int64_t c = 0; c < layout->columns; c++) {
-        if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id ||
-            c == layout->key)
+        if (layout->roles[c] <= MRC_COLUMN_TARGET || c == layout->weight || c == layout->id || c == layout->key)
             continue;
         int64_t role = layout->roles[c];
         if (self->schema->columns[place++].kind == MRC_KIND_DROP) {

@@ -25,9 +25,9 @@ enum { MRC_COLUMN_FEATURE = 0, MRC_COLUMN_UNUSED = -1, MRC_COLUMN_TARGET = -2 };
 typedef struct mrc_layout {
     int64_t *roles; /* (columns) */
     int64_t columns, features, targets, unused;
-    void *names;        /* (columns) a list of texts in one block; NULL without a header */
+    void *names;             /* (columns) a list of texts in one block; NULL without a header */
     int64_t weight, id, key; /* columns that are neither features nor targets; -1: none */
-    signed char *kinds; /* (columns) the mrc_kind that was asked for; -1: none */
+    signed char *kinds;      /* (columns) the mrc_kind that was asked for; -1: none */
 } mrc_layout;
 
 typedef struct mrc_table {
@@ -58,7 +58,7 @@ typedef struct mrc_layout_wish {
     const char *const *columns; /* (column_count) names of the features wanted, in their order; NULL: all others */
     int64_t column_count;
     const char *kinds, *only, *weight, *id, *key; /* as in mercer_dataset_options */
-    const mrc_schema *schema;               /* instead: the columns that it uses, in its order */
+    const mrc_schema *schema;                     /* instead: the columns that it uses, in its order */
 } mrc_layout_wish;
 
 /* Finds targets and features. Columns are matched by their names where the table has any. To be released even if it

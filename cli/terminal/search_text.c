@@ -71,7 +71,7 @@ static flatness find_flatness(const mercer_fit_report *fit)
     return flat;
 }
 
-/* ---- Text ---------------------------------------------------------------------------------------------------------- */
+/* ---- Text -------------------------------------------------------------------------------------------------------- */
 
 void cli_show_tuned(const cli_job *job, FILE *file)
 {
@@ -79,7 +79,8 @@ void cli_show_tuned(const cli_job *job, FILE *file)
     int64_t count;
     const mercer_tune_try **list = best_of_arms(fit, &count);
     cli_table *table = cli_table_new(8, "llrrrrrr");
-    static const char *const heads[] = {"kernel", "preprocess", "round", "bandwidth", "ridge", "error", "rows", "centers"};
+    static const char *const heads[] = {"kernel", "preprocess", "round", "bandwidth",
+                                        "ridge",  "error",      "rows",  "centers"};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) cli_table_cell(table, "%s", heads[i]);
     cli_table_line(table);
     for (int64_t i = 0; i < count; i++) {
@@ -97,12 +98,13 @@ void cli_show_tuned(const cli_job *job, FILE *file)
     free(list);
     if (fit->best_try < 0) return;
     flatness flat = find_flatness(fit);
-    fprintf(file, "m: the median distance, n: the number of samples; within 1 %% of the best: bandwidths %.3g to %.3g m, "
-                  "ridges %.0e to %.0e n\n",
+    fprintf(file,
+            "m: the median distance, n: the number of samples; within 1 %% of the best: bandwidths %.3g to %.3g m, "
+            "ridges %.0e to %.0e n\n",
             flat.multiple[0], flat.multiple[1], flat.ridge[0], flat.ridge[1]);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *reals(const double *values, int count)
 {
@@ -131,12 +133,12 @@ json_t *cli_tuned_json(const cli_job *job)
     if (fit->best_try < 0) return object;
     flatness flat = find_flatness(fit);
     json_object_set_new(object, "best", try_json(fit, &fit->tries[fit->best_try]));
-    json_object_set_new(
-        object, "flat", json_pack("{so so}", "multiple", reals(flat.multiple, 2), "ridge", reals(flat.ridge, 2)));
+    json_object_set_new(object, "flat",
+                        json_pack("{so so}", "multiple", reals(flat.multiple, 2), "ridge", reals(flat.ridge, 2)));
     return object;
 }
 
-/* ---- Charts -------------------------------------------------------------------------------------------------------- */
+/* ---- Charts ------------------------------------------------------------------------------------------------------ */
 
 static json_t *arms_table(const mercer_fit_report *fit)
 {
@@ -152,7 +154,8 @@ static json_t *arms_table(const mercer_fit_report *fit)
     return json_pack("{ss ss s[sssssss] so}", "title", "Search: the best of each kernel and preprocessing", "text",
                      "Mean squared error by the criterion. Bandwidths are multiples of the median distance, ridges are "
                      "those of one sample; the fits to the most rows count.",
-                     "columns", "Kernel", "Preprocessing", "Round", "Bandwidth", "Ridge", "Error", "Rows", "rows", rows);
+                     "columns", "Kernel", "Preprocessing", "Round", "Bandwidth", "Ridge", "Error", "Rows", "rows",
+                     rows);
 }
 
 static int by_multiple(const void *a, const void *b)
