@@ -206,16 +206,14 @@ static mercer_status learn_metric(search *self, round_of *round)
     MRC_TRY(backend->ops->copy(backend, &alpha, &round->weights));
     mrc_expansion sum = {&round->kernel, &round->z, origin};
     MRC_TRY(mrc_agop(backend, &sum, &x, &alpha, self->task->seed, &gradients));
-    mrc_metric next = {0};
-    mercer_status status = mrc_metric_next(&next, backend, norm_of(&round->kernel), &of->now, &gradients, &zero);
-    if (status == MERCER_OK && zero) {
-        of->ended = true;
-        mrc_metric_free(&next);
-    } else if (status == MERCER_OK) {
-        mrc_metric_free(&of->now);
-        of->now = next;
-    }
-    return status;
+    MRC_OWNED(mrc_metric_free) mrc_metric next = {0};
+    MRC_TRY(mrc_metric_next(&next, backend, norm_of(&round->kernel), &of->now, &gradients, &zero));
+    of->ended = zero;
+    if (zero) return MERCER_OK;
+    mrc_metric_free(&of->now);
+    of->now = next;
+    next = (mrc_metric){0};
+    return MERCER_OK;
 }
 
 /* What an arm came to. */

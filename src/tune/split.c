@@ -71,7 +71,8 @@ static mercer_status split_times(const mercer_dataset *data, const keyed *sorted
     return MERCER_OK;
 }
 
-/* Groups in random order: held back until a fifth of the rows are, or each to the smallest fold. starts (groups + 1). */
+/* Groups in random order: held back until a fifth of the rows are, or each to the smallest fold. starts (groups + 1).
+ */
 static void deal_groups(const keyed *sorted, const int64_t *starts, int64_t groups, int folds, bool held_out,
                         uint64_t seed, signed char *fold)
 {
