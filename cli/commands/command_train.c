@@ -96,6 +96,15 @@ static void say_rounds(const run *r)
             errors, report->best_round);
 }
 
+/* What the plan says of a search. */
+static void say_search(const run *r, const mercer_plan *plan)
+{
+    for (const char *at = strstr(plan->text, "search: "); at != NULL; at = strstr(at, "\nsearch: ")) {
+        if (*at == '\n') at++;
+        cli_say(r->v, "%.*s", (int)strcspn(at, "\n"), at);
+    }
+}
+
 /* The one plan of this training, shown before it is followed. */
 static int prepare(run *r)
 {
@@ -108,6 +117,7 @@ static int prepare(run *r)
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
     say_rounds(r);
+    say_search(r, plan);
     if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));

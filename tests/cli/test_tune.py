@@ -38,7 +38,6 @@ class Tune(Case):
         self.assertEqual({t["preprocess"] for t in search["tries"]}, {"standardise", "rank"})
         low, high = search["flat"]["multiple"]
         self.assertTrue(low <= search["best"]["multiple"] <= high)
-        self.assertIn("search: ", told["plan"]["text"])
         self.good("train", *self.options, "-o", "plain.safetensors", "-q")
         r2 = [self.answer("eval", "-m", name, "--x", "v.csv")["r2"] for name in ("plain.safetensors", "m.safetensors")]
         self.assertGreater(r2[1], r2[0])
@@ -49,6 +48,7 @@ class Tune(Case):
         with open(os.path.join(self.folder, "run.jsonl")) as file:
             events = [json.loads(line) for line in file]
         self.assertIn("search", [event["event"] for event in events])
+        self.assertIn("judged by kfold", [event for event in events if event["event"] == "plan"][0]["text"])
 
     def test_options_that_were_found_give_the_same_bytes(self):
         self.good("train", *self.options, "--tune", "on", "--threads", "2", "-o", "m.safetensors", "-q")
