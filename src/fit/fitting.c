@@ -85,6 +85,7 @@ static mercer_status build_model(mercer_fitting *self)
         MRC_TRY(mrc_rounds_found(self->context, self->options.checkpoint, &rounds));
     if (rounds) there = false;
     if (!there && mrc_fit_tunes(&self->options)) MRC_TRY(mrc_fit_tune(self));
+    if (there && self->options.checkpoint && mrc_fit_tunes(&self->options)) mrc_fit_tuned_solver(self);
     if (!there && mrc_fit_rounds(&self->options) > 0) MRC_TRY(mrc_fit_learn(self));
     if (rounds) self->options.checkpoint = NULL; /* there is no training in it */
     MRC_TRY(there ? mrc_fit_load_model(self) : mrc_fit_choose_kernel(self));

@@ -141,11 +141,12 @@ static bool fits(mercer_fitting *self, const char *solver, mercer_plan *plan)
 
 /* Candidates were judged by exact solutions, which some epochs of steps are not. So the fit proper of not too many rows
    takes all of them as centers, and krr; else, where auto would take an iteration, cg; if they fit the memory. */
-static void choose_solver(mercer_fitting *self)
+void mrc_fit_tuned_solver(mercer_fitting *self)
 {
     mercer_plan plan;
     const char *center_method = self->options.center_method;
     if (self->train.solver || self->train.epochs) return;
+    self->report.points = mrc_fit_points(&self->options, &self->info);
     if (center_method && strcmp(center_method, "random") == 0) self->options.center_method = NULL;
     if (takes_all_rows(self) && fits(self, "krr", &plan)) return;
     self->options.center_method = center_method;
@@ -179,7 +180,6 @@ static mercer_status take_over(mercer_fitting *self)
     self->options.kernel = NULL;
     self->options.kernel_function = &self->learned_kernel;
     if (self->train.lambda <= 0) self->train.lambda = found->ridge * mrc_fit_count_samples(self->data);
-    choose_solver(self);
     return MERCER_OK;
 }
 
@@ -208,7 +208,8 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
     MRC_TRY(list_kernels(tuning, self->context, options));
     list_preparations(tuning, options, &self->info);
     mrc_criterion_find(options->tune_criterion, self->data, &tuning->criterion);
-    double lambda = self->train.lambda;
+    double lambda = self->train.lambda, rate = mrc_plan_rate_double(self->context);
+    if (options->comm) MRC_TRY(mercer_comm_broadcast(options->comm, &rate, sizeof rate)); /* ranks try the same */
     const mrc_tune_task task = {.context = self->context,
                                 .data = self->data,
                                 .given_centers = options->given_centers,
@@ -224,13 +225,14 @@ mercer_status mrc_fit_tune(mercer_fitting *self)
                                 .ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1,
                                 .criterion = tuning->criterion,
                                 .budget = options->tune_budget > 0 ? options->tune_budget : DEFAULT_BUDGET,
-                                .rate = mrc_plan_rate_double(self->context),
+                                .rate = rate,
                                 .memory = self->memory,
                                 .seed = options->seed,
                                 .progress = options->progress,
                                 .progress_user = options->progress_user};
     MRC_TRY(mrc_tune(&task, &tuning->result));
     report_search(self);
+    mrc_fit_tuned_solver(self);
     self->options.tune = MERCER_OFF;
     return tuning->result.found ? take_over(self) : MERCER_OK;
 }

@@ -61,6 +61,14 @@ class Tune(Case):
         self.good("train", *plain, "--config", "best.json", "-o", "again.safetensors", "-q")
         self.assertEqual(self.read("again.safetensors"), self.read("m.safetensors"))
 
+    def test_resumed_runs_end_in_the_same_bytes(self):
+        options = ["--x", "t.csv", "--rows", "200", *self.options[2:6], "--learn-features", "1", "--drop", "group"]
+        self.good("train", *options, "--tune", "on", "-o", "whole.safetensors", "-q")
+        self.good("train", *options, "--tune", "on", "--checkpoint", "run", "-o", "m.safetensors", "-q")
+        os.remove(self.path("m.safetensors"))
+        self.good("resume", "run", "-q")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
     def test_groups_and_times(self):
         told = self.answer("tune", *OPTIONS, "--group-column", "group", "--criterion", "holdout")
         self.assertEqual(told["held"] % 20, 0)  # groups are whole
