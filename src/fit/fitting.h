@@ -109,7 +109,7 @@ void mrc_fit_tell_rounds(const mercer_fitting *self, mercer_plan *plan);
 mercer_status mrc_fit_tune(mercer_fitting *self);
 mercer_status mrc_fit_check_tuning(const mercer_fit_options *options, mercer_context *context);
 bool mrc_fit_tunes(const mercer_fit_options *options);
-/* Solver and centers of a tuned fit, where they are open: from sizes and options, so that a resumed one has the same. */
+/* Solver and centers of a tuned fit, where they are open: from sizes and options, as a resumed one has them. */
 void mrc_fit_tuned_solver(mercer_fitting *self);
 void mrc_fit_tell_tuning(const mercer_fitting *self, mercer_plan *plan);
 void mrc_fit_tuning_free(mercer_fitting *self);
