@@ -93,8 +93,7 @@ void cli_show_tuned(const cli_job *job, FILE *file)
         cli_table_cell(table, "%" PRId64, list[i]->rows);
         cli_table_cell(table, "%" PRId64, list[i]->centers);
     }
-    cli_table_print(table, file, "");
-    cli_table_free(table);
+    cli_table_print(table, file);
     free(list);
     if (fit->best_try < 0) return;
     flatness flat = find_flatness(fit);

@@ -84,9 +84,7 @@ mercer_status mrc_small_fits_create(mrc_small_fits **out, mercer_context *contex
 void mrc_small_fits_free(mrc_small_fits *self)
 {
     if (!self) return;
-    mrc_free(self->context, self->single);
-    mrc_free(self->context, self->memory);
-    mrc_free(self->context, self);
+    MRC_FREE_ALL(self->context, self->single, self->memory, self);
 }
 
 double mrc_small_fits_flops(const mrc_small_fits *self)
