@@ -531,7 +531,8 @@ MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, 
 /* The length of a kernel as text; rounds of learn_features at most, and errors that they have. */
 enum { MERCER_KERNEL_TEXT = 256, MERCER_ROUNDS = 15, MERCER_ROUND_ERRORS = 16 };
 
-/* One kernel function, preprocessing, metric and bandwidth that a search tried, with the best of its ridges. */
+/* One kernel function, preprocessing, metric and bandwidth that a search tried, with the best of its ridges. Its layout
+   is frozen: they come as an array. */
 enum { MERCER_TUNE_RIDGES = 8 };
 typedef struct mercer_tune_try {
     const char *kernel, *preprocess;   /* the kernel without its bandwidth */

@@ -306,7 +306,7 @@ static arm *ranked(search *self, int rank)
         int before = 0;
         for (int k = 0; k < self->arm_count; k++)
             before +=
-                self->arms[k].error < self->arms[i].error || (self->arms[k].error == self->arms[i].error && k < i);
+                self->arms[k].error < self->arms[i].error || (k < i && self->arms[k].error == self->arms[i].error);
         if (before == rank) return &self->arms[i];
     }
     return NULL;
