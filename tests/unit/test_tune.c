@@ -374,20 +374,20 @@ static void test_what_decides(void **state)
 {
     (void)state;
     static double false_y[300];
-    double errors[4][256];
+    double errors[3][256];
     int64_t count = 0;
     mercer_matrix x, y;
     plant();
-    for (int run = 0; run < 4; run++) {
+    for (int run = 0; run < 3; run++) {
         mercer_context *own = NULL;
         mercer_context_options settings = MERCER_INIT(mercer_context_options);
         settings.threads = run == 1 ? 3 : 1;
         assert_int_equal(mercer_context_create(&own, &settings), MERCER_OK);
         mercer_matrix held_x = matrix_of(planted_x[600], 300, FEATURES), held_y = matrix_of(false_y, 300, 1);
-        for (int i = 0; i < 300; i++) false_y[i] = run == 3 ? 1e3 * normal(6, i) : planted_y[600 + i];
+        for (int i = 0; i < 300; i++) false_y[i] = 1e3 * normal(6, i);
         mercer_dataset_arrays of = {.struct_size = sizeof of},
                               held = {.struct_size = sizeof held, .X = &held_x, .Y = &held_y};
-        x = matrix_of(planted_x, 600, FEATURES), y = matrix_of(planted_y, 600, 1);
+        x = matrix_of(planted_x, 300, FEATURES), y = matrix_of(planted_y, 300, 1);
         of.X = &x, of.Y = &y;
         mercer_dataset *data = NULL, *validation = NULL;
         assert_succeeds(own, mercer_dataset_from_arrays(&data, own, &of));
@@ -397,7 +397,7 @@ static void test_what_decides(void **state)
         mercer_fit_report report = MERCER_INIT(mercer_fit_report);
         mercer_fitting *fitting = NULL;
         options.tune_budget = 1e6;
-        if (run >= 2) options.validation = validation;
+        if (run == 2) options.validation = validation;
         assert_succeeds(own, mercer_fitting_open(&fitting, own, data, &options));
         assert_succeeds(own, mercer_fitting_prepare(fitting, NULL));
         assert_succeeds(own, mercer_fitting_query(fitting, &report));
