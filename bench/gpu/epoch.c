@@ -3,7 +3,9 @@
  * One training on clustered data, end to end through the public API, on any backend; one line of JSON.
  *
  *   epoch [--backend NAME] [--arithmetic NAME] [--n N] [--p P] [--d D] [--c C] [--type f32|f16|u8] [--solver NAME]
- *         [--projector NAME] [--epochs E] [--passes N] [--plan]
+ *         [--projector NAME] [--epochs E] [--passes N] [--plan] [--phases]
+ *
+ * --phases: when set-up began what, in seconds since the beginning of fit, on standard error.
  *
  * Samples: 40 clusters for each class, centers N(0, 1) in every coordinate, noise N(0, 1.5^2) on top, scaled to a mean
  * squared length of d / 4. Sample i is a function of i alone. The p model centers are further samples.
@@ -21,7 +23,7 @@ enum { CLUSTERS_PER_CLASS = 40, PIECE = 4096, TEST_ROWS = 10000 };
 typedef struct setup {
     const char *backend, *arithmetic, *solver, *projector, *type;
     int64_t n, p, d, c, epochs, passes;
-    bool plan;
+    bool plan, phases;
 } setup;
 
 typedef struct data {
@@ -132,7 +134,17 @@ static void must(mercer_context *context, mercer_status status, const char *what
 static void log_line(void *user, mercer_log_level level, const char *message)
 {
     (void)user, (void)level;
-    fprintf(stderr, "%s\n", message);
+    fprintf(stderr, "%12.3f  %s\n", bench_now(), message);
+}
+
+/* Phases that come again and again (a block after the other) are told once in a row. */
+static int show_phase(void *user, const mercer_progress *progress)
+{
+    const char **last = user;
+    if (!progress->phase || (*last && strcmp(*last, progress->phase) == 0)) return 0;
+    fprintf(stderr, "%12.3f  %8.3f s  %s\n", bench_now(), progress->seconds, progress->phase);
+    *last = progress->phase;
+    return 0;
 }
 
 static double accuracy(mercer_context *context, mercer_model *model, const data *test)
@@ -154,6 +166,7 @@ static void run(const setup *s)
     mercer_model *model;
     mercer_trainer *trainer;
     options.backend = s->backend, options.arithmetic = s->arithmetic, options.log = log_line;
+    if (s->phases) options.log_level = MERCER_LOG_DEBUG;
     must(NULL, mercer_context_create(&context, &options), "context");
     mercer_dtype dtype = strcmp(s->type, "f16") == 0 ? MERCER_F16 : strcmp(s->type, "u8") == 0 ? MERCER_U8 : MERCER_F32;
     int64_t clusters = s->c * CLUSTERS_PER_CLASS;
@@ -180,6 +193,10 @@ static void run(const setup *s)
     train_options.solver = s->solver, train_options.projector = s->projector, train_options.epochs = s->epochs;
     train_options.projector_passes = s->passes;
     train_options.classification = MERCER_ON;
+    const char *phase = NULL;
+    if (s->phases)
+        train_options.progress = show_phase, train_options.progress_user = &phase,
+        train_options.progress_seconds = 1e-9;
     must(context, mercer_trainer_create(&trainer, model, NULL, &train_options), "trainer");
     mercer_report *report = calloc(1, sizeof *report);
     if (!report) exit(1);
@@ -212,7 +229,7 @@ static void run(const setup *s)
 
 int main(int argc, char **argv)
 {
-    setup s = {"cuda", "accurate", "ep4", NULL, "f32", 20000, 4000, 128, 10, 1, 0, false};
+    setup s = {"cuda", "accurate", "ep4", NULL, "f32", 20000, 4000, 128, 10, 1, 0, false, false};
     struct {
         const char *name, **text;
         int64_t *number;
@@ -228,8 +245,8 @@ int main(int argc, char **argv)
                        {"--epochs", NULL, &s.epochs},
                        {"--passes", NULL, &s.passes}};
     for (int i = 1; i < argc; i++) {
-        bool found = strcmp(argv[i], "--plan") == 0;
-        if (found) s.plan = true;
+        bool plan = strcmp(argv[i], "--plan") == 0, phases = strcmp(argv[i], "--phases") == 0, found = plan || phases;
+        s.plan |= plan, s.phases |= phases;
         for (size_t k = 0; k < sizeof known / sizeof *known && i + 1 < argc && !found; k++) {
             if (strcmp(argv[i], known[k].name) != 0) continue;
             found = true;

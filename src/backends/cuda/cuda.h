@@ -44,6 +44,7 @@ typedef struct mrc_cuda {
     char name[MRC_CUDA_NAME];    /* "NVIDIA H200, sm_90" */
     uint64_t place;              /* a number of this GPU among all there are */
     bool hopper;                 /* has the instructions of the fused product */
+    int difference_columns;      /* of W that a product of differences takes at a time */
     int *overflow;               /* host memory that kernels write to: a coordinate did not fit a half */
     cudaStream_t stream, copies; /* of all computing; of batches on their way to the device */
     cudaMemPool_t pool;
@@ -153,6 +154,15 @@ mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x,
 /* dots (rows, ld) = A B' of packed rows (rows, width), (cols, width) on the device. */
 mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
                             int64_t width, const void *a, const void *b, void *dots, int64_t ld);
+
+/* ---- cuda_differences.c ------------------------------------------------------------------------------------------ */
+
+/* Whether Y = K(X, Z) W is done from differences in one kernel. k: (m, columns) f32 on the device, where the first
+   columns of K are left; or no columns. */
+bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
+mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                            const mercer_matrix *y, bool add, const mercer_matrix *k);
+int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent *work);
 
 /* ---- half_precision/half_precision.c ---------------------------------------------------------------------------- */
 

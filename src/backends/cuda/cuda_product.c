@@ -6,13 +6,13 @@
  *                      for each block of up to 8192 centers           packed alike
  *                        D = X_b Z_b'                                 one matrix product (cuBLAS)      2 m p d flops
  *                            or sums of |differences|^p               differences.cu                   2 m p d
- *                            and with few W in one go                 difference_product.cu
  *                        K = profile(D)                               in place, profile.cu             memory-bound
  *                        sums += K W_b                                multiply_weights.cu, in double   2 m p c flops
  *                      Y_b = sums
  *
  * kernel_eval stores K instead; kernel_forward does both, as far as there is room. A user's function is called on the
- * host, a block at a time. Scratch: one block of products (256 MB in float) and the packed rows, whatever m and p are.
+ * host, a block at a time. Products of L1 kernels in float and bytes have a way of their own (cuda_differences.c).
+ * Scratch: one block of products (256 MB in float) and the packed rows, whatever m and p are.
  */
 #include "backends/cuda/cuda.h"
 
@@ -182,38 +182,18 @@ static mercer_status call_back(job *self, const mercer_matrix *values)
 }
 
 /* Sums of |differences|^norm of the packed rows, in the place of products. */
-static mrc_differences packed_differences(const job *self)
-{
-    return (mrc_differences){.arithmetic = self->arithmetic,
-                             .power = self->norm,
-                             .rows = self->px.points.rows,
-                             .cols = self->pz.points.rows,
-                             .width = self->width,
-                             .a = self->px.rows,
-                             .b = self->pz.rows,
-                             .sums = self->dots,
-                             .ld = mrc_round_up(self->pz.points.rows, LANES)};
-}
-
 static mercer_status add_differences(job *self)
 {
-    mrc_differences sums = packed_differences(self);
+    mrc_differences sums = {.arithmetic = self->arithmetic,
+                            .power = self->norm,
+                            .rows = self->px.points.rows,
+                            .cols = self->pz.points.rows,
+                            .width = self->width,
+                            .a = self->px.rows,
+                            .b = self->pz.rows,
+                            .sums = self->dots,
+                            .ld = mrc_round_up(self->pz.points.rows, LANES)};
     MRC_CUDA_TRY(self->backend, mrc_launch_differences(mrc_cuda_of(self->backend)->stream, &sums));
-    return MERCER_OK;
-}
-
-/* Whether K W is done in one go, where nothing of K is stored. */
-static bool is_fused(const job *self)
-{
-    return self->direct && self->norm == 1 && self->real == MERCER_F32 && self->arithmetic != MRC_CUDA_F64 &&
-           !self->wide.data && mrc_difference_product_takes(self->pair->kernel, self->w.cols);
-}
-
-static mercer_status multiply_differences(job *self, const mercer_matrix *w, const mercer_matrix *sums)
-{
-    mrc_differences parts = packed_differences(self);
-    MRC_CUDA_TRY(self->backend, mrc_launch_difference_product(mrc_cuda_of(self->backend)->stream, &parts,
-                                                              self->pair->kernel, *w, self->parts, sums->data));
     return MERCER_OK;
 }
 
@@ -291,11 +271,6 @@ static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix 
             int64_t cols = mrc_min(self->block, self->z.rows - j), stored = mrc_max(0, mrc_min(cols, k->cols - j));
             mercer_matrix values;
             MRC_TRY(pack(self, &self->pz, &self->z, j, cols));
-            if (y && stored == 0 && is_fused(self)) {
-                mercer_matrix weights = mrc_rows(&self->w, j, cols);
-                MRC_TRY(multiply_differences(self, &weights, &sums));
-                continue;
-            }
             MRC_TRY(evaluate(self, &values));
             if (stored > 0) {
                 mercer_matrix to = mrc_block(k, i, j, rows, stored), from = mrc_columns(&values, 0, stored);
@@ -334,6 +309,7 @@ mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair,
     if (y->rows == 0 || y->cols == 0) return MERCER_OK;
     if (pair->z->rows == 0) return add ? MERCER_OK : mrc_cuda_clear(backend, y);
     if (mrc_cuda_uses_half(backend, pair, w, y)) return mrc_cuda_half_matmul(backend, pair, w, y, add);
+    if (mrc_cuda_uses_differences(pair, w, y)) return mrc_cuda_multiply_differences(backend, pair, w, y, add, &nothing);
     return multiply(backend, pair, w, y, add, &nothing);
 }
 
@@ -401,7 +377,9 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
     if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
     if (mrc_cuda_uses_half(backend, pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, kept);
     mercer_matrix k = kept_view(pair, w, kept, columns);
-    MRC_TRY(multiply(backend, pair, w, f, false, &k));
+    bool differences = mrc_cuda_uses_differences(pair, w, f) && k.dtype == MERCER_F32 && k.memory == MRC_CUDA;
+    MRC_TRY(differences ? mrc_cuda_multiply_differences(backend, pair, w, f, false, &k)
+                        : multiply(backend, pair, w, f, false, &k));
     kept->columns = columns;
     return MERCER_OK;
 }

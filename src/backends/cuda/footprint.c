@@ -3,6 +3,7 @@
  * What operations hold on the device beyond their operands, for plans: an upper bound, in bytes.
  *
  *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        cuda_product.c
+ *   differences         both sides as tiles, sums of groups of centers                                 cuda_differences.c
  *   half precision      both sides as halves or bytes, weights, partial sums                           half_precision.c
  *                       or, for wide W, tiles                                                          half_tiles.c
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
@@ -55,7 +56,7 @@ static int64_t half_bytes(const mrc_extent *work)
 
 int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
 {
-    int64_t scratch = accurate_bytes(work), n = work->eigen;
+    int64_t scratch = mrc_max(accurate_bytes(work), mrc_cuda_differences_bytes(backend, work)), n = work->eigen;
     int64_t solver = 28 * n * n + 512 * n;
     int64_t packed = 0;
     if (backend->context->half_precision) {

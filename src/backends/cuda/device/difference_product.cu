@@ -1,101 +1,456 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Y = K W of a kernel of absolute differences in one kernel: sums, values and their products with few weights, before
- * anything leaves the registers.
+ * Y = K W of a kernel of absolute differences in one kernel: nothing of K leaves the registers.
  *
- *   y_ic = sum_j K(s_ij) w_jc      s as in differences.cuh
+ *   s_ij = sum_k |a_ik - b_jk|       one chain over k in float, or exact sums of bytes
+ *   y_ic = sum_j v_ij w_jc,  v_ij = exp(-s_ij / b) = 2^(s_ij c), c rounded once: off by (2.42 + 2 s/b) u, u = 2^-24
  *
- * Centers are cut into groups of 2048 by their number alone. A block of threads takes 128 rows and one group, a tile of
- * 128 centers at a time. A thread adds up its 8 values of each tile in float, 128 of a group in one chain of fused
- * multiply-adds; the 16 threads of a row are then added in double, in a fixed tree, and groups in their order
- * (mrc_launch_add_groups). A row's sums depend on its own values and weights alone. Cost: 2 d operations, one exp and c
- * fused operations for each pair; nothing of K is written.
+ * Rows lie in tiles of 128, feature by feature (mrc_launch_pack_tiles), so that some features of a tile are one
+ * piece of memory, which is copied to shared memory while the chunk before it is used. A block of 8 warps takes 128
+ * rows and up to 4096 centers, a tile of 128 at a time; a warp has 64 x 32 pairs of a tile, a thread 8 x 8 of these in
+ * registers. Cost: 2 d operations of the lanes for float and one exp for each pair.
+ *
+ * Products with one or two columns of weights are made by the lanes too, others on tensor cores. The 8 x 8 values that a thread has are its parts of the left operands
+ * of m16n8k8 as they are: thread (g, t) of 8 x 4 has rows 8 g .. 8 g + 7 and columns 8 t .. 8 t + 7, and rows 8 g + 2 i,
+ * 8 g + 2 i + 1 are called g and g + 8 of matrix i, columns 8 t + 2 h, 8 t + 2 h + 1 are t and t + 4 of step h. The
+ * units take 11 bits of a float (tf32) and drop the others. So v = high + low, high the first 11 bits of v, which the
+ * unit takes of v itself, low = v - high, exact; and
+ *
+ *   v w = high(v) high(w) + low(v) high(w) + high(v) low(w)    to 3 2^-20 |v w|
+ *
+ * or 48 u. Four steps of three products are added to 32 centers' sums; if a unit drops what lies below the last bit of the largest of its nine terms, that is 9 u for each, 108 u in all. These sums are added in float over
+ * at most 32 tiles, 32 u, and from there on in double. Together 188 u of sum |v w|, less than a chain of 240 (the bound
+ * of products: 240 u). A row's sums depend on its own values and weights alone.
  */
-#include "backends/cuda/device/differences.cuh"
+#include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/float_forms.cuh"
+#include "backends/cuda/device/launch.h"
 
-enum { BY = 8, SIDE = SIDE_THREADS * BY, TILES = 16, MOST_COLUMNS = 8 };
+#include <cuda_pipeline_primitives.h>
 
-bool mrc_difference_product_takes(const mercer_kernel *kernel, int64_t columns)
+enum {
+    SIDE = 128, /* rows of a tile */
+    PART = 4,   /* words that rows are padded to */
+    THREADS = 256,
+    OWN = 8,      /* rows and columns of a thread */
+    MATRICES = 4, /* of 16 rows that a warp's rows are, and steps of 8 columns */
+    FEW = 2       /* columns of W that are summed without tensor cores */
+};
+
+/* ---- Operands ---------------------------------------------------------------------------------------------------- */
+
+int64_t mrc_difference_words(mrc_cuda_arithmetic arithmetic, int64_t features)
 {
-    return columns <= MOST_COLUMNS && mrc_float_scale(kernel) > 0;
+    int64_t words = arithmetic == MRC_CUDA_BYTES ? (features + 3) / 4 : features;
+    return words > 0 ? (words + PART - 1) / PART * PART : PART;
 }
 
-/* Weights of the centers of a tile; 0 behind the last of them, and in columns that are not there. */
-template <int C> static __device__ void load_weights(float (*to)[C], const mercer_matrix &w, int64_t first)
+int64_t mrc_difference_rows(int64_t rows)
 {
-    for (int at = threadIdx.x; at < SIDE * C; at += SIDE_THREADS * SIDE_THREADS) {
-        int64_t j = first + at / C;
-        to[at / C][at % C] = j < w.rows && at % C < w.cols ? (float)mrc_at(w, j, at % C) : 0;
+    return (rows + SIDE - 1) / SIDE * SIDE;
+}
+
+static __device__ uint32_t word_of(const mercer_matrix &x, int64_t i, int64_t k, bool bytes)
+{
+    if (!bytes) return k < x.cols ? __float_as_uint((float)mrc_at(x, i, k)) : 0;
+    uint32_t word = 0;
+    for (int at = 0; at < 4 && 4 * k + at < x.cols; at++) word |= (uint32_t)mrc_at(x, i, 4 * k + at) << 8 * at;
+    return word;
+}
+
+/* A block takes 32 rows and 32 words, which turn around in shared memory. */
+static __global__ void pack_tiles(mercer_matrix x, bool bytes, int64_t words, uint32_t *out)
+{
+    __shared__ uint32_t turn[32][33];
+    int64_t i0 = (int64_t)blockIdx.x * 32, k0 = (int64_t)blockIdx.y * 32;
+    for (int r = threadIdx.y; r < 32; r += blockDim.y) {
+        int64_t i = i0 + r, k = k0 + threadIdx.x;
+        turn[r][threadIdx.x] = i < x.rows && k < words ? word_of(x, i, k, bytes) : 0;
+    }
+    __syncthreads();
+    for (int r = threadIdx.y; r < 32; r += blockDim.y) {
+        int64_t i = i0 + threadIdx.x, k = k0 + r;
+        if (k < words) out[(i / SIDE * words + k) * SIDE + i % SIDE] = turn[threadIdx.x][r];
     }
 }
 
-template <typename Step, int C>
-static __global__ void __launch_bounds__(SIDE_THREADS *SIDE_THREADS)
-    product(mrc_differences job, int64_t length, int id, float scale, mercer_matrix w, double *parts)
+cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, void *tiles)
 {
-    __shared__ staged<Step, BY> shared;
-    __shared__ float weights[SIDE][C];
-    typename Step::sum sum[BY][BY];
-    float total[BY][C];
-    const int down = threadIdx.x / SIDE_THREADS, across = threadIdx.x % SIDE_THREADS;
-    const int64_t i0 = (int64_t)blockIdx.x * SIDE, first = (int64_t)blockIdx.y * SIDE * TILES;
+    int64_t words = mrc_difference_words(arithmetic, x.cols);
+    dim3 grid((unsigned)(mrc_difference_rows(x.rows) / 32), (unsigned)((words + 31) / 32));
+    pack_tiles<<<grid, dim3(32, 8), 0, stream>>>(x, arithmetic == MRC_CUDA_BYTES, words, (uint32_t *)tiles);
+    return cudaGetLastError();
+}
+
+int mrc_difference_columns(int64_t columns)
+{
+    return columns <= FEW ? FEW : columns <= 8 ? 8 : columns <= 16 ? 16 : columns <= 32 ? 32 : 64;
+}
+
+/* Weights as the right operands of a tile's steps: tile, eight of columns, warp's columns, step, thread, two words; few
+   of them as they are. */
+static __global__ void pack_weights(mercer_matrix w, int columns, int64_t count, float *out)
+{
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
+         at += (int64_t)gridDim.x * blockDim.x) {
+        int second = (int)(at % 2), lane = (int)(at / 2 % 32), step = (int)(at / 64 % 4), across = (int)(at / 256 % 4);
+        int64_t eight = at / 1024 % (columns / 8 > 0 ? columns / 8 : 1), tile = at / (SIDE * columns);
+        int64_t j = tile * SIDE + across * 32 + lane % 4 * OWN + 2 * step + second, c = eight * 8 + lane / 4;
+        if (columns == FEW) j = at / FEW, c = at % FEW;
+        out[at] = j < w.rows && c < w.cols ? (float)mrc_at(w, j, c) : 0;
+    }
+}
+
+cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mercer_matrix w, float *out)
+{
+    int columns = mrc_difference_columns(w.cols);
+    int64_t count = mrc_difference_rows(w.rows) * columns;
+    pack_weights<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(w, columns, count, out);
+    return cudaGetLastError();
+}
+
+/* ---- Distances and values ---------------------------------------------------------------------------------------- */
+
+/* How a word of both sides is added to a sum, and what the sum is in float. */
+struct float_words {
+    typedef float word;
+    typedef float sum;
+    static __device__ __forceinline__ float nothing()
+    {
+        return 0;
+    }
+    static __device__ __forceinline__ void add(float &sum, float a, float b)
+    {
+        sum += fabsf(a - b);
+    }
+    static __device__ __forceinline__ float value(float sum)
+    {
+        return sum;
+    }
+};
+
+/* Sums below 2^23 are counted in the last bits of a float that is 2^23. */
+struct byte_words {
+    typedef uint32_t word;
+    typedef uint32_t sum;
+    static __device__ __forceinline__ uint32_t nothing()
+    {
+        return 0x4b000000u;
+    }
+    static __device__ __forceinline__ void add(uint32_t &sum, uint32_t a, uint32_t b)
+    {
+        asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+    }
+    static __device__ __forceinline__ float value(uint32_t sum)
+    {
+        return __uint_as_float(sum) - 0x1p23f;
+    }
+};
+
+/* 2^x, x <= 0: off by at most 2.42 u of itself for every float down to -126 (all of them tried on sm_90); subnormal
+   results too. */
+static __device__ __forceinline__ float power_of_two(float x)
+{
+    float value;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(value) : "f"(x));
+    return value;
+}
+
+/* The words of a chunk of one side to shared memory. */
+template <int CHUNK>
+static __device__ __forceinline__ void copy_chunk(uint32_t (*to)[SIDE], const uint32_t *from, int words)
+{
 #pragma unroll
-    for (int i = 0; i < BY; i++)
+    for (int i = 0; i < CHUNK * SIDE / 4 / THREADS; i++) {
+        int at = threadIdx.x + i * THREADS;
+        if (at < words * (SIDE / 4)) __pipeline_memcpy_async(&to[0][0] + 4 * at, from + 4 * at, 16);
+    }
+}
+
+/* sum += what `words` words of the thread's rows and columns add. */
+template <typename Words>
+static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN][OWN], const typename Words::word *a,
+                                                 const typename Words::word *b, int words)
+{
+    typedef typename Words::word word;
+#pragma unroll 2
+    for (int k0 = 0; k0 < words; k0 += PART)
 #pragma unroll
-        for (int c = 0; c < C; c++) total[i][c] = 0;
-    for (int64_t j0 = first; j0 < job.cols && j0 < first + SIDE * TILES; j0 += SIDE) {
-        __syncthreads(); /* the weights of the tile before have been used */
-        load_weights<C>(weights, w, j0);
-        /* It waits for all threads after it has begun, so the weights are there when it returns. */
-        tile_sums<Step, BY>(shared, (const typename Step::row *)job.a, job.rows, (const typename Step::row *)job.b,
-                            job.cols, length, i0, j0, 1, sum);
+        for (int k = 0; k < PART; k++) {
+            word left[OWN], right[OWN];
+            const word *from_a = a + (k0 + k) * SIDE, *from_b = b + (k0 + k) * SIDE;
+            *(uint4 *)&left[0] = *(const uint4 *)from_a, *(uint4 *)&left[4] = *(const uint4 *)(from_a + 4);
+            *(uint4 *)&right[0] = *(const uint4 *)from_b, *(uint4 *)&right[4] = *(const uint4 *)(from_b + 4);
 #pragma unroll
-        for (int j = 0; j < BY; j++) {
-            const float *weight = weights[place<BY>(across, j)];
+            for (int i = 0; i < OWN; i++)
 #pragma unroll
-            for (int i = 0; i < BY; i++) {
-                float value = mrc_float_form(id, (float)sum[i][j], scale);
+                for (int j = 0; j < OWN; j++) Words::add(sum[i][j], left[i], right[j]);
+        }
+}
+
+/* The thread's values, from row i0 and column j0 on, as far as they are kept. */
+static __device__ void keep_values(const mrc_difference_product &job, const float (&value)[OWN][OWN], int64_t i0,
+                                   int64_t j0)
+{
+    const int64_t ld = job.kept_ld;
+    const bool whole = j0 + OWN <= job.kept_columns && ld % 4 == 0 && (uintptr_t)job.kept % 16 == 0;
 #pragma unroll
-                for (int c = 0; c < C; c++) total[i][c] = fmaf(value, weight[c], total[i][c]);
+    for (int i = 0; i < OWN; i++) {
+        float *to = job.kept + (i0 + i) * ld + j0;
+        if (i0 + i >= job.rows) return;
+        if (whole) {
+            *(float4 *)to = make_float4(value[i][0], value[i][1], value[i][2], value[i][3]);
+            *(float4 *)(to + 4) = make_float4(value[i][4], value[i][5], value[i][6], value[i][7]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < OWN; j++)
+                if (j0 + j < job.kept_columns) to[j] = value[i][j];
+        }
+    }
+}
+
+/* ---- Products with weights: few columns on the lanes for float --------------------------------------------------- */
+
+struct on_lanes {
+    enum { COLUMNS = FEW, CHUNK = 32, BLOCKS = 2 };
+    struct room {
+        float2 weights[SIDE];
+        float2 totals[OWN][THREADS]; /* of all tiles, by rows of a thread */
+    };
+
+    static __device__ __forceinline__ void begin(room &shared)
+    {
+        for (int i = 0; i < OWN; i++) shared.totals[i][threadIdx.x] = make_float2(0, 0);
+    }
+    /* 8 centers in one chain, then to the tiles before: 8 u and 32 u. */
+    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN])
+    {
+        const int first = threadIdx.x / 32 % 4 * 32 + threadIdx.x % 4 * OWN;
+        float2 sum[OWN];
+#pragma unroll
+        for (int j = 0; j < OWN; j++) {
+            float2 w = shared.weights[first + j];
+#pragma unroll
+            for (int i = 0; i < OWN; i++) {
+                sum[i].x = j > 0 ? fmaf(value[i][j], w.x, sum[i].x) : value[i][j] * w.x;
+                sum[i].y = j > 0 ? fmaf(value[i][j], w.y, sum[i].y) : value[i][j] * w.y;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            float2 total = shared.totals[i][threadIdx.x];
+            shared.totals[i][threadIdx.x] = make_float2(total.x + sum[i].x, total.y + sum[i].y);
+        }
+    }
+    /* The 16 threads of a row are added in double, in order. */
+    static __device__ void store(room &shared, int64_t i0, const mrc_difference_product &job, double *parts)
+    {
+        __syncthreads();
+        for (int at = threadIdx.x; at < SIDE * job.columns; at += THREADS) {
+            int row = at / job.columns, c = at % job.columns;
+            double all = 0;
+            if (i0 + row >= job.rows) return;
+            for (int i = 0; i < 16; i++) {
+                int warp = row / 64 * 4 + i / 4, lane = row % 64 / OWN * 4 + i % 4;
+                float2 total = shared.totals[row % OWN][warp * 32 + lane];
+                all += (double)(c == 0 ? total.x : total.y);
+            }
+            parts[(i0 + row) * job.columns + c] = all;
+        }
+    }
+};
+
+/* ---- Products with weights: eights of columns on tensor cores ----------------------------------------------------- */
+
+static __device__ __forceinline__ void multiply_tf32(float (&sum)[4], const float (&a)[4], float b0, float b1)
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+}
+
+/* What tf32 leaves of a value. */
+static __device__ __forceinline__ float low_part(float value)
+{
+    return value - __uint_as_float(__float_as_uint(value) & 0xffffe000u);
+}
+
+template <int EIGHTS> struct on_tensor_cores {
+    enum { COLUMNS = 8 * EIGHTS, CHUNK = EIGHTS <= 2 ? 32 : 16, BLOCKS = EIGHTS <= 4 ? 2 : 1 };
+    struct room {
+        float2 weights[EIGHTS][4][MATRICES][32];           /* of the tile: mrc_launch_pack_tile_weights */
+        float4 totals[EIGHTS][MATRICES][THREADS / 32][32]; /* of all tiles, by warps and their threads */
+    };
+
+    static __device__ __forceinline__ void begin(room &shared)
+    {
+        for (int at = threadIdx.x; at < EIGHTS * MATRICES * THREADS; at += THREADS)
+            (&shared.totals[0][0][0][0])[at] = make_float4(0, 0, 0, 0);
+    }
+    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN])
+    {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < MATRICES; i++) {
+            float low[MATRICES][4];
+#pragma unroll
+            for (int h = 0; h < MATRICES; h++) {
+                low[h][0] = low_part(value[2 * i][2 * h]), low[h][1] = low_part(value[2 * i + 1][2 * h]);
+                low[h][2] = low_part(value[2 * i][2 * h + 1]), low[h][3] = low_part(value[2 * i + 1][2 * h + 1]);
+            }
+#pragma unroll(EIGHTS < 2 ? EIGHTS : 2)
+            for (int n = 0; n < EIGHTS; n++) {
+                float sum[4] = {0, 0, 0, 0};
+#pragma unroll
+                for (int h = 0; h < MATRICES; h++) {
+                    const float high[4] = {value[2 * i][2 * h], value[2 * i + 1][2 * h], value[2 * i][2 * h + 1],
+                                           value[2 * i + 1][2 * h + 1]};
+                    float2 w = shared.weights[n][warp % 4][h][lane];
+                    multiply_tf32(sum, low[h], w.x, w.y);
+                    multiply_tf32(sum, high, low_part(w.x), low_part(w.y));
+                    multiply_tf32(sum, high, w.x, w.y);
+                }
+                float4 total = shared.totals[n][i][warp][lane];
+                total.x += sum[0], total.y += sum[1], total.z += sum[2], total.w += sum[3];
+                shared.totals[n][i][warp][lane] = total;
             }
         }
     }
-#pragma unroll
-    for (int i = 0; i < BY; i++) {
-        int64_t row = i0 + place<BY>(down, i);
-#pragma unroll
-        for (int c = 0; c < C; c++) {
-            double all = total[i][c];
-            for (int step = SIDE_THREADS / 2; step > 0; step /= 2) all += __shfl_xor_sync(0xffffffffu, all, step);
-            if (across == 0 && row < job.rows && c < w.cols)
-                parts[((int64_t)blockIdx.y * job.rows + row) * w.cols + c] = all;
+    /* The four warps of a row are added in double, in order. */
+    static __device__ void store(room &shared, int64_t i0, const mrc_difference_product &job, double *parts)
+    {
+        __syncthreads();
+        for (int at = threadIdx.x; at < SIDE * job.columns; at += THREADS) {
+            int row = at / job.columns, c = at % job.columns, r = row % 64;
+            int lane = r / OWN * 4 + c % 8 / 2, element = c % 2 + r % 2 * 2;
+            double all = 0;
+            if (i0 + row >= job.rows) return;
+            for (int across = 0; across < 4; across++) {
+                const float4 *total = &shared.totals[c / 8][r % OWN / 2][row / 64 * 4 + across][lane];
+                all += (double)((const float *)total)[element];
+            }
+            parts[(i0 + row) * job.columns + c] = all;
         }
+    }
+};
+
+/* ---- The product ------------------------------------------------------------------------------------------------- */
+
+template <typename Sums> struct shared_parts {
+    uint32_t rows[2][2][Sums::CHUNK][SIDE]; /* two chunks of both sides, in turn */
+    typename Sums::room sums;
+};
+
+template <typename Words, typename Sums>
+static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
+    product(mrc_difference_product job, int64_t tiles, int words, float scale)
+{
+    enum { CHUNK = Sums::CHUNK, COLUMNS = Sums::COLUMNS };
+    typedef typename Words::word word;
+    extern __shared__ __align__(16) char memory[];
+    shared_parts<Sums> &shared = *(shared_parts<Sums> *)memory;
+    typename Words::sum sum[OWN][OWN];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int own_rows = warp / 4 * 64 + lane / 4 * OWN, own_columns = warp % 4 * 32 + lane % 4 * OWN;
+    const int64_t row = (int64_t)blockIdx.x * SIDE, first = (int64_t)blockIdx.y * MRC_DIFFERENCE_TILES;
+    const int count = (int)min((int64_t)MRC_DIFFERENCE_TILES, tiles - first);
+    const uint32_t *a = (const uint32_t *)job.a + row * words, *b = (const uint32_t *)job.b + first * words * SIDE;
+    const float *weights = job.weights + first * SIDE * COLUMNS;
+    Sums::begin(shared.sums);
+    copy_chunk<CHUNK>(shared.rows[0][0], a, min((int)CHUNK, words));
+    copy_chunk<CHUNK>(shared.rows[0][1], b, min((int)CHUNK, words));
+    __pipeline_commit();
+    int turn = 0;
+    for (int tile = 0; tile < count; tile++) {
+#pragma unroll
+        for (int i = 0; i < OWN; i++)
+#pragma unroll
+            for (int j = 0; j < OWN; j++) sum[i][j] = Words::nothing();
+        for (int done = 0; done < words;) {
+            const int now = min((int)CHUNK, words - done);
+            __pipeline_wait_prior(0);
+            __syncthreads(); /* this chunk is there, and the one before it has been used by all */
+            if (done == 0) {
+#pragma unroll
+                for (int at = threadIdx.x; at < SIDE * COLUMNS / 4; at += THREADS)
+                    __pipeline_memcpy_async((float4 *)shared.sums.weights + at, (const float4 *)weights + at, 16);
+                weights += SIDE * COLUMNS;
+            }
+            b += now * SIDE; /* tiles lie one behind the other */
+            done += now;
+            const int next = done < words ? done : 0;
+            if (next > 0 || tile + 1 < count) {
+                copy_chunk<CHUNK>(shared.rows[turn ^ 1][0], a + next * SIDE, min((int)CHUNK, words - next));
+                copy_chunk<CHUNK>(shared.rows[turn ^ 1][1], b, min((int)CHUNK, words - next));
+            }
+            __pipeline_commit();
+            add_words<Words>(sum, (const word *)shared.rows[turn][0] + own_rows,
+                             (const word *)shared.rows[turn][1] + own_columns, now);
+            turn ^= 1;
+        }
+        float value[OWN][OWN];
+#pragma unroll
+        for (int i = 0; i < OWN; i++)
+#pragma unroll
+            for (int j = 0; j < OWN; j++) value[i][j] = power_of_two(Words::value(sum[i][j]) * scale);
+        if (words <= CHUNK) { /* the weights came with this chunk */
+            __pipeline_wait_prior(0);
+            __syncthreads();
+        }
+        Sums::add(shared.sums, value);
+        if ((first + tile) * SIDE < job.kept_columns)
+            keep_values(job, value, row + own_rows, (first + tile) * SIDE + own_columns);
+    }
+    Sums::store(shared.sums, row, job, job.parts + (int64_t)blockIdx.y * job.rows * job.columns);
+}
+
+int mrc_difference_most_columns(size_t shared_bytes)
+{
+    return shared_bytes >= sizeof(shared_parts<on_tensor_cores<8>>)   ? 64
+           : shared_bytes >= sizeof(shared_parts<on_tensor_cores<4>>) ? 32
+                                                                      : 8;
+}
+
+bool mrc_difference_product_takes(const mercer_kernel *kernel)
+{
+    return kernel->id == MRC_KERNEL_LAPLACE_L1 && mrc_float_scale(kernel) > 0;
+}
+
+int64_t mrc_difference_groups(int64_t centers)
+{
+    return (centers + SIDE * MRC_DIFFERENCE_TILES - 1) / (SIDE * MRC_DIFFERENCE_TILES);
+}
+
+template <typename Words, typename Sums>
+static cudaError_t launch(cudaStream_t stream, const mrc_difference_product *job, float scale)
+{
+    enum { BYTES = sizeof(shared_parts<Sums>) };
+    int64_t tiles = mrc_difference_rows(job->cols) / SIDE;
+    int words = (int)mrc_difference_words(job->arithmetic, job->features);
+    dim3 grid((unsigned)(mrc_difference_rows(job->rows) / SIDE), (unsigned)mrc_difference_groups(job->cols));
+    cudaError_t error = cudaFuncSetAttribute(product<Words, Sums>, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
+    if (error != cudaSuccess) return error;
+    product<Words, Sums><<<grid, THREADS, BYTES, stream>>>(*job, tiles, words, scale);
+    return cudaGetLastError();
+}
+
+template <typename Words>
+static cudaError_t launch_columns(cudaStream_t stream, const mrc_difference_product *job, float scale)
+{
+    switch (mrc_difference_columns(job->columns)) {
+        case FEW: return launch<Words, on_lanes>(stream, job, scale);
+        case 8: return launch<Words, on_tensor_cores<1>>(stream, job, scale);
+        case 16: return launch<Words, on_tensor_cores<2>>(stream, job, scale);
+        case 32: return launch<Words, on_tensor_cores<4>>(stream, job, scale);
+        default: return launch<Words, on_tensor_cores<8>>(stream, job, scale);
     }
 }
 
-template <typename Step>
-static void launch_product(cudaStream_t stream, dim3 grid, const mrc_differences *job, int64_t length, int id,
-                           float scale, mercer_matrix w, double *parts)
+cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mercer_kernel *kernel,
+                                          const mrc_difference_product *job)
 {
-    if (w.cols == 1)
-        product<Step, 1><<<grid, SIDE_THREADS * SIDE_THREADS, 0, stream>>>(*job, length, id, scale, w, parts);
-    else if (w.cols <= 4)
-        product<Step, 4><<<grid, SIDE_THREADS * SIDE_THREADS, 0, stream>>>(*job, length, id, scale, w, parts);
-    else
-        product<Step, MOST_COLUMNS>
-            <<<grid, SIDE_THREADS * SIDE_THREADS, 0, stream>>>(*job, length, id, scale, w, parts);
-}
-
-cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mrc_differences *job, const mercer_kernel *kernel,
-                                          mercer_matrix w, double *parts, double *sums)
-{
-    int64_t groups = (job->cols + SIDE * TILES - 1) / (SIDE * TILES);
-    dim3 grid((unsigned)((job->rows + SIDE - 1) / SIDE), (unsigned)groups);
-    float scale = mrc_float_scale(kernel);
-    if (job->arithmetic == MRC_CUDA_BYTES)
-        launch_product<l1_bytes>(stream, grid, job, job->width / 4, kernel->id, scale, w, parts);
-    else
-        launch_product<l1_float>(stream, grid, job, job->width, kernel->id, scale, w, parts);
-    return mrc_launch_add_groups(stream, parts, groups, job->rows * w.cols, sums);
+    float scale = (float)(-MRC_LOG2E / kernel->bandwidth);
+    return job->arithmetic == MRC_CUDA_BYTES ? launch_columns<byte_words>(stream, job, scale)
+                                             : launch_columns<float_words>(stream, job, scale);
 }

@@ -1,6 +1,133 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of |differences|^p of packed rows, stored: one block of threads for each tile. Math: differences.cuh. */
-#include "backends/cuda/device/differences.cuh"
+/*
+ * Sums of |differences|^p of packed rows, stored: the pair form that has no matrix product, on the lanes for float and
+ * double.
+ *
+ *   s_ij = sum_k |a_ik - b_jk|^p      one chain over k = 0, 1, ...; float, double, or for bytes (p = 1) exact
+ *
+ * A block of threads has SIDE = 16 BY rows of each side and goes through the features CHUNK at a time in shared memory,
+ * features outermost; a thread has a square of BY x BY pairs in registers, in quarters that lie SIDE / 2 apart, so that
+ * the threads of a warp read neighbouring words. Cost: 2 operations for each feature of a pair (a difference, and a sum
+ * of its absolute value, which is free), 2 BY loads from shared memory for BY^2 pairs. Bytes are taken four at a time
+ * by __vsadu4. A power other than 1 is computed and summed in double (mrc_power) and rounded once.
+ */
+#include "backends/cuda/device/elements.cuh"
+#include "backends/cuda/device/launch.h"
+#include "kernels/formulas.h"
+
+enum { CHUNK = 16, SIDE_THREADS = 16, PAD = 4 };
+
+/* How a feature is added: element types of rows, of the sums, and of what is stored. */
+struct l1_float {
+    typedef float row;
+    typedef float sum;
+    typedef float out;
+    static __device__ float take(float value)
+    {
+        return value;
+    }
+    static __device__ float add(float sum, float a, float b, double)
+    {
+        return sum + fabsf(a - b);
+    }
+};
+
+struct l1_double {
+    typedef double row;
+    typedef double sum;
+    typedef double out;
+    static __device__ double take(double value)
+    {
+        return value;
+    }
+    static __device__ double add(double sum, double a, double b, double)
+    {
+        return sum + fabs(a - b);
+    }
+};
+
+/* Rows lost 128 when they were packed: they get it back, as unsigned bytes. */
+struct l1_bytes {
+    typedef uint32_t row;
+    typedef uint32_t sum;
+    typedef int32_t out;
+    static __device__ uint32_t take(uint32_t four)
+    {
+        return four ^ 0x80808080u;
+    }
+    static __device__ uint32_t add(uint32_t sum, uint32_t a, uint32_t b, double)
+    {
+        return sum + __vsadu4(a, b);
+    }
+};
+
+template <typename Row> struct powers {
+    typedef Row row;
+    typedef double sum;
+    typedef Row out;
+    static __device__ Row take(Row value)
+    {
+        return value;
+    }
+    static __device__ double add(double sum, Row a, Row b, double power)
+    {
+        return sum + mrc_power(fabs((double)a - (double)b), power);
+    }
+};
+
+/* What a block has in shared memory: CHUNK features of its rows of both sides. */
+template <typename Step, int BY> struct staged {
+    typename Step::row a[CHUNK][SIDE_THREADS * BY + PAD], b[CHUNK][SIDE_THREADS * BY + PAD];
+};
+
+/* Rows first .. of one side, features k0 ..; zeros outside, on both sides alike where features end. */
+template <typename Step, int BY>
+static __device__ void load_side(typename Step::row (*to)[SIDE_THREADS * BY + PAD], const typename Step::row *rows,
+                                 int64_t count, int64_t length, int64_t first, int64_t k0)
+{
+    for (int at = threadIdx.x; at < SIDE_THREADS * BY * CHUNK; at += SIDE_THREADS * SIDE_THREADS) {
+        int r = at / CHUNK, k = at % CHUNK;
+        bool there = first + r < count && k0 + k < length;
+        to[k][r] = Step::take(there ? rows[(first + r) * length + k0 + k] : (typename Step::row)0);
+    }
+}
+
+/* The row of its side that number i of a thread's BY is: halves of BY / 2 neighbours. */
+template <int BY> static __device__ int place(int thread, int i)
+{
+    return i < BY / 2 ? thread * (BY / 2) + i : SIDE_THREADS * (BY / 2) + thread * (BY / 2) + i - BY / 2;
+}
+
+/* The sums of one tile: rows i0 .. of a, rows j0 .. of b. All threads of the block take part. */
+template <typename Step, int BY>
+static __device__ void tile_sums(staged<Step, BY> &shared, const typename Step::row *a, int64_t rows,
+                                 const typename Step::row *b, int64_t cols, int64_t length, int64_t i0, int64_t j0,
+                                 double power, typename Step::sum (*sum)[BY])
+{
+    const int down = threadIdx.x / SIDE_THREADS, across = threadIdx.x % SIDE_THREADS;
+#pragma unroll
+    for (int i = 0; i < BY; i++)
+#pragma unroll
+        for (int j = 0; j < BY; j++) sum[i][j] = 0;
+    for (int64_t k0 = 0; k0 < length; k0 += CHUNK) {
+        __syncthreads(); /* what was there has been used */
+        load_side<Step, BY>(shared.a, a, rows, length, i0, k0);
+        load_side<Step, BY>(shared.b, b, cols, length, j0, k0);
+        __syncthreads();
+#pragma unroll 4
+        for (int k = 0; k < CHUNK; k++) {
+            typename Step::row left[BY], right[BY];
+#pragma unroll
+            for (int i = 0; i < BY; i++) left[i] = shared.a[k][place<BY>(down, i)];
+#pragma unroll
+            for (int j = 0; j < BY; j++) right[j] = shared.b[k][place<BY>(across, j)];
+#pragma unroll
+            for (int i = 0; i < BY; i++)
+#pragma unroll
+                for (int j = 0; j < BY; j++) sum[i][j] = Step::add(sum[i][j], left[i], right[j], power);
+        }
+    }
+}
 
 template <typename Step, int BY>
 static __global__ void __launch_bounds__(SIDE_THREADS *SIDE_THREADS)

@@ -84,11 +84,34 @@ cudaError_t mrc_launch_differences(cudaStream_t stream, const mrc_differences *j
 
 /* ---- difference_product.cu: such sums, values and products in one ---------------------------------------------- */
 
-/* There is a float form of the kernel, and few enough columns of W: in float or bytes, power 1. */
-bool mrc_difference_product_takes(const mercer_kernel *kernel, int64_t columns);
-/* sums (rows, c) f64 += K W, W (cols, c) f32; parts as mrc_launch_multiply_weights has it. job->sums is not used. */
-cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mrc_differences *job, const mercer_kernel *kernel,
-                                          mercer_matrix w, double *parts, double *sums);
+enum { MRC_DIFFERENCE_TILES = 32 }; /* tiles of 128 centers in a group */
+
+/* There is a float form of the kernel: in float or bytes, power 1. */
+bool mrc_difference_product_takes(const mercer_kernel *kernel);
+/* Rows rounded up to whole tiles, words (of 4 bytes) of a row, columns of W as they are packed, groups of centers. */
+int64_t mrc_difference_rows(int64_t rows);
+int64_t mrc_difference_words(mrc_cuda_arithmetic arithmetic, int64_t features);
+int mrc_difference_columns(int64_t columns);
+int64_t mrc_difference_groups(int64_t centers);
+/* The most columns of W that a kernel takes with so much shared memory in a block: 64 on Hopper. */
+int mrc_difference_most_columns(size_t shared_bytes);
+/* tiles (rows / 128, words, 128): floats, or four bytes in a word; zeros behind the last row and feature. */
+cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x, void *tiles);
+/* out (rows of whole tiles, packed columns) in the order of the product; at most 64 columns. */
+cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mercer_matrix w, float *out);
+
+typedef struct mrc_difference_product {
+    mrc_cuda_arithmetic arithmetic; /* F32 or BYTES */
+    int64_t rows, cols, features;
+    int columns;       /* of W */
+    const void *a, *b; /* packed tiles of X, of Z */
+    const float *weights;
+    double *parts; /* (groups, rows, columns): sums over each group's centers */
+    float *kept;   /* (rows, kept_columns), with kept_ld: K of the first centers is left here */
+    int64_t kept_columns, kept_ld;
+} mrc_difference_product;
+cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mercer_kernel *kernel,
+                                          const mrc_difference_product *job);
 
 /* ---- profile.cu: kernel values from products ----------------------------------------------------------------- */
 
@@ -120,9 +143,9 @@ cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel
 
 /* Groups of centers whose sums are kept apart; parts (groups, rows, c) f64 is scratch. */
 int64_t mrc_multiply_weights_groups(int64_t cols);
-/* sums (count) += parts (groups, count), in order. */
-cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t count,
-                                  double *sums);
+/* sums (rows, cols), with ld, += parts (groups, rows, cols), in order. */
+cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t rows, int64_t cols,
+                                  double *sums, int64_t ld);
 /* sums (rows, c) f64 += K (rows, cols) W (cols, c), summed in double in an order that depends on cols alone. */
 cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, mercer_matrix w, double *parts,
                                         double *sums);

@@ -47,13 +47,14 @@ template <typename T> static __global__ void multiply_weights(mercer_matrix k, m
     if (column0 + lane + 8 < w.cols) out[lane + 8] = sum1;
 }
 
-static __global__ void add_groups(const double *parts, int64_t groups, int64_t count, double *sums)
+static __global__ void add_groups(const double *parts, int64_t groups, int64_t rows, int64_t cols, double *sums,
+                                  int64_t ld)
 {
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count;
-         at += (int64_t)gridDim.x * blockDim.x) {
-        double sum = sums[at];
-        for (int64_t group = 0; group < groups; group++) sum += parts[group * count + at];
-        sums[at] = sum;
+    MRC_FOR_EACH(i, j, rows, cols)
+    {
+        double sum = sums[i * ld + j];
+        for (int64_t group = 0; group < groups; group++) sum += parts[(group * rows + i) * cols + j];
+        sums[i * ld + j] = sum;
     }
 }
 
@@ -63,9 +64,10 @@ static __global__ void store_sums(const double *sums, mercer_matrix y, bool add)
     mrc_put(y, i, j, (add ? mrc_at(y, i, j) : 0) + sums[i * y.cols + j]);
 }
 
-cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t count, double *sums)
+cudaError_t mrc_launch_add_groups(cudaStream_t stream, const double *parts, int64_t groups, int64_t rows, int64_t cols,
+                                  double *sums, int64_t ld)
 {
-    add_groups<<<mrc_blocks(count, MRC_CUDA_GRID), 256, 0, stream>>>(parts, groups, count, sums);
+    add_groups<<<mrc_blocks(rows * cols, MRC_CUDA_GRID), 256, 0, stream>>>(parts, groups, rows, cols, sums, ld);
     return cudaGetLastError();
 }
 
@@ -78,7 +80,7 @@ cudaError_t mrc_launch_multiply_weights(cudaStream_t stream, mercer_matrix k, me
         multiply_weights<double><<<grid, 256, 0, stream>>>(k, w, parts);
     else
         multiply_weights<float><<<grid, 256, 0, stream>>>(k, w, parts);
-    return mrc_launch_add_groups(stream, parts, mrc_multiply_weights_groups(k.cols), k.rows * w.cols, sums);
+    return mrc_launch_add_groups(stream, parts, mrc_multiply_weights_groups(k.cols), k.rows, w.cols, sums, w.cols);
 }
 
 cudaError_t mrc_launch_store_sums(cudaStream_t stream, const double *sums, mercer_matrix y, int add)

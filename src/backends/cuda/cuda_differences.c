@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Y = K(X, Z) W for kernels of absolute differences in float or bytes, without a stored K (difference_product.cu).
+ *
+ *   for each block of up to 32,768 rows of X            as tiles
+ *     for each block of up to 16,384 centers            as tiles, with their weights
+ *       for each 64 columns of W (8 or 32 on others)    one kernel; what is kept of K is stored with the first of them
+ *         sums += its groups of centers                 in double, in order
+ *
+ * With more columns a stored block of K and a matrix product are faster (cuda_product.c). Scratch: both
+ * blocks of points, 4 bytes for a float and 1 for a byte, and the groups' sums.
+ */
+#include "backends/cuda/cuda.h"
+
+#include "core/matrix.h"
+#include "core/memory.h"
+
+enum { ROWS = 32768, CENTERS = 16384, MOST_COLUMNS = 64 };
+
+/* Features whose sums of bytes stay below 2^23. */
+enum { MOST_BYTE_FEATURES = 1 << 15 };
+
+typedef struct job {
+    mrc_backend *backend;
+    const mrc_pair *pair;
+    mrc_cuda_arithmetic arithmetic;
+    mercer_matrix z, w, sums, staged;
+    void *px, *pz;
+    float *weights;
+    double *parts;
+} job;
+
+static bool are_bytes(const mrc_pair *pair)
+{
+    return pair->x->dtype == MERCER_U8 && pair->z->dtype == MERCER_U8;
+}
+
+bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y)
+{
+    return mrc_difference_product_takes(pair->kernel) && mrc_value_dtype(pair->x, pair->z, w, y) == MERCER_F32 &&
+           w->cols <= MOST_COLUMNS && (!are_bytes(pair) || pair->x->cols < MOST_BYTE_FEATURES);
+}
+
+static int64_t side_bytes(mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t features)
+{
+    return mrc_difference_rows(rows) * mrc_difference_words(arithmetic, features) * 4;
+}
+
+/* Columns of W at a time. */
+static int64_t pass_columns(const mrc_backend *backend, int64_t columns)
+{
+    return mrc_min(columns, mrc_cuda_of(backend)->difference_columns);
+}
+
+static int64_t parts_bytes(const mrc_backend *backend, int64_t rows, int64_t centers, int64_t columns)
+{
+    return mrc_difference_groups(centers) * rows * pass_columns(backend, columns) * 8;
+}
+
+int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent *work)
+{
+    int64_t all = mrc_max(work->rows, work->centers), rows = mrc_min(all, ROWS), centers = mrc_min(all, CENTERS),
+            c = mrc_min(work->wide, MOST_COLUMNS);
+    int64_t sides = side_bytes(MRC_CUDA_F32, rows, work->features) + side_bytes(MRC_CUDA_F32, centers, work->features);
+    return sides + rows * work->features * 8 +
+           mrc_difference_rows(centers) * mrc_difference_columns(pass_columns(backend, c)) * 4 +
+           parts_bytes(backend, rows, centers, c) + rows * c * 8;
+}
+
+static mercer_status make(job *self, const mercer_matrix *w)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_matrix *x = self->pair->x;
+    int64_t rows = mrc_min(x->rows, ROWS), centers = mrc_min(self->pair->z->rows, CENTERS);
+    self->arithmetic = are_bytes(self->pair) ? MRC_CUDA_BYTES : MRC_CUDA_F32;
+    if (x->memory == MRC_HOST) MRC_TRY(mrc_cuda_scratch(backend, &self->staged, rows, x->cols, x->dtype));
+    MRC_TRY(mrc_cuda_read(backend, self->pair->z, &self->z));
+    MRC_TRY(mrc_cuda_read(backend, w, &self->w));
+    MRC_TRY(mrc_cuda_push(backend, &self->px, side_bytes(self->arithmetic, rows, x->cols)));
+    MRC_TRY(mrc_cuda_push(backend, &self->pz, side_bytes(self->arithmetic, centers, x->cols)));
+    int64_t columns = mrc_difference_columns(pass_columns(backend, w->cols));
+    MRC_TRY(mrc_cuda_push(backend, &self->weights, mrc_difference_rows(centers) * columns * 4));
+    MRC_TRY(mrc_cuda_push(backend, &self->parts, parts_bytes(backend, rows, centers, w->cols)));
+    return mrc_cuda_scratch(backend, &self->sums, rows, w->cols, MERCER_F64);
+}
+
+static mercer_status pack(job *self, const mercer_matrix *points, int64_t first, int64_t rows, void *to)
+{
+    mercer_matrix from = mrc_rows(points, first, rows);
+    if (points->memory == MRC_HOST) {
+        mercer_matrix staged = mrc_rows(&self->staged, 0, rows);
+        MRC_TRY(mrc_cuda_copy(self->backend, &staged, &from));
+        from = staged;
+    }
+    MRC_CUDA_TRY(self->backend, mrc_launch_pack_tiles(mrc_cuda_of(self->backend)->stream, self->arithmetic, from, to));
+    return MERCER_OK;
+}
+
+/* sums += K W for the packed rows and centers. k: where their values are kept, or no columns. */
+static mercer_status add_centers(job *self, const mercer_matrix *w, const mercer_matrix *sums, const mercer_matrix *k)
+{
+    mrc_backend *backend = self->backend;
+    cudaStream_t stream = mrc_cuda_of(backend)->stream;
+    for (int64_t c = 0, width; c < w->cols; c += width) {
+        width = pass_columns(backend, w->cols - c);
+        mercer_matrix some = mrc_columns(w, c, width);
+        mrc_difference_product product = {.arithmetic = self->arithmetic,
+                                          .rows = sums->rows,
+                                          .cols = w->rows,
+                                          .features = self->z.cols,
+                                          .columns = (int)width,
+                                          .a = self->px,
+                                          .b = self->pz,
+                                          .weights = self->weights,
+                                          .parts = self->parts,
+                                          .kept = k->data,
+                                          .kept_columns = c == 0 ? k->cols : 0,
+                                          .kept_ld = k->ld};
+        MRC_CUDA_TRY(backend, mrc_launch_pack_tile_weights(stream, some, self->weights));
+        MRC_CUDA_TRY(backend, mrc_launch_difference_product(stream, self->pair->kernel, &product));
+        MRC_CUDA_TRY(backend, mrc_launch_add_groups(stream, self->parts, mrc_difference_groups(w->rows), sums->rows,
+                                                    width, (double *)sums->data + c, sums->ld));
+    }
+    return MERCER_OK;
+}
+
+mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                            const mercer_matrix *y, bool add, const mercer_matrix *k)
+{
+    job self = {.backend = backend, .pair = pair};
+    mercer_matrix out;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(make(&self, w));
+    MRC_TRY(mrc_cuda_write(backend, y, add, &out));
+    for (int64_t i = 0; i < y->rows; i += ROWS) {
+        int64_t rows = mrc_min(ROWS, y->rows - i);
+        mercer_matrix sums = mrc_rows(&self.sums, 0, rows), to = mrc_rows(&out, i, rows);
+        MRC_TRY(pack(&self, pair->x, i, rows, self.px));
+        MRC_TRY(mrc_cuda_clear(backend, &sums));
+        for (int64_t j = 0; j < self.z.rows; j += CENTERS) {
+            int64_t cols = mrc_min(CENTERS, self.z.rows - j);
+            mercer_matrix weights = mrc_rows(&self.w, j, cols);
+            mercer_matrix kept = mrc_block(k, i, j, rows, mrc_max(0, mrc_min(cols, k->cols - j)));
+            MRC_TRY(pack(&self, &self.z, j, cols, self.pz));
+            MRC_TRY(add_centers(&self, &weights, &sums, &kept));
+        }
+        MRC_CUDA_TRY(backend, mrc_launch_store_sums(mrc_cuda_of(backend)->stream, sums.data, to, add));
+    }
+    return mrc_cuda_write_back(backend, y, &out);
+}
