@@ -98,6 +98,11 @@ typedef struct mrc_stored {
     bool again, add;
 } mrc_stored;
 
+/* What a row of predictions is worth. */
+typedef struct mrc_row_loss {
+    double error, size, right;
+} mrc_row_loss;
+
 typedef struct mrc_capabilities {
     const char *isa;   /* the instruction set it was tuned to, for messages */
     int point_dtypes;  /* set of MRC_ACCEPT_...: X and Z */
@@ -182,6 +187,8 @@ struct mrc_backend_ops {
        Cholesky factor; the upper triangle is set to 0, and is not read. MERCER_ERROR_NUMERIC, naming the row, if it is
        not positive definite. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a);
+    /* Inverse (n, n) f64 = (L L')^-1, both triangles, of a Cholesky factor in f64. */
+    mercer_status (*factor_inverse)(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *inverse);
     /* B (n, c) of the type of L becomes L^-1 B, or L^-T B. */
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);
@@ -208,6 +215,11 @@ struct mrc_backend_ops {
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*symmetrise)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
+    /* Of every row of F and Y (m, c), f32 or f64, columns in their order, in double: error = sum (f - y)^2 and size =
+       sum y^2 of both times scale (c), and right: whether, with offset (c) added, the largest (the first of equals)
+       stand in the same column. scale and offset NULL: 1 and 0. */
+    mercer_status (*row_losses)(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
+                                const double *scale, const double *offset, mrc_row_loss *out);
     /* X (m, d) f32: row i becomes numbers first, first + 1, ... of sequence sequences[i] of the seed, the bits that
        mrc_random_normals draws; first is a multiple of 4. */
     mercer_status (*draw_normals)(mrc_backend *backend, const mrc_normal_table *table, uint64_t seed,
@@ -264,6 +276,9 @@ mercer_status mrc_scope_matrix(mrc_scope *scope, mrc_backend *backend, mercer_ma
 /* And in that memory, the backend's or the host's. */
 mercer_status mrc_scope_room(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, mrc_memory memory,
                              int64_t rows, int64_t cols, mercer_dtype dtype, const char *what);
+
+/* A (n, n) f64 = I. */
+mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
 
 /* As mrc_check_finite, wherever the matrix lives. */
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,

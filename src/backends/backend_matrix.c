@@ -55,6 +55,19 @@ mercer_status mrc_scope_room(mrc_scope *scope, mrc_backend *backend, mercer_matr
     return mrc_scope_alloc_zero(scope, &out->data, rows * cols, mrc_dtype_size(dtype), what);
 }
 
+mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
+{
+    mercer_matrix diagonal = *a;
+    double *ones;
+    diagonal.cols = 1, diagonal.ld = a->ld + 1;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &ones, a->rows, sizeof *ones, "a column of ones"));
+    for (int64_t i = 0; i < a->rows; i++) ones[i] = 1;
+    mercer_matrix host = mrc_view(ones, a->rows, 1, MERCER_F64);
+    MRC_TRY(backend->ops->clear(backend, a));
+    return backend->ops->copy(backend, &diagonal, &host);
+}
+
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest)
 {

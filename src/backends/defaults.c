@@ -344,11 +344,44 @@ static mercer_status default_draw_normals(mrc_backend *backend, const mrc_normal
     return MERCER_OK;
 }
 
+static mercer_status default_row_losses(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
+                                        const double *scale, const double *offset, mrc_row_loss *out)
+{
+    mercer_matrix values, targets;
+    MRC_SCOPE(scope, backend->context);
+    MRC_TRY(mrc_scope_open(&scope, backend, f, &values));
+    MRC_TRY(mrc_scope_open(&scope, backend, y, &targets));
+    for (int64_t i = 0; i < y->rows; i++) {
+        int64_t guess = 0, truth = 0;
+        double top = 0, top_target = 0;
+        out[i] = (mrc_row_loss){0};
+        for (int64_t j = 0; j < y->cols; j++) {
+            double value = mrc_load(&values, i, j), target = mrc_load(&targets, i, j);
+            if (scale) value *= scale[j], target *= scale[j];
+            out[i].error += (value - target) * (value - target);
+            out[i].size += target * target;
+            if (offset) value += offset[j], target += offset[j];
+            if (j == 0 || value > top) top = value, guess = j;
+            if (j == 0 || target > top_target) top_target = target, truth = j;
+        }
+        out[i].right = guess == truth;
+    }
+    return MERCER_OK;
+}
+
+static mercer_status default_factor_inverse(mrc_backend *backend, const mercer_matrix *l, const mercer_matrix *inverse)
+{
+    MRC_TRY(mrc_set_identity(backend, inverse));
+    MRC_TRY(backend->ops->triangular_solve(backend, l, false, inverse));
+    return backend->ops->triangular_solve(backend, l, true, inverse);
+}
+
 /* clang-format off */
 #define PLAIN(X) \
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_signs) X(kernel_diagonal) \
     X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) X(scatter_rows) X(scatter_add_rows) X(kernel_rows) \
-    X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals)
+    X(axpby) X(scale_rows) X(scale_columns) X(symmetrise) X(column_dots) X(draw_normals) \
+    X(factor_inverse) X(row_losses)
 /* clang-format on */
 
 void mrc_backend_fill_defaults(mrc_backend_ops *ops)

@@ -3,40 +3,25 @@
    sum of w_i over {i: argmax f_i = argmax y_i},  sum_i w_i. */
 #include "solvers/loss.h"
 
-#include "core/matrix.h"
-
-static void add(mrc_loss *loss, const mercer_matrix *f, const mercer_matrix *y, const double *weights,
-                const mrc_units *units)
-{
-    bool given = mrc_units_given(units);
-    for (int64_t i = 0; i < y->rows; i++) {
-        int64_t guess = 0, truth = 0;
-        double top = 0, top_target = 0, error = 0, weight = weights ? weights[i] : 1;
-        for (int64_t j = 0; j < y->cols; j++) {
-            double value = mrc_load(f, i, j), target = mrc_load(y, i, j);
-            if (given) value *= units->scale[j], target *= units->scale[j];
-            error += (value - target) * (value - target);
-            loss->squared_target += target * target;
-            if (given) value += units->offset[j], target += units->offset[j];
-            if (j == 0 || value > top) top = value, guess = j;
-            if (j == 0 || target > top_target) top_target = target, truth = j;
-        }
-        loss->squared_error += error;
-        if (weight > 0) loss->weighted_error += weight * error; /* a row that does not count may be anything */
-        loss->right += guess == truth ? weight : 0;
-        loss->weight += weight;
-    }
-    loss->rows += y->rows;
-}
+#include "core/memory.h"
 
 mercer_status mrc_loss_add(mrc_loss *loss, mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
                            const double *weights, const mrc_units *units)
 {
-    mercer_matrix host, targets;
+    bool given = mrc_units_given(units);
+    mrc_row_loss *rows;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_open(&scope, backend, f, &host));
-    MRC_TRY(mrc_scope_open(&scope, backend, y, &targets));
-    add(loss, &host, &targets, weights, units);
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, y->rows, sizeof *rows, "losses of rows"));
+    MRC_TRY(backend->ops->row_losses(backend, f, y, given ? units->scale : NULL, given ? units->offset : NULL, rows));
+    for (int64_t i = 0; i < y->rows; i++) {
+        double weight = weights ? weights[i] : 1;
+        loss->squared_error += rows[i].error;
+        loss->squared_target += rows[i].size;
+        if (weight > 0) loss->weighted_error += weight * rows[i].error; /* a row that does not count may be anything */
+        loss->right += rows[i].right > 0 ? weight : 0;
+        loss->weight += weight;
+    }
+    loss->rows += y->rows;
     return MERCER_OK;
 }
 

@@ -226,6 +226,74 @@ static void not_definite_on(mrc_backend *backend)
     }
 }
 
+/*
+ * (L L')^-1, however it is made: with X = A^-1 (I + E), |A X - I| <= n^2 g(n) |A| |A^-1| u-sized products of |L^-1| and
+ * |L|; the matrices are lifted by 1/2, so |A^-1| <= 2 and |A| <= its trace. The upper triangle of L is not read.
+ */
+static void inverse_on(mrc_backend *backend)
+{
+    static const int64_t some[] = {1, 2, 31, 32, 33, 64, 97, 200};
+    for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
+        int64_t n = some[s];
+        mercer_matrix a = positive_definite(n, MERCER_F64), l = positive_definite(n, MERCER_F64),
+                      x = data_matrix(n, n, n + 3, MERCER_F64);
+        double trace = 0, worst = 0;
+        assert_succeeds(backend->context, backend->ops->cholesky(backend, &l));
+        for (int64_t i = 0; i < n; i++) {
+            trace += mrc_load(&a, i, i);
+            for (int64_t j = i + 1; j < n; j++) mrc_store(&l, i, j, NAN);
+        }
+        set_sentinels(&x);
+        assert_succeeds(backend->context, backend->ops->factor_inverse(backend, &l, &x));
+        assert_true(sentinels_intact(&x) && sentinels_intact(&l));
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                double sum = i == j ? -1 : 0;
+                for (int64_t k = 0; k < n; k++) sum += mrc_load(&a, i, k) * mrc_load(&x, k, j);
+                worst = fmax(worst, fabs(sum));
+            }
+        double bound = gamma_of(4 * (double)n, 0x1p-53) * 2 * trace * sqrt((double)n);
+        assert_that(worst <= bound, "n = %d: |A X - I| = %g, bound %g", (int)n, worst, bound);
+        free(a.data), free(l.data), free(x.data);
+    }
+}
+
+/* Losses of rows by their definition, in both types, with and without units. */
+static void losses_on(mrc_backend *backend)
+{
+    enum { M = 70, C = 37 };
+    double scale[C], offset[C];
+    for (int j = 0; j < C; j++) scale[j] = 1 + 0.1 * j, offset[j] = j % 5 - 2;
+    for (int type = 0; type < 2; type++)
+        for (int units = 0; units < 2; units++) {
+            mercer_dtype dtype = type ? MERCER_F32 : MERCER_F64;
+            mercer_matrix f = data_matrix(M, C, C + 2, dtype), y = data_matrix(M, C, C, dtype);
+            mrc_row_loss got[M];
+            data_fill_normal(&f, (mrc_rng){7, 1}, 0, 1);
+            data_fill_normal(&y, (mrc_rng){7, 2}, 0, 1);
+            for (int j = 0; j < C; j++) mrc_store(&y, 3, j, 1), mrc_store(&f, 3, j, 2); /* all equal: the first */
+            assert_succeeds(backend->context, backend->ops->row_losses(backend, &f, &y, units ? scale : NULL,
+                                                                       units ? offset : NULL, got));
+            for (int64_t i = 0; i < M; i++) {
+                double error = 0, size = 0;
+                int guess = 0, truth = 0;
+                for (int j = 0; j < C; j++) {
+                    double a = units ? scale[j] : 1, value = a * mrc_load(&f, i, j), target = a * mrc_load(&y, i, j);
+                    double g = units ? scale[guess] : 1, t = units ? scale[truth] : 1;
+                    error += (value - target) * (value - target), size += target * target;
+                    if (value + (units ? offset[j] : 0) > g * mrc_load(&f, i, guess) + (units ? offset[guess] : 0))
+                        guess = j;
+                    if (target + (units ? offset[j] : 0) > t * mrc_load(&y, i, truth) + (units ? offset[truth] : 0))
+                        truth = j;
+                }
+                assert_that(got[i].error == error && got[i].size == size && got[i].right == (guess == truth),
+                            "row %d: %.17g, %.17g, %g; expected %.17g, %.17g, %d", (int)i, got[i].error, got[i].size,
+                            got[i].right, error, size, guess == truth);
+            }
+            free(f.data), free(y.data);
+        }
+}
+
 static void check_solve(mrc_backend *backend, int64_t n, int64_t c, bool transpose, int type)
 {
     mercer_dtype dtype = factor_type[type];
@@ -466,14 +534,17 @@ ON_EVERY_BACKEND(eigen_scale)
 ON_EVERY_BACKEND(cholesky)
 ON_EVERY_BACKEND(not_definite)
 ON_EVERY_BACKEND(solve)
+ON_EVERY_BACKEND(inverse)
+ON_EVERY_BACKEND(losses)
 ON_EVERY_BACKEND(gemm)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_eigen),    cmocka_unit_test(test_eigen_order),  cmocka_unit_test(test_eigen_scale),
-        cmocka_unit_test(test_cholesky), cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),
-        cmocka_unit_test(test_gemm),     cmocka_unit_test(test_gemm_bits),    cmocka_unit_test(test_solve_bits),
+        cmocka_unit_test(test_eigen),     cmocka_unit_test(test_eigen_order),  cmocka_unit_test(test_eigen_scale),
+        cmocka_unit_test(test_cholesky),  cmocka_unit_test(test_not_definite), cmocka_unit_test(test_solve),
+        cmocka_unit_test(test_inverse),   cmocka_unit_test(test_losses),       cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemm_bits), cmocka_unit_test(test_solve_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,20 @@ static void test_products(void **state)
     mercer_context_free(gpu), mercer_context_free(cpu);
 }
 
+/* The same kept block with more columns than one product takes. */
+static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const mrc_pair *pair, const mrc_kept *kept)
+{
+    enum { C = 300 };
+    mercer_matrix g = data_matrix(pair->x->rows, C, 0, MERCER_F32), h = data_matrix(pair->z->rows, C, 0, MERCER_F32),
+                  right = data_matrix(pair->z->rows, C, 0, MERCER_F32);
+    data_fill_normal(&g, (mrc_rng){3, 5}, 1, 1);
+    assert_succeeds(gpu, gpu->backend->ops->kernel_transpose(gpu->backend, pair, &g, &h, kept));
+    assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right, pair->kernel, pair->z, pair->x, &g));
+    double error = difference(&h, &right);
+    assert_that(error < 5e-4, "%d columns: %g", (int)C, error);
+    free(g.data), free(h.data), free(right.data);
+}
+
 /* F = K W and H = K' G with no, some and enough room for K in between, rows packed before or not, against the CPU. */
 static void test_kept(void **state)
 {
@@ -115,6 +129,7 @@ static void test_kept(void **state)
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_h, &kernel, &z, &x, &g));
         double forward = difference(&f, &right_f), back = difference(&h, &right_h);
         assert_that(forward < 5e-4 && back < 5e-4, "case %d: %g, %g", v, forward, back);
+        check_wide_transpose(gpu, cpu, &pair, &kept);
         backend->ops->free(backend, kept.memory);
         backend->ops->pack_free(backend, packed);
         free(x.data), free(all.data), free(w.data), free(g.data), free(f.data), free(h.data);

@@ -89,9 +89,10 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
     X(cuda, kernel_eval) X(cuda, nearest_rows)                                                              \
     X(cuda, kernel_diagonal) X(cuda, work_bytes)                       /* diagonal.c, footprint.c */ \
     X(cuda, gemm) X(cuda, eigen_top) X(cuda, cholesky) X(cuda, triangular_solve)      /* cuda_dense.c */     \
+    X(cuda, factor_inverse)                                                           /* cuda_inverse.c */   \
     X(cuda, gather_rows) X(cuda, scatter_add_rows) X(cuda, axpby) X(cuda, scale_rows) /* cuda_vectors.c */   \
     X(cuda, scale_columns) X(cuda, symmetrise) X(cuda, column_dots) X(cuda, column_mean) X(cuda, row_sqnorms) \
-    X(cuda, draw_normals)                                                                                   \
+    X(cuda, draw_normals) X(cuda, row_losses)                                                              \
     X(cuda, pack_create) X(cuda, pack_rows) X(cuda, pack_free) X(cuda, gemm_baseline) /* half_precision/ */
 /* clang-format on */
 MRC_CUDA_OPERATIONS(MRC_DECLARE_OPERATION)

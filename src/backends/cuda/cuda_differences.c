@@ -2,20 +2,21 @@
 /*
  * Y = K(X, Z) W for kernels of absolute differences in float or bytes, without a stored K (difference_product.cu).
  *
- *   for each block of up to 32,768 rows of X            as tiles
- *     for each block of up to 16,384 centers            as tiles, with their weights
+ *   for each block of up to 65,536 rows of X            as tiles
+ *     for each block of up to 32,768 centers            as tiles, with their weights
  *       for each 64 columns of W (8 or 32 on others)    one kernel; what is kept of K is stored with the first of them
  *         sums += its groups of centers                 in double, in order
  *
- * With more columns a stored block of K and a matrix product are faster (cuda_product.c). Scratch: both
- * blocks of points, 4 bytes for a float and 1 for a byte, and the groups' sums.
+ * More columns mean the differences again: beyond 128 a stored block of K and a matrix product are faster
+ * (cuda_product.c). Scratch: both blocks of points, 4 bytes for a float and 1 for a byte, 256 MB at most each (or 8,192
+ * rows), and the groups' sums.
  */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { ROWS = 32768, CENTERS = 16384, MOST_COLUMNS = 64 };
+enum { ROWS = 65536, CENTERS = 32768, FEWEST_ROWS = 8192, MOST_WORDS = 1 << 26, MOST_COLUMNS = 128 };
 
 /* Features whose sums of bytes stay below 2^23. */
 enum { MOST_BYTE_FEATURES = 1 << 15 };
@@ -41,6 +42,13 @@ bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, con
            w->cols <= MOST_COLUMNS && (!are_bytes(pair) || pair->x->cols < MOST_BYTE_FEATURES);
 }
 
+/* Rows of a side at a time: at most so many. */
+static int64_t block_rows(int64_t features, int64_t most)
+{
+    int64_t rows = MOST_WORDS / mrc_difference_words(MRC_CUDA_F32, features);
+    return mrc_min(most, mrc_max(rows / FEWEST_ROWS * FEWEST_ROWS, FEWEST_ROWS));
+}
+
 static int64_t side_bytes(mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t features)
 {
     return mrc_difference_rows(rows) * mrc_difference_words(arithmetic, features) * 4;
@@ -59,8 +67,9 @@ static int64_t parts_bytes(const mrc_backend *backend, int64_t rows, int64_t cen
 
 int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent *work)
 {
-    int64_t all = mrc_max(work->rows, work->centers), rows = mrc_min(all, ROWS), centers = mrc_min(all, CENTERS),
-            c = mrc_min(work->wide, MOST_COLUMNS);
+    int64_t all = mrc_max(work->rows, work->centers), c = mrc_min(work->wide, MOST_COLUMNS);
+    int64_t rows = mrc_min(all, block_rows(work->features, ROWS)),
+            centers = mrc_min(all, block_rows(work->features, CENTERS));
     int64_t sides = side_bytes(MRC_CUDA_F32, rows, work->features) + side_bytes(MRC_CUDA_F32, centers, work->features);
     return sides + rows * work->features * 8 +
            mrc_difference_rows(centers) * mrc_difference_columns(pass_columns(backend, c)) * 4 +
@@ -71,7 +80,8 @@ static mercer_status make(job *self, const mercer_matrix *w)
 {
     mrc_backend *backend = self->backend;
     const mercer_matrix *x = self->pair->x;
-    int64_t rows = mrc_min(x->rows, ROWS), centers = mrc_min(self->pair->z->rows, CENTERS);
+    int64_t rows = mrc_min(x->rows, block_rows(x->cols, ROWS)),
+            centers = mrc_min(self->pair->z->rows, block_rows(x->cols, CENTERS));
     self->arithmetic = are_bytes(self->pair) ? MRC_CUDA_BYTES : MRC_CUDA_F32;
     if (x->memory == MRC_HOST) MRC_TRY(mrc_cuda_scratch(backend, &self->staged, rows, x->cols, x->dtype));
     MRC_TRY(mrc_cuda_read(backend, self->pair->z, &self->z));
@@ -132,13 +142,14 @@ mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(make(&self, w));
     MRC_TRY(mrc_cuda_write(backend, y, add, &out));
-    for (int64_t i = 0; i < y->rows; i += ROWS) {
-        int64_t rows = mrc_min(ROWS, y->rows - i);
+    int64_t most = block_rows(pair->x->cols, ROWS), most_centers = block_rows(pair->x->cols, CENTERS);
+    for (int64_t i = 0; i < y->rows; i += most) {
+        int64_t rows = mrc_min(most, y->rows - i);
         mercer_matrix sums = mrc_rows(&self.sums, 0, rows), to = mrc_rows(&out, i, rows);
         MRC_TRY(pack(&self, pair->x, i, rows, self.px));
         MRC_TRY(mrc_cuda_clear(backend, &sums));
-        for (int64_t j = 0; j < self.z.rows; j += CENTERS) {
-            int64_t cols = mrc_min(CENTERS, self.z.rows - j);
+        for (int64_t j = 0; j < self.z.rows; j += most_centers) {
+            int64_t cols = mrc_min(most_centers, self.z.rows - j);
             mercer_matrix weights = mrc_rows(&self.w, j, cols);
             mercer_matrix kept = mrc_block(k, i, j, rows, mrc_max(0, mrc_min(cols, k->cols - j)));
             MRC_TRY(pack(&self, &self.z, j, cols, self.pz));

@@ -159,3 +159,22 @@ mercer_status mrc_cuda_row_sqnorms(mrc_backend *backend, const mercer_matrix *x,
     MRC_CUDA_TRY(backend, mrc_launch_row_sqnorms(mrc_cuda_of(backend)->stream, source, sums));
     return mrc_cuda_download(backend, norms, sums, x->rows * 8);
 }
+
+mercer_status mrc_cuda_row_losses(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
+                                  const double *scale, const double *offset, mrc_row_loss *out)
+{
+    mercer_matrix values, targets;
+    double *losses, *factors = NULL, *shifts = NULL;
+    int64_t bytes = y->rows * (int64_t)sizeof *out, row = y->cols * (int64_t)sizeof *scale;
+    memset(out, 0, (size_t)bytes);
+    if (is_empty(y)) return MERCER_OK;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_read(backend, f, &values));
+    MRC_TRY(mrc_cuda_read(backend, y, &targets));
+    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale, row));
+    if (offset) MRC_TRY(mrc_cuda_upload(backend, &shifts, offset, row));
+    MRC_TRY(mrc_cuda_push(backend, &losses, bytes));
+    MRC_CUDA_TRY(backend,
+                 mrc_launch_row_losses(mrc_cuda_of(backend)->stream, values, targets, factors, shifts, losses));
+    return mrc_cuda_download(backend, out, losses, bytes);
+}

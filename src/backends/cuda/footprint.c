@@ -3,12 +3,13 @@
  * What operations hold on the device beyond their operands, for plans: an upper bound, in bytes.
  *
  *   accurate products   a block of products (8192, 8192) in double, both sides packed in double        cuda_product.c
- *   differences         both sides as tiles, sums of groups of centers                                 cuda_differences.c
+ *   differences         both sides as tiles, sums of groups of centers                               cuda_differences.c
  *   half precision      both sides as halves or bytes, weights, partial sums                           half_precision.c
  *                       or, for wide W, tiles                                                          half_tiles.c
  *   eigenvectors        the matrix again, and what cuSOLVER asks for (about 2 n^2 doubles)             cuda_dense.c
+ *   inverses of blocks  the inverse of a factor, and products of a quarter of its size                cuda_inverse.c
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
- *   batches             two slots, each on the device and page-locked on the host, and a batch         stage.c
+ *   batches             two slots, each on the device and page-locked on the host, a batch and targets stage.c
  *
  * Scratch is pieces of one block that is made anew when an operation outgrows it: up to twice what an operation needs.
  */
@@ -21,7 +22,8 @@
 enum {
     BLOCK = 8192,       /* of cuda_product.c */
     FAST_BLOCK = 65536, /* of half_precision.c */
-    TILE_ROWS = 8192,   /* of half_tiles.c */
+    WIDE = 1024,
+    TILE_ROWS = 8192, /* of half_tiles.c */
     TILE_CENTERS = 16384,
     LANES = 16,
     FEW = 64,             /* columns up to which products are summed without a matrix product */
@@ -51,19 +53,21 @@ static int64_t half_bytes(const mrc_extent *work)
     int64_t sums = mrc_max(forward, back) * FAST_COLUMNS * 4;
     int64_t rows = mrc_min(all, TILE_ROWS), centers = mrc_min(all, TILE_CENTERS);
     int64_t tiles = rows * centers * 6 + all * work->wide * 4 + rows * work->wide * 8;
-    return sides + mrc_max(weights + sums, tiles) + work->features * 16;
+    int64_t back_wide = all * mrc_min(work->outputs, WIDE) * 12; /* of kept values: weights in halves, sums */
+    return sides + mrc_max(mrc_max(weights + sums, tiles), back_wide) + work->features * 16;
 }
 
 int64_t mrc_cuda_work_bytes(mrc_backend *backend, const mrc_extent *work)
 {
     int64_t scratch = mrc_max(accurate_bytes(work), mrc_cuda_differences_bytes(backend, work)), n = work->eigen;
-    int64_t solver = 28 * n * n + 512 * n;
+    int64_t block = mrc_min(work->rows, BLOCK); /* an upper bound of projectors' blocks */
+    int64_t solver = mrc_max(28 * n * n + 512 * n, 10 * block * block + 8 * block);
     int64_t packed = 0;
     if (backend->context->half_precision) {
         scratch = mrc_max(scratch, half_bytes(work));
         /* centers and temporary centers; samples of two preconditioners, a batch, a block of centers */
         packed = (2 * work->centers + 4 * work->rows) * (mrc_round_up(work->features, LANES) * 2 + 4);
     }
-    int64_t slots = 5 * work->rows * work->features * mrc_dtype_size(work->points);
+    int64_t slots = 5 * work->rows * work->features * mrc_dtype_size(work->points) + 8 * work->rows * work->outputs;
     return 2 * (mrc_max(scratch, solver) + PIECES) + packed + slots + LIBRARIES;
 }

@@ -11,11 +11,12 @@
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
-#define MRC_CUBLAS_FUNCTIONS(X) \
-    X(cublasCreate_v2)          \
-    X(cublasDestroy_v2)         \
-    X(cublasSetStream_v2)       \
-    X(cublasGemmEx_64)          \
+#define MRC_CUBLAS_FUNCTIONS(X)      \
+    X(cublasCreate_v2)               \
+    X(cublasDestroy_v2)              \
+    X(cublasSetStream_v2)            \
+    X(cublasGemmEx_64)               \
+    X(cublasGemmStridedBatchedEx_64) \
     X(cublasDtrsm_v2_64)
 
 #define MRC_CUSOLVER_FUNCTIONS(X)  \

@@ -14,6 +14,13 @@
  * Within a round the polynomial in A is the best one of degree 3, found by Rayleigh-Ritz; no bounds on the spectrum are
  * needed, and a dominant eigenvalue does no harm.
  *
+ * Rough pairs are what a preconditioner needs. With Ritz pairs of residual rho_i the preconditioned matrix has
+ * theta_{q+1} on the Ritz vectors, couplings of rho_i theta_{q+1} / theta_i to the others, and among these what the
+ * vectors miss of their directions: about rho_i^2 / theta_i each, which must be small beside theta_{q+1}. So the method
+ * stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last values are then off by ROUGH at most, by its square over the
+ * relative gap in all likelihood. A round has two further blocks instead of three, and signs stay as they come. What
+ * the preconditioner leaves (beta) is measured with the pairs as they are.
+ *
  * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.
  */
@@ -21,15 +28,17 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/numbers/random.h"
+#include "core/numbers/random_normal.h"
 #include "solvers/operators/spd.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16 };
+enum { BLOCKS = 4, ROUGH_BLOCKS = 3, ROUNDS = 20, FEWEST_EXTRA = 16 };
 
-#define TOLERANCE 1e-7
+#define TOLERANCE   1e-7
+#define ROUGH       0.05
+#define ROUGH_FLOOR 1e-5 /* of theta_1: pairs below are not told from noise */
 
 static int64_t block_width(int64_t s, int64_t r)
 {
@@ -60,6 +69,7 @@ typedef struct block_method {
     double *norms;               /* (all) scratch */
     int64_t columns;             /* of the basis so far */
     uint64_t seed;
+    bool rough;
 } block_method;
 
 static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
@@ -156,7 +166,7 @@ static mercer_status grow_basis(block_method *self)
 
 /* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
 
-/* |A v_i - theta_i v_i| / theta_1, the largest; W serves for the differences. */
+/* |A v_i - theta_i v_i| / theta_1, the largest; rough: / sqrt(theta_i theta_r). W serves for the differences. */
 static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
 {
     mrc_backend *backend = self->backend;
@@ -167,7 +177,11 @@ static mercer_status find_worst_residual(block_method *self, int64_t r, double *
     MRC_TRY(backend->ops->axpby(backend, 1, &image, -1, &w));
     MRC_TRY(backend->ops->column_dots(backend, &w, &w, self->norms));
     *worst = 0;
-    for (int64_t j = 0; j < r; j++) *worst = fmax(*worst, sqrt(self->norms[j]) / self->theta[0]);
+    double least = fmax(self->theta[r - 1], ROUGH_FLOOR * self->theta[0]);
+    for (int64_t j = 0; j < r; j++) {
+        double size = self->rough ? sqrt(least * fmax(self->theta[j], least)) : self->theta[0];
+        *worst = fmax(*worst, sqrt(self->norms[j]) / size);
+    }
     return MERCER_OK;
 }
 
@@ -191,9 +205,27 @@ static mercer_status rayleigh_ritz(block_method *self)
     return MERCER_OK;
 }
 
-static mercer_status iterate(block_method *self, int64_t r, uint64_t seed)
+/* W, which is 0, becomes random directions; where the backend computes, if pairs are rough. */
+static mercer_status draw_start(block_method *self)
 {
-    MRC_TRY(add_random(self, (mrc_rng){seed, 0x6569676eu}, 1)); /* W is 0 */
+    mrc_backend *backend = self->backend;
+    mrc_normal_table *table;
+    int64_t *rows;
+    mercer_matrix drawn;
+    if (!self->rough) return add_random(self, (mrc_rng){self->seed, 0x6569676eu}, 1);
+    MRC_SCOPE(scope, self->centers->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &table, 1, sizeof *table, "quantiles"));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, self->s, sizeof *rows, "numbers of rows"));
+    MRC_TRY(mrc_scope_matrix(&scope, backend, &drawn, self->s, self->b, MERCER_F32, "random directions"));
+    mrc_normal_table_init(table);
+    for (int64_t i = 0; i < self->s; i++) rows[i] = i;
+    MRC_TRY(backend->ops->draw_normals(backend, table, self->seed, rows, 0, &drawn));
+    return backend->ops->copy(backend, &self->w, &drawn);
+}
+
+static mercer_status iterate(block_method *self, int64_t r)
+{
+    MRC_TRY(draw_start(self));
     MRC_TRY(append(self));
     for (int round = 0; round < ROUNDS; round++) {
         MRC_TRY(grow_basis(self));
@@ -201,18 +233,24 @@ static mercer_status iterate(block_method *self, int64_t r, uint64_t seed)
         double worst;
         MRC_TRY(find_worst_residual(self, r, &worst));
         mrc_log(self->centers->context, MERCER_LOG_DEBUG, "eigensystem: round %d, residual %.1e", round, worst);
-        if (worst <= TOLERANCE) break;
+        if (worst <= (self->rough ? ROUGH : TOLERANCE)) break;
     }
     return MERCER_OK;
 }
 
 mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
-                              const mercer_matrix *vectors, uint64_t seed)
+                              const mercer_matrix *vectors, uint64_t seed, bool rough)
 {
     mrc_backend *backend = centers->backend;
     int64_t s = k->rows, r = vectors->cols, b = block_width(s, r);
-    block_method self = {
-        .seed = seed, .centers = centers, .backend = backend, .a = k, .s = s, .b = b, .all = mrc_min(BLOCKS * b, s)};
+    block_method self = {.seed = seed,
+                         .rough = rough,
+                         .centers = centers,
+                         .backend = backend,
+                         .a = k,
+                         .s = s,
+                         .b = b,
+                         .all = mrc_min((rough ? ROUGH_BLOCKS : BLOCKS) * b, s)};
     struct {
         mercer_matrix *matrix;
         int64_t rows, cols;
@@ -225,10 +263,11 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         MRC_TRY(
             mrc_scope_matrix(&scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis"));
-    MRC_TRY(iterate(&self, r, seed));
+    MRC_TRY(iterate(&self, r));
     mercer_matrix first = mrc_columns(&self.q, 0, r), host;
     memcpy(values, self.theta, (size_t)r * sizeof *values);
     MRC_TRY(backend->ops->copy(backend, vectors, &first));
+    if (rough) return MERCER_OK;
     MRC_TRY(mrc_host_open(backend, vectors, &host));
     mrc_fix_signs(&host);
     return mrc_host_close(backend, vectors, &host, true, MERCER_OK);

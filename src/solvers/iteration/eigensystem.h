@@ -8,7 +8,7 @@
 typedef struct mrc_eigensystem {
     int64_t s, q;
     mercer_matrix points;  /* (s, d) the sample, a copy in its own dtype */
-    mercer_matrix vectors; /* E (s, q) of type real, orthonormal columns, sign-fixed */
+    mercer_matrix vectors; /* E (s, q) of type real, orthonormal columns; sign-fixed but on a device */
     double *lambda;        /* (q) eigenvalues of K(S,S)/s, descending */
     double *d;             /* (q) D_i = (1 - t/lambda_i) / lambda_i / s */
     double tail;           /* t = lambda_{q+1}, floored (eigensystem.c); lambda_1 if q = 0 */
@@ -41,9 +41,10 @@ mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *c
 int64_t mrc_critical_batch(double beta, double tail, int64_t most);
 double mrc_step_over_batch(double beta, double tail, int64_t m, double gamma, double ridge);
 
-/* K (s, s) f64, kept; values (r) descending; vectors (s, r) f64, orthonormal, sign-fixed. Deterministic for a seed. */
+/* K (s, s) f64, kept; values (r) descending; vectors (s, r) f64, orthonormal, sign-fixed. Deterministic for a seed.
+   rough: good enough for a preconditioner, to a few per cent, signs as they come. */
 mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
-                              const mercer_matrix *vectors, uint64_t seed);
+                              const mercer_matrix *vectors, uint64_t seed, bool rough);
 int64_t mrc_eigen_block_bytes(int64_t s, int64_t r);
 /* Rows of the small eigenproblems that it solves. */
 int64_t mrc_eigen_block_basis(int64_t s, int64_t r);

@@ -132,7 +132,7 @@ void mrc_iteration_destroy(mrc_iteration *self)
     mrc_points_forget(self->centers, &self->x);
     mercer_matrix *const all[] = {
         &self->alpha,  &self->c, &self->sum, &self->left, &self->h, &self->theta, &self->average, &self->sample_weights,
-        &self->values, &self->f, &self->g,   &self->ks,   &self->u, &self->du,    &self->x};
+        &self->values, &self->f, &self->g,   &self->ks,   &self->u, &self->du,    &self->x,       &self->y};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
     backend->ops->free(backend, self->sample_kept.memory);
     memset(self, 0, sizeof *self);
@@ -151,6 +151,7 @@ static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *b
 {
     mercer_batch local = *batch;
     if (self->x.data) local.X = mrc_rows(&self->x, 0, batch->X.rows);
+    if (self->y.data) local.Y = mrc_rows(&self->y, 0, batch->Y.rows);
     return local;
 }
 
@@ -162,9 +163,14 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
     if (backend->ops->capabilities(backend).memory == MRC_HOST) return MERCER_OK;
     if (!self->x.data)
         MRC_TRY(mrc_matrix_create(backend, &self->x, self->options.batch, batch->X.cols, batch->X.dtype, "a batch"));
+    if (!self->y.data)
+        MRC_TRY(
+            mrc_matrix_create(backend, &self->y, self->options.batch, batch->Y.cols, batch->Y.dtype, "its targets"));
     mercer_matrix to = mrc_rows(&self->x, 0, batch->X.rows);
     MRC_TRY(backend->ops->stage(backend, &batch->X, &staged));
     MRC_TRY(backend->ops->copy(backend, &to, &staged));
+    mercer_matrix targets = mrc_rows(&self->y, 0, batch->Y.rows);
+    MRC_TRY(backend->ops->copy(backend, &targets, &batch->Y));
     return mrc_points_pack(self->centers, &self->x, 0, batch->X.rows);
 }
 
@@ -193,7 +199,7 @@ mercer_status mrc_iteration_residual(mrc_iteration *self, const mercer_batch *ba
     mercer_batch local = local_batch(self, batch);
     MRC_TRY(forward(self, &local, &f));
     *result = (mrc_loss){0};
-    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &batch->Y, batch->weights, self->units));
+    MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &local.Y, batch->weights, self->units));
     self->forward_seconds += mrc_seconds() - start;
     return MERCER_OK;
 }

@@ -63,6 +63,7 @@ typedef struct mrc_iteration {
     mrc_kept sample_kept;          /* room for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch */
     mercer_matrix x; /* (m, d) the points of the batch looked at, where the backend's memory is not the host's */
+    mercer_matrix y; /* (m, c) and its targets */
 
     int64_t steps, projections;
     double last_step;          /* eta / m */

@@ -107,18 +107,6 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
     return try_factors(centers, job, l, &ones, pivots, relative, mean ? mean : &unused);
 }
 
-mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
-{
-    mercer_matrix diagonal = diagonal_of(a);
-    double *ones;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &ones, a->rows, sizeof *ones, "a column of ones"));
-    for (int64_t i = 0; i < a->rows; i++) ones[i] = 1;
-    mercer_matrix host = mrc_view(ones, a->rows, 1, MERCER_F64);
-    MRC_TRY(backend->ops->clear(backend, a));
-    return backend->ops->copy(backend, &diagonal, &host);
-}
-
 double mrc_rounding_penalty(mercer_dtype values, double k, double mass)
 {
     double error = (values == MERCER_F64 ? 0 : values == MERCER_F32 ? 4 * 0x1p-24 : 0x1p-12) * k;

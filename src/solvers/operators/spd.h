@@ -44,9 +44,6 @@ bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_
 /* B (p, c) f64 becomes (L L')^-1 B. */
 mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b);
 
-/* A (n, n) f64 becomes the identity. */
-mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);
-
 /*
  * The penalty that stands for rounding the weights, and the kernel values they are multiplied with, to float:
  *

@@ -141,8 +141,8 @@ static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points,
     wide.rows = wide.cols = points->rows;
     for (;; least = safe) {
         MRC_TRY(factor_block(self, points, least, &factor));
-        MRC_TRY(mrc_set_identity(backend, &wide));
-        MRC_TRY(mrc_spd_solve(&self->sorted, &factor.l, &wide));
+        MRC_TRY(backend->ops->factor_inverse(backend, &factor.l, &wide));
+        mrc_count_product(&self->sorted, wide.rows, wide.rows, wide.rows);
         MRC_TRY(backend->ops->copy(backend, inverse, &wide));
         MRC_TRY(estimate_norm(self, inverse, &norm));
         if (!mrc_factor_too_rough(&factor, self->sorted.real, norm, 1) || factor.relative >= safe) return MERCER_OK;

@@ -124,6 +124,7 @@ static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_proj
     if (status != MERCER_OK || self->q == 0) return status;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
+    mrc_centers_tell(centers, "coarse space", -1);
     MRC_TRY(mrc_centers_times(sorted, NULL, &self->u, &self->ku));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, self->q, self->q, MERCER_F64, "the coarse matrix"));
     MRC_TRY(mrc_scope_matrix(&scope, centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));

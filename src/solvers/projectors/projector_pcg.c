@@ -12,6 +12,9 @@
  * Columns scaled by numbers of their own are products with a diagonal (c, c) matrix. A column that is solved, or that
  * breaks down in rounding (d.(K d) <= 0), gets a = 0 and stands still.
  *
+ * Where a backend keeps kernel values in half precision (capabilities: kept_size), so does K(Z,Z): it is symmetric, and
+ * what forward products keep for transposed ones serves. Half the bytes, and a pass takes the time of reading them.
+ *
  * Caveats: r is the residual of the recurrence, which departs from h - K theta by about u |K| |theta| a step, u the
  * unit roundoff; steps beyond a relative residual of u are pointless and not made. w_q/w_i is floored at 32 u: below
  * that I - U U' is negative in rounding.
@@ -31,14 +34,15 @@
 typedef struct pcg {
     mrc_coarse coarse;
     mercer_matrix kept; /* K(Z here, Z) (rows, p), or no data */
+    mrc_kept half;      /* or in the backend's own form, all columns */
     double *shrink;     /* (q) w_q/w_i - 1 */
 } pcg;
 
 typedef struct work {
-    mercer_matrix z, d, kd; /* fields (rows, c) */
-    mercer_matrix ur;       /* (q, c) */
-    mercer_matrix diagonal; /* (c, c) real */
-    double *rz, *old, *dkd; /* (c) */
+    mercer_matrix z, d, kd;           /* fields (rows, c) */
+    mercer_matrix ur;                 /* (q, c) */
+    mercer_matrix diagonal;           /* (c, c) real */
+    double *rz, *old, *dkd, *factors; /* (c) */
 } work;
 
 static void destroy(mrc_projector *projector)
@@ -47,8 +51,54 @@ static void destroy(mrc_projector *projector)
     pcg *self = projector->state;
     mrc_coarse_destroy(&self->coarse, centers->backend);
     mrc_matrix_destroy(centers->backend, &self->kept);
+    centers->backend->ops->free(centers->backend, self->half.memory);
     mrc_free(centers->context, self->shrink);
     mrc_free(centers->context, self);
+}
+
+/* Whether values that are kept are in half precision: asked with a few of them. */
+static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, const mercer_matrix *f, bool *out)
+{
+    enum { ROWS = 16, COLUMNS = 256 };
+    mrc_backend *backend = centers->backend;
+    mercer_matrix some = mrc_rows(&centers->z, 0, mrc_min(ROWS, centers->p)), to = mrc_rows(f, 0, some.rows);
+    mrc_pair pair = mrc_points_pair(centers, &some, &centers->z);
+    mrc_kept kept = {.bytes = ROWS * COLUMNS * 2};
+    MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "kernel values"));
+    mercer_status status = backend->ops->kernel_forward(backend, &pair, w, &to, &kept);
+    backend->ops->free(backend, kept.memory);
+    *out = kept.opaque;
+    return status;
+}
+
+/* self->half becomes all of K(Z,Z), if that is what the backend keeps. */
+static mercer_status keep_half(pcg *self, mrc_centers *centers)
+{
+    mrc_backend *backend = centers->backend;
+    mercer_matrix w, f;
+    bool half = backend->ops->capabilities(backend).kept_size == 2 && centers->real == MERCER_F32;
+    if (!half || centers->all_shards > 1) return MERCER_OK;
+    MRC_SCOPE(scope, centers->context);
+    MRC_TRY(mrc_scope_field(&scope, centers, &w, 1, centers->real, "no weights"));
+    MRC_TRY(mrc_scope_field(&scope, centers, &f, 1, centers->real, "their product"));
+    MRC_TRY(keeps_half(centers, &w, &f, &half));
+    if (!half) return MERCER_OK;
+    mrc_kept kept = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
+    mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
+    MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "K(Z,Z) in half precision"));
+    self->half = kept;
+    mrc_count_product(centers, centers->p, centers->p, centers->z.cols);
+    return backend->ops->kernel_forward(backend, &pair, &w, &f, &self->half);
+}
+
+static mercer_status keep_matrix(pcg *self, mrc_centers *centers)
+{
+    mrc_centers_tell(centers, "kernel matrix of centers", -1);
+    MRC_TRY(keep_half(self, centers));
+    if (self->half.memory && self->half.columns == centers->p) return MERCER_OK;
+    centers->backend->ops->free(centers->backend, self->half.memory);
+    self->half = (mrc_kept){0};
+    return mrc_centers_keep(centers, &self->kept);
 }
 
 static mercer_status create(mrc_projector *projector)
@@ -63,16 +113,17 @@ static mercer_status create(mrc_projector *projector)
     double least = LEAST_DEFLATION * mrc_unit_roundoff(centers->real);
     for (int64_t i = 0; i < q; i++)
         self->shrink[i] = fmin(1, fmax(least, self->coarse.w[q - 1] / self->coarse.w[i])) - 1;
-    return options->store ? mrc_centers_keep(centers, &self->kept) : MERCER_OK;
+    return options->store ? keep_matrix(self, centers) : MERCER_OK;
 }
 
 /* ---- The iteration ------------------------------------------------------------------------------------------- */
 
 static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, int64_t q, int64_t c)
 {
-    MRC_TRY(mrc_scope_alloc_zero(scope, &w->rz, 3 * c, sizeof *w->rz, "scalars of conjugate gradients"));
+    MRC_TRY(mrc_scope_alloc_zero(scope, &w->rz, 4 * c, sizeof *w->rz, "scalars of conjugate gradients"));
     w->old = w->rz + c;
     w->dkd = w->old + c;
+    w->factors = w->dkd + c;
     MRC_TRY(mrc_scope_field(scope, centers, &w->z, c, centers->real, "conjugate gradients"));
     MRC_TRY(mrc_scope_field(scope, centers, &w->d, c, centers->real, "conjugate gradients"));
     MRC_TRY(mrc_scope_field(scope, centers, &w->kd, c, centers->real, "conjugate gradients"));
@@ -93,24 +144,44 @@ static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, cons
     return mrc_centers_column_dots(centers, r, &w->z, w->rz);
 }
 
-/* Y += X diag(a / b), where a / b makes sense; elsewhere nothing. */
+static double ratio_of(double a, double b)
+{
+    double ratio = a > 0 && b > 0 ? a / b : 0;
+    return isfinite(ratio) ? ratio : 0;
+}
+
+/* Y += X diag(a / b), where a / b makes sense; elsewhere nothing. On a device, where a product with a diagonal matrix
+   costs as much as with any other, columns are scaled in the place of Z, or of X if Y is Z: what was there is lost. */
 static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
                                 const double *b, const mercer_matrix *y)
 {
     mercer_matrix host;
-    MRC_TRY(mrc_host_open(centers->backend, &w->diagonal, &host));
-    for (int64_t j = 0; j < x->cols; j++) {
-        double ratio = a[j] > 0 && b[j] > 0 ? a[j] / b[j] : 0;
-        mrc_store(&host, j, j, isfinite(ratio) ? ratio : 0);
+    mrc_backend *backend = centers->backend;
+    if (y->memory != MRC_HOST) {
+        const mercer_matrix *scaled = y == &w->z ? x : &w->z;
+        for (int64_t j = 0; j < x->cols; j++) w->factors[j] = ratio_of(a[j], b[j]);
+        if (scaled != x) MRC_TRY(backend->ops->copy(backend, scaled, x));
+        MRC_TRY(backend->ops->scale_columns(backend, scaled, w->factors));
+        return backend->ops->axpby(backend, sign, scaled, 1, y);
     }
+    MRC_TRY(mrc_host_open(centers->backend, &w->diagonal, &host));
+    for (int64_t j = 0; j < x->cols; j++) mrc_store(&host, j, j, ratio_of(a[j], b[j]));
     MRC_TRY(mrc_host_close(centers->backend, &w->diagonal, &host, true, MERCER_OK));
     return mrc_centers_multiply(centers, sign, x, &w->diagonal, 1, y);
 }
 
+/* KD = K(Z,Z) D. */
+static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
+{
+    if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);
+    mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
+    mrc_count_product(centers, centers->p, centers->p, d->cols);
+    return centers->backend->ops->kernel_transpose(centers->backend, &pair, d, kd, &self->half);
+}
+
 static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r, const mercer_matrix *theta)
 {
-    const mercer_matrix *kept = self->kept.data ? &self->kept : NULL;
-    MRC_TRY(mrc_centers_times(centers, kept, &w->d, &w->kd));
+    MRC_TRY(multiply(self, centers, &w->d, &w->kd));
     MRC_TRY(mrc_centers_column_dots(centers, &w->d, &w->kd, w->dkd));
     MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->dkd, theta));
     MRC_TRY(add_scaled(centers, w, -1, &w->kd, w->rz, w->dkd, r));

@@ -10,17 +10,18 @@
  * rows and up to 4096 centers, a tile of 128 at a time; a warp has 64 x 32 pairs of a tile, a thread 8 x 8 of these in
  * registers. Cost: 2 d operations of the lanes for float and one exp for each pair.
  *
- * Products with one or two columns of weights are made by the lanes too, others on tensor cores. The 8 x 8 values that a thread has are its parts of the left operands
- * of m16n8k8 as they are: thread (g, t) of 8 x 4 has rows 8 g .. 8 g + 7 and columns 8 t .. 8 t + 7, and rows 8 g + 2 i,
- * 8 g + 2 i + 1 are called g and g + 8 of matrix i, columns 8 t + 2 h, 8 t + 2 h + 1 are t and t + 4 of step h. The
- * units take 11 bits of a float (tf32) and drop the others. So v = high + low, high the first 11 bits of v, which the
- * unit takes of v itself, low = v - high, exact; and
+ * Products with one or two columns of weights are made by the lanes too, others on tensor cores. The 8 x 8 values that
+ * a thread has are its parts of the left operands of m16n8k8 as they are: thread (g, t) of 8 x 4 has rows 8 g to
+ * 8 g + 7 and columns 8 t to 8 t + 7, and rows 8 g + 2 i, 8 g + 2 i + 1 are called g and g + 8 of matrix i, columns
+ * 8 t + 2 h, 8 t + 2 h + 1 are t and t + 4 of step h. The units take 11 bits of a float (tf32) and drop the others. So
+ * v = high + low, high the first 11 bits of v, which the unit takes of v itself, low = v - high, exact; and
  *
  *   v w = high(v) high(w) + low(v) high(w) + high(v) low(w)    to 3 2^-20 |v w|
  *
- * or 48 u. Four steps of three products are added to 32 centers' sums; if a unit drops what lies below the last bit of the largest of its nine terms, that is 9 u for each, 108 u in all. These sums are added in float over
- * at most 32 tiles, 32 u, and from there on in double. Together 188 u of sum |v w|, less than a chain of 240 (the bound
- * of products: 240 u). A row's sums depend on its own values and weights alone.
+ * or 48 u. Four steps of three products are added to 32 centers' sums; if a unit drops what lies below the last bit of
+ * the largest of its nine terms, that is 9 u for each, 108 u in all. These sums are added in float over at most 32
+ * tiles, 32 u, and from there on in double. Together 188 u of sum |v w|, less than a chain of 240 (the bound of
+ * products: 240 u). A row's sums depend on its own values and weights alone.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/float_forms.cuh"
@@ -260,7 +261,7 @@ struct on_lanes {
     }
 };
 
-/* ---- Products with weights: eights of columns on tensor cores ----------------------------------------------------- */
+/* ---- Products with weights: eights of columns on tensor cores ---------------------------------------------------- */
 
 static __device__ __forceinline__ void multiply_tf32(float (&sum)[4], const float (&a)[4], float b0, float b1)
 {

@@ -46,6 +46,15 @@ int64_t mrc_sum_parts(int64_t rows);
 cudaError_t mrc_launch_column_sums(cudaStream_t stream, mercer_matrix x, mercer_matrix y, double factor, double *parts,
                                    double *out);
 cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double *norms);
+/* out (m, 3): error, size and right of mrc_row_loss; scale and offset (c) or NULL. */
+cudaError_t mrc_launch_row_losses(cudaStream_t stream, mercer_matrix f, mercer_matrix y, const double *scale,
+                                  const double *offset, double *out);
+
+/* ---- triangular.cu --------------------------------------------------------------------------------------------- */
+
+enum { MRC_TRIANGULAR_BLOCK = 32 };
+/* The diagonal blocks of m (n, ld) become the inverses of those of L (n, n) f64, lower triangular. */
+cudaError_t mrc_launch_invert_diagonal(cudaStream_t stream, mercer_matrix l, double *m, int64_t ld);
 
 /* ---- pack.cu: operands of the products ----------------------------------------------------------------------- */
 

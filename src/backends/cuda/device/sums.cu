@@ -69,3 +69,30 @@ cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double 
     row_sqnorms<<<mrc_blocks(x.rows * 32, INT32_MAX), 256, 0, stream>>>(x, norms);
     return cudaGetLastError();
 }
+
+/* A thread for each row: columns in their order. Every product is rounded before it is added, as on the host. */
+static __global__ void row_losses(mercer_matrix f, mercer_matrix y, const double *scale, const double *offset,
+                                  double *out)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, guess = 0, truth = 0;
+    if (i >= y.rows) return;
+    double top = 0, top_target = 0, error = 0, size = 0;
+    for (int64_t j = 0; j < y.cols; j++) {
+        double value = mrc_at(f, i, j), target = mrc_at(y, i, j);
+        if (scale) value = __dmul_rn(value, scale[j]), target = __dmul_rn(target, scale[j]);
+        double difference = value - target;
+        error = __dadd_rn(error, __dmul_rn(difference, difference));
+        size = __dadd_rn(size, __dmul_rn(target, target));
+        if (offset) value += offset[j], target += offset[j];
+        if (j == 0 || value > top) top = value, guess = j;
+        if (j == 0 || target > top_target) top_target = target, truth = j;
+    }
+    out[3 * i] = error, out[3 * i + 1] = size, out[3 * i + 2] = guess == truth;
+}
+
+cudaError_t mrc_launch_row_losses(cudaStream_t stream, mercer_matrix f, mercer_matrix y, const double *scale,
+                                  const double *offset, double *out)
+{
+    row_losses<<<(unsigned)((y.rows + 63) / 64), 64, 0, stream>>>(f, y, scale, offset, out);
+    return cudaGetLastError();
+}

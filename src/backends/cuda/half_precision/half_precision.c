@@ -14,7 +14,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { BLOCK = 65536, MOST_PASSES = 4, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128 };
+enum { BLOCK = 65536, MOST_PASSES = 4, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128, WIDE = 1024 };
 
 bool mrc_cuda_uses_half(const mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                         const mercer_matrix *y)
@@ -215,8 +215,36 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
+/* Some columns of H = K' G, as many as are not skinny: weights in two parts side by side, K read once for all of
+   them. */
+static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
+                                    const mrc_kept *kept, int64_t ld)
+{
+    static const float one = 1, zero = 0;
+    mrc_cuda *cuda = mrc_cuda_of(backend);
+    int64_t padded = mrc_fused_kept_rows(g->rows), width = 2 * g->cols;
+    char *parts;
+    void *sums, *factors;
+    MRC_CUDA_SCRATCH(backend);
+    MRC_TRY(mrc_cuda_push(backend, &parts, padded * width * 2));
+    MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * width * (int64_t)sizeof(float)));
+    MRC_TRY(mrc_cuda_push(backend, &factors, g->cols * (int64_t)sizeof(float)));
+    MRC_CUDA_TRY(backend, mrc_tile_weights(cuda->stream, *g, factors, parts));
+    if (padded > g->rows) /* weights behind the last row are 0 */
+        MRC_CUDA_TRY(backend, cudaMemsetAsync(parts + g->rows * width * 2, 0, (size_t)((padded - g->rows) * width * 2),
+                                              cuda->stream));
+    cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
+        cuda->blas, CUBLAS_OP_N, CUBLAS_OP_T, width, h->rows, padded, &one, parts, CUDA_R_16F, width, kept->memory,
+        CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, width, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of kept values returned %d",
+                        (int)status);
+    MRC_CUDA_TRY(backend, mrc_tile_store(cuda->stream, sums, factors, *h, 0));
+    return MERCER_OK;
+}
+
 /* H (columns, c) = K' G, K (m, ld) the halves that forward kept: one skinny product of tensor cores, at the speed of
-   memory. */
+   memory; or some of 1024 columns. */
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                       const mercer_matrix *h, const mrc_kept *kept)
 {
@@ -230,6 +258,11 @@ mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair
     int most = mrc_fused_columns(mrc_min(g->cols, MRC_FUSED_OUTPUTS));
     MRC_TRY(mrc_cuda_read(backend, g, &weights));
     MRC_TRY(mrc_cuda_write(backend, h, false, &out));
+    for (int64_t k = 0; k < g->cols && g->cols > MOST_PASSES * MRC_FUSED_OUTPUTS; k += WIDE) {
+        mercer_matrix some = mrc_columns(&weights, k, mrc_min(WIDE, g->cols - k)), to = mrc_columns(&out, k, some.cols);
+        MRC_TRY(transpose_wide(backend, &some, &to, kept, ld));
+    }
+    if (g->cols > MOST_PASSES * MRC_FUSED_OUTPUTS) return mrc_cuda_write_back(backend, h, &out);
     MRC_TRY(mrc_cuda_push(backend, &parts, padded * most * 2));
     MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * most * (int64_t)sizeof(float)));
     MRC_TRY(mrc_cuda_push(backend, &factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
