@@ -188,20 +188,23 @@ static mercer_status agree_on_plan(mrc_trainer *self)
     return mrc_comm_agree(job->comm, "another plan, version or instruction set", text, (int64_t)strlen(text));
 }
 
-/* True if center i is sample i for all that live here and are among these. */
-static bool are_samples(const mrc_job *job, const mercer_batch *batch)
+/* *same: center i is sample i, and counts, for all that live here and are among these. */
+static mercer_status compare_centers(const mrc_job *job, const mercer_batch *batch, bool *same)
 {
     const mercer_matrix *z = job->target.z;
+    mercer_matrix x;
     int64_t first, count;
+    MRC_SCOPE(scope, job->context);
     mrc_comm_rows(job->comm, job->target.p, job->comm->rank, &first, &count);
-    if (!batch->rows || batch->X.memory != 0) return false;
-    for (int64_t i = 0; i < batch->X.rows; i++) {
+    MRC_TRY(mrc_scope_open(&scope, job->backend, &batch->X, &x));
+    *same = batch->rows != NULL;
+    for (int64_t i = 0; i < x.rows && *same; i++) {
         int64_t row = batch->rows[i] - first;
-        if (batch->weights && !(batch->weights[i] > 0)) return false;
-        for (int64_t k = 0; row >= 0 && row < z->rows && k < z->cols; k++)
-            if (mrc_load(&batch->X, i, k) != mrc_load(z, row, k)) return false;
+        if (batch->weights && !(batch->weights[i] > 0)) *same = false;
+        for (int64_t k = 0; row >= 0 && row < z->rows && k < z->cols && *same; k++)
+            *same = mrc_load(&x, i, k) == mrc_load(z, row, k);
     }
-    return true;
+    return MERCER_OK;
 }
 
 /* Where the centers are the samples, as many as can be factored, there is a shorter way than for other centers. */
@@ -214,14 +217,14 @@ static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *strea
     self->on_samples = false;
     if (!asked || job->target.p != stream->source->rows || job->target.p > MOST_EQUATIONS) return MERCER_OK;
     MRC_TRY(mrc_sample_stream_restart(stream, 0));
-    bool other = false;
-    while (!other) {
+    bool same = true, other;
+    while (same) {
         mercer_batch batch;
         MRC_TRY(mrc_sample_stream_points(stream, MRC_READ_ROWS, &batch));
         if (batch.X.rows == 0) break;
-        other = !are_samples(job, &batch);
+        MRC_TRY(compare_centers(job, &batch, &same));
     }
-    MRC_TRY(mrc_comm_any(job->comm, other, &other));
+    MRC_TRY(mrc_comm_any(job->comm, !same, &other));
     self->on_samples = !other;
     return MERCER_OK;
 }
@@ -243,6 +246,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     self->planned = false;
     tear_down(self);
     MRC_TRY(mrc_sample_stream_open(&stream, job->context, source, job->target.z->cols, job->target.weights->cols));
+    stream.trusted = self->trusted_source;
     job->options.solver = self->solver;
     MRC_TRY(prepare_plan(self));
     if (job->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
