@@ -249,6 +249,9 @@ typedef struct mercer_dataset_options {
        search (mercer_fit_options.tune) then judges on other groups, or on the latest rows. One of them at most; NULL:
        none. */
     const char *group_column, *time_column;
+    /* MERCER_OFF: files are read into memory, which `memory` limits. Otherwise arrays are mapped: a file that is cut or
+       written to while it is in use is an error where that is noticed in time (docs/reliability.md). */
+    mercer_switch mapping;
 } mercer_dataset_options;
 
 /* Opens files. The message says file, line or offset, what is wrong and what to do. Errors: MISSING, IO, FORMAT, DATA,

@@ -133,8 +133,8 @@ MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, cons
 /* Mean and standard deviation (outputs each) of all targets, one-hot for classes (the mean is then the share of each
    class), as mercer_target_moments tells them; for synthetic samples, of the first 4096. Errors: SHAPE, DATA. */
 MERCER_API mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation);
-/* A number that changes when shape, type or (very probably) contents change: hashes up to 64 blocks spread over the
-   samples, and all targets. */
+/* A number that changes when shape, type or contents change: hashes all samples, or where they take more than 1 GiB 64
+   blocks spread over them, and all targets. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 /* Writes samples (and targets to y_path, unless NULL) as NPY files, atomically; row by row, whatever the size.
    Errors: IO, MISSING. */

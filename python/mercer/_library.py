@@ -27,7 +27,7 @@ log_sink=v(p,i,s) fit_callback=i(p,s,q,q,d) kernel_callback=i(p,*kernel_block) c
 STRUCTS = """
 context_options: struct_size=z threads=i backend=s isa=s allocator=*allocator log=log_sink log_user=p log_level=i arithmetic=s
 matrix: data=p rows=q cols=q ld=q dtype=i memory=l reserved=q2
-dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s spill=q group_column=s time_column=s
+dataset_options: struct_size=z x=s y=s format=s y_format=s raw=s target=s header=i task=i features=q labels=*s label_count=q first=q rows=q memory=q columns=*s column_count=q kinds=s only=s weight_column=s id_column=s missing=s schema=s spill=q group_column=s time_column=s mapping=i
 dataset_arrays: struct_size=z X=*matrix Y=*matrix labels=*l classes=q label_names=*s feature_names=*s weights=*d schema=s groups=*d times=*d
 dataset_info: struct_size=z rows=q features=q outputs=q dtype=i task=i format=s labels=*s feature_names=*s height=q width=q channels=q mapped=i bytes=q target_names=*s unused=q unused_names=*s distinct=q schema=s left_out=q
 fit_options: struct_size=z kernel=s kernel_function=*kernel bandwidth=d preprocess=s target_transform=s precision=i centers=q center_method=s given_centers=p center_type=i center_iterations=q center_batch=q validation=p validation_fraction=d merge=i calibrate=i augment=s samples=q height=q width=q channels=q seed=Q memory=q train=*train_options comm=p shards=i checkpoint=s model=p progress=fit_callback progress_user=p metric=*matrix learn_features=q intervals=i class_weight=s tune=i tune_budget=d tune_criterion=s tune_kernels=s

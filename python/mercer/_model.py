@@ -50,7 +50,7 @@ class Dataset:
         CSV: the columns that are wanted, in this order, such as ``model.feature_names``; a missing one is an error.
     task : {"auto", "classification", "regression", "unlabelled"}
     **options
-        ``format, y_format, raw, target, header, features, first, rows, memory, spill``, and of CSV ``kinds, only,
+        ``format, y_format, raw, target, header, features, first, rows, memory, spill, mapping``, and of CSV ``kinds, only,
         weight_column, id_column, missing``: as the options of ``mercer train``; ``schema``: ``model.schema``, what the
         table was in training.
 

@@ -55,6 +55,9 @@ static mercer_status check_options(mercer_context *context, const mercer_dataset
     if (options->header != MERCER_AUTO && options->header != MERCER_ON && options->header != MERCER_OFF)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "options: header is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", (int)options->header);
+    if (options->mapping != MERCER_AUTO && options->mapping != MERCER_ON && options->mapping != MERCER_OFF)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "options: mapping is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF", (int)options->mapping);
     if (options->task < MERCER_TASK_AUTO || options->task > MERCER_TASK_UNLABELLED)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: task is %d; use one of MERCER_TASK_...",
                         (int)options->task);
@@ -242,7 +245,9 @@ mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_ma
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     MRC_TRY(check_read(dataset, preprocess, X, Y, labels));
     MRC_TRY(check_range(dataset, rows, first, X->rows));
-    return mrc_dataset_read(dataset, preprocess, rows, first, X, Y, labels);
+    MRC_TRY(mrc_dataset_check(dataset));
+    MRC_TRY(mrc_dataset_read(dataset, preprocess, rows, first, X, Y, labels));
+    return mrc_dataset_check(dataset);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */

@@ -147,6 +147,7 @@ static mercer_status add_block(mercer_evaluation *self, mercer_model *model, con
 {
     int64_t m = mrc_min(block->most, data->rows - first);
     mercer_matrix x = mrc_rows(&block->x, 0, m), f = mrc_rows(&block->f, 0, m), y = mrc_rows(&block->y, 0, m);
+    MRC_TRY(mrc_dataset_check(data));
     mrc_dataset_fetch(data, NULL, first, &x, block->labels ? NULL : &y, block->labels);
     MRC_TRY(mercer_model_predict(model, &f, &x));
     MRC_TRY(mercer_evaluation_add(self, &f, &y, block->labels, data->weights ? data->weights + first : NULL));

@@ -121,6 +121,7 @@ mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, 
     MRC_TRY(check_samples(model, X));
     MRC_TRY(mrc_check_size(context, "F", F, X->rows, model->weights.cols));
     MRC_TRY(mrc_check_apart(context, "F", F, "X", X));
+    MRC_TRY(mrc_mapping_check(&model->map));
     return mrc_model_predict(model, F, X);
 }
 
@@ -129,6 +130,7 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     MRC_TRY(check_samples(model, X));
     if (X->rows > 0 && !labels) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels is NULL");
+    MRC_TRY(mrc_mapping_check(&model->map));
     return mrc_model_classify(model, labels, X);
 }
 

@@ -200,6 +200,7 @@ static mercer_status choose_from_part(mrc_center_request *request, mercer_datase
    together. */
 static mercer_status choose_from_all(mrc_center_request *request, mercer_dataset *dataset)
 {
+    MRC_TRY(mrc_dataset_check(dataset));
     if (dataset->x.data) return mrc_choose_centers(request, &dataset->x);
     mercer_matrix all = dataset->x;
     MRC_SCOPE(scope, request->context);

@@ -62,9 +62,22 @@ mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row)
 
 bool mrc_dataset_is_mapped(const mercer_dataset *dataset)
 {
-    bool mapped = dataset->x_map.data && dataset->x.data;
-    for (int64_t i = 0; i < dataset->x_parts.count; i++) mapped = mapped || dataset->x_parts.list[i].map.data;
+    bool mapped = dataset->x_map.data && !dataset->x_map.owner && dataset->x.data;
+    for (int64_t i = 0; i < dataset->x_parts.count; i++) {
+        const mrc_mapping *map = &dataset->x_parts.list[i].map;
+        mapped = mapped || (map->data && !map->owner);
+    }
     return mapped;
+}
+
+mercer_status mrc_dataset_check(const mercer_dataset *dataset)
+{
+    const mrc_parts *const both[] = {&dataset->x_parts, &dataset->y_parts};
+    MRC_TRY(mrc_mapping_check(&dataset->x_map));
+    MRC_TRY(mrc_mapping_check(&dataset->y_map));
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < both[k]->count; i++) MRC_TRY(mrc_mapping_check(&both[k]->list[i].map));
+    return MERCER_OK;
 }
 
 bool mrc_dataset_has_values(const mercer_dataset *dataset)

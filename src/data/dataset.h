@@ -13,7 +13,7 @@
 #define MRC_DATA_DATASET_H
 
 #include "core/context.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <stdbool.h>
 
@@ -82,6 +82,8 @@ void mrc_dataset_target(const mercer_dataset *dataset, int64_t row, const mercer
 mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row);
 /* Whether samples are read from a file when they are needed. */
 bool mrc_dataset_is_mapped(const mercer_dataset *dataset);
+/* MERCER_ERROR_IO if a file that samples or targets are mapped from was cut or written to. Any thread. */
+mercer_status mrc_dataset_check(const mercer_dataset *dataset);
 /* Whether targets are stored values, of type y.dtype. */
 bool mrc_dataset_has_values(const mercer_dataset *dataset);
 /* A hint to the system about samples first .. first + count - 1 that are mapped. Any thread. */

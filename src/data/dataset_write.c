@@ -302,6 +302,7 @@ static mercer_status write_blocks(const mercer_dataset *dataset, const target_fo
     for (int64_t first = 0; first < dataset->rows; first += part->rows) {
         part->x.rows = part->y.rows = mrc_min(part->rows, dataset->rows - first);
         bool classes = dataset->task == MERCER_TASK_CLASSIFICATION;
+        MRC_TRY(mrc_dataset_check(dataset));
         mrc_dataset_fetch(dataset, NULL, first, &part->x, targets && !classes ? &part->y : NULL,
                           targets && classes ? part->labels : NULL);
         MRC_TRY(put_values(samples, &part->x));

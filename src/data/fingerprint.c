@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A number that tells one dataset from another: XXH3 of its shape, of blocks spread over its samples, of its
-   targets. */
+/* A number that tells one dataset from another: XXH3 of its shape, of its samples (of more than 1 GiB: of blocks spread
+   over them), of its targets. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16 };
+enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16, WHOLE_BYTES = 1 << 30 };
 
 /* Chained: each part's hash depends on those before it. */
 static uint64_t mix(uint64_t hash, const void *data, int64_t bytes)
@@ -43,7 +43,7 @@ static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t
 static uint64_t mix_samples(uint64_t hash, const stored *rows)
 {
     int64_t bytes = rows->whole->rows * rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
-    if (bytes <= (int64_t)BLOCKS * BLOCK_BYTES) return mix_range(hash, rows, 0, bytes);
+    if (bytes <= WHOLE_BYTES) return mix_range(hash, rows, 0, bytes);
     int64_t room = bytes - BLOCK_BYTES;
     for (int64_t i = 0; i < BLOCKS; i++) {
         /* room * i / (BLOCKS - 1) without overflow */

@@ -14,7 +14,7 @@
 
 #include "comm/comm.h"
 #include "core/context.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/numbers/units.h"
 #include "data/prepare/preprocess.h"
 #include "mercer/evaluation.h"

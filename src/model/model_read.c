@@ -285,7 +285,8 @@ mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_co
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
     *out = NULL;
-    MRC_TRY(mrc_tensor_file_open(&file, context, path));
+    /* Of ranks each needs its own rows alone. */
+    MRC_TRY((comm ? mrc_tensor_file_open : mrc_tensor_file_read)(&file, context, path));
     MRC_TRY(mrc_alloc_zero(context, &model, 1, sizeof *model, "the model"));
     model->context = context;
     model->comm = comm;

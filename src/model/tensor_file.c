@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading tensor files. The file is mapped; nothing in it is believed before it is checked, and nothing is allocated
- * by a size that it claims: a header that is parsed lies in the file with all its bytes.
+ * Reading tensor files. The file is mapped, or read into memory; nothing in it is believed before it is checked, and
+ * nothing is allocated by a size that it claims: a header that is parsed lies in the file with all its bytes.
  */
 #include "model/tensor_file.h"
 
@@ -16,6 +16,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+enum { COPIED = 256 << 20 };                    /* bytes of the largest file that is read instead of mapped */
 enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 }; /* of a header: far beyond any model's */
 
 typedef struct entry {
@@ -89,14 +90,23 @@ static mercer_status check_header(const mrc_tensor_file *self)
     return damaged(self, "the header does not have the checksum it was written with");
 }
 
-/* The parser takes a failed allocation inside a string for a bad token. A header with the right checksum is as it was
-   written, and that was JSON. */
-static mercer_status check_parsed_header(const mrc_tensor_file *self, const json_error_t *error)
+static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
 {
-    if (mrc_json_no_memory(error) || check_header(self) == MERCER_OK)
+    *error = (json_error_t){0};
+    return json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, error);
+}
+
+/* The parser takes a failed allocation inside a string for a bad token. One that is bad is so a second time, at the
+   same place; memory fails at another, if at all. */
+static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)
+{
+    json_error_t error;
+    self->root = parse(self, &error);
+    if (self->root) return MERCER_OK;
+    if (mrc_json_no_memory(first) || mrc_json_no_memory(&error) || error.position != first->position)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the header", self->path);
     return damaged(self, "at offset %lld: the header is no valid JSON",
-                   (long long)error->position + MRC_TENSOR_LENGTH_BYTES);
+                   (long long)error.position + MRC_TENSOR_LENGTH_BYTES);
 }
 
 static mercer_status parse_header(mrc_tensor_file *self)
@@ -104,9 +114,9 @@ static mercer_status parse_header(mrc_tensor_file *self)
     if (!mrc_json_is_bounded(header_text(self), self->header_bytes, MOST_DEPTH, MOST_COMMAS))
         return damaged(self, "the header nests more than %d levels or has more than %d values", MOST_DEPTH,
                        MOST_COMMAS);
-    json_error_t error = {0};
-    self->root = json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!self->root) return check_parsed_header(self, &error);
+    json_error_t error;
+    self->root = parse(self, &error);
+    if (!self->root) MRC_TRY(parse_again(self, &error));
     self->metadata = json_object_get(self->root, "__metadata__");
     const char *key;
     json_t *value;
@@ -216,17 +226,19 @@ static mercer_status check_tensors(const mrc_tensor_file *self)
 
 /* ---- Files --------------------------------------------------------------------------------------------------- */
 
-static mercer_status read_all(mrc_tensor_file *self)
+static mercer_status read_all(mrc_tensor_file *self, int64_t copied)
 {
-    MRC_TRY(mrc_map_file(self->context, &self->map, self->path));
+    MRC_TRY(mrc_open_file(self->context, &self->map, self->path, copied));
     MRC_TRY(find_header(self));
     MRC_TRY(parse_header(self));
     MRC_TRY(read_tensors(self));
     MRC_TRY(check_header(self));
-    return check_tensors(self);
+    mercer_status status = check_tensors(self);
+    MRC_TRY(mrc_mapping_check(&self->map)); /* why a checksum may be wrong */
+    return status;
 }
 
-mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *context, const char *path)
+static mercer_status open_file(mrc_tensor_file **out, mercer_context *context, const char *path, int64_t copied)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *self = NULL;
     int64_t size = sizeof(mrc_tensor_file), chars = (int64_t)strlen(path) + 1;
@@ -235,9 +247,19 @@ mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *contex
     self->context = context;
     self->path = (char *)self + size;
     memcpy(self->path, path, (size_t)chars);
-    MRC_TRY(read_all(self));
+    MRC_TRY(read_all(self, copied));
     *out = self, self = NULL;
     return MERCER_OK;
+}
+
+mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *context, const char *path)
+{
+    return open_file(out, context, path, 0);
+}
+
+mercer_status mrc_tensor_file_read(mrc_tensor_file **out, mercer_context *context, const char *path)
+{
+    return open_file(out, context, path, COPIED);
 }
 
 void mrc_tensor_file_close(mrc_tensor_file *self)

@@ -18,7 +18,7 @@
 #define MRC_MODEL_TENSOR_FILE_H
 
 #include "comm/comm.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/memory.h"
 
 #include <stdbool.h>
@@ -63,6 +63,8 @@ typedef struct mrc_tensor_file mrc_tensor_file;
 
 /* Checks everything: sizes, types, offsets, checksums. Messages begin with the path. */
 mercer_status mrc_tensor_file_open(mrc_tensor_file **out, mercer_context *context, const char *path);
+/* The same for a file that is to be kept: up to 256 MiB it is copied, so that nothing that happens to it matters. */
+mercer_status mrc_tensor_file_read(mrc_tensor_file **out, mercer_context *context, const char *path);
 void mrc_tensor_file_close(mrc_tensor_file *file);
 MRC_RELEASE(mrc_release_tensor_file, mrc_tensor_file, mrc_tensor_file_close)
 

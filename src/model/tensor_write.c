@@ -344,7 +344,7 @@ static mercer_status sum_shared(shared_file *self, char *digits)
 {
     mercer_context *context = self->comm->context;
     MRC_OWNED(mrc_unmap) mrc_mapping map = {0};
-    MRC_TRY(mrc_map_file(context, &map, self->temporary));
+    MRC_TRY(mrc_open_file(context, &map, self->temporary, 0));
     MRC_OWNED(release_state) XXH3_state_t *state = XXH3_createState();
     if (!state) return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for a checksum");
     int64_t wanted = data_start(self) + data_end(self);

@@ -148,6 +148,7 @@ static mercer_status bring_points(device_source *self)
         for (int64_t first = 0; first < data->rows;) {
             mrc_part part = mrc_dataset_part(data, first);
             mercer_matrix to = mrc_rows(&self->points, first, part.rows.rows);
+            MRC_TRY(mrc_dataset_check(data));
             char name[64] = "source: X";
             if (first > 0) snprintf(name, sizeof name, "source: X, rows from %lld on", (long long)first);
             MRC_TRY(mrc_check_finite(backend->context, name, &part.rows, NULL));

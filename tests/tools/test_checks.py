@@ -73,6 +73,15 @@ class Includes(Tree):
     def test_tree_is_clean(self):
         self.assert_ok("check-includes", ROOT)
 
+    def test_files_have_one_door(self):
+        for call in ('fopen("x", "r");', 'int d = fsync(2);', 'rename ("a", "b");', "if (stat(path, &about) == 0) return;"):
+            with self.subTest(call=call):
+                self.write("src/data/probe.c", "/* a file */\n\n" + call + "\n")
+                self.assert_wrong("check-includes", "src/data/probe.c:3: ")
+                self.write("src/core/file/probe.c", call + "\n")
+                self.write("src/data/probe.c", "mrc_sys." + call.replace("int d = ", "").replace("if (", "") + "\n")
+        self.assert_forbidden("src/data/probe.c", "<fcntl.h>")
+
     def test_algorithms_know_no_device_and_no_network(self):
         self.assert_forbidden("src/solvers/probe.c", "<cuda_runtime.h>")
         self.assert_forbidden("src/solvers/probe.c", "<mpi.h>")

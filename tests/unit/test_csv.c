@@ -418,6 +418,47 @@ static void test_target_files(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "y.txt: line 3: is empty");
 }
 
+static char warned[2048];
+
+static void keep_warning(void *user, mercer_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    snprintf(warned, sizeof warned, "%s", message);
+}
+
+/* Floats are whole numbers that lie apart from 2^24 on: what they do not hold is told about, by column. */
+static void test_coarse_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says; /* NULL: nothing */
+    } cases[] = {
+        {"a,t\n1,1700000001\n2,1700000050\n3,5\n", "column 't': numbers such as 1700000050 are rounded to float"},
+        {"a,t\n1,16777216\n2,1700000000\n3,-33554432\n", NULL},
+        {"a,t\n1,-16777217\n2,3\n3,5\n", "column 't': numbers such as -16777217"},
+        {"a,t\n1,1.25e8\n2,1.000000001e8\n3,\n", "column 't'"},
+        {"a,t\n0.1,1e30\n0.2,0.3\n0.7,5\n", "such as 1e+30"},
+        {"a,t\n0.1,0.2\n0.2,0.3\n0.7,12345.678\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_context_options with = MERCER_INIT(mercer_context_options);
+        mercer_context *listening;
+        mercer_dataset *data;
+        with.log = keep_warning;
+        with.log_level = MERCER_LOG_WARNING;
+        assert_succeeds(NULL, mercer_context_create(&listening, &with));
+        mercer_dataset_options options = data_options(text_file("x.csv", cases[i].text), NULL);
+        options.task = MERCER_TASK_UNLABELLED;
+        warned[0] = 0;
+        assert_succeeds(listening, mercer_dataset_open(&data, listening, &options));
+        if (cases[i].says)
+            assert_that(strstr(warned, cases[i].says) != NULL, "case %zu: '%s'", i, warned);
+        else
+            assert_string_equal(warned, "");
+        mercer_dataset_free(data);
+        mercer_context_free(listening);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +468,6 @@ int main(void)
         cmocka_unit_test(test_quoted_labels),    cmocka_unit_test(test_bad_targets),
         cmocka_unit_test(test_bad_text),         cmocka_unit_test(test_range_of_floats),
         cmocka_unit_test(test_many_numbers),     cmocka_unit_test(test_slices_and_memory),
-        cmocka_unit_test(test_target_files)};
+        cmocka_unit_test(test_target_files),     cmocka_unit_test(test_coarse_numbers)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -2,7 +2,7 @@
 /* Files being written: each writer has a temporary file of its own, and nobody's file is lost. */
 #include "support/check.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "support/folder.h"
 
 #include <limits.h>

@@ -87,6 +87,22 @@ static void test_memory(void **state)
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: needs");
 }
 
+/* Nobody said how many features there are: what the file holds decides, not what it claims. */
+static void test_claims(void **state)
+{
+    (void)state;
+    mercer_dataset_options options = data_options(text_file("x.svm", "1 20000000:2\n2 1:3\n"), NULL);
+    assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: index 20000000 makes 20000000 features, which would take");
+    options = data_options(text_file("x.svm", "1 5000000:2\n2 1:3\n"), NULL); /* 40 MB are no harm */
+    mercer_dataset *data = open_with(&options);
+    assert_int_equal(about(data).features, 5000000);
+    mercer_dataset_free(data);
+    options = data_options(text_file("x.svm", "1 9000000:2\n2 1:3\n"), NULL);
+    assert_refused(&options, MERCER_ERROR_MEMORY, "give the number of features");
+    options.features = 9000000;
+    mercer_dataset_free(open_with(&options));
+}
+
 static void test_bad_text(void **state)
 {
     (void)state;
@@ -114,6 +130,7 @@ static void test_bad_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense), cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_memory), cmocka_unit_test(test_bad_text)};
+                                       cmocka_unit_test(test_memory), cmocka_unit_test(test_claims),
+                                       cmocka_unit_test(test_bad_text)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

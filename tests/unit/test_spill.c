@@ -2,8 +2,8 @@
 /* Tables that are too large for memory go through a temporary file, and are what they are in memory, bit for bit. */
 #include "support/datasets.h"
 
+#include "core/file/spill.h"
 #include "core/numbers/random.h"
-#include "core/spill.h"
 #include "data/dataset.h"
 
 #include <stdlib.h>

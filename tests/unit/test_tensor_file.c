@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "model/tensor_file.h"
+#include "model/tensor_format.h"
 #include "support/data.h"
 #include "support/folder.h"
 
@@ -329,6 +330,23 @@ static void test_lying_headers(void **state)
     assert_that(most_memory() - before < 8 << 20, "%lld bytes", (long long)(most_memory() - before));
 }
 
+/* The checksum is right, so it was written like this: it is no JSON all the same, and memory has nothing to do with it. */
+static void test_json_with_the_right_checksum(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {START "}", START ",\"a\":\"\\q\"}}", START ",\"a\":tru}}", START "}} x"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char header[256], digits[MRC_TENSOR_DIGITS + 1];
+        uint64_t sum;
+        memset(header, ' ', sizeof header);
+        memcpy(header, bad[i], strlen(bad[i]));
+        assert_true(mrc_tensor_header_checksum(header, 248, &sum));
+        mrc_tensor_digits(sum, digits);
+        memcpy(header + sizeof MRC_TENSOR_HEADER_START - 1, digits, MRC_TENSOR_DIGITS);
+        refuse(header, 248, -1, 0, "the header is no valid JSON");
+    }
+}
+
 static void test_unaligned(void **state)
 {
     (void)state;
@@ -393,8 +411,8 @@ int main(void)
         cmocka_unit_test(test_stored_types),       cmocka_unit_test(test_values_that_do_not_fit),
         cmocka_unit_test(test_bad_texts),          cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_mapping_is_private), cmocka_unit_test(test_lying_headers),
-        cmocka_unit_test(test_unaligned),          cmocka_unit_test(test_lying_lengths),
-        cmocka_unit_test(test_large_headers),
+        cmocka_unit_test(test_unaligned),          cmocka_unit_test(test_json_with_the_right_checksum),
+        cmocka_unit_test(test_lying_lengths),      cmocka_unit_test(test_large_headers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -5,6 +5,9 @@
 
 #include "core/threads/parallel.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
+
 extern void openblas_set_num_threads(int count) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));
 
@@ -23,9 +26,24 @@ static void give_threads_back(void)
     if (threads_were != 1) openblas_set_num_threads(threads_were);
 }
 
-void mrc_blas_begin(void)
+/* What OpenBLAS 0.3 takes for a thread at its first call, on x86-64. */
+enum { BUFFER_BYTES = 128 << 20 };
+
+static atomic_bool has_buffer; /* it keeps the one it got */
+
+mercer_status mrc_blas_begin(mercer_context *context)
 {
+    if (openblas_set_num_threads && !atomic_load(&has_buffer)) {
+        void *room = malloc(BUFFER_BYTES); /* only asked for, never touched */
+        if (!room)
+            return mrc_fail(context, MERCER_ERROR_MEMORY,
+                            "LAPACK needs %d bytes of address space for a buffer: raise the limit (ulimit -v)",
+                            BUFFER_BYTES);
+        free(room);
+        atomic_store(&has_buffer, true);
+    }
     mrc_section_enter(take_threads);
+    return MERCER_OK;
 }
 
 void mrc_blas_end(void)

@@ -36,7 +36,9 @@ mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job);
  * threads. Its thread count is a setting of the whole process, so it is lowered between begin and end, and what it was
  * comes back when the last of several contexts ends.
  */
-void mrc_blas_begin(void);
+/* MERCER_ERROR_MEMORY if there is no room for the buffer that BLAS makes at its first call: it would try for ever. Then
+   nothing has begun. */
+mercer_status mrc_blas_begin(mercer_context *context);
 void mrc_blas_end(void);
 
 #endif

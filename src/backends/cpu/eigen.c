@@ -63,7 +63,7 @@ mercer_status mrc_cpu_eigen_top(mrc_backend *backend, const mercer_matrix *a, in
     job.columns = job.all_values + job.n;
     job.work = job.columns + q * job.n;
     job.iwork = job.support + 2 * q;
-    mrc_blas_begin();
+    MRC_TRY(mrc_blas_begin(backend->context));
     mercer_status status = find_eigenpairs(backend, &job, values, vectors);
     mrc_blas_end();
     return status;

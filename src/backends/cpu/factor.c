@@ -147,7 +147,7 @@ static mercer_status make_room(mrc_scope *scope, const mercer_matrix *a, int64_t
 static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *block, int64_t first)
 {
     /* The lower triangle by rows is the upper triangle by columns. */
-    mrc_blas_begin();
+    MRC_TRY(mrc_blas_begin(backend->context));
     lapack_int info =
         LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)block->rows, block->data, (lapack_int)block->ld);
     mrc_blas_end();

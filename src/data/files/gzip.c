@@ -5,8 +5,8 @@
  * The size at the end of the file is a hint and may lie: it is believed no further than the limit on memory and than
  * what so many packed bytes can hold at all, and the room grows where it was too small.
  */
+#include "core/file/spill.h"
 #include "core/memory.h"
-#include "core/spill.h"
 #include "data/files/input.h"
 
 #include <string.h>
@@ -155,6 +155,7 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
     }
     if (self.made == 0 && !input->part)
         return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the gzip'ed file is empty", input->path);
+    if (input->map.owner) input->budget->used -= input->copied;
     mrc_unmap(&input->map);
     mrc_free(context, input->memory);
     input->map = self.map, self.map = (mrc_mapping){0};

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Input files, opened and unpacked. */
-#define _XOPEN_SOURCE 700 /* stat */
-
 #include "data/files/input.h"
 
 #include "core/memory.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const char *path, int64_t bytes)
 {
@@ -37,11 +34,12 @@ bool mrc_input_begins(const mrc_input *input, const char *mark, int64_t bytes)
 
 mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part)
 {
-    struct stat about;
     *out = (mrc_input){.context = context, .budget = budget, .path = path, .part = part};
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file", path);
-    MRC_TRY(mrc_map_file(context, &out->map, path));
+    MRC_TRY(mrc_open_file(context, &out->map, path, budget->copies ? budget->allowed - budget->used : 0));
+    if (budget->copies) {
+        MRC_TRY(mrc_budget_take(context, budget, path, out->map.bytes)); /* too large: it was mapped after all */
+        out->copied = out->map.bytes;
+    }
     out->data = out->map.data;
     out->bytes = out->map.bytes;
     if (out->bytes == 0 && !part) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the file is empty", path);
@@ -50,6 +48,7 @@ mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char
 
 void mrc_input_close(mrc_input *input)
 {
+    if (input->map.owner) input->budget->used -= input->copied;
     mrc_unmap(&input->map);
     mrc_free(input->context, input->memory);
     *input = (mrc_input){.context = input->context};

@@ -13,14 +13,15 @@
 #define MRC_DATA_FILES_INPUT_H
 
 #include "core/context.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <stdbool.h>
 
 typedef struct mrc_budget {
     int64_t allowed, used;
     int64_t spill; /* what is read from text and takes more bytes than this, or than are left, goes to a temporary file
-                      (core/spill.h) that is mapped; 0: never */
+                      (core/file/spill.h) that is mapped; 0: never */
+    bool copies;   /* files are read into memory, not mapped */
 } mrc_budget;
 
 /* Whether so many bytes go to a temporary file. */
@@ -36,6 +37,7 @@ typedef struct mrc_input {
     const uint8_t *data;
     int64_t bytes;
     mrc_mapping map; /* what data lies in; empty if it was unpacked or is the caller's */
+    int64_t copied;  /* bytes that the budget counts for it */
     void *memory;    /* the unpacked file, or NULL */
     bool part;       /* one file of several: it may hold no rows, and text may hold nothing at all */
 } mrc_input;

@@ -138,6 +138,22 @@ static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mr
     return MERCER_OK;
 }
 
+/* A file of a few bytes can name any index. Unless the caller has said how many features there are, memory is taken by
+   what the files hold: files in use (news20: 800 bytes for one) stay far below this. */
+static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes)
+{
+    enum { FREE_BYTES = 64 << 20, MOST_RATIO = 4096 };
+    const mrc_reading *reading = self->reading;
+    int64_t held = 0, most;
+    if (reading->options->features > 0 || reading->options->column_count > 0) return MERCER_OK;
+    for (int64_t i = 0; i < reading->count; i++) held += reading->input[i].bytes;
+    if (!mrc_multiply(held, MOST_RATIO, &most) || bytes - FREE_BYTES <= most) return MERCER_OK;
+    return mrc_fail(reading->input->context, MERCER_ERROR_MEMORY,
+                    "%s: index %lld makes %lld features, which would take %lld bytes for a file of %lld: is it right? "
+                    "If so, give the number of features",
+                    reading->name, (long long)self->largest, (long long)cols, (long long)bytes, (long long)held);
+}
+
 static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t cols)
 {
     mrc_reading *reading = self->reading;
@@ -147,6 +163,7 @@ static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t co
         !mrc_add(bytes, rows * MRC_TARGET_BYTES, &bytes))
         bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
+    MRC_TRY(check_claim(self, cols, bytes));
     MRC_TRY(mrc_alloc_zero(input->context, &dataset->x_memory, count, sizeof(float), "samples"));
     dataset->x = mrc_view(dataset->x_memory, rows, cols, MERCER_F32);
     if (!reading->want_targets) return MERCER_OK;

@@ -4,6 +4,7 @@
 
 #include "data/opening.h"
 
+#include "core/file/system.h"
 #include "core/memory.h"
 
 #include <dirent.h>
@@ -12,7 +13,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct search {
     mercer_context *context;
@@ -136,7 +136,7 @@ static mercer_status search_folder(search *self, mrc_names *out)
     MRC_TRY(mrc_scope_alloc(&scope, &folder, self->folder + 2, 1, "the name of a folder"));
     memcpy(folder, self->folder ? self->name : ".", (size_t)(self->folder ? self->folder : 1));
     folder[self->folder ? self->folder : 1] = 0;
-    self->open = opendir(folder);
+    self->open = mrc_sys.opendir(folder);
     if (!self->open) return fail_folder(self, errno);
     MRC_TRY(measure(self, &count, &bytes));
     MRC_TRY(reserve(self, out, count, bytes));
@@ -151,7 +151,7 @@ mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char
     MRC_OWNED(close_search) search self = {.context = context, .name = name, .pattern = slash ? slash + 1 : name};
     self.folder = (int)(self.pattern - name);
     *out = (mrc_names){0};
-    if (strpbrk(self.pattern, "*?[") && lstat(name, &about) != 0) return search_folder(&self, out);
+    if (strpbrk(self.pattern, "*?[") && mrc_sys.lstat(name, &about) != 0) return search_folder(&self, out);
     int64_t bytes = (int64_t)strlen(name) + 1;
     MRC_TRY(reserve(&self, out, 1, bytes));
     out->list[0] = memcpy((char *)(out->list + 1), name, (size_t)bytes);

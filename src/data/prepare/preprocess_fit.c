@@ -91,6 +91,7 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
 {
     int64_t pieces = mrc_round_up(data->features, COLUMNS) / COLUMNS;
     for (int64_t first = 0; first < data->rows; first += rows_at_once) {
+        MRC_TRY(mrc_dataset_check(data));
         mercer_matrix block = block_of(data, first, mrc_min(rows_at_once, data->rows - first), buffer);
         if (first == 0) {
             mrc_load_row_f64(&block, 0, self->low);

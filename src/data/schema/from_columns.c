@@ -73,7 +73,7 @@ static mercer_status fill_values(builder *self, int64_t j)
 {
     const double *values = self->given[self->places[j]].values;
     for (int64_t i = 0; i < self->rows; i++) {
-        float cell = (float)values[i];
+        float cell = mrc_cell_number(&self->cells.columns[j], values[i]);
         if (isinf(cell)) return fail_kind(self, j, "holds a value outside the range of f32");
         self->cells.columns[j].gaps += isnan(cell);
         ((float *)mrc_row(&self->cells.x, i))[j] = cell;
@@ -212,6 +212,7 @@ static mercer_status settle(builder *self, const char *text)
     }
     dataset->feature_names = dataset->feature_text;
     dataset->features = dataset->x.cols;
+    mrc_cells_warn_coarse(&self->cells);
     mrc_cells_warn(&self->cells);
     return MERCER_OK;
 }

@@ -378,6 +378,21 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
     return find(&self, left_out, missing, out);
 }
 
+void mrc_cells_warn_coarse(const mrc_cells *cells)
+{
+    for (int64_t j = 0; j < cells->count; j++) {
+        const mrc_cell_column *column = &cells->columns[j];
+        char name[MRC_EXCERPT_CHARS] = "?";
+        if (!column->coarse) continue;
+        if (column->name) mrc_excerpt(name, column->name, (int64_t)strlen(column->name));
+        mrc_log(
+            cells->context, MERCER_LOG_WARNING,
+            "%s: column '%s': numbers such as %.17g are rounded to float, %.17g here, and others nearby become equal "
+            "to it; subtract what they have in common, leave the column out, or give f64 samples in an npy file",
+            cells->path, name, column->rounded, (double)(float)column->rounded);
+    }
+}
+
 void mrc_cells_warn(const mrc_cells *cells)
 {
     for (int64_t j = 0; j < cells->count; j++) {

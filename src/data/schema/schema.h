@@ -83,6 +83,8 @@ typedef struct mrc_cell_column {
     int64_t unknown;  /* how many did, where that is no level either */
     int64_t gaps;     /* missing values that were read */
     bool has_missing; /* the schema has a feature for them */
+    bool coarse;      /* a number was rounded by 1 or more, which others may then be equal to: */
+    double rounded;   /* that number */
     mrc_tally tally;
 } mrc_cell_column;
 
@@ -116,6 +118,15 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
 
 /* Logs what the cells have that the schema they were read by did not expect. */
 void mrc_cells_warn(const mrc_cells *cells);
+/* A number as a cell. From 2^24 on floats are whole numbers that lie apart: what is rounded there is told about. */
+static inline float mrc_cell_number(mrc_cell_column *column, double value)
+{
+    float cell = (float)value;
+    if (__builtin_fabs(value) > 0x1p24 && (double)cell != value) column->coarse = true, column->rounded = value;
+    return cell;
+}
+/* Logs which columns have numbers that a float does not hold. */
+void mrc_cells_warn_coarse(const mrc_cells *cells);
 
 /* ---- Features ------------------------------------------------------------------------------------------------ */
 

@@ -17,6 +17,7 @@
  */
 #include "data/stream/dataset_stream.h"
 
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/threads/background.h"
@@ -58,7 +59,8 @@ typedef struct data_stream {
     mrc_background *background;
     bool ahead; /* the thread works on this pass */
 
-    int64_t room; /* rows the batch has room for */
+    double checked; /* when files were looked at */
+    int64_t room;   /* rows the batch has room for */
     chunk batch;
     double *batch_weights;
 } data_stream;
@@ -255,11 +257,21 @@ static int64_t fill(data_stream *self, int64_t at, int64_t left)
     return rows;
 }
 
+/* Files that samples are mapped from stay as they were; looked at now and then, for there may be thousands. */
+static mercer_status check_files(data_stream *self)
+{
+    static const double every = 0.02; /* seconds */
+    double now = mrc_seconds();
+    if (now - self->checked < every && now >= self->checked) return MERCER_OK;
+    self->checked = now;
+    return mrc_dataset_check(&self->data);
+}
+
 static int next(void *user, int64_t most, mercer_batch *batch)
 {
     data_stream *self = user;
     int64_t rows = mrc_min(most, self->samples - self->position);
-    if (make_room(self, rows) != MERCER_OK) return 1;
+    if (make_room(self, rows) != MERCER_OK || check_files(self) != MERCER_OK) return 1;
     for (int64_t done = 0; done < rows;) {
         int64_t found = fill(self, done, rows - done);
         done += found;

@@ -6,9 +6,9 @@
  * Samples that are too large for memory (mrc_budget_spills) go to a temporary file, which is mapped. They are read in
  * blocks: by the schema, if there is one, or twice, once to find it. What is held is a block, targets and weights.
  */
+#include "core/file/spill.h"
 #include "core/matrix.h"
 #include "core/memory.h"
-#include "core/spill.h"
 #include "data/table/csv_schema.h"
 
 #include <string.h>

@@ -310,7 +310,7 @@ static mercer_status general_number(const mrc_table *self, const mrc_csv *csv, c
                         "is not a number; the column is one of numbers by the model, or was said to be");
     if (missing && action->column->strict)
         return fail_cell(self, field, column, "the value is missing; fill it in or leave the row out");
-    *cell = missing ? note_gap(action->column) : (float)value;
+    *cell = missing ? note_gap(action->column) : mrc_cell_number(action->column, value);
     return MERCER_OK;
 }
 
@@ -463,7 +463,7 @@ static inline mercer_status keep_number(const mrc_sink *to, const struct mrc_act
                                         int64_t line)
 {
     if (action->act == ACT_TARGET || !cells) return mrc_targets_number(to->targets, value, line);
-    cells[action->place] = (float)value;
+    cells[action->place] = mrc_cell_number(action->column, value);
     return MERCER_OK;
 }
 

@@ -229,6 +229,7 @@ mercer_status mrc_column_set_encode(mrc_column_set *self, const mrc_table *lead,
 
 mercer_status mrc_column_set_finish(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
 {
+    mrc_cells_warn_coarse(&self->cells);
     if (self->schema) {
         MRC_TRY(mrc_schema_feature_names(self->schema, &dataset->feature_text));
         if (self->given) mrc_cells_warn(&self->cells);

@@ -1,92 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files: mapped to read, written under a temporary name and renamed when all bytes are on disk. */
-#define _DEFAULT_SOURCE /* madvise, MAP_NORESERVE, getentropy */
+/* Files being written: under a temporary name, renamed when all bytes are on disk. */
+#define _DEFAULT_SOURCE /* getentropy, flock */
 #define _XOPEN_SOURCE   700
 
-#include "core/file.h"
-
 #include "core/clock.h"
+#include "core/file/file.h"
+#include "core/file/system.h"
 #include "core/memory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum {
-    MOST_BYTES_A_CALL = 1 << 30, /* write() takes no more than 2 GiB at once */
-    LARGEST_PAGE = 2 << 20,      /* what the system may map at once when one byte is touched */
-    TEMPORARY_MORE = 22,         /* characters of a temporary name beyond the name: a dot, a dot, 16 digits, .tmp */
-    MOST_NAMES = 100             /* that are tried, though the second is never needed */
+    DIGITS = 16,         /* of a temporary name */
+    TEMPORARY_MORE = 22, /* characters of a temporary name beyond the name: a dot, a dot, 16 digits, .tmp */
+    MOST_NAMES = 100     /* that are tried, though the second is never needed */
 };
-
-static mercer_status fail_file(mercer_context *context, const char *path, const char *what, int error)
-{
-    mercer_status status = error == ENOENT || error == ENOTDIR ? MERCER_ERROR_MISSING : MERCER_ERROR_IO;
-    return mrc_fail(context, status, "%s: %s: %s", path, what, strerror(error));
-}
-
-/* ---- Mapping ------------------------------------------------------------------------------------------------- */
-
-static mercer_status map_descriptor(mercer_context *context, mrc_mapping *out, const char *path, int descriptor)
-{
-    struct stat about;
-    if (fstat(descriptor, &about) != 0) return fail_file(context, path, "cannot read", errno);
-    if (S_ISDIR(about.st_mode)) return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, not a file", path);
-    if (!S_ISREG(about.st_mode))
-        return mrc_fail(context, MERCER_ERROR_IO, "%s: is not a regular file; save it to one first", path);
-    out->bytes = about.st_size;
-    if (out->bytes == 0) return MERCER_OK;
-    void *data = mmap(NULL, (size_t)out->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
-    if (data == MAP_FAILED) return fail_file(context, path, "cannot map", errno);
-    out->data = data;
-    return MERCER_OK;
-}
-
-mercer_status mrc_map_file(mercer_context *context, mrc_mapping *out, const char *path)
-{
-    *out = (mrc_mapping){0};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
-    if (descriptor < 0) return fail_file(context, path, "cannot open", errno);
-    mercer_status status = map_descriptor(context, out, path, descriptor);
-    close(descriptor); /* the mapping stays valid */
-    if (status != MERCER_OK) *out = (mrc_mapping){0};
-    return status;
-}
-
-void mrc_unmap(mrc_mapping *mapping)
-{
-    if (mapping->data) munmap(mapping->data, (size_t)mapping->bytes);
-    *mapping = (mrc_mapping){0};
-}
-
-static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, int64_t page, int advice)
-{
-    if (!mapping->data || bytes <= 0) return;
-    int64_t first = offset / page * page;
-    /* A hint: a failure changes the speed, not the result. */
-    (void)madvise((char *)mapping->data + first, (size_t)(mrc_min(offset + bytes, mapping->bytes) - first), advice);
-}
-
-void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
-{
-    advise(mapping, offset, bytes, sysconf(_SC_PAGESIZE), MADV_WILLNEED);
-}
-
-void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
-{
-    if (bytes <= 0) return;
-    /* Neighbours that came along must go as well, or they add up to the whole file. */
-    int64_t end = mrc_round_up(offset + bytes, LARGEST_PAGE);
-    advise(mapping, offset, end - offset, LARGEST_PAGE, MADV_DONTNEED);
-}
-
-/* ---- Writing ------------------------------------------------------------------------------------------------- */
 
 /* Characters of the folder part of a path, its slash included. */
 static int folder_length(const char *path)
@@ -117,6 +54,44 @@ static uint64_t unlike_others(const mrc_writer *self)
     return (uint64_t)(mrc_seconds() * 1e9) ^ ((uint64_t)getpid() << 40) ^ (uint64_t)(uintptr_t)self->path;
 }
 
+/* Whether a name is that of a temporary file of `name`, which was cut. */
+static bool is_temporary(const char *entry, const char *name, size_t length)
+{
+    const char *digits = entry + length + 2;
+    return strlen(entry) == length + TEMPORARY_MORE && entry[0] == '.' && memcmp(entry + 1, name, length) == 0 &&
+           entry[length + 1] == '.' && strspn(digits, "0123456789abcdef") == DIGITS &&
+           strcmp(digits + DIGITS, ".tmp") == 0;
+}
+
+/* Removes temporary files of the same name whose writer was killed: a writer that lives holds a lock on its own. */
+static void remove_remains(const mrc_writer *self)
+{
+    const char *name = self->path + folder_length(self->path);
+    size_t length = strnlen(name, NAME_MAX - TEMPORARY_MORE);
+    DIR *list = mrc_sys.opendir(self->folder);
+    if (!list) return; /* it may be written but not read */
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        char path[PATH_MAX];
+        if (!is_temporary(entry->d_name, name, length) ||
+            snprintf(path, sizeof path, "%s/%s", self->folder, entry->d_name) >= (int)sizeof path)
+            continue;
+        int file = mrc_sys.open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+        if (file < 0) continue;
+        if (mrc_sys.flock(file, LOCK_EX | LOCK_NB) == 0) mrc_sys.unlink(path);
+        mrc_sys.close(file);
+    }
+    closedir(list);
+}
+
+/* Locks a new file, so that others know it is in use. False if one of them was faster and has removed it. Where there
+   are no locks nothing is ever removed. */
+static bool hold(int descriptor)
+{
+    struct stat about;
+    if (mrc_sys.flock(descriptor, LOCK_EX) != 0) return true;
+    return mrc_sys.fstat(descriptor, &about) != 0 || about.st_nlink > 0;
+}
+
 /* Makes a new file under a name that no other file has: a process on another machine, or in another container, may have
    the same number, and a thread the same path. A long name is cut, for with more characters there is no such file. */
 static int make_temporary(mrc_writer *self)
@@ -128,29 +103,57 @@ static int make_temporary(mrc_writer *self)
     for (int i = 0; i < MOST_NAMES && descriptor < 0 && (i == 0 || errno == EEXIST); i++) {
         snprintf(self->temporary, (size_t)room, "%.*s.%.*s.%016" PRIx64 ".tmp", folder, self->path,
                  NAME_MAX - TEMPORARY_MORE, self->path + folder, number + (uint64_t)i);
-        descriptor = open(self->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        descriptor = mrc_sys.open(self->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0 && !hold(descriptor)) {
+            mrc_sys.close(descriptor);
+            descriptor = -1;
+            errno = EEXIST; /* once more */
+        }
     }
     if (descriptor < 0) self->temporary[0] = 0; /* not ours to remove */
     return descriptor;
 }
 
+/* A path that cannot be looked at: there is nothing of that name, or it must not be written blindly. */
+static mercer_status fail_unseen(mercer_context *context, const char *path, int error)
+{
+    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening it will tell */
+    return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
+}
+
+/* The file that a path means: of a link what it leads to, so that the link stays. */
+static mercer_status resolve(mercer_context *context, const char **path, char room[PATH_MAX])
+{
+    struct stat about;
+    if (mrc_sys.lstat(*path, &about) != 0) return fail_unseen(context, *path, errno);
+    if (!S_ISLNK(about.st_mode)) return MERCER_OK;
+    if (!mrc_sys.realpath(*path, room))
+        return mrc_fail(context, MERCER_ERROR_IO, "%s: is a link that leads to no file: %s", *path, strerror(errno));
+    *path = room;
+    return MERCER_OK;
+}
+
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path)
 {
     struct stat about;
-    bool exists = stat(path, &about) == 0;
+    char room[PATH_MAX];
     *out = (mrc_writer){.context = context, .descriptor = -1};
+    MRC_TRY(resolve(context, &path, room));
+    bool exists = mrc_sys.stat(path, &about) == 0;
+    if (!exists) MRC_TRY(fail_unseen(context, path, errno));
     if (path[0] == 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "the name of the file to write is empty");
     if (exists && S_ISDIR(about.st_mode))
         return mrc_fail(context, MERCER_ERROR_IO, "%s: is a folder, cannot be written as a file", path);
     MRC_TRY(copy_names(out, path));
     out->direct = exists && !S_ISREG(about.st_mode);
-    out->descriptor = out->direct ? open(path, O_WRONLY | O_CLOEXEC) : make_temporary(out);
+    if (!out->direct) remove_remains(out);
+    out->descriptor = out->direct ? mrc_sys.open(path, O_WRONLY | O_CLOEXEC, 0) : make_temporary(out);
     if (out->descriptor < 0) {
         int error = errno;
         mrc_writer_cancel(out);
         return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
     }
-    if (exists && !out->direct) (void)fchmod(out->descriptor, about.st_mode & 0777);
+    if (exists && !out->direct) (void)mrc_sys.fchmod(out->descriptor, about.st_mode & 0777);
     return MERCER_OK;
 }
 
@@ -158,7 +161,7 @@ mercer_status mrc_writer_write(mrc_writer *self, const void *data, int64_t bytes
 {
     const char *from = data;
     while (bytes > 0) {
-        ssize_t done = write(self->descriptor, from, (size_t)mrc_min(bytes, MOST_BYTES_A_CALL));
+        ssize_t done = mrc_sys.write(self->descriptor, from, (size_t)mrc_min(bytes, MRC_MOST_BYTES_A_CALL));
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
             return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write after %lld bytes: %s", self->path,
@@ -175,7 +178,7 @@ mercer_status mrc_writer_resize(mrc_writer *self, int64_t bytes)
     if (self->direct)
         return mrc_fail(self->context, MERCER_ERROR_IO,
                         "%s: is no regular file, several ranks cannot write to it; name a file", self->path);
-    if (ftruncate(self->descriptor, (off_t)bytes) == 0) return MERCER_OK;
+    if (mrc_sys.ftruncate(self->descriptor, (off_t)bytes) == 0) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot make it %lld bytes long: %s", self->path,
                     (long long)bytes, strerror(errno));
 }
@@ -184,7 +187,7 @@ mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const ch
 {
     *out = (mrc_writer){.context = context, .descriptor = -1};
     MRC_TRY(copy_names(out, temporary));
-    out->descriptor = open(temporary, O_WRONLY | O_CLOEXEC);
+    out->descriptor = mrc_sys.open(temporary, O_WRONLY | O_CLOEXEC, 0);
     if (out->descriptor >= 0) return MERCER_OK;
     int error = errno;
     mrc_writer_cancel(out);
@@ -196,7 +199,8 @@ mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t by
 {
     const char *from = data;
     while (bytes > 0) {
-        ssize_t done = pwrite(self->descriptor, from, (size_t)mrc_min(bytes, MOST_BYTES_A_CALL), (off_t)offset);
+        ssize_t done =
+            mrc_sys.pwrite(self->descriptor, from, (size_t)mrc_min(bytes, MRC_MOST_BYTES_A_CALL), (off_t)offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
             return mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write at byte %lld: %s", self->path,
@@ -211,25 +215,26 @@ mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t by
 /* A new name is durable when its folder is. */
 static int sync_folder(const char *path)
 {
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = mrc_sys.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) return errno == EACCES ? 0 : errno; /* it may be written but not read */
-    int error = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
-    close(folder);
+    int error = mrc_sys.fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+    mrc_sys.close(folder);
     return error;
 }
 
 mercer_status mrc_writer_commit(mrc_writer *self)
 {
-    int error = !self->direct && fsync(self->descriptor) != 0 ? errno : 0;
-    if (close(self->descriptor) != 0 && error == 0) error = errno;
-    self->descriptor = -1;
+    int error = !self->direct && mrc_sys.fsync(self->descriptor) != 0 ? errno : 0;
+    bool renamed = false;
     if (error == 0 && self->temporary[0]) {
-        error = rename(self->temporary, self->path) == 0 ? 0 : errno;
-        if (error == 0) {
-            self->temporary[0] = 0; /* has its name: there is nothing left to remove */
-            error = sync_folder(self->folder);
-        }
+        /* While it is open, and locked: others take it for what a killed writer left. */
+        error = mrc_sys.rename(self->temporary, self->path) == 0 ? 0 : errno;
+        renamed = error == 0;
+        if (renamed) self->temporary[0] = 0; /* has its name: there is nothing left to remove */
     }
+    if (mrc_sys.close(self->descriptor) != 0 && error == 0) error = errno;
+    self->descriptor = -1;
+    if (error == 0 && renamed) error = sync_folder(self->folder);
     mercer_status status = MERCER_OK;
     if (error) status = mrc_fail(self->context, MERCER_ERROR_IO, "%s: cannot write: %s", self->path, strerror(error));
     mrc_writer_cancel(self);
@@ -239,8 +244,8 @@ mercer_status mrc_writer_commit(mrc_writer *self)
 void mrc_writer_cancel(mrc_writer *self)
 {
     if (!self->path) return;
-    if (self->descriptor >= 0) close(self->descriptor);
-    if (self->temporary[0]) unlink(self->temporary);
+    if (self->temporary[0]) mrc_sys.unlink(self->temporary);
+    if (self->descriptor >= 0) mrc_sys.close(self->descriptor);
     mrc_free(self->context, self->path);
     *self = (mrc_writer){.descriptor = -1};
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Temporary files, removed from their folder as soon as they are open: nothing stays behind, whatever happens. */
-#define _DEFAULT_SOURCE     /* MAP_NORESERVE */
-#define _XOPEN_SOURCE   700 /* mkstemp */
+#define _DEFAULT_SOURCE /* MAP_NORESERVE, getentropy */
+#define _XOPEN_SOURCE   700
 
-#include "core/spill.h"
+#include "core/file/spill.h"
 
+#include "core/file/system.h"
 #include "core/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 1 << 20 };
@@ -27,14 +29,16 @@ static mercer_status fail(const mrc_spill *self, const char *what, int error)
 mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
 {
     char name[PATH_MAX];
+    uint64_t number;
     const char *folder = getenv("TMPDIR");
     *out = (mrc_spill){.context = context, .folder = folder && *folder ? folder : "/tmp", .descriptor = -1};
-    int length = snprintf(name, sizeof name, "%s/mercer-XXXXXX", out->folder);
+    if (getentropy(&number, sizeof number) != 0) number = (uint64_t)(uintptr_t)out ^ (uint64_t)getpid() << 40;
+    int length = snprintf(name, sizeof name, "%s/mercer-%016" PRIx64, out->folder, number);
     if (length < 0 || length >= (int)sizeof name) return fail(out, "cannot open", ENAMETOOLONG);
     MRC_TRY(mrc_alloc(context, &out->buffer, BUFFER_BYTES, 1, "a temporary file"));
-    out->descriptor = mkstemp(name);
+    out->descriptor = mrc_sys.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (out->descriptor < 0) return fail(out, "cannot open", errno);
-    unlink(name);
+    mrc_sys.unlink(name);
     return MERCER_OK;
 }
 
@@ -42,7 +46,7 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
 static mercer_status check_room(const mrc_spill *self)
 {
     struct statvfs disk;
-    if (fstatvfs(self->descriptor, &disk) != 0) return MERCER_OK;
+    if (mrc_sys.fstatvfs(self->descriptor, &disk) != 0) return MERCER_OK;
     double left = (double)disk.f_bavail * (double)disk.f_frsize;
     return left > (double)self->written / 10 ? MERCER_OK : fail(self, "cannot write", ENOSPC);
 }
@@ -51,7 +55,7 @@ static mercer_status flush(mrc_spill *self)
 {
     MRC_TRY(check_room(self));
     for (int64_t done = 0; done < self->used;) {
-        ssize_t some = write(self->descriptor, self->buffer + done, (size_t)(self->used - done));
+        ssize_t some = mrc_sys.write(self->descriptor, self->buffer + done, (size_t)(self->used - done));
         if (some < 0 && errno == EINTR) continue;
         if (some <= 0) return fail(self, "cannot write", some < 0 ? errno : EIO);
         done += some;
@@ -78,8 +82,8 @@ mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
     *out = (mrc_mapping){0};
     MRC_TRY(flush(self));
     if (self->written > 0) {
-        void *data =
-            mmap(NULL, (size_t)self->written, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, self->descriptor, 0);
+        void *data = mrc_sys.mmap(NULL, (size_t)self->written, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+                                  self->descriptor, 0);
         if (data == MAP_FAILED) return fail(self, "cannot map", errno);
         *out = (mrc_mapping){.data = data, .bytes = self->written};
     }
@@ -90,7 +94,7 @@ mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
 void mrc_spill_close(mrc_spill *self)
 {
     if (!self->context) return;
-    if (self->descriptor >= 0) close(self->descriptor);
+    if (self->descriptor >= 0) mrc_sys.close(self->descriptor);
     mrc_free(self->context, self->buffer);
     *self = (mrc_spill){.descriptor = -1};
 }

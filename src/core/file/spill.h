@@ -3,7 +3,7 @@
 #ifndef MRC_CORE_SPILL_H
 #define MRC_CORE_SPILL_H
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 typedef struct mrc_spill {
     mercer_context *context;

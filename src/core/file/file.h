@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files: mapping them to read, and writing them so that a reader finds the old one or the new one, never a part. */
+/*
+ * core/file: the one door to files.
+ *
+ * system.h has the system calls, as a table that tests replace; mapping.c opens files to read, writer.c writes them so
+ * that a reader finds the old one or the new one, never a part; spill.h is a temporary file without a name.
+ */
 #ifndef MRC_CORE_FILE_H
 #define MRC_CORE_FILE_H
 
@@ -7,15 +12,25 @@
 
 #include <stdbool.h>
 
-/* A file in memory, read when touched. Private: writing to it changes the process's copy, never the file. */
+enum { MRC_MOST_BYTES_A_CALL = 1 << 30 }; /* read() and write() take no more than 2 GiB at once */
+
+typedef struct mrc_watch mrc_watch;
+
+/* A file in memory, read when touched, or a copy of it. Writing to it changes the process's own, never the file. */
 typedef struct mrc_mapping {
     void *data; /* NULL if the file is empty */
     int64_t bytes;
+    mercer_context *owner; /* of the memory that holds a copy; NULL: it is mapped */
+    mrc_watch *watch;      /* of a file that is mapped under its name: what it was; owned */
 } mrc_mapping;
 
-/* MERCER_ERROR_MISSING if there is no such file; MERCER_ERROR_IO if it cannot be read or is no regular file. */
-mercer_status mrc_map_file(mercer_context *context, mrc_mapping *out, const char *path);
+/* A file of up to `copied` bytes is read, a larger one is mapped (0: every one). MERCER_ERROR_MISSING if there is none
+   of that name; MERCER_ERROR_IO if it cannot be read or is no regular file. */
+mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const char *path, int64_t copied);
 void mrc_unmap(mrc_mapping *mapping);
+/* MERCER_ERROR_IO if a mapped file has been cut or written to since it was opened: touching what is gone would end the
+   process. To be called before a block is read, and after it: then the bytes are the file's. Any thread. */
+mercer_status mrc_mapping_check(const mrc_mapping *mapping);
 /* Hint for the pages that lie wholly or partly in a range: they will be needed soon. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 /* The same and those around them, which the system may have mapped along with them, up to 2 MiB each side: they will
@@ -26,7 +41,8 @@ void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t byt
 /*
  * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp, with digits that no other writer
  * has, whatever process, container or machine it is in. `commit` makes it durable and gives it its name;
- * until then the old file, if any, stays as it is. A path that names a device or a pipe is written directly.
+ * until then the old file, if any, stays as it is. What killed writers of the same name left is removed. Of a link the
+ * file that it leads to is written. A path that names a device or a pipe is written directly.
  * Use: open, write ..., then commit or cancel; cancel after a failed commit is allowed and does nothing.
  */
 typedef struct mrc_writer {

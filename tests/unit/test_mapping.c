@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files that are read while somebody cuts them or writes to them. */
+#include "support/datasets.h"
+
+#include "core/file/file.h"
+
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { BYTES = 100000 };
+
+static const char *make_file(const char *name)
+{
+    static char bytes[BYTES];
+    for (int i = 0; i < BYTES; i++) bytes[i] = (char)(i % 251);
+    return byte_file(name, bytes, BYTES);
+}
+
+static void set_time(const char *path, time_t seconds)
+{
+    struct timeval times[2] = {{seconds, 0}, {seconds, 0}};
+    assert_int_equal(utimes(path, times), 0);
+}
+
+/* A copy is what the file was. */
+static void test_copies(void **state)
+{
+    (void)state;
+    mrc_mapping map;
+    int64_t live = allocator.live;
+    const char *path = make_file("copied");
+    assert_succeeds(context, mrc_open_file(context, &map, path, BYTES));
+    assert_true(map.owner == context && map.bytes == BYTES);
+    assert_int_equal(truncate(path, 10), 0);
+    for (int i = 0; i < BYTES; i++) assert_int_equal(((char *)map.data)[i], (char)(i % 251));
+    assert_succeeds(context, mrc_mapping_check(&map));
+    mrc_mapping_release(&map, 0, BYTES); /* hints are for mappings */
+    assert_int_equal(((char *)map.data)[BYTES - 1], (char)((BYTES - 1) % 251));
+    mrc_unmap(&map);
+    assert_int_equal(allocator.live, live);
+    assert_succeeds(context, mrc_open_file(context, &map, make_file("mapped"), BYTES - 1));
+    assert_true(map.owner == NULL && map.bytes == BYTES);
+    mrc_unmap(&map);
+    assert_int_equal(allocator.live, live);
+}
+
+/* A mapped file that was cut or written to is noticed; one that is gone, or has another in its place, is still there. */
+static void test_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        bool fails;
+    } cases[] = {{"nothing", false}, {"cut", true},      {"longer", true},
+                 {"written", true},  {"removed", false}, {"replaced", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mrc_mapping map;
+        const char *path = make_file("changed"), *what = cases[i].what;
+        set_time(path, 1000000);
+        assert_succeeds(context, mrc_open_file(context, &map, path, 0));
+        assert_succeeds(context, mrc_mapping_check(&map));
+        if (strcmp(what, "cut") == 0) assert_int_equal(truncate(path, 5), 0);
+        if (strcmp(what, "longer") == 0) assert_int_equal(truncate(path, 2 * BYTES), 0);
+        if (strcmp(what, "written") == 0) set_time(path, 1000001);
+        if (strcmp(what, "removed") == 0) assert_int_equal(unlink(path), 0);
+        if (strcmp(what, "replaced") == 0) assert_int_equal(rename(text_file("other", "short"), path), 0);
+        if (cases[i].fails)
+            assert_fails(context, mrc_mapping_check(&map), MERCER_ERROR_IO, "changed: was cut or written to");
+        else
+            assert_succeeds(context, mrc_mapping_check(&map));
+        if (!cases[i].fails) assert_int_equal(((char *)map.data)[BYTES - 1], (char)((BYTES - 1) % 251));
+        mrc_unmap(&map);
+    }
+}
+
+/* Through the public functions: of a dataset that is mapped, and of one that is not. */
+static void test_datasets(void **state)
+{
+    (void)state;
+    float values[40], row[4];
+    mercer_dataset *data;
+    for (int i = 0; i < 40; i++) values[i] = (float)i;
+    mercer_matrix to = mercer_matrix_view(row, 1, 4, MERCER_F32);
+    for (int copied = 0; copied < 2; copied++) {
+        const char *path = plain_file("x.npy", "<f4", false, "10, 4", values, sizeof values);
+        mercer_dataset_options options = data_options(path, NULL);
+        options.task = MERCER_TASK_UNLABELLED;
+        options.mapping = copied ? MERCER_OFF : MERCER_AUTO;
+        data = open_with(&options);
+        assert_int_equal(about(data).mapped, !copied);
+        assert_succeeds(context, mercer_dataset_read(data, &to, NULL, NULL, NULL, NULL, 9));
+        assert_true(row[3] == 39);
+        assert_int_equal(truncate(path, 130), 0);
+        row[3] = 0;
+        mercer_status status = mercer_dataset_read(data, &to, NULL, NULL, NULL, NULL, 9);
+        if (copied)
+            assert_true(status == MERCER_OK && row[3] == 39);
+        else
+            assert_fails(context, status, MERCER_ERROR_IO, "x.npy: was cut or written to while it was in use");
+        mercer_dataset_free(data);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_changes),
+                                       cmocka_unit_test(test_datasets)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}
