@@ -55,7 +55,7 @@ const char *cli_command_name(const cli_values *v);
 
 /* ---- Errors (error.c) -------------------------------------------------------------------------------------------- */
 
-/* Prints "mercer: ..." on stderr, line breaks and control characters made visible, and returns `code`. */
+/* Prints "mercer: ..." on stderr, in one line whatever the text holds (cli_visible), and returns `code`. */
 int cli_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "mercer: warning: ...", whatever --quiet says. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -76,6 +76,8 @@ void cli_say(const cli_values *v, const char *format, ...) __attribute__((format
 /* A file that would exceed the limit on its size (ulimit -f) is a failed write with an error that names the file, not
    the end of the program. */
 void cli_outgrow_limits(void); /* signals.c */
+/* Standard streams that were closed lead nowhere: the next file that is opened does not take their place. */
+void cli_guard_streams(void); /* output.c */
 
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
 
@@ -107,6 +109,8 @@ char *cli_copy(const char *text);
 char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* released with free */
 /* The text with more behind it; releases the text, which may be NULL. */
 char *cli_append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The text with line breaks, escapes and other characters that steer a terminal written out, as \n and \x1b. */
+char *cli_visible(const char *text);
 /* Items (count) with room for one more; *room is how many fit. */
 void *cli_grow(void *items, int64_t count, int64_t *room, size_t size);
 
@@ -119,6 +123,13 @@ const char *cli_number_text(char text[CLI_SHORT], double value, int single);
 int cli_ends_with(const char *text, const char *ending);
 double cli_now(void); /* seconds of a clock that only goes forward */
 
+/* ---- Files that the program itself reads, such as configurations (read_file.c) ---------------------------------- */
+
+/* All bytes of a file, with a zero behind them; released with free. Reads regular files and pipes that deliver; refuses
+   what could make it wait or read for ever. `missing`: printed behind the name if there is no such file, or NULL. Exit
+   code. */
+int cli_read_file(const char *path, char **out, size_t *length, const char *missing);
+
 /* ---- Output files (output.c): appear under their name when complete, or not at all ------------------------------- */
 
 /* 0, or prints why `path` could not be written (CLI_IO, CLI_MISSING). To be called before long work. */
@@ -128,8 +139,11 @@ typedef struct cli_output cli_output;
 /* Opens a temporary file beside path ("-": stdout, directly). Exit code. */
 int cli_output_open(cli_output **out, const char *path);
 FILE *cli_output_file(cli_output *output);
+const char *cli_output_temporary(const cli_output *output); /* its name until it is closed; NULL: it has none */
 /* Flushes, syncs, renames; frees. Exit code, with the error printed. */
 int cli_output_close(cli_output *output);
+/* Makes a name durable: its folder is on disk. */
+void cli_sync_name(const char *path);
 void cli_output_drop(cli_output *output); /* removes what was written; NULL is fine */
 
 /* Prints one JSON object and a newline on stdout; steals it. Exit code. */

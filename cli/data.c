@@ -282,6 +282,7 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
     options->first = request->rows > 0 ? request->first : cli_integer(v, "first");
     options->rows = request->rows > 0 ? request->rows : cli_integer(v, "rows");
     options->memory = cli_has(v, "memory") ? cli_memory(v) : 0;
+    options->mapping = cli_has(v, "no-map") && cli_flag(v, "no-map") ? MERCER_OFF : MERCER_AUTO;
     /* What a model is used on is read once, in order: little of it needs to be in memory. */
     options->spill = cli_has(v, "model") ? CLI_USED_ONCE_BYTES : INT64_MAX;
 }

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -141,16 +142,44 @@ static int compare(const list *all)
     return CLI_OK;
 }
 
+static void free_list(list *all)
+{
+    for (int64_t i = 0; i < all->count; i++) {
+        free(all->items[i].option);
+        free(all->items[i].path);
+        free(all->items[i].at.name);
+    }
+    free(all->items);
+}
+
 int cli_check_files(const cli_values *v)
 {
     list all = {0};
     collect(&all, v);
     int code = compare(&all);
-    for (int64_t i = 0; i < all.count; i++) {
-        free(all.items[i].option);
-        free(all.items[i].path);
-        free(all.items[i].at.name);
-    }
-    free(all.items);
+    free_list(&all);
     return code;
+}
+
+json_t *cli_input_states(const cli_values *v)
+{
+    list all = {0};
+    json_t *states = json_object();
+    collect(&all, v);
+    for (int64_t i = 0; i < all.count; i++) {
+        struct stat state;
+        const used *file = &all.items[i];
+        if (file->written || stat(file->path, &state) != 0) continue;
+        char *about = cli_format("%" PRId64 " bytes, %" PRId64 ".%09ld", (int64_t)state.st_size,
+                                 (int64_t)state.st_mtim.tv_sec, state.st_mtim.tv_nsec);
+        const char *slash = strrchr(file->path, '/');
+        char *key = cli_format("%s %s", file->option, slash != NULL ? slash + 1 : file->path);
+        char *shown = cli_visible(key); /* JSON holds texts of UTF-8 alone */
+        json_object_set_new(states, shown, json_string(about));
+        free(about);
+        free(key);
+        free(shown);
+    }
+    free_list(&all);
+    return states;
 }

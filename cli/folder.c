@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHECKPOINT "checkpoint.safetensors"
@@ -26,12 +27,23 @@ cli_folder *cli_folder_new(const char *path)
     return folder;
 }
 
+static char *lock_name(const cli_folder *folder)
+{
+    return cli_format("%s/lock", folder->path);
+}
+
 void cli_drop_folder(cli_folder **owned)
 {
     cli_folder *folder = *owned;
     if (folder == NULL) return;
     json_decref(folder->options);
-    if (folder->lock >= 0) close(folder->lock);
+    json_decref(folder->files);
+    if (folder->lock >= 0) {
+        char *name = lock_name(folder);
+        unlink(name); /* while it is held: whoever waits for it finds that it is gone, and makes a new one */
+        close(folder->lock);
+        free(name);
+    }
     free(folder->path);
     free(folder->config);
     free(folder->checkpoint);
@@ -56,27 +68,61 @@ static void remove_remains(const cli_folder *folder)
     closedir(list);
 }
 
+/* Who has the folder, in the file that is locked. */
+static void write_holder(int lock)
+{
+    char host[65] = "", text[160], since[32] = "";
+    time_t now = time(NULL);
+    struct tm parts;
+    gethostname(host, sizeof host - 1);
+    if (gmtime_r(&now, &parts) != NULL) strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", &parts);
+    int length = snprintf(text, sizeof text, "process %ld on %s, since %s", (long)getpid(), host, since);
+    /* It helps a reader; the lock holds without it. */
+    if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)length, 0) != length) errno = 0;
+}
+
+static int refuse_busy(const cli_folder *folder, int lock)
+{
+    char holder[160] = "";
+    ssize_t length = pread(lock, holder, sizeof holder - 1, 0);
+    return cli_error(CLI_USAGE,
+                     "%s: another mercer train or resume is at work in this folder%s%s%s: wait for it, or stop it",
+                     folder->path, length > 0 ? " (" : "", holder, length > 0 ? ")" : "");
+}
+
 int cli_folder_take(cli_folder *folder)
 {
     if (cli_rank() > 0) return CLI_OK;
-    folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->lock < 0) return CLI_OK; /* what is wrong with it will be said when it is used */
-    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) {
+    char *name = lock_name(folder);
+    int code = CLI_OK;
+    for (;;) {
+        struct stat state;
+        int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (lock < 0) break; /* what is wrong with the folder will be said when it is used */
+        if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EWOULDBLOCK) code = refuse_busy(folder, lock);
+            close(lock);
+            break;
+        }
+        if (fstat(lock, &state) == 0 && state.st_nlink == 0) { /* its holder ended in between */
+            close(lock);
+            continue;
+        }
+        folder->lock = lock;
+        write_holder(lock);
         remove_remains(folder);
-        return CLI_OK;
+        break;
     }
-    int busy = errno == EWOULDBLOCK;
-    close(folder->lock);
-    folder->lock = -1;
-    if (!busy) return CLI_OK;
-    return cli_error(CLI_USAGE, "%s: another mercer train or resume is at work in this folder: wait for it, or stop it",
-                     folder->path);
+    free(name);
+    return code;
 }
 
 int cli_folder_create(cli_folder *folder, int force)
 {
     if (cli_rank() > 0) return CLI_OK;
-    if (mkdir(folder->path, 0777) != 0 && errno != EEXIST)
+    if (mkdir(folder->path, 0777) == 0)
+        cli_sync_name(folder->path); /* what is synced in it is lost with the folder's own name */
+    else if (errno != EEXIST)
         return cli_error(CLI_IO, "%s: the folder cannot be made: %s", folder->path, strerror(errno));
     CLI_TRY(cli_folder_take(folder));
     int held = access(folder->config, F_OK) == 0;
@@ -133,9 +179,10 @@ int cli_folder_write(const cli_folder *folder, const cli_values *v)
 {
     char prints[2][24];
     for (int i = 0; i < 2; i++) snprintf(prints[i], sizeof prints[i], "%016" PRIx64, folder->fingerprints[i]);
-    json_auto_t *object = json_pack("{ss ss so s{ss ss} sb}", "version", mercer_version(), "command", "train",
-                                    "options", portable_options(v), "fingerprints", "train", prints[0], "validation",
-                                    prints[1], "finished", folder->finished);
+    json_auto_t *object =
+        json_pack("{ss ss so s{ss ss} so sb}", "version", mercer_version(), "command", "train", "options",
+                  portable_options(v), "fingerprints", "train", prints[0], "validation", prints[1], "files",
+                  folder->files != NULL ? json_incref(folder->files) : json_null(), "finished", folder->finished);
     cli_output *output = NULL;
     CLI_TRY(cli_output_open(&output, folder->config));
     json_dumpf(object, cli_output_file(output), JSON_INDENT(2) | JSON_REAL_PRECISION(17));
@@ -153,16 +200,14 @@ static int take_fingerprint(const json_t *prints, const char *name, uint64_t *ou
 
 int cli_folder_read(cli_folder *folder)
 {
-    FILE *file = fopen(folder->config, "rb");
-    if (file == NULL) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            return cli_error(CLI_MISSING, "%s: does not exist: %s is no folder of mercer train --checkpoint",
-                             folder->config, folder->path);
-        return cli_error(CLI_IO, "%s: cannot be opened: %s", folder->config, strerror(errno));
-    }
+    char *missing = cli_format("does not exist: %s is no folder of mercer train --checkpoint", folder->path), *text;
+    size_t length;
+    int code = cli_read_file(folder->config, &text, &length, missing);
+    free(missing);
+    if (code != CLI_OK) return code;
     json_error_t error;
-    json_auto_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
+    json_auto_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    free(text);
     if (object == NULL)
         return cli_error(CLI_DATA, "%s: line %d: %s: the run cannot be resumed", folder->config, error.line,
                          error.text);
@@ -177,5 +222,6 @@ int cli_folder_read(cli_folder *folder)
                          folder->config, version, mercer_version());
     folder->finished = json_is_true(json_object_get(object, "finished"));
     folder->options = json_incref(options);
+    folder->files = json_incref(json_object_get(object, "files"));
     return CLI_OK;
 }

@@ -14,7 +14,8 @@ typedef struct cli_folder {
     int finished;
     int replaces;    /* another run, which is not finished, has the folder until this one begins */
     json_t *options; /* read from config.json; NULL before */
-    int lock;        /* descriptor that keeps other runs out; -1: none */
+    int lock;        /* descriptor of the file that keeps other runs out and names this one; -1: none */
+    json_t *files;   /* size and time of each file that is read, by its name (cli_input_states) */
 } cli_folder;
 
 /* Names only. */

@@ -39,6 +39,10 @@ const char *cli_job_center_method(const cli_job *job);
 
 /* A signal that asked the program to end (0: none). The second one ends it at once. */
 void cli_catch_signals(void);
+/* From now on the first signal removes the file and ends the program at once; path NULL: there is no file. bar: a line
+   that moves may have to be cleared. */
+void cli_quit_on_signals(const char *path, int bar);
+void cli_quit_no_more(void);
 /* Who reads the talk may go away: writing it then fails, and the work goes on. */
 void cli_outlive_readers(void);
 int cli_signal(void);

@@ -57,8 +57,20 @@ static int dispatch(int count, char **arguments)
     return cli_error(CLI_USAGE, "no command '%s'; see mercer --help", name);
 }
 
+/*
+ * OpenBLAS asks this function of its own how many threads it should start when it is loaded. Mercer uses one; others
+ * would only take memory, and where there is little of it, try for ever to get some. The program's answer comes before
+ * the library's. With another BLAS nobody asks.
+ */
+int openblas_num_threads_env(void);
+int openblas_num_threads_env(void)
+{
+    return 1;
+}
+
 int main(int count, char **arguments)
 {
+    cli_guard_streams();
     cli_outgrow_limits();
     cli_options_init();
     int code = dispatch(count, arguments);

@@ -47,13 +47,36 @@ static int check_signals(const run *r)
 
 /* ---- Data that must not change ----------------------------------------------------------------------------------- */
 
+/* Data so large that their fingerprint is one of samples: sizes and times of the files must be what they were. */
+static int check_times(run *r, int larger)
+{
+    json_t *files = cli_input_states(r->v);
+    int changed = r->resumed && larger && json_is_object(r->folder->files) && !json_equal(files, r->folder->files);
+    if (changed && !r->force) {
+        json_decref(files);
+        return cli_error(CLI_DATA, "%s: a file of it was written since the run began; --force goes on all the same",
+                         cli_data_name(r->v));
+    }
+    if (changed) cli_warn("%s: a file of it was written since the run began", cli_data_name(r->v));
+    json_decref(r->folder->files);
+    r->folder->files = files;
+    return CLI_OK;
+}
+
 static int check_fingerprints(run *r)
 {
+    enum { WHOLE_BYTES = 1 << 30 }; /* up to this size fingerprints are of every byte */
+    int larger = 0;
     static const char *const parts[] = {"training", "validation"};
     const mercer_dataset *datasets[] = {r->job.fit.train, r->job.fit.validation};
     for (int i = 0; i < 2; i++) {
         uint64_t found = 0;
-        if (datasets[i] != NULL) CLI_TRY(cli_check(r->job.context, mercer_dataset_fingerprint(datasets[i], &found)));
+        if (datasets[i] != NULL) {
+            CLI_TRY(cli_check(r->job.context, mercer_dataset_fingerprint(datasets[i], &found)));
+            mercer_dataset_info info = cli_data_info(datasets[i]);
+            double bytes = (double)info.rows * (double)info.features * (double)cli_dtype_size(info.dtype);
+            larger = larger || bytes > WHOLE_BYTES;
+        }
         if (r->resumed && found != r->folder->fingerprints[i]) {
             if (!r->force)
                 return cli_error(CLI_DATA, "%s: the %s data changed since the run began; --force goes on all the same",
@@ -62,6 +85,7 @@ static int check_fingerprints(run *r)
         }
         r->folder->fingerprints[i] = found;
     }
+    CLI_TRY(check_times(r, larger));
     /* A run in the folder that --force discards stays until all that can be refused has been. */
     return r->resumed || r->folder->replaces ? CLI_OK : cli_folder_begin(r->folder, r->v);
 }

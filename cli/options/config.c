@@ -2,7 +2,6 @@
 /* Configuration files: a JSON object whose keys are the long names of options. */
 #include "options/options.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,12 +93,12 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
 
 int cli_read_config(cli_values *v, const char *path)
 {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return cli_error(errno == ENOENT ? CLI_MISSING : CLI_IO, "%s: cannot be opened: %s", path, strerror(errno));
     json_error_t error;
-    json_auto_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
+    char *text;
+    size_t length;
+    CLI_TRY(cli_read_file(path, &text, &length, NULL));
+    json_auto_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    free(text);
     if (object == NULL)
         return cli_error(CLI_USAGE, "%s: line %d: %s: a configuration is a JSON object", path, error.line, error.text);
     if (!json_is_object(object))

@@ -269,6 +269,9 @@ static const cli_option written[] = {
      CLI_TRAIN | CLI_TUNE | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
      "memory to use at most, by all ranks together: 8G, 16GiB; auto: half of what is free, and on GPUs what is free "
      "there but for a margin. What is mapped from files does not count"},
+    {"no-map", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL,
+     CLI_TRAIN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
+     "read files of samples into memory instead of mapping them: what happens to them later does not matter"},
     {"config", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CONFIGURED, 0, "General",
      "read options from a JSON object with their long names as keys; what the command line says wins"},
     {"print-config", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CONFIGURED, 0, "General",

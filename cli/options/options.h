@@ -136,6 +136,8 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
 int cli_check_required(const cli_values *v);
 /* No file is both read and written, or written twice, under whatever names: nothing has been opened yet. Exit code. */
 int cli_check_files(const cli_values *v);
+/* Size and time of every file that is read, by option and name: what changed since is known by it. */
+json_t *cli_input_states(const cli_values *v);
 /* All values as an object that --config takes; those without a value are left out. */
 json_t *cli_config_object(const cli_values *v);
 int cli_print_config(const cli_values *v);

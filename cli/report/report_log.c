@@ -11,7 +11,6 @@
 
 #include "cli.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,22 +150,18 @@ static int take_line(reader *self, report_run *run, const char *line, size_t len
     return CLI_OK;
 }
 
-static int read_lines(report_run *run, const char *path, FILE *file)
+static int read_lines(report_run *run, const char *path, char *text, size_t length)
 {
     reader self = {.path = path};
-    CLI_OWNED(cli_drop) char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
     int code = CLI_OK;
-    errno = 0;
-    while (code == CLI_OK && (length = getline(&line, &room, file)) > 0) {
-        if (line[length - 1] == '\n') line[--length] = '\0';
+    for (char *line = text, *end = text + length; code == CLI_OK && line < end;) {
+        char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (stop == NULL) stop = end;
+        *stop = '\0'; /* there is a byte behind the text */
         self.line++;
-        code = take_line(&self, run, line, (size_t)length);
-        errno = 0;
+        code = take_line(&self, run, line, (size_t)(stop - line));
+        line = stop + 1;
     }
-    if (code == CLI_OK && !feof(file))
-        code = cli_error(CLI_IO, "%s: cannot read: %s", path, strerror(errno ? errno : EIO));
     run->torn = self.torn_line > 0;
     return code;
 }
@@ -180,12 +175,11 @@ static bool has_events(const report_run *run)
 int report_read(report_run *out, const char *path)
 {
     *out = (report_run){.first = 1};
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return cli_error(errno == ENOENT || errno == ENOTDIR ? CLI_MISSING : CLI_IO, "%s: cannot open: %s", path,
-                         strerror(errno));
-    int code = read_lines(out, path, file);
-    fclose(file);
+    char *text;
+    size_t length;
+    int code = cli_read_file(path, &text, &length, NULL);
+    if (code == CLI_OK) code = read_lines(out, path, text, length);
+    free(text);
     if (code == CLI_OK && !has_events(out))
         code = cli_error(CLI_DATA, "%s: has no events of a run; a log is written by mercer train --log", path);
     return code;

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cli_writer {
     FILE *file;
@@ -29,7 +30,8 @@ struct cli_writer {
     int64_t *numbers;  /* (outputs) labels as whole numbers; NULL if one of them is none */
     uint32_t *letters; /* (outputs, width) labels as UCS-4 for NPY; NULL if they are numbers */
     int64_t width;
-    int single; /* scores are floats */
+    int single;   /* scores are floats */
+    int terminal; /* the file is one */
     mercer_context *context;
     mercer_column_texts *kept; /* or NULL */
     int64_t kept_count;
@@ -202,6 +204,12 @@ static void put_npy_row(const cli_writer *w, const mercer_matrix *m, int64_t i)
 static void put_name(const cli_writer *w, const char *name)
 {
     const char *special = w->form == CLI_FORM_CSV ? ",\"\n\r" : (w->form == CLI_FORM_TSV ? "\t\"\n\r" : "");
+    if (w->terminal) { /* a person reads it */
+        char *shown = cli_visible(name);
+        fputs(shown, w->file);
+        free(shown);
+        return;
+    }
     if (strpbrk(name, special) == NULL) {
         fputs(name, w->file);
         return;
@@ -367,6 +375,7 @@ cli_writer *cli_writer_new(const cli_writer_plan *plan, mercer_context *context,
 void cli_writer_begin(cli_writer *w, FILE *file, int64_t rows)
 {
     w->file = file;
+    w->terminal = isatty(fileno(file)) && w->form != CLI_FORM_JSONL;
     if (w->form == CLI_FORM_NPY) put_npy_header(w, rows);
     put_header(w);
 }

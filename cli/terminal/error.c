@@ -9,28 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints a text with line breaks and other control characters written out, so that it stays one line. */
-static void print_visible(const char *text)
-{
-    for (const char *at = text; *at != '\0'; at++) {
-        unsigned char c = (unsigned char)*at;
-        if (c == '\n')
-            fputs("\\n", stderr);
-        else if (c < 32 || c == 127)
-            fprintf(stderr, "\\x%02x", c);
-        else
-            fputc(c, stderr);
-    }
-}
-
 __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix, const char *format, va_list arguments)
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
+    char *shown = cli_visible(text);
     cli_bar_make_way();
-    fputs(prefix, stderr);
-    print_visible(text);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s%s\n", prefix, shown);
+    free(shown);
 }
 
 int cli_error(int code, const char *format, ...)
@@ -119,10 +105,8 @@ void cli_say(const cli_values *v, const char *format, ...)
     if (cli_flag(v, "quiet") || cli_rank() > 0) return;
     va_list arguments;
     va_start(arguments, format);
-    cli_bar_make_way();
-    vfprintf(stderr, format, arguments);
+    print_line("", format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
 }
 
 void cli_give_up(int code, const char *format, ...)

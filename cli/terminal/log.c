@@ -38,6 +38,9 @@ static int looks_like_log(const char *path)
 int cli_check_log(const char *path)
 {
     if (path == NULL || cli_rank() > 0) return CLI_OK;
+    struct stat state;
+    if (stat(path, &state) == 0 && S_ISFIFO(state.st_mode))
+        return cli_error(CLI_USAGE, "--log: %s is a pipe, whose reader the training would wait for: name a file", path);
     if (!looks_like_log(path))
         return cli_error(CLI_USAGE, "--log: %s is there and is no log: choose another name", path);
     if (access(path, F_OK) != 0) return cli_check_output(path);

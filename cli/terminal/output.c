@@ -2,12 +2,15 @@
 /* Output files that appear under their name when they are complete, or not at all; JSON on stdout. */
 #include "ranks/program_ranks.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,10 +26,75 @@ static char *folder_of(const char *path)
     return cli_copy(dirname(copy));
 }
 
-/* A new, empty file beside path; *out is its name. Returns a descriptor, or -1 with the error printed. */
+/* Temporary files of the same output whose program was killed: nobody holds them any more. */
+static void remove_remains(const char *folder, const char *name)
+{
+    DIR *list = opendir(folder);
+    CLI_OWNED(cli_drop) char *begin = cli_format(".%s.", name);
+    size_t length = strlen(begin);
+    for (const struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;) {
+        if (strncmp(entry->d_name, begin, length) != 0 || !cli_ends_with(entry->d_name, ".tmp")) continue;
+        if (strlen(entry->d_name) != length + 6 + 4) continue; /* XXXXXX.tmp */
+        int file = openat(dirfd(list), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (file < 0) continue;
+        if (flock(file, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(list), entry->d_name, 0);
+        close(file);
+    }
+    if (list != NULL) closedir(list);
+}
+
+/* Locks a new file. 0 if another program was faster, took it for one that nobody holds, and has removed it. */
+static int hold(int descriptor)
+{
+    struct stat state;
+    if (flock(descriptor, LOCK_EX) != 0) return 1; /* where there are no locks, remains stay */
+    return fstat(descriptor, &state) != 0 || state.st_nlink > 0;
+}
+
+/* A new, empty file beside path, locked so that it is known to be in use; *out is its name. A long name is cut. Returns
+   a descriptor, or -1 with the error printed. */
+static int new_file(const char *path, char **out)
+{
+    enum { MORE = 12 }; /* characters around the name */
+    CLI_OWNED(cli_drop) char *folder = folder_of(path);
+    const char *slash = strrchr(path, '/');
+    CLI_OWNED(cli_drop) char *base = cli_format("%.*s", NAME_MAX - MORE, slash != NULL ? slash + 1 : path);
+    remove_remains(folder, base);
+    int descriptor = -1;
+    do {
+        if (descriptor >= 0) close(descriptor);
+        free(*out);
+        *out = cli_format("%s/.%s.XXXXXX.tmp", folder, base);
+        descriptor = mkostemps(*out, 4, O_CLOEXEC);
+    } while (descriptor >= 0 && !hold(descriptor));
+    if (descriptor < 0) {
+        cli_error(CLI_IO, "%s: no file can be made in %s: %s", path, folder, strerror(errno));
+        free(*out);
+        *out = NULL;
+    }
+    return descriptor;
+}
+
+/* The file that a path means: of a link what it leads to. Released with free; NULL with the error printed. */
+static char *resolve(const char *path)
+{
+    struct stat state;
+    if (lstat(path, &state) == 0 && S_ISLNK(state.st_mode)) {
+        char *file = realpath(path, NULL);
+        if (file == NULL) cli_error(CLI_IO, "%s: is a link that leads to no file: %s", path, strerror(errno));
+        return file;
+    }
+    return cli_copy(path);
+}
+
+/* The same for an output that may be there already. */
 static int make_temporary(const char *path, char **out)
 {
     struct stat state;
+    if (stat(path, &state) != 0 && errno == ENAMETOOLONG) {
+        cli_error(CLI_IO, "%s: cannot be written: %s", path, strerror(errno));
+        return -1;
+    }
     if (stat(path, &state) == 0) {
         if (S_ISDIR(state.st_mode)) {
             cli_error(CLI_IO, "%s: is a folder: name a file", path);
@@ -41,26 +109,17 @@ static int make_temporary(const char *path, char **out)
             return -1;
         }
     }
-    CLI_OWNED(cli_drop) char *folder = folder_of(path);
-    char *name = cli_format("%s/.mercer-XXXXXX", folder);
-    int descriptor = mkstemp(name);
-    if (descriptor < 0) {
-        cli_error(CLI_IO, "%s: no file can be made in %s: %s", path, folder, strerror(errno));
-        free(name);
-        name = NULL;
-    }
-    *out = name;
-    return descriptor;
+    return new_file(path, out);
 }
 
 int cli_check_output(const char *path)
 {
     if (strcmp(path, "-") == 0 || cli_rank() > 0) return CLI_OK;
-    CLI_OWNED(cli_drop) char *temporary = NULL;
-    int descriptor = make_temporary(path, &temporary);
+    CLI_OWNED(cli_drop) char *temporary = NULL, *file = resolve(path);
+    int descriptor = file != NULL ? make_temporary(file, &temporary) : -1;
     if (descriptor < 0) return CLI_IO;
-    close(descriptor);
     unlink(temporary);
+    close(descriptor);
     return CLI_OK;
 }
 
@@ -76,7 +135,6 @@ int cli_output_open(cli_output **out, const char *path)
 {
     *out = NULL;
     cli_output *output = cli_allocate(1, sizeof *output);
-    output->path = cli_copy(path);
     if (strcmp(path, "-") == 0 || cli_rank() > 0) { /* what ranks above 0 write leads nowhere */
         output->file = cli_rank() > 0 ? fopen("/dev/null", "wb") : stdout;
         *out = output;
@@ -85,7 +143,8 @@ int cli_output_open(cli_output **out, const char *path)
         *out = NULL;
         return cli_error(CLI_IO, "/dev/null: cannot be opened: %s", strerror(errno));
     }
-    int descriptor = make_temporary(path, &output->temporary);
+    output->path = resolve(path);
+    int descriptor = output->path != NULL ? make_temporary(output->path, &output->temporary) : -1;
     if (descriptor < 0) {
         free_output(output);
         return CLI_IO;
@@ -97,13 +156,18 @@ int cli_output_open(cli_output **out, const char *path)
     output->file = fdopen(descriptor, "wb");
     if (output->file == NULL) {
         int code = cli_error(CLI_IO, "%s: cannot be opened: %s", path, strerror(errno));
-        close(descriptor);
         unlink(output->temporary);
+        close(descriptor);
         free_output(output);
         return code;
     }
     *out = output;
     return CLI_OK;
+}
+
+const char *cli_output_temporary(const cli_output *output)
+{
+    return output->temporary;
 }
 
 FILE *cli_output_file(cli_output *output)
@@ -115,14 +179,14 @@ void cli_output_drop(cli_output *output)
 {
     if (output == NULL) return;
     if (output->temporary != NULL) {
-        fclose(output->file);
         unlink(output->temporary);
+        fclose(output->file);
     }
     free_output(output);
 }
 
 /* The folder's entry must be on disk too before the file can be relied on. Some file systems do not offer it. */
-static void sync_folder(const char *path)
+void cli_sync_name(const char *path)
 {
     CLI_OWNED(cli_drop) char *folder = folder_of(path);
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -149,10 +213,19 @@ int cli_output_close(cli_output *output)
         unlink(output->temporary);
         code = cli_error(CLI_IO, "%s: writing failed: %s; nothing was changed", output->path, strerror(reason));
     } else {
-        sync_folder(output->path);
+        cli_sync_name(output->path);
     }
     free_output(output);
     return code;
+}
+
+void cli_guard_streams(void)
+{
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+        if (fcntl(i, F_GETFD) >= 0 || errno != EBADF) continue;
+        /* In the wrong direction: what is read or written there fails, as it did. */
+        if (open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY) != i) return;
+    }
 }
 
 json_t *cli_json_real(double value)

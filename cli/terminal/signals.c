@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGXCPU ask the program to end when it can; a second SIGINT ends it at
- * once. Those that would end it in the midst of a write are turned into failures of that write.
+ * once. A command that has nothing to keep ends at the first one, however long what it does would take: it removes its
+ * temporary file and is gone. Those that would end it in the midst of a write are turned into failures of that write.
  */
 #include "job.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 static atomic_int caught; /* by any thread, read by all that are ranks */
 
+static char unfinished[PATH_MAX]; /* what is removed at a signal */
+static atomic_int quits;          /* at the first signal */
+
+/* Only what a signal handler may do. */
+static _Noreturn void quit(int number)
+{
+    static const char text[] = "mercer: interrupted; nothing was written\n", clear[] = "\r\033[K";
+    if (unfinished[0] != '\0') unlink(unfinished);
+    if (atomic_load(&quits) > 1 && write(STDERR_FILENO, clear, sizeof clear - 1) < 0) _exit(128 + number);
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(128 + number);
+    _exit(128 + number);
+}
+
 static void on_signal(int number)
 {
+    if (atomic_load(&quits)) quit(number);
     if (atomic_exchange(&caught, number) == SIGINT && number == SIGINT) _exit(CLI_SIGINT);
 }
 
@@ -27,6 +44,19 @@ void cli_catch_signals(void)
         if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
         sigaction(asking[i], &action, NULL);
     }
+}
+
+void cli_quit_on_signals(const char *path, int bar)
+{
+    if (path != NULL && strlen(path) >= sizeof unfinished) return; /* then it ends when it can */
+    if (path != NULL) strcpy(unfinished, path);
+    atomic_store(&quits, 1 + bar);
+    if (cli_signal() != 0) quit(cli_signal()); /* it came in between */
+}
+
+void cli_quit_no_more(void)
+{
+    atomic_store(&quits, 0);
 }
 
 void cli_outlive_readers(void)

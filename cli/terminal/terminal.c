@@ -114,10 +114,12 @@ cli_table *cli_table_new(int columns, const char *alignment)
     return table;
 }
 
+/* Takes the text. Names of columns and classes come from files: they are shown, never obeyed. */
 static void add_cell(cli_table *table, char *text)
 {
     table->cells = cli_grow(table->cells, table->count, &table->room, sizeof *table->cells);
-    table->cells[table->count++] = text;
+    table->cells[table->count++] = text != NULL ? cli_visible(text) : NULL;
+    free(text);
 }
 
 void cli_table_cell(cli_table *table, const char *format, ...)

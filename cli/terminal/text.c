@@ -57,6 +57,34 @@ char *cli_append(char *text, const char *format, ...)
     return longer;
 }
 
+/* Bytes of the character of UTF-8 that begins there; 0: none does, or it steers a terminal. */
+static int shown_bytes(const unsigned char *at)
+{
+    if (*at < 0x80) return *at >= 32 && *at != 127;
+    int length = *at >= 0xF0 && *at < 0xF5 ? 4 : (*at >= 0xE0 && *at < 0xF0 ? 3 : (*at >= 0xC2 && *at < 0xE0 ? 2 : 0));
+    if (*at == 0xC2 && at[1] < 0xA0) return 0; /* U+0080 .. U+009F, among them one that begins escapes */
+    for (int i = 1; i < length; i++) {
+        if ((at[i] & 0xC0) != 0x80) return 0;
+    }
+    return length;
+}
+
+char *cli_visible(const char *text)
+{
+    char *out = cli_allocate((int64_t)(4 * strlen(text)) + 1, 1), *to = out;
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
+        int length = shown_bytes(at);
+        if (length == 0 && *at == '\n')
+            to += sprintf(to, "\\n");
+        else if (length == 0)
+            to += sprintf(to, "\\x%02x", *at);
+        memcpy(to, at, (size_t)length);
+        to += length;
+        at += length > 0 ? length : 1;
+    }
+    return out;
+}
+
 void *cli_grow(void *items, int64_t count, int64_t *room, size_t size)
 {
     if (count < *room) return items;

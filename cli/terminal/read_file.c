@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that the program itself reads: configurations, run logs. They are small, so they are read whole. A pipe without
+ * a writer, a terminal or a device such as /dev/zero would make the program wait or read for ever.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_MIB = 1024, WAIT_MS = 5000 };
+
+/* Whether there is something to read, or the end, within the time that a pipe has. */
+static int is_ready(int descriptor)
+{
+    struct pollfd wait = {.fd = descriptor, .events = POLLIN};
+    int ready;
+    do ready = poll(&wait, 1, WAIT_MS);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+static int read_all(const char *path, int descriptor, char **text, size_t *length)
+{
+    size_t room = 1 << 16;
+    *text = cli_allocate((int64_t)room, 1);
+    *length = 0;
+    for (;;) {
+        if (*length + 1 == room) {
+            char *more = cli_allocate(2 * (int64_t)room, 1);
+            memcpy(more, *text, *length);
+            free(*text);
+            *text = more;
+            room *= 2;
+        }
+        if (!is_ready(descriptor))
+            return cli_error(CLI_IO, "%s: nothing came for %d seconds: save it to a file first", path, WAIT_MS / 1000);
+        ssize_t some = read(descriptor, *text + *length, room - 1 - *length);
+        if (some < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (some < 0) return cli_error(CLI_IO, "%s: cannot be read: %s", path, strerror(errno));
+        if (some == 0) return CLI_OK;
+        *length += (size_t)some;
+        if (*length >> 20 >= MOST_MIB)
+            return cli_error(CLI_DATA, "%s: is longer than %d MiB: what should be read here is short", path, MOST_MIB);
+    }
+}
+
+int cli_read_file(const char *path, char **out, size_t *length, const char *missing)
+{
+    struct stat state;
+    *out = NULL;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        int none = errno == ENOENT || errno == ENOTDIR;
+        if (none && missing != NULL) return cli_error(CLI_MISSING, "%s: %s", path, missing);
+        return cli_error(none ? CLI_MISSING : CLI_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    }
+    int code = CLI_OK;
+    if (fstat(descriptor, &state) != 0 || !(S_ISREG(state.st_mode) || S_ISFIFO(state.st_mode)))
+        code = cli_error(CLI_IO, "%s: is a %s, not a file: save what it holds to one first", path,
+                         S_ISDIR(state.st_mode) ? "folder" : "device or socket");
+    if (code == CLI_OK) code = read_all(path, descriptor, out, length);
+    close(descriptor);
+    if (code != CLI_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return code;
+}

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_signals.py MERCER: signals at random moments of commands that take a while (the table in docs/reliability.md).
+
+Whatever comes, and when: the exit code is one of those that are documented, a file that was there is the old one or the
+new one, a run goes on to the bytes of one that nothing disturbed, and nothing is left behind. About 20 moments; MERCER_TEST_MOMENTS=200
+for more.
+"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+from support import PROGRAM, Case, main
+
+SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))
+MOMENTS = int(os.environ.get("MERCER_TEST_MOMENTS", "6" if SANITIZED else "20"))
+
+TRAIN = ["train", "--synth", "digits", "--rows", "400", "--centers", "120", "--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", "3",
+         "--batch", "100", "--seed", "3", "--memory", "1G", "-q"]  # fmt: skip
+ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGXCPU]
+IGNORED = [signal.SIGXFSZ]
+SIGNALS = [*ASKING, *IGNORED, signal.SIGPIPE]
+
+
+def died(number):
+    """Exit codes that a signal may leave where a command has nothing to save: by the signal, or by the program."""
+    return {-number, 128 + number}
+
+
+class Signals(Case):
+    def prepare(self):
+        self.good(*TRAIN, "-o", "m")
+        self.whole = self.read("m")
+        self.good("synth", "digits", "--rows", "3000", "-o", "x.npy", "-q")
+        self.good("predict", "-m", "m", "--x", "x.npy", "-o", "p.npy", "-q")
+        self.good("convert", "--x", "x.npy", "-o", "c.csv", "-q")
+        self.good("centers", "--x", "x.npy", "--centers", "60", "--center-method", "kmeans", "-o", "z.npy", "-q")
+        self.made = {name: self.read(name) for name in ("p.npy", "c.csv", "z.npy")}
+
+    @staticmethod
+    def ignores(pid, number):
+        with open("/proc/%d/status" % pid, encoding="ascii") as file:
+            masks = dict(line.split(":", 1) for line in file)
+        return int(masks["SigIgn"], 16) >> (number - 1) & 1 or masks["State"].strip().startswith("Z")
+
+    def disturb(self, rng, number, *arguments, seconds):
+        """Starts the program, sends it a signal at a random moment; its exit code and how long it then went on."""
+        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 10
+        while number in IGNORED and not self.ignores(process.pid, number) and time.monotonic() < deadline:
+            time.sleep(0.001)  # until it has begun: a signal that comes earlier is the system's
+        time.sleep(rng.uniform(0.0, seconds))
+        sent = time.monotonic()
+        process.send_signal(number)
+        text = process.communicate(timeout=120)[1].decode()
+        return process.returncode, time.monotonic() - sent, text
+
+    def clean(self, *allowed):
+        left = [name for name in os.listdir(self.folder) if name.startswith(".") and not name.startswith(allowed or ("//",))]
+        self.assertEqual(left, [])
+
+    def train_and_resume(self, rng, number):
+        run = [*TRAIN, "-o", "m", "--checkpoint", "run", "--checkpoint-every", "0"]
+        shutil.rmtree(self.path("run"), ignore_errors=True)
+        os.remove(self.path("m"))
+        code, _, text = self.disturb(rng, number, *run, seconds=0.5)
+        what = (number, code, text)
+        for _ in range(3):
+            if code == 0:
+                break
+            # 75: to be resumed; by the signal itself: before the program knew what to do with it.
+            self.assertIn(code, {75} | (died(number) if number not in IGNORED else set()), what)
+            begun = os.path.exists(self.path("run", "config.json"))
+            if code == 75 and number != signal.SIGPIPE:
+                self.assertIn("continue with: mercer resume run", text)
+            code, _, text = self.disturb(rng, number, *(["resume", "run", "-q"] if begun else [*run, "--force"]), seconds=0.5)
+        if code != 0:
+            self.good("resume", "run", "-q")
+        self.assertEqual(self.read("m"), self.whole, what)
+        self.assertEqual(sorted(os.listdir(self.path("run"))), ["checkpoint.safetensors", "config.json"])
+        self.clean()
+
+    def write_one(self, rng, number, name, arguments, own):
+        """A command that replaces one file. `own`: it removes its temporary file itself."""
+        self.write(name, b"old")
+        code, seconds, text = self.disturb(rng, number, *arguments, "-o", name, "-q", seconds=0.3)
+        what = (name, number, code, text)
+        self.assertIn(code, {0} | (died(number) if number not in IGNORED else set()), what)
+        self.assertIn(self.read(name), [b"old", self.made[name]], what)
+        if code == 0:
+            self.assertEqual(self.read(name), self.made[name])
+        if own and code > 0:
+            self.clean()
+        if number in ASKING and not SANITIZED and name == "p.npy":
+            self.assertLess(seconds, 1.0, what)  # 0.2 s, on a machine that is busy with other things
+        self.good(*arguments, "-o", name, "-q")  # the next owner removes what is left
+        self.clean()
+
+    def test_moments(self):
+        self.prepare()
+        rng = random.Random(int(os.environ.get("MERCER_TEST_SEED", "5")))
+        commands = {
+            "predict": lambda number: self.write_one(rng, number, "p.npy", ["predict", "-m", "m", "--x", "x.npy"], True),
+            "convert": lambda number: self.write_one(rng, number, "c.csv", ["convert", "--x", "x.npy"], False),
+            "kmeans": lambda number: self.write_one(rng, number, "z.npy", ["centers", "--x", "x.npy", "--centers", "60", "--center-method", "kmeans"], True),
+            "train": lambda number: self.train_and_resume(rng, number),
+        }
+        outcomes = 0
+        for moment in range(MOMENTS):
+            name = list(commands)[moment % 4]
+            number = SIGNALS[rng.randrange(len(SIGNALS))]
+            with self.subTest(moment=moment, command=name, signal=number):
+                commands[name](number)
+                outcomes += 1
+        print("signals at %d moments" % outcomes)
+
+    def test_predict_stops_at_once(self):
+        """A prediction that would take many seconds ends within 0.2 s."""
+        self.good("synth", "teacher:d=64", "--rows", "2000", "-o", "t.npy", "--y-output", "ty.npy", "-q")
+        self.good("train", "--x", "t.npy", "--y", "ty.npy", "--centers", "2000", "--solver", "ep4", "--epochs", "1", "-o", "big", "-q")
+        process = subprocess.Popen([PROGRAM, "predict", "-m", "big", "--synth", "teacher:d=64", "--rows", "4M", "-o", "q.npy", "-q"], cwd=self.folder,
+                                   stderr=subprocess.PIPE)  # fmt: skip
+        time.sleep(0.7 if not SANITIZED else 3)
+        before = time.process_time(), time.monotonic()
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=60)[1].decode()
+        self.assertEqual(process.returncode, 130, text)
+        # On a machine that has other work the program waits for its turn.
+        self.assertLess(time.monotonic() - before[1], 0.2 * (5 if SANITIZED else 1) + 0.3 * os.getloadavg()[0] / os.cpu_count())
+        self.assertFalse(os.path.exists(self.path("q.npy")))
+
+
+if __name__ == "__main__":
+    main()
