@@ -19,8 +19,18 @@ NUMPY: dict[int, Type] = {L.F64: F64, L.F32: F32, L.F16: np.dtype(np.float16), L
 DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 
+def unmasked(values: Any, name: str) -> Any:
+    """The values; those of a masked array if none of them is hidden."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if hidden := int(np.ma.count_masked(values)):
+        raise ValueError(f"{name} is a masked array, {hidden} of its values are hidden: fill them, or leave the rows out")
+    return np.ma.getdata(values)
+
+
 def take(values: Any, name: str) -> Array:
     """Anything that is an array: NumPy, memory-maps, DLPack producers on the CPU, lists; a view where NumPy can."""
+    values = unmasked(values, name)
     if isinstance(values, np.ndarray):
         return values
     if type(values).__module__.partition(".")[0] == "scipy" and hasattr(values, "toarray"):

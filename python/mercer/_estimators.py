@@ -142,6 +142,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """X as the model sees it, and y if it is given, checked as scikit-learn does."""
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.take(X, "X")
+        X, *y = (A.unmasked(values, name) for values, name in zip((X, *y), ("X", "y")))
         frame, known = T.as_frame(X), None if reset else (getattr(self, "_table", None) or (None,))[0]
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]

@@ -153,3 +153,25 @@ def test_sparse_is_refused_by_name():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match="X is sparse"):
         mercer.kernel_matrix(sparse.csr_matrix(np.eye(2)), np.eye(2), "linear")
+
+
+def test_masked_arrays_are_refused_unless_nothing_is_hidden():
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    model = mercer.Model("gaussian:bandwidth=1", X[:5])
+    model.weights[:] = 1
+    plain, masked = model.predict(X), np.ma.masked_array(X.copy(), mask=False)
+    assert np.array_equal(model.predict(masked), plain)
+    masked[3, 1] = np.ma.masked
+    masked.data[3, 1] = 1e6  # what is hidden must not count
+    with pytest.raises(ValueError, match="X is a masked array, 1 of its values are hidden"):
+        model.predict(masked)
+    with pytest.raises(ValueError, match="masked array"):
+        mercer.kernel_matrix(masked, X, "gaussian:bandwidth=1")
+    regressor = mercer.KernelRegressor(kernel="gaussian:bandwidth=1")
+    with pytest.raises(ValueError, match="masked array"):
+        regressor.fit(masked, X[:, 0])
+    with pytest.raises(ValueError, match="masked array"):
+        regressor.fit(X, np.ma.masked_array(X[:, 0], mask=X[:, 0] > 0))
+    regressor.fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="masked array"):
+        regressor.predict(masked)
