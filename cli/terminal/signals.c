@@ -49,7 +49,7 @@ void cli_catch_signals(void)
 void cli_quit_on_signals(const char *path, int bar)
 {
     if (path != NULL && strlen(path) >= sizeof unfinished) return; /* then it ends when it can */
-    if (path != NULL) strcpy(unfinished, path);
+    if (path != NULL) memcpy(unfinished, path, strlen(path) + 1);
     atomic_store(&quits, 1 + bar);
     if (cli_signal() != 0) quit(cli_signal()); /* it came in between */
 }
