@@ -19,6 +19,16 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 
+# Hardening as far as compiler and C library have it: level 3 of the checked functions also knows lengths that are found
+# at run time, and control-flow protection marks the places that indirect jumps may reach.
+include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
+set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+check_c_source_compiles("#include <string.h>\nint main(void) { return (int)strlen(\"\"); }" MERCER_FORTIFY_3)
+unset(CMAKE_REQUIRED_FLAGS)
+check_c_compiler_flag(-fcf-protection=full MERCER_CF_PROTECTION)
+set(mercer_fortify $<IF:$<BOOL:${MERCER_FORTIFY_3}>,3,2>)
+
 function(mercer_set_flags target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
@@ -38,8 +48,9 @@ function(mercer_set_flags target)
     # -U first: some distributions define their own level and would warn about ours.
     target_compile_options(${target} PRIVATE
       $<$<CONFIG:Release>:-U_FORTIFY_SOURCE>
-      $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>
-      $<$<CONFIG:Release>:-fstack-protector-strong>)
+      $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=${mercer_fortify}>
+      $<$<CONFIG:Release>:-fstack-protector-strong>
+      $<$<AND:$<CONFIG:Release>,$<BOOL:${MERCER_CF_PROTECTION}>>:-fcf-protection=full>)
   endif()
 
   if(MERCER_COVERAGE)

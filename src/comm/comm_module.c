@@ -5,6 +5,9 @@
  * mercer_NAME.so is looked for in the folders of MERCER_MODULES, beside the library or program that this code is part
  * of, in the folder "mercer" beside it and in ../lib/mercer, and in the folder of the installation. It is never
  * unloaded: message-passing libraries leave threads and exit handlers behind.
+ *
+ * A process with more rights than its caller (set-uid, set-gid, capabilities) loads modules from the folder of the
+ * installation alone: the caller chooses the environment and the name that a program is started by.
  */
 #define _GNU_SOURCE /* dladdr, gethostname */
 
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #ifndef MERCER_MODULE_FOLDER
@@ -34,7 +38,13 @@ static void *try_folder(const char *folder, int length, const char *inside, cons
     return library;
 }
 
-static void *find_library(const char *name, char *path, char *error)
+static bool has_raised_rights(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
+/* In the folders that whoever starts the process chooses: by the environment, or by where library and program lie. */
+static void *find_chosen(const char *name, char *path, char *error)
 {
     void *library = NULL;
     const char *folders = getenv("MERCER_MODULES");
@@ -52,6 +62,12 @@ static void *find_library(const char *name, char *path, char *error)
         for (int i = 0; i < 3 && slash && !library; i++)
             library = try_folder(own, (int)(slash - own), beside[i], name, path, error);
     }
+    return library;
+}
+
+static void *find_library(const char *name, char *path, char *error)
+{
+    void *library = has_raised_rights() ? NULL : find_chosen(name, path, error);
     if (!library) library = try_folder(MERCER_MODULE_FOLDER, (int)strlen(MERCER_MODULE_FOLDER), "/", name, path, error);
     return library;
 }
@@ -63,6 +79,11 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
     void *library = find_library(name, path, error);
     if (!library && error[0])
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED, "the communicator %s cannot be loaded: %s", name, error);
+    if (!library && has_raised_rights())
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "the communicator %s is not here: this process has more rights than its caller and looks in %s "
+                        "alone, not in MERCER_MODULES; install Mercer there, or run it without set-uid",
+                        name, MERCER_MODULE_FOLDER);
     if (!library)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "the communicator %s is not here: no mercer_%s.so beside the library or in the folders of "

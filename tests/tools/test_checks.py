@@ -334,5 +334,49 @@ class Symbols(Tree):
                     self.assert_wrong("check-symbols", f"{member}: defines {name}", folder, header)
 
 
+class Hardening(Tree):
+    GOOD = ["-fPIC", "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong"]
+    LINKED = ["-shared", "-Wl,-z,relro,-z,now"]
+    SOURCE = (
+        "#include <stdio.h>\nint mercer_one(int n, const char *s);\nint mercer_one(int n, const char *s)\n{\n"
+        "    char text[64];\n    snprintf(text, (unsigned)n, \"%s\", s);\n    return text[n / 2];\n}\n"
+    )
+
+    def build(self, flags, linked, level="2", protected=False):
+        self.write("probe.c", self.SOURCE)
+        code, compiled = os.path.join(self.root, "probe.c"), os.path.join(self.root, "probe.o")
+        subprocess.run(["cc", *flags, "-c", "-o", compiled, code], check=True)
+        subprocess.run(["cc", *linked, "-o", os.path.join(self.root, "libmercer.so"), compiled], check=True)
+        archive = os.path.join(self.root, "libmercer.a")
+        if os.path.exists(archive):
+            os.remove(archive)
+        subprocess.run(["ar", "rc", archive, compiled], check=True)
+        cache = "CMAKE_BUILD_TYPE:STRING=Release\nMERCER_SANITIZE:STRING=\n"
+        self.write("CMakeCache.txt", cache + ("MERCER_CF_PROTECTION:INTERNAL=1\n" if protected else ""))
+        self.write("compile_commands.json", f'"cc -D_FORTIFY_SOURCE={level} -o mercer_objects/a.o /src/a.c"\n')
+        return self.root
+
+    def test_good(self):
+        self.assert_ok("check-hardening", self.build(self.GOOD, self.LINKED))
+
+    def test_each_is_missed(self):
+        for flags, linked, level, protected, where in (
+            (self.GOOD, ["-shared", "-Wl,-z,norelro,-z,now"], "2", False, "GNU_RELRO"),
+            (self.GOOD, ["-shared", "-Wl,-z,relro,-z,lazy"], "2", False, "bound when called"),
+            (self.GOOD, self.LINKED + ["-z", "execstack"], "2", False, "stack is executable"),
+            (self.GOOD, self.LINKED + ["-Wl,-rpath,here"], "2", False, "RPATH"),
+            (self.GOOD[:-1] + ["-fno-stack-protector"], self.LINKED, "2", False, "__stack_chk_fail"),
+            (["-fPIC", "-O2", "-U_FORTIFY_SOURCE", "-fstack-protector-strong"], self.LINKED, "2", False, "checked function"),
+            (self.GOOD, self.LINKED, "1", False, "wanted 2"),
+            (self.GOOD + ["-fcf-protection=none"], self.LINKED, "2", True, "-fcf-protection"),
+        ):
+            with self.subTest(where=where):
+                self.assert_wrong("check-hardening", where, self.build(flags, linked, level, protected))
+
+    def test_another_kind_of_build(self):
+        self.write("CMakeCache.txt", "CMAKE_BUILD_TYPE:STRING=Debug\n")
+        self.assertEqual(self.run_check("check-hardening", self.root)[0], 77)
+
+
 if __name__ == "__main__":
     unittest.main()
