@@ -8,6 +8,7 @@
 #include "kernels/kernel.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 enum { KERNEL_CHARS = 512, OWN_TENSORS = 11 };
@@ -37,8 +38,19 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     mercer_dtype centers = options->centers ? options->centers : model->centers.dtype,
                  weights = options->weights ? options->weights : model->weights.dtype;
     mercer_dtype real = centers == MERCER_F64 || weights == MERCER_F64 ? MERCER_F64 : MERCER_F32;
-    MRC_TRY(mrc_kernel_check_range(context, &model->kernel, "centers", &model->centers, real));
-    return mrc_check_finite(context, "weights", &model->weights, NULL);
+    return mrc_kernel_check_range(context, &model->kernel, "centers", &model->centers, real);
+}
+
+/* The last gate: whatever made the numbers, and whoever changed them since, a file never holds NaN or infinity. (State of
+   a training has its own: src/training/checkpoint.c.) Centers have been looked at for the kernel's range. */
+static mercer_status check_numbers(const mercer_model *model, const contents *of)
+{
+    for (int64_t i = 0; i < of->count; i++)
+        if (of->tensors[i].value.data != model->centers.data)
+            MRC_TRY(mrc_check_finite(model->context, of->tensors[i].name, &of->tensors[i].value, NULL));
+    if (!isfinite(model->calibration.temperature) || !isfinite(model->calibration.rows))
+        return mrc_fail(model->context, MERCER_ERROR_DATA, "the model's temperature or number of rows is not finite");
+    return MERCER_OK;
 }
 
 static mercer_status print_json(mercer_context *context, const json_t *value, char **out)
@@ -165,6 +177,7 @@ static mercer_status collect(const mercer_model *model, const mercer_save_option
     MRC_TRY(check_model(model, options));
     MRC_TRY(mrc_alloc(model->context, &out->tensors, OWN_TENSORS + extras, sizeof(mrc_tensor), "the tensor list"));
     collect_tensors(model, options, out);
+    MRC_TRY(check_numbers(model, out));
     if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
     out->count += extras;
     return collect_texts(model, out);

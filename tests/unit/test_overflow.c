@@ -3,6 +3,9 @@
 #include "support/folder.h"
 #include "support/training.h"
 
+#include "mercer/evaluation.h"
+#include "model/model.h"
+
 enum { N = 30, P = 6, D = 2 };
 
 static const char *const solvers[] = {"auto", "direct", "cg", "ep4", "ep3", "nytro", "gd"};
@@ -127,6 +130,51 @@ static void test_files(void **state)
     task_close(&data);
 }
 
+/* Whatever spoiled a number after it was made, no file gets it: every tensor of a model is looked at when it is written. */
+static void test_no_tensor_is_spoiled(void **state)
+{
+    (void)state;
+    folder_open();
+    const char *path = in_folder("model.safetensors");
+    const double bad[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    task data = scaled_task("laplace:bandwidth=2", 1, MERCER_F64);
+    mercer_model *model;
+    double offset[1] = {1}, scale[1] = {2}, scores[] = {0.1, 0.2, 0.3};
+    mercer_matrix residuals = mrc_view(scores, 1, 3, MERCER_F64);
+    assert_succeeds(context, mercer_model_create(&model, context, &data.kernel, &data.z, 1, MERCER_F64));
+    assert_succeeds(context, mercer_model_set_targets(model, offset, scale));
+    assert_succeeds(context, mercer_model_set_intervals(model, &residuals, 3, MERCER_TASK_REGRESSION));
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    folder_clear();
+    struct {
+        const char *name;
+        double *value;
+    } places[] = {{"centers", model->centers.data},
+                  {"weights", model->weights.data},
+                  {"origin", model->origin},
+                  {"targets.offset", model->units.offset},
+                  {"targets.scale", model->units.scale},
+                  {"intervals.scores", model->calibration.scores},
+                  {"rows", &model->calibration.rows},
+                  {"temperature", &model->calibration.temperature}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (int b = 0; b < 3; b++) {
+            double old = *places[i].value;
+            *places[i].value = bad[b];
+            assert_fails(context, mercer_model_save(model, path, NULL), MERCER_ERROR_DATA, places[i].name);
+            assert_int_equal(folder_count(), 0);
+            *places[i].value = old;
+        }
+    ((double *)model->weights.data)[0] = 1e300; /* finite, but not in the type that is asked for */
+    mercer_save_options options = {.struct_size = sizeof options, .weights = MERCER_F32};
+    assert_fails(context, mercer_model_save(model, path, &options), MERCER_ERROR_DATA, "too large for f32");
+    assert_int_equal(folder_count(), 0);
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    folder_close();
+    mercer_model_free(model);
+    task_close(&data);
+}
+
 static void test_predictions(void **state)
 {
     (void)state;
@@ -158,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_what_fits_is_trained),
         cmocka_unit_test(test_steps_and_validation),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_no_tensor_is_spoiled),
         cmocka_unit_test(test_predictions),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
