@@ -334,6 +334,45 @@ class Symbols(Tree):
                     self.assert_wrong("check-symbols", f"{member}: defines {name}", folder, header)
 
 
+class Abi(Tree):
+    ENUMS, STRUCTS, FUNCTIONS = "dtype: F64=1 F32=2", "a: struct_size=z x=i name=c16 b=b\nb: p=p n=i", "one=i(p) two=v()"
+
+    def declare(self, enums=ENUMS, structs=STRUCTS, functions=FUNCTIONS):
+        text = "".join(f'{n} = """\n{t}\n"""\n' for n, t in (("ENUMS", enums), ("STRUCTS", structs), ("FUNCTIONS", functions)))
+        self.write("python/mercer/_library.py", text)
+
+    def setUp(self):
+        super().setUp()
+        self.declare()
+        self.write("tests/headers/abi.txt", "")
+        self.assertEqual(self.run_check("check-abi", "--write", self.root)[0], 0)
+
+    def test_sizes(self):
+        text = read_text(os.path.join(self.root, "tests/headers/abi.txt"))
+        self.assertIn("struct a 48: struct_size=z@0 x=i@8 name=c16@12 b=b@32\nstruct b 16: p=p@0 n=i@8\n", text)
+        self.assert_ok("check-abi", self.root)
+        self.assert_ok("check-abi", ROOT)
+
+    def test_what_may_come(self):
+        grown = self.STRUCTS.replace("b=b", "b=b more=d")
+        self.declare(self.ENUMS + " F16=3", grown + "\nc: q=q", self.FUNCTIONS + " three=v()")
+        self.assert_ok("check-abi", self.root)
+
+    def test_what_may_not_change(self):
+        for change, where in (
+            ({"enums": "dtype: F64=2 F32=1"}, "enum dtype F64=1"),
+            ({"functions": "one=i(p)"}, "function two=v()"),
+            ({"functions": "one=i(p,p) two=v()"}, "function one=i(p)"),
+            ({"structs": self.STRUCTS.replace("x=i", "x=q")}, "struct a: x=i@8 changed"),
+            ({"structs": self.STRUCTS.replace("x=i", "y=i x=i")}, "struct a: x=i@8 changed"),
+            ({"structs": self.STRUCTS.replace("n=i", "n=i m=i")}, "struct b: has no struct_size"),
+            ({"structs": "a: struct_size=z x=i name=c16 b=p"}, "struct b: gone"),
+        ):
+            with self.subTest(where=where):
+                self.declare(**change)
+                self.assert_wrong("check-abi", where, self.root)
+
+
 class Hardening(Tree):
     GOOD = ["-fPIC", "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong"]
     LINKED = ["-shared", "-Wl,-z,relro,-z,now"]

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_golden.py MERCER: models and checkpoints of every version (tests/model/golden) are read and predict what they did.
+
+Predictions are compared byte by byte: kernel products have the same bits on every machine (docs/architecture.md).
+"""
+import os
+import shutil
+
+from support import Case, main
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model", "golden")
+PREDICTIONS = [
+    ("classes.safetensors", "classes.csv", [], "classes.npy"),
+    ("classes.safetensors", "classes.csv", ["--scores"], "scores.npy"),
+    ("values.safetensors", "values.csv", [], "values.npy"),
+    ("run/checkpoint.safetensors", "classes.csv", ["--scores"], "checkpoint.npy"),
+]
+
+
+class Golden(Case):
+    def setUp(self):
+        super().setUp()
+        self.versions = sorted(os.listdir(GOLDEN))
+        for version in self.versions:
+            shutil.copytree(os.path.join(GOLDEN, version), self.path(version))
+
+    def test_versions(self):
+        own = self.good("--version").split()[1]
+        self.assertIn("0.1", self.versions)
+        self.assertIn(".".join(own.split(".")[:2]), self.versions, "tests/model/make_golden.py makes those of a version")
+
+    def test_predictions(self):
+        for version in self.versions:
+            for model, data, more, wanted in PREDICTIONS:
+                with self.subTest(version=version, model=model, more=more):
+                    self.good("predict", "-m", model, "--x", data, *more, "-o", "found.npy", "-q", cwd=self.path(version))
+                    self.assertEqual(self.read(version + "/found.npy"), self.read(version + "/" + wanted))
+
+    def test_inspect(self):
+        for version in self.versions:
+            found = self.answer("inspect", self.path(version, "classes.safetensors"))
+            self.assertEqual(found["labels"], ["cat", "dog", "élan"])
+            self.assertEqual(found["feature_names"], ["a", "b", "c"])
+            self.assertTrue(found["header"]["__metadata__"]["mercer_version"].startswith(version + "."))
+
+    def test_a_byte_that_differs_is_found(self):
+        folder = self.path(self.versions[0])
+        with open(os.path.join(folder, "values.safetensors"), "r+b") as file:
+            file.seek(-3, os.SEEK_END)
+            byte = file.read(1)
+            file.seek(-3, os.SEEK_END)
+            file.write(bytes([byte[0] ^ 1]))
+        self.bad(65, "values.safetensors: .*checksum", "predict", "-m", "values.safetensors", "--x", "values.csv", "-o", "f.npy", cwd=folder)
+
+    def test_interrupted_runs_go_on_or_are_refused(self):
+        """Those of this version end as they would have; of another one they are refused by its name, and left as they were."""
+        own = ".".join(self.good("--version").split()[1].split(".")[:2])
+        for version in self.versions:
+            with self.subTest(version=version):
+                folder = self.path(version)
+                config = self.read(version + "/run/config.json").decode().replace("@FOLDER@", folder)
+                self.write(version + "/run/config.json", config)
+                before = self.read(version + "/run/checkpoint.safetensors")
+                if version != own:
+                    self.bad(65, "written by version " + version, "resume", "run", cwd=folder)
+                    self.assertEqual(self.read(version + "/run/checkpoint.safetensors"), before)
+                    continue
+                self.good("resume", "run", cwd=folder)
+                found = self.answer("eval", "-m", "resumed.safetensors", "--x", "classes.csv", "--target", "kind", cwd=folder)
+                self.assertGreater(found["accuracy"], 0.9)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""make_golden.py PROGRAM FOLDER: files that one version of the program writes, for all later ones to read.
+
+Run once for each release, with its program: make_golden.py mercer tests/model/golden/0.2. tests/cli/test_golden.py reads
+every folder there. It holds tables, models of classes and of values, their predictions, and a run that was interrupted:
+its checkpoint, and its configuration with @FOLDER@ for the folder the run was in.
+"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROWS, FEATURES = 60, 3
+COMMON = ["--centers", "12", "--seed", "1", "--threads", "1", "--memory", "1G", "-q"]
+
+
+def tables(folder):
+    """Three classes, one with a name that is not ASCII, and a value, of points around three corners."""
+    rng = random.Random(5)
+    classes, values = "a,b,c,kind\n", "a,b,c,value\n"
+    for i in range(ROWS):
+        x = [round(rng.gauss(2.0 if j == i % 3 else 0.0, 0.7), 4) for j in range(FEATURES)]
+        point = ",".join(map(repr, x))
+        classes += f"{point},{('cat', 'dog', 'élan')[i % 3]}\n"
+        values += f"{point},{x[0] - 0.5 * x[1] * x[2]:.4f}\n"
+    for name, text in (("classes.csv", classes), ("values.csv", values)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+
+def interrupted_run(program, folder):
+    """Trains until there is a checkpoint; Ctrl-C writes the last one."""
+    command = [program, "train", "--x", "classes.csv", "--target", "kind", "--solver", "ep4", "--projector", "exact", "--epochs", "300",
+               "--checkpoint", "run", "--checkpoint-every", "0.01s", "-o", "resumed.safetensors", *COMMON]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE)
+    while process.poll() is None and not os.path.exists(os.path.join(folder, "run", "checkpoint.safetensors")):
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    if process.returncode != 75:
+        raise SystemExit(f"the run was not interrupted: {process.returncode}; try again")
+    path = os.path.join(folder, "run", "config.json")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(folder, "@FOLDER@"))
+
+
+def main():
+    program, target = os.path.abspath(sys.argv[1]), sys.argv[2]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = os.path.realpath(folder)
+
+        def run(*arguments):
+            subprocess.run([program, *arguments], cwd=folder, check=True)
+
+        tables(folder)
+        run("train", "--x", "classes.csv", "--target", "kind", "--solver", "ep4", "--epochs", "2", "-o", "classes.safetensors", *COMMON)
+        run("train", "--x", "values.csv", "--target", "value", "--solver", "direct", "-o", "values.safetensors", *COMMON)
+        interrupted_run(program, folder)
+        for model, data, more, out in (
+            ("classes", "classes", [], "classes.npy"),
+            ("classes", "classes", ["--scores"], "scores.npy"),
+            ("values", "values", [], "values.npy"),
+            ("run/checkpoint", "classes", ["--scores"], "checkpoint.npy"),
+        ):
+            run("predict", "-m", model + ".safetensors", "--x", data + ".csv", *more, "-o", out, "-q")
+        shutil.copytree(folder, target)
+
+
+if __name__ == "__main__":
+    main()
