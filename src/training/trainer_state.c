@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/matrix.h"
+#include "data/files/input.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -176,7 +177,7 @@ static void recall_ridge(mrc_trainer *self, const char *text)
 
 mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
 {
-    char text[MRC_STATE_PLAN];
+    char text[MRC_STATE_PLAN], shown[MRC_EXCERPT_CHARS];
     MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
     if (sscanf(text, "threads %" SCNd64 " budget %" SCNd64 ":", &self->planned_threads, &self->planned_budget) == 2 &&
         self->planned_threads > 0 && self->planned_budget > 0) {
@@ -184,12 +185,13 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
         recall_ridge(self, text);
         return MERCER_OK;
     }
-    return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %.80s", text);
+    return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's plan cannot be read: %s",
+                    mrc_excerpt(shown, text, (int64_t)strlen(text)));
 }
 
 static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
 {
-    char text[MRC_STATE_PLAN];
+    char text[MRC_STATE_PLAN], shown[MRC_EXCERPT_CHARS];
     MRC_TRY(self->keeper.load_plan(self->keeper.user, text, sizeof text));
     if (strcmp(text, state->plan) == 0) return MERCER_OK;
     size_t same = 0;
@@ -199,9 +201,9 @@ static mercer_status check_plan(mrc_trainer *self, const mrc_state *state)
         while (same > 0 && text[same - 1] != ' ') same--;
     }
     return mrc_fail(self->job.context, MERCER_ERROR_MISMATCH,
-                    "the checkpoint belongs to a training with other data or options: it has \"%.40s\", this one "
+                    "the checkpoint belongs to a training with other data or options: it has \"%s\", this one "
                     "\"%.40s\"",
-                    text + same, state->plan + same);
+                    mrc_excerpt(shown, text + same, (int64_t)strlen(text + same)), state->plan + same);
 }
 
 /* What was read may come from anywhere: no count may lead outside a matrix. */

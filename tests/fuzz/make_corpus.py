@@ -78,6 +78,31 @@ def save_texts():
         save("libsvm", seed, bytes([choice]) + text)
 
 
+def save_program_files():
+    """Arguments (the first byte chooses the command), logs of runs, configurations of a run's folder."""
+    for seed, text in {
+        "train": b"\0--x\nx.npy\n--y=y.npy\n--kernel\nlaplace:bandwidth=3\n--centers\n20k\n-o\nm.safetensors\n-q",
+        "config": b'\0{"x": "a.csv", "epochs": 3, "lambda": 1e-3, "columns": ["a:number", "b:word"], "average": true}\n--seed\n7',
+        "letters": b"\x01-qo-\n--\n--x\n-",
+        "wrong": b"\x02--memory=12Q\n--nosuch\n--checkpoint-every\n10m",
+        "hex": b'\x03{"x": {"hex": "ff00"}, "_remark": [1], "quiet": false, "threads": "auto"}',
+    }.items():
+        save("options", seed, text)
+    start = b'{"event": "start", "version": "0.2.0", "options": {"x": "<b>"}, "kernel": "laplace:bandwidth=1"}\n'
+    epoch = b'{"event": "epoch", "epoch": %d, "seconds": %d, "train_loss": 0.5, "validation_accuracy": 0.%d}\n'
+    for seed, text in {
+        "run": start + b"".join(epoch % (k, k, 5 + k) for k in range(4)) + b'{"event": "summary", "seconds": 3}\n',
+        "resumed": start + epoch % (1, 1, 6) + b'{"event": "resume"}\n' + epoch % (1, 1, 6) + b'{"event": "progr',
+        "confusion": start + b'{"event": "confusion", "labels": ["a", "</svg>"], "counts": [[3, 1], [0, 4]]}\n',
+        "curves": start + b'{"event": "spectrum", "values": [3, 1, 0.1], "eigenpairs": 2, "tail": 0.05}\n'
+        b'{"event": "table", "title": "t", "columns": ["n"], "rows": [["r", 1]]}\n',
+    }.items():
+        save("run_log", seed, text)
+    config = b'{"version": "0.2.0", "command": "train", "options": {"x": "/a.csv", "epochs": 3, "threads": 1}, '
+    save("checkpoint", "config", config + b'"fingerprints": {"train": "bb956cf07d756406", "validation": "%016d"}, "finished": false}' % 0)
+
+
 if __name__ == "__main__":
     save_arrays()
     save_texts()
+    save_program_files()
