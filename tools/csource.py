@@ -36,9 +36,14 @@ def strip_comments(text, strings=True):
     return _TOKENS.sub(replace, text)
 
 
+def code_only(text):
+    """Blanks comments, literals and preprocessor lines; places stay what they were."""
+    return _DIRECTIVE.sub(_blank, strip_comments(text))
+
+
 def functions(text):
     """Lists the function definitions in a C source text."""
-    code = _DIRECTIVE.sub(_blank, strip_comments(text))
+    code = code_only(text)
     found = []
     depth = 0
     head = 0  # where the text before the present top-level block begins
