@@ -373,6 +373,36 @@ class Abi(Tree):
                 self.assert_wrong("check-abi", where, self.root)
 
 
+class Promises(Tree):
+    def list(self, text):
+        self.write("tests/promises.txt", text)
+        self.write("tests/test_a.c", "cmocka_unit_test(test_one),\nstatic void test_two(void)\n")
+        self.write("tests/test_b.py", "    def test_three(self):\n")
+        os.makedirs(os.path.join(self.root, "docs"), exist_ok=True)
+
+    def test_this_tree(self):
+        self.assert_ok("make-promises", "--check", ROOT)
+
+    def test_written_and_kept(self):
+        self.list("# a\n1: First.\n  tests/test_a.c: test_one\n  tests/test_b.py\n2: Second.\n  tests/test_b.py: test_three\n")
+        self.assertEqual(self.run_check("make-promises", self.root), (0, ""))
+        self.assert_ok("make-promises", "--check", self.root)
+        self.write("docs/promises.md", "other")
+        self.assert_wrong("make-promises", "run tools/make-promises", "--check", self.root)
+
+    def test_wrong_names(self):
+        for text, where in (
+            ("1: First.\n  tests/test_a.c: test_two\n", "promises.txt:2: tests/test_a.c has no test test_two"),
+            ("1: First.\n  tests/test_b.py: test_four\n", "has no test test_four"),
+            ("1: First.\n  tests/test_c.py\n", "no file tests/test_c.py"),
+            ("1: First.\n", "promise 1 has no test"),
+            ("2: First.\n  tests/test_a.c\n", "promise 2, expected 1"),
+        ):
+            with self.subTest(where=where):
+                self.list(text)
+                self.assert_wrong("make-promises", where, "--check", self.root)
+
+
 class Hardening(Tree):
     GOOD = ["-fPIC", "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong"]
     LINKED = ["-shared", "-Wl,-z,relro,-z,now"]
