@@ -41,8 +41,8 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     return mrc_kernel_check_range(context, &model->kernel, "centers", &model->centers, real);
 }
 
-/* The last gate: whatever made the numbers, and whoever changed them since, a file never holds NaN or infinity. (State of
-   a training has its own: src/training/checkpoint.c.) Centers have been looked at for the kernel's range. */
+/* The last gate: whatever made the numbers, or changed them since, a file never holds NaN or infinity. State of
+   a training is looked at when it is read (training/checkpoint.c), centers were for the kernel's range. */
 static mercer_status check_numbers(const mercer_model *model, const contents *of)
 {
     for (int64_t i = 0; i < of->count; i++)

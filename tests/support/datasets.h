@@ -60,11 +60,11 @@ static inline const char *gzip_file(const char *name, const void *data, size_t c
 /* An NPY file of the folder: version, header text, data. */
 static inline const char *npy_file(const char *name, int version, const char *header, const void *data, size_t count)
 {
-    unsigned char all[4096] = "\x93NUMPY";
+    static unsigned char all[1 << 17] = "\x93NUMPY";
     size_t begin = version == 1 ? 10 : 12, length = strlen(header);
     assert_true(begin + length + count <= sizeof all);
     all[6] = (unsigned char)version;
-    all[8] = (unsigned char)(length & 0xff), all[9] = (unsigned char)(length >> 8);
+    for (size_t i = 8; i < begin; i++) all[i] = (unsigned char)(length >> 8 * (i - 8));
     memcpy(all + begin, header, length);
     if (count) memcpy(all + begin + length, data, count);
     return byte_file(name, all, begin + length + count);

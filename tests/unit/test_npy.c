@@ -162,6 +162,15 @@ static void test_versions_and_headers(void **state)
             assert_int_equal(about(data).mapped, offset % 8 == 0);
             mercer_dataset_free(data);
         }
+    /* Lengths of more than a byte, and of more than two from version 2 on: both ends of the number are read. */
+    static char wide[70000];
+    for (int version = 1; version <= 2; version++) {
+        int length = version == 1 ? 700 : 66000;
+        snprintf(wide, sizeof wide, "%-*s\n", length - 1, headers[1]);
+        mercer_dataset *data = open_data(npy_file("x.npy", version, wide, numbers, 48), NULL);
+        assert_samples(data, 3, 2, numbers);
+        mercer_dataset_free(data);
+    }
 }
 
 static void test_shapes(void **state)

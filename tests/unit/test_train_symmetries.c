@@ -261,7 +261,8 @@ static void test_every_method_and_backend(void **state)
         mercer_status status = mercer_context_create(&with, &options);
         if (is_left_out(mrc_backend_registry[b], status)) continue;
         assert_succeeds(NULL, status);
-        for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        size_t every = SANITIZED ? 3 : 1; /* a part of them on each backend */
+        for (size_t m = (size_t)b % every; m < sizeof methods / sizeof *methods; m += every) {
             check_changes(with, name, &methods[m]);
             check_sum(with, name, &methods[m]);
         }
