@@ -79,6 +79,15 @@ const cli_command cli_commands[] = {
      "mercer explain -m model.safetensors --x test.csv --gradients\n"
      "mercer explain -m model.safetensors --x test.npy --gradients --json",
      NULL, 0},
+    {"export", CLI_EXPORT, cli_export, 1, 1, "MODEL", "write a model as a C file or an ONNX graph",
+     "MODEL is a model file. As c99: one C file with preprocessing, the columns of a table and their categories, "
+     "centers, "
+     "weights, units of the targets and names of the classes, which needs nothing but libm and predicts the same bits "
+     "as Mercer's CPU backend. As onnx: a graph for other runtimes, which agrees to 1e-5; of a table, features are its "
+     "input. docs/export.md says what is in them.",
+     "mercer export model.safetensors -o model.c\n"
+     "mercer export model.safetensors --format onnx -o model.onnx",
+     "FILE", 0},
     {"centers", CLI_CENTERS, cli_centers, 0, 0, "", "choose centers and write them to a file",
      "Chooses rows (random, rpcholesky, balanced) or means of rows (kmeans) and writes them as NPY, in the units of "
      "the "

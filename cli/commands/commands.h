@@ -20,6 +20,7 @@ int cli_eval(const cli_values *v);
 int cli_plan(const cli_values *v);
 int cli_inspect(const cli_values *v);
 int cli_explain(const cli_values *v);
+int cli_export(const cli_values *v);
 int cli_centers(const cli_values *v);
 int cli_synth(const cli_values *v);
 int cli_convert(const cli_values *v);

@@ -20,12 +20,12 @@ enum {
     COMPUTES = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_RESUME | CLI_CENTERS | CLI_BENCH |
                CLI_DEMO | CLI_EXPLAIN,
     ANSWERS = CLI_TRAIN | CLI_TUNE | CLI_RESUME | CLI_EVAL | CLI_PREDICT | CLI_PLAN | CLI_INSPECT | CLI_CENTERS |
-              CLI_CONVERT | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN, /* have --json */
+              CLI_CONVERT | CLI_SYNTH | CLI_BENCH | CLI_DEMO | CLI_EXPLAIN | CLI_EXPORT, /* have --json */
     CONFIGURED = CLI_TRAIN | CLI_TUNE | CLI_PREDICT | CLI_EVAL | CLI_PLAN | CLI_CENTERS | CLI_SYNTH | CLI_CONVERT |
                  CLI_BENCH | CLI_DEMO | CLI_EXPLAIN,
     RANKED = CLI_TRAIN | CLI_RESUME | CLI_PREDICT | CLI_EVAL | CLI_CENTERS, /* may be one of several ranks */
     TUNES = CLI_TRAIN | CLI_TUNE,
-    ALL = (1 << 17) - 1
+    ALL = (1 << 18) - 1
 };
 
 const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "Output", "Ranks", "General", NULL};
@@ -201,6 +201,13 @@ static const cli_option written[] = {
      "file to write instead of stdout"},
     {"directory", NULL, 0, CLI_OUTPUT, "DIR", NULL, NULL, NULL, CLI_MAN, 0, "Output",
      "write the pages of all commands into this folder"},
+    {"output", NULL, 'o', CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_EXPORT, CLI_EXPORT, "Output",
+     "file to write: .c or .onnx"},
+    {"format", NULL, 0, CLI_CHOICE, "FORMAT", "auto|c99|onnx", "auto", NULL, CLI_EXPORT, 0, "Output",
+     "c99: a C file without dependencies but libm, with the bits of Mercer; onnx: a graph of operators; auto: by the "
+     "name of --output"},
+    {"name", NULL, 0, CLI_TEXT, "NAME", NULL, "model", NULL, CLI_EXPORT, 0, "Output",
+     "c99: begins the names of the functions: NAME_predict"},
     {"y-output", NULL, 0, CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_SYNTH | CLI_CONVERT, 0, "Output",
      "the same for the targets"},
     {"scores", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_PREDICT, 0, "Output",

@@ -432,6 +432,18 @@ MERCER_API mercer_status mercer_model_save(mercer_model *model, const char *path
    FORMAT, DATA, KERNEL. */
 MERCER_API mercer_status mercer_model_load(mercer_model **out, mercer_context *context, const char *path);
 
+typedef struct mercer_export_options {
+    size_t struct_size;
+    const char
+        *format; /* "c99": a C file without dependencies; "onnx": a graph; NULL: by the ending of path, .c, .onnx */
+    const char *name; /* c99: begins the names of the functions; NULL: "model" */
+} mercer_export_options;
+
+/* Writes the model as a file that predicts without Mercer, atomically: docs/export.md. Errors: IO, MISSING (the folder),
+   UNSUPPORTED (what the format cannot express: a callback kernel, a model that ranks share). */
+MERCER_API mercer_status mercer_model_export(mercer_model *model, const char *path,
+                                             const mercer_export_options *options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Public: models as files of other kinds. */
+#include "api/api_options.h"
+#include "export/export.h"
+#include "kernels/kernel.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *ending;
+} formats[] = {{"c99", ".c"}, {"onnx", ".onnx"}};
+enum { C99, ONNX, FORMATS };
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), more = strlen(end);
+    return length > more && strcmp(text + length - more, end) == 0;
+}
+
+static mercer_status find_format(mercer_context *context, const char *path, const char *asked, int *out)
+{
+    for (*out = 0; *out < FORMATS; ++*out)
+        if (asked ? strcmp(asked, formats[*out].name) == 0 : ends_with(path, formats[*out].ending)) return MERCER_OK;
+    if (asked)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "format '%s' is not known; there are c99 and onnx", asked);
+    return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: the name ends in neither .c nor .onnx: say which format",
+                    path);
+}
+
+/* An identifier of C. */
+static bool is_name(const char *text)
+{
+    const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", *digits = "0123456789";
+    size_t first = strspn(text, letters), length = strlen(text);
+    for (size_t i = first; i < length; i++)
+        if (!strchr(letters, text[i]) && !strchr(digits, text[i])) return false;
+    return first > 0 && length < 64;
+}
+
+mercer_status mercer_model_export(mercer_model *model, const char *path, const mercer_export_options *options)
+{
+    if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
+    mercer_context *context = model->context;
+    if (!path) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "path is NULL");
+    mercer_export_options ours;
+    int format;
+    MRC_TRY(mrc_read_struct(context, &ours, MRC_STRUCT(mercer_export_options), options, "options"));
+    MRC_TRY(find_format(context, path, ours.format, &format));
+    if (!ours.name) ours.name = "model";
+    if (!is_name(ours.name))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT,
+                        "name '%.80s' cannot begin the name of a function: letters, digits and _, at most 63",
+                        ours.name);
+    if (mrc_kernel_is_callback(&model->kernel))
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "format %s cannot express a kernel given by a callback; use one that has a name",
+                        formats[format].name);
+    if (model->comm && model->comm->ranks > 1)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "format %s: the model is shared by ranks; save it, and export what one process loads",
+                        formats[format].name);
+    return format == C99 ? mrc_export_c99(model, path, ours.name) : mrc_export_onnx(model, path);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers, texts and tables in C. Numbers are the shortest decimals that read back as they were. */
+#include "core/matrix.h"
+#include "core/memory.h"
+#include "core/spec.h"
+#include "export/c99_job.h"
+#include "export/source_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NUMBER_CHARS = 40, NUMBERS_A_LINE = 8 };
+
+const char *mrc_c99_type(mercer_dtype dtype)
+{
+    return dtype == MERCER_F64 ? "double" : dtype == MERCER_U8 ? "unsigned char" : "float";
+}
+
+void mrc_c99_number(mrc_c99_job *job, double value, bool single)
+{
+    char text[NUMBER_CHARS];
+    if (single)
+        mrc_print_single((float)value, text, sizeof text);
+    else
+        mrc_print_number(value, text, sizeof text);
+    mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".en") ? "" : ".0", single ? "f" : "");
+}
+
+/* Element i of a row. */
+static void put_element(mrc_c99_job *job, int64_t i, double value, mercer_dtype dtype)
+{
+    if (i > 0) mrc_output_text(&job->out, i % NUMBERS_A_LINE ? ", " : ",\n     ");
+    if (dtype == MERCER_U8)
+        mrc_output_text(&job->out, "%d", (int)value);
+    else
+        mrc_c99_number(job, value, dtype != MERCER_F64);
+}
+
+void mrc_c99_array(mrc_c99_job *job, const char *name, int64_t rows, int64_t cols, const double *values, bool single)
+{
+    mrc_output_text(&job->out, "static const %s %s", single ? "float" : "double", name);
+    if (rows > 0) mrc_output_text(&job->out, "[%lld]", (long long)rows);
+    mrc_output_text(&job->out, "[%lld] = {\n", (long long)cols);
+    for (int64_t i = 0; i < mrc_max(rows, 1); i++) {
+        mrc_output_text(&job->out, rows > 0 ? "    {" : "    ");
+        for (int64_t j = 0; j < cols; j++) put_element(job, j, values[i * cols + j], single ? MERCER_F32 : MERCER_F64);
+        mrc_output_text(&job->out, rows > 0 ? "},\n" : "\n");
+    }
+    mrc_output_text(&job->out, "};\n\n");
+}
+
+void mrc_c99_matrix(mrc_c99_job *job, const char *name, const mercer_matrix *values)
+{
+    mrc_output_text(&job->out, "static const %s %s[%lld][%lld] = {\n", mrc_c99_type(values->dtype), name,
+                    (long long)values->rows, (long long)values->cols);
+    for (int64_t i = 0; i < values->rows; i++) {
+        mrc_output_text(&job->out, "    {");
+        for (int64_t j = 0; j < values->cols; j++) put_element(job, j, mrc_load(values, i, j), values->dtype);
+        mrc_output_text(&job->out, "},\n");
+    }
+    mrc_output_text(&job->out, "};\n\n");
+}
+
+/* Whatever is no plain letter is an octal number; a question mark might begin a trigraph. */
+void mrc_c99_text(mrc_c99_job *job, const char *text)
+{
+    mrc_output_bytes(&job->out, "\"", 1);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\' || *at == '?')
+            mrc_output_text(&job->out, "\\%03o", (unsigned)*at);
+        else
+            mrc_output_bytes(&job->out, at, 1);
+    }
+    mrc_output_bytes(&job->out, "\"", 1);
+}
+
+void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts, int64_t count)
+{
+    mrc_output_text(&job->out, "%s[%lld] = {", name, (long long)count + 1);
+    for (int64_t i = 0; i < count; i++) {
+        if (texts[i])
+            mrc_c99_text(job, texts[i]);
+        else
+            mrc_output_text(&job->out, "\"\"");
+        mrc_output_text(&job->out, i % NUMBERS_A_LINE == NUMBERS_A_LINE - 1 ? ",\n    " : ", ");
+    }
+    mrc_output_text(&job->out, "0};\n\n");
+}
+
+void mrc_c99_function(mrc_c99_job *job, const char *source, const char *function)
+{
+    int64_t length;
+    const char *text = mrc_source_function(source, function, &length);
+    if (!text) {
+        if (job->out.status == MERCER_OK)
+            job->out.status =
+                mrc_fail(job->model->context, MERCER_ERROR_INTERNAL, "%s has no function %s", source, function);
+        return;
+    }
+    /* Public ones of the library are not, there. */
+    const char *definition = strncmp(text, "/*", 2) == 0 ? strstr(text, "*/\n") + 3 : text;
+    mrc_output_bytes(&job->out, text, definition - text);
+    if (strncmp(definition, "static", 6) != 0 && strncmp(definition, "MRC_HD", 6) != 0)
+        mrc_output_text(&job->out, "static ");
+    mrc_output_bytes(&job->out, definition, text + length - definition);
+    mrc_output_text(&job->out, "\n");
+}
+
+/* ---- Tables -------------------------------------------------------------------------------------------------- */
+
+static void put_columns(mrc_c99_job *job)
+{
+    const mrc_schema *schema = job->schema;
+    int64_t used = 0;
+    mrc_output_text(&job->out, "static const column columns[COLUMNS] = {\n");
+    for (int64_t i = 0; i < schema->count; i++) {
+        const mrc_column *column = &schema->columns[i];
+        if (column->kind == MRC_KIND_DROP) continue;
+        mrc_output_text(&job->out, "    {%d, %d, %lld, %lld, %d, ", (int)column->kind, column->missing > 0,
+                        (long long)column->first, (long long)column->level_count, (int)column->other);
+        mrc_c99_number(job, column->mean, false);
+        if (column->kind == MRC_KIND_CATEGORY)
+            mrc_output_text(&job->out, ", levels_%lld},\n", (long long)used);
+        else
+            mrc_output_text(&job->out, ", 0},\n");
+        used++;
+    }
+    mrc_output_text(&job->out, "};\n\n");
+}
+
+static void put_column_names(mrc_c99_job *job)
+{
+    const mrc_schema *schema = job->schema;
+    mrc_output_text(&job->out,
+                    "/* Names of the columns, \"\" of those without. */\n"
+                    "extern const char *const %s_columns[];\nconst char *const %s_columns[%lld] = {",
+                    job->name, job->name, (long long)schema->used + 1);
+    for (int64_t i = 0; i < schema->count; i++) {
+        if (schema->columns[i].kind == MRC_KIND_DROP) continue;
+        mrc_c99_text(job, schema->columns[i].name ? schema->columns[i].name : "");
+        mrc_output_text(&job->out, ", ");
+    }
+    mrc_output_text(&job->out, "0};\n\n");
+}
+
+void mrc_c99_schema(mrc_c99_job *job)
+{
+    static const char *const dates[] = {"day_number", "is_leap",   "days_of_month", "take_digits",     "take_sign",
+                                        "take_time",  "take_zone", "mrc_read_date", "mrc_date_season", NULL};
+    static const char *const cells[] = {"is_space",     "small_letter",      "same_word",  "is_missing",
+                                        "read_decimal", "is_missing_number", "read_value", "encode_word",
+                                        "encode_value", "encode_cells",      NULL};
+    const mrc_schema *schema = job->schema;
+    int64_t used = 0;
+    mrc_output_text(&job->out,
+                    "#define COLUMNS %lld\n"
+                    "enum { COLUMN_NUMBER, COLUMN_BOOLEAN, COLUMN_DATE, COLUMN_CATEGORY };\n\n"
+                    "/* A column of the table: its first feature; levels of a category, one feature each, one for all "
+                    "others if\n   `other`, one for missing values if has_missing; what stands for a missing value of "
+                    "others. */\n"
+                    "typedef struct column {\n    int kind, has_missing, first, level_count, other;\n"
+                    "    double mean;\n    const char *const *levels;\n} column;\n\n",
+                    (long long)schema->used);
+    mrc_c99_texts(job, "static const char *const missing_words", schema->missing.words, schema->missing.count);
+    for (int64_t i = 0; i < schema->count; i++) {
+        const mrc_column *column = &schema->columns[i];
+        if (column->kind == MRC_KIND_DROP) continue;
+        char name[64];
+        snprintf(name, sizeof name, "static const char *const levels_%lld", (long long)used++);
+        if (column->kind == MRC_KIND_CATEGORY) mrc_c99_texts(job, name, column->levels, column->level_count);
+    }
+    put_columns(job);
+    put_column_names(job);
+    for (int i = 0; dates[i]; i++) mrc_c99_function(job, "date.c", dates[i]);
+    for (int i = 0; cells[i]; i++) mrc_c99_function(job, "c99_parts.h", cells[i]);
+}

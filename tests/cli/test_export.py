@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_export.py MERCER: exported models are compiled or run elsewhere, and predict what Mercer predicts.
+
+C files: the same bits as `mercer predict` on the scalar instruction set, compared as bytes of doubles.
+"""
+import ctypes
+import math
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+from support import Case, blobs, main, npy_bytes, read_npy
+
+COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared"]
+SCALAR = {"MERCER_ISA": "scalar"}
+KERNELS = {
+    "laplace": "laplace:bandwidth=3",
+    "gaussian": "gaussian:bandwidth=2",
+    "matern32": "matern32:bandwidth=3",
+    "matern52": "matern52:bandwidth=3",
+    "exppower": "exppower:bandwidth=3,gamma=0.7",
+    "cauchy": "cauchy:bandwidth=3",
+    "rational-quadratic": "rational-quadratic:bandwidth=3,alpha=0.5",
+    "polynomial": "polynomial:degree=3,scale=0.1,offset=1",
+    "linear": "linear",
+    "ntk": "ntk:depth=2,bias=0.1",
+    "nngp": "nngp:depth=3,bias=0.2",
+    "laplace-l1": "laplace-l1:bandwidth=5",
+    "exppower-l1": "exppower-l1:bandwidth=5,gamma=0.7",
+    "lpq": "lpq:p=1.5,q=0.8,bandwidth=4",
+}
+
+
+def bits(values):
+    return struct.pack("<%dd" % len(values), *values)
+
+
+class Exports(Case):
+    """Models of all kinds, small."""
+
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(3)
+        self.rows = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(320)]
+        self.rows[300] = [v * (1 + 1e-6) for v in self.rows[0]]  # too near for products
+        self.values = [v for row in self.rows for v in row]
+        targets = [[math.sin(x[0]) + x[1] * x[2] + 100, x[3]] for x in self.rows]
+        self.write("x.npy", npy_bytes("<f4", (320, 5), self.values))
+        self.write("y.npy", npy_bytes("<f8", (320, 2), [v for y in targets for v in y]))
+        self.write("x64.npy", npy_bytes("<f8", (320, 5), self.values))
+        self.singles = read_npy(self.path("x.npy"))[2]
+
+    def train(self, *options, x="x.npy", y="y.npy"):
+        self.good("train", "--x", x, "--y", y, "--centers", "260", "-q", "-o", "m.safetensors", *options)
+
+    def compiled(self, *options):
+        """The functions of the exported model, compiled without a warning."""
+        self.good("export", "m.safetensors", "-q", "-o", "m.c", *options)
+        result = subprocess.run([COMPILER, *FLAGS, "m.c", "-o", "m.so", "-lm"], cwd=self.folder, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        os.replace(self.path("m.so"), self.path("m%d.so" % id(result)))  # another name: another library
+        return ctypes.CDLL(self.path("m%d.so" % id(result)))
+
+    def same(self, values=None, x="x.npy", outputs=2, sample=ctypes.c_double):
+        """All rows at once, and the first of them alone."""
+        self.good("predict", "-m", "m.safetensors", "--x", x, "--scores", "-q", "-o", "f.npy", environment=SCALAR)
+        expected = read_npy(self.path("f.npy"))[2]
+        values = self.singles if values is None else values
+        library, rows = self.compiled(), len(expected) // outputs
+        out = (ctypes.c_double * len(expected))()
+        given = (sample * len(values))(*values)
+        self.assertEqual(library.model_predict_rows(ctypes.c_long(rows), given, out), 0)
+        self.assertEqual(bits(out), bits(expected))
+        one = (ctypes.c_double * outputs)()
+        self.assertEqual(library.model_predict(given, one), 0)
+        self.assertEqual(bits(one), bits(expected[:outputs]))
+        return library
+
+
+@unittest.skipUnless(COMPILER, "no C compiler")
+class C99(Exports):
+    """C files."""
+
+    def test_every_kernel(self):
+        told = self.run_program("train", "--x", "x.npy", "--y", "y.npy", "--kernel", "none", "-o", "m").stderr.decode()
+        for name in re.findall(r"[a-z0-9-]+", told.split("names:")[1]):
+            self.assertIn(name, KERNELS)
+        for name in KERNELS:
+            with self.subTest(name):
+                self.train("--kernel", KERNELS[name])
+                self.same()
+
+    def test_double(self):
+        for name in ("laplace", "matern52", "ntk", "lpq", "polynomial", "laplace-l1"):
+            with self.subTest(name):
+                self.train("--kernel", KERNELS[name], x="x64.npy")
+                self.same(self.values, x="x64.npy")
+        self.train("--precision", "f64")  # float centers, double weights
+        self.same()
+
+    def test_norms(self):
+        for spec in ("lpq:p=0.5,q=0.5,bandwidth=9", "lpq:p=1.3,q=1,bandwidth=4", "lpq:p=2,q=1.2,bandwidth=3"):
+            with self.subTest(spec):
+                self.train("--kernel", spec)
+                self.same()
+
+    def test_preprocessing_and_targets(self):
+        self.write("w.npy", npy_bytes("<f8", (1, 5), [1, 2, 0.5, 1, 0.1]))
+        rng = random.Random(5)
+        a = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(5)]
+        full = [sum(a[k][i] * a[k][j] for k in range(5)) for i in range(5) for j in range(5)]
+        self.write("metric.npy", npy_bytes("<f8", (5, 5), full))
+        for options in (
+            ["--preprocess", "none", "--target-transform", "none"],
+            ["--preprocess", "scale:factor=0.3", "--kernel", "polynomial:degree=2", "--target-transform", "center"],
+            ["--preprocess", "minmax", "--target-transform", "rank"],
+            ["--preprocess", "unit", "--kernel", "ntk", "--target-transform", "standardise"],
+            ["--preprocess", "rank", "--metric", "file:w.npy"],
+            ["--metric", "file:metric.npy"],
+        ):
+            with self.subTest(options):
+                self.train(*options)
+                self.same()
+        self.write("positive.npy", npy_bytes("<f8", (320, 1), [math.exp(x[0]) for x in self.rows]))
+        self.train("--target-transform", "log", y="positive.npy")
+        self.same(outputs=1)
+
+    def test_bytes(self):
+        rng = random.Random(4)
+        values = [rng.randrange(256) for _ in range(320 * 7)]
+        self.write("b.npy", npy_bytes("|u1", (320, 7), values))
+        for name in ("laplace", "laplace-l1", "exppower", "lpq"):
+            with self.subTest(name):
+                self.train("--kernel", name + (":gamma=0.7" if name == "exppower" else ":p=1.5,q=1" if name == "lpq" else ""), x="b.npy")
+                self.same(values, x="b.npy", sample=ctypes.c_ubyte)
+        self.train("--kernel", "ntk", "--preprocess", "none", x="b.npy")
+        self.same(values, x="b.npy", sample=ctypes.c_ubyte)
+        self.train("--kernel", "linear", x="b.npy")  # scaled, so floats
+        self.same(values, x="b.npy")
+
+    def test_classes(self):
+        rows, labels = blobs(330, d=4)
+        names = ['cat "?', "d\u00f6g", "x\\y"]
+        text = "a,b,c,d,class\n" + "".join(
+            ",".join("%.4f" % v for v in row) + ',"%s"\n' % names[k].replace('"', '""') for row, k in zip(rows, labels)
+        )
+        self.write("t.csv", text)
+        self.good("train", "--x", "t.csv", "--centers", "220", "--calibrate", "on", "-q", "-o", "m.safetensors")
+        values = [struct.unpack("f", struct.pack("f", float("%.4f" % v)))[0] for row in rows for v in row]
+        library = self.same(values, x="t.csv", outputs=3)
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "--probabilities", "-q", "-o", "p.npy", environment=SCALAR)
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "-q", "-o", "c.npy", environment=SCALAR)
+        expected, classes = read_npy(self.path("p.npy"))[2], read_npy(self.path("c.npy"))[2]
+        texts = (ctypes.c_char_p * 4).in_dll(library, "model_labels")
+        self.assertIsNone(texts[3])
+        out = (ctypes.c_double * 3)()
+        for i in range(0, 330, 7):
+            row = (ctypes.c_double * 4)(*values[4 * i : 4 * i + 4])
+            self.assertEqual(library.model_probabilities(row, out), 0)
+            self.assertEqual(bits(out), bits(expected[3 * i : 3 * i + 3]))
+            self.assertEqual(texts[library.model_classify(row)].decode(), classes[i])
+
+    def test_tables(self):
+        rng = random.Random(6)
+        lines, zones = [], ["", "T12:30Z", "T12:30", " 12:30:05.25Z", "T23:59+02:00"]
+        for i in range(300):
+            lines.append(
+                [
+                    rng.choice(["", "NA", "n/a", "-999", " 5.5 ", "1e3", "-0.25", "+7", "%.17g" % rng.gauss(0, 9)]),
+                    rng.choice(["red", "green", "", "blue, dark", "caf\u00e9", "?"]),
+                    rng.choice(["true", "FALSE", "True"]),
+                    "%04d-%02d-%02d%s" % (rng.randrange(1900, 2100), rng.randrange(1, 13), rng.randrange(1, 29), rng.choice(zones)),
+                    "k%d" % rng.randrange(290),
+                    str(rng.random()),
+                ]
+            )
+        quoted = ["\"%s\"" % cell if "," in cell else cell for row in lines for cell in row]
+        rows = [",".join(quoted[6 * i : 6 * i + 6]) + ",%g\n" % (i % 17) for i in range(300)]
+        self.write("t.csv", "num,colour,flag,day,key,other,y\n" + "".join(rows))
+        columns = ["--columns", "key:category", "--missing", "NA,N/A,?,-999"]
+        self.good("train", "--x", "t.csv", "--target", "y", "--task", "regression", "--centers", "250", "-q", *columns, "-o", "m.safetensors")
+        lines[0][1], lines[1][4] = "violet", "never seen"
+        quoted = ["\"%s\"" % cell if "," in cell else cell for row in lines for cell in row]
+        self.write("t.csv", "num,colour,flag,day,key,other\n" + "".join(",".join(quoted[6 * i : 6 * i + 6]) + "\n" for i in range(300)))
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "-q", "-o", "f.npy", environment=SCALAR)
+        expected = read_npy(self.path("f.npy"))[2]
+        library = self.compiled("--name", "prices")
+        names = (ctypes.c_char_p * 7).in_dll(library, "prices_columns")
+        self.assertEqual([name and name.decode() for name in names], ["num", "colour", "flag", "day", "key", "other", None])
+        out = (ctypes.c_double * 1)()
+        for i, row in enumerate(lines):
+            cells = (ctypes.c_char_p * 6)(*(cell.encode() or None for cell in row))
+            self.assertEqual(library.prices_predict_cells(cells, out), 0, row)
+            self.assertEqual(bits(out), bits(expected[i : i + 1]), row)
+        for column, text in ((0, "five"), (0, "inf"), (0, "0x10"), (0, "1e60"), (2, "maybe"), (3, "2023-02-29"), (5, "1,5")):
+            row = list(lines[2])
+            row[column] = text
+            cells = (ctypes.c_char_p * 6)(*(cell.encode() for cell in row))
+            self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
+
+    def test_values_that_are_not_finite(self):
+        self.train()
+        library, out = self.compiled(), (ctypes.c_double * 2)()
+        for value in (math.nan, math.inf, 1e300):
+            self.assertEqual(library.model_predict((ctypes.c_double * 5)(0, 0, value, 0, 0), out), -1)
+
+
+class Refusals(Exports):
+    """What is wrong with a call."""
+
+    def test_names_and_files(self):
+        self.train()
+        self.bad(2, "neither .c nor .onnx", "export", "m.safetensors", "-o", "m.txt")
+        self.bad(2, "cannot begin the name", "export", "m.safetensors", "-o", "m.c", "--name", "2x")
+        self.bad(2, "stdout", "export", "m.safetensors", "-o", "-")
+        self.bad(66, "none", "export", "none", "-o", "m.c")
+        self.bad(2, "format", "export", "m.safetensors", "--format", "f77", "-o", "m.c")
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.startswith("m.")), ["m.safetensors"])
+        told = self.answer("export", "m.safetensors", "--format", "c99", "-o", "m.txt")
+        self.assertEqual(told, {"output": "m.txt", "centers": 260})
+
+
+if __name__ == "__main__":
+    main()
