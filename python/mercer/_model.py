@@ -392,6 +392,17 @@ class Model:
                 raise ValueError(f"{field} is {name!r}; valid: float64, float32, float16, uint8") from None
         self.context.call("mercer_model_save", self.handle, L.text(path, "path"), options)
 
+    def export(self, path: str | os.PathLike[str], *, format: str | None = None, name: str | None = None) -> None:
+        """Writes the model as a file that predicts without Mercer, atomically.
+
+        ``format`` is ``"c99"`` (one C file, whose functions begin with ``name``, by default ``"model"``) or ``"onnx"``
+        (a graph); None: by the ending of ``path``, .c or .onnx. See docs/export.md.
+        """
+        options = L.mercer_export_options()
+        options.format = None if format is None else L.text(format, "format")
+        options.name = None if name is None else L.text(name, "name")
+        self.context.call("mercer_model_export", self.handle, L.text(path, "path"), options)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str], **context_options: Any) -> Model:
         """Reads a model file or checkpoint; every size, offset and checksum is verified. Options: see :class:`Context`.

@@ -1,5 +1,362 @@
-#include "export/export.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A model as an ONNX graph, of operators that runtimes have in double.
+ *
+ *   x (m, d) -> preprocessing -> s (m, p): |x|^2 + |z|^2 - 2 x z', sums of |x - z|^q, or x z' -> K -> K W -> units
+ *
+ * All in double: where x is near a center, |x|^2 + |z|^2 - 2 x z' loses half the digits of the distance, which leaves 8
+ * of a double and none of a float. asin alone is in float, which is all that runtimes have: of an argument that
+ * is computed in double, and at most sqrt(1/2), where it is well-conditioned. Runtime and Mercer then agree but for
+ * Mercer's own roundings, of float where the model is in float.
+ *
+ * Memory of a runtime: m p doubles, and m p d of kernels of differences.
+ */
+#include "core/memory.h"
+#include "export/onnx_proto.h"
+#include "kernels/formulas.h"
+#include "kernels/kernel.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+static int node(mrc_onnx *g, const char *operator, int a, int b)
+{
+    return mrc_onnx_node(g, operator, a, b, -1);
+}
+
+static int with(mrc_onnx *g, const char *operator, int a, double number)
+{
+    return node(g, operator, a, mrc_onnx_number(g, number));
+}
+
+static int reduce(mrc_onnx *g, const char *operator, int a, int64_t axis)
+{
+    return mrc_onnx_with(g, operator, a, -1, "axes", axis, true);
+}
+
+static int unsqueeze(mrc_onnx *g, int a, int64_t axis)
+{
+    return node(g, "Unsqueeze", a, mrc_onnx_integers(g, 1, &axis));
+}
+
+/* ---- Piecewise linear functions ------------------------------------------------------------------------------ */
+
+/* How many of the knots (1, d, count) are below x (m, d), or not above it: whole numbers (m, d). */
+static int count_knots(mrc_onnx *g, int x, int knots, const char *operator)
+{
+    const int64_t last = 2;
+    int below = mrc_onnx_cast(g, node(g, operator, knots, unsqueeze(g, x, last)), MRC_ONNX_INT64);
+    int axes = mrc_onnx_integers(g, 1, &last);
+    return mrc_onnx_with(g, "ReduceSum", below, axes, "keepdims", 0, false);
+}
+
+/* Entries number `at` - shift (m, d), from 0 to count - 1, of rows of a table (d, count) that is laid out flat. */
+static int gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_t count)
+{
+    const int64_t least = 0, most = count - 1;
+    int place = node(g, "Sub", at, mrc_onnx_integers(g, -1, &shift));
+    place = node(g, "Max", place, mrc_onnx_integers(g, -1, &least));
+    place = node(g, "Min", place, mrc_onnx_integers(g, -1, &most));
+    if (rows >= 0) place = node(g, "Add", place, rows);
+    return node(g, "Gather", flat, place);
+}
+
+/* 0, count, 2 count, ...: where the rows of a table begin. */
+static mercer_status row_starts(mrc_onnx *g, int64_t rows, int64_t count, int *out)
+{
+    int64_t *starts;
+    MRC_SCOPE(scope, g->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &starts, rows, sizeof *starts, "rows of a table"));
+    for (int64_t i = 0; i < rows; i++) starts[i] = i * count;
+    *out = mrc_onnx_integers(g, rows, starts);
+    return MERCER_OK;
+}
+
+/* data/prepare/preprocess_rank.c. */
+static mercer_status rank_features(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
+{
+    const int64_t d = of->features, q = MRC_RANK_KNOTS, none = 0;
+    int starts, flat = mrc_onnx_doubles(g, d * q, -1, -1, of->knots),
+                normal = mrc_onnx_doubles(g, q, -1, -1, of->normal);
+    int knots = mrc_onnx_doubles(g, 1, d, q, of->knots), factor = mrc_onnx_doubles(g, d, -1, -1, of->factor);
+    MRC_TRY(row_starts(g, d, q, &starts));
+    int below = count_knots(g, x, knots, "Less"), upto = count_knots(g, x, knots, "LessOrEqual");
+    int low = gather(g, flat, starts, below, 1, q), high = gather(g, flat, starts, below, 0, q);
+    int from = gather(g, normal, -1, below, 1, q), to = gather(g, normal, -1, below, 0, q);
+    int width = node(g, "Sub", high, low), zero = mrc_onnx_number(g, 0);
+    width = mrc_onnx_node(g, "Where", node(g, "Greater", width, zero), width, mrc_onnx_number(g, 1));
+    int share = node(g, "Div", node(g, "Sub", x, low), width);
+    /* Before the first and behind the last knot both ends are the same. */
+    int between = node(g, "Add", from, node(g, "Mul", share, node(g, "Sub", to, from)));
+    int middle = with(g, "Mul", node(g, "Add", to, gather(g, normal, -1, upto, 1, q)), 0.5);
+    int equal = node(g, "Greater", node(g, "Sub", upto, below), mrc_onnx_integers(g, -1, &none));
+    int ranked = mrc_onnx_node(g, "Where", equal, middle, between);
+    *out = mrc_onnx_node(g, "Where", node(g, "Greater", factor, zero), node(g, "Mul", x, factor), ranked);
+    return MERCER_OK;
+}
+
+/* core/numbers/target_curve.c, back: quantiles (c, k) to values (c, k). */
+static mercer_status leave_ranks(mrc_onnx *g, const mrc_curve *curve, int64_t c, int v, int *out)
+{
+    const int64_t k = curve->count;
+    double *table;
+    int starts;
+    MRC_SCOPE(scope, g->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &table, 2 * c * k + 2 * c, sizeof *table, "a curve of targets"));
+    double *values = table + c * k, *first = values + c * k, *last = first + c;
+    for (int64_t j = 0; j < c; j++) {
+        const double *of = curve->numbers + 2 * j * k;
+        for (int64_t i = 0; i < k; i++) values[j * k + i] = of[i], table[j * k + i] = of[k + i];
+        first[j] = of[k], last[j] = of[k + k - 1];
+    }
+    MRC_TRY(row_starts(g, c, k, &starts));
+    int knots = mrc_onnx_doubles(g, 1, c, k, table), flat = mrc_onnx_doubles(g, c * k, -1, -1, table);
+    int to = mrc_onnx_doubles(g, c * k, -1, -1, values);
+    v = node(g, "Max", v, mrc_onnx_doubles(g, c, -1, -1, first));
+    v = node(g, "Min", v, mrc_onnx_doubles(g, c, -1, -1, last));
+    int upto = count_knots(g, v, knots, "LessOrEqual");
+    int low = gather(g, flat, starts, upto, 1, k), high = gather(g, flat, starts, upto, 0, k);
+    int begin = gather(g, to, starts, upto, 1, k), end = gather(g, to, starts, upto, 0, k);
+    int width = node(g, "Sub", high, low);
+    width = mrc_onnx_node(g, "Where", node(g, "Greater", width, mrc_onnx_number(g, 0)), width, mrc_onnx_number(g, 1));
+    int share = node(g, "Div", node(g, "Sub", v, low), width);
+    *out = node(g, "Add", begin, node(g, "Mul", share, node(g, "Sub", end, begin)));
+    return MERCER_OK;
+}
+
+/* ---- Preprocessing ------------------------------------------------------------------------------------------- */
+
+static int unit_features(mrc_onnx *g, int x)
+{
+    int sum = reduce(g, "ReduceSumSquare", x, 1);
+    int zero = node(g, "Equal", sum, mrc_onnx_number(g, 0));
+    return node(g, "Div", x, node(g, "Sqrt", mrc_onnx_node(g, "Where", zero, mrc_onnx_number(g, 1), sum), -1));
+}
+
+static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
+{
+    const mrc_linear_map *map = of->map;
+    const int64_t d = of->features;
+    *out = x;
+    switch (of->kind) {
+        case MRC_PREPROCESS_NONE: break;
+        case MRC_PREPROCESS_SCALE:
+            if (!of->folded) *out = with(g, "Mul", x, of->scale);
+            break;
+        case MRC_PREPROCESS_STANDARDISE:
+        case MRC_PREPROCESS_MINMAX:
+            *out = node(g, "Sub", x, mrc_onnx_doubles(g, d, -1, -1, of->shift));
+            *out = node(g, "Mul", *out, mrc_onnx_doubles(g, d, -1, -1, of->factor));
+            break;
+        case MRC_PREPROCESS_UNIT: *out = unit_features(g, x); break;
+        case MRC_PREPROCESS_RANK: MRC_TRY(rank_features(g, of, x, out)); break;
+    }
+    if (map && map->diagonal) *out = node(g, "Mul", *out, mrc_onnx_doubles(g, map->features, -1, -1, map->values));
+    if (map && !map->diagonal)
+        *out = node(g, "MatMul", *out, mrc_onnx_doubles(g, map->features, map->width, -1, map->values));
+    return MERCER_OK;
+}
+
+/* ---- Kernels ------------------------------------------------------------------------------------------------- */
+
+static int transpose(mrc_onnx *g, int a)
+{
+    return node(g, "Transpose", a, -1);
+}
+
+static int squared_norms(mrc_onnx *g, int x)
+{
+    return reduce(g, "ReduceSumSquare", x, 1);
+}
+
+/* (m, p) of x (m, d) and z (p, d), both less the origin. */
+static int squares(mrc_onnx *g, int x, int z, const double *origin, int64_t d)
+{
+    int from = mrc_onnx_doubles(g, d, -1, -1, origin);
+    x = node(g, "Sub", x, from);
+    z = node(g, "Sub", z, from);
+    int sum = node(g, "Add", squared_norms(g, x), transpose(g, squared_norms(g, z)));
+    int twice = with(g, "Mul", node(g, "MatMul", x, transpose(g, z)), 2);
+    return with(g, "Max", node(g, "Sub", sum, twice), 0);
+}
+
+static int differences(mrc_onnx *g, int x, int z, double p)
+{
+    const int64_t last = 2;
+    int size = node(g, "Abs", node(g, "Sub", unsqueeze(g, x, 1), unsqueeze(g, z, 0)), -1);
+    if (p != 1) size = with(g, "Pow", size, p);
+    return mrc_onnx_with(g, "ReduceSum", size, mrc_onnx_integers(g, 1, &last), "keepdims", 0, false);
+}
+
+static int exp_of(mrc_onnx *g, int a)
+{
+    return node(g, "Exp", a, -1);
+}
+
+/* exp(-(s / scale)^power) */
+static int stretched(mrc_onnx *g, int s, double scale, double power)
+{
+    return exp_of(g, node(g, "Neg", with(g, "Pow", with(g, "Div", s, scale), power), -1));
+}
+
+/* acos c = 2 asin(sqrt((1 - |c|) / 2)), or pi minus that. */
+static int arc_cosine(mrc_onnx *g, int c)
+{
+    int half = with(g, "Mul", node(g, "Sub", mrc_onnx_number(g, 1), node(g, "Abs", c, -1)), 0.5);
+    int root = mrc_onnx_cast(g, node(g, "Sqrt", half, -1), MRC_ONNX_FLOAT);
+    int angle = with(g, "Mul", mrc_onnx_cast(g, node(g, "Asin", root, -1), MRC_ONNX_DOUBLE), 2);
+    int other = node(g, "Sub", mrc_onnx_number(g, 3.14159265358979323846), angle);
+    return mrc_onnx_node(g, "Where", node(g, "Less", c, mrc_onnx_number(g, 0)), other, angle);
+}
+
+/* The layers of ntk and nngp: kernels/formulas.h. */
+static int layers(mrc_onnx *g, const mercer_kernel *kernel, int x, int z)
+{
+    const double pi = 3.14159265358979323846, variance = kernel->bias * kernel->bias;
+    int xx = squared_norms(g, x), zz = transpose(g, squared_norms(g, z));
+    int s = with(g, "Add", node(g, "MatMul", x, transpose(g, z)), variance), t = s;
+    for (int32_t layer = 1; layer <= kernel->depth; layer++) {
+        int norms = node(g, "Mul", node(g, "Sqrt", with(g, "Add", xx, layer * variance), -1),
+                         node(g, "Sqrt", with(g, "Add", zz, layer * variance), -1));
+        int one = mrc_onnx_number(g, 1), none = node(g, "Equal", norms, mrc_onnx_number(g, 0));
+        int c = node(g, "Div", s, mrc_onnx_node(g, "Where", none, one, norms));
+        c = mrc_onnx_node(g, "Where", none, one, c);
+        c = node(g, "Min", node(g, "Max", c, mrc_onnx_number(g, -1)), one);
+        int k0 = node(g, "Sub", one, with(g, "Div", arc_cosine(g, c), pi));
+        int sine = node(g, "Sqrt", with(g, "Max", node(g, "Sub", one, node(g, "Mul", c, c)), 0), -1);
+        int k1 = node(g, "Add", node(g, "Mul", c, k0), with(g, "Div", sine, pi));
+        s = with(g, "Add", node(g, "Mul", norms, k1), variance);
+        t = node(g, "Add", node(g, "Mul", t, k0), s);
+    }
+    return kernel->id == MRC_KERNEL_NTK ? t : s;
+}
+
+/* u and exp(-u) to (1 + u [+ u^2 / 3]) exp(-u) */
+static int matern(mrc_onnx *g, int s, double scale, bool second)
+{
+    int u = with(g, "Mul", node(g, "Sqrt", s, -1), scale), sum = with(g, "Add", u, 1);
+    if (second) sum = node(g, "Add", sum, with(g, "Div", node(g, "Mul", u, u), 3));
+    return node(g, "Mul", sum, exp_of(g, node(g, "Neg", u, -1)));
+}
+
+/* A function of the distance, or of the sum s of |x_k - z_k|^p. */
+static int of_distance(mrc_onnx *g, const mercer_kernel *kernel, int s)
+{
+    const double b = kernel->bandwidth;
+    switch (kernel->id) {
+        case MRC_KERNEL_LAPLACE: return exp_of(g, with(g, "Div", node(g, "Sqrt", s, -1), -b));
+        case MRC_KERNEL_GAUSSIAN: return exp_of(g, with(g, "Mul", s, -0.5 / b / b));
+        case MRC_KERNEL_MATERN32: return matern(g, s, sqrt(3) / b, false);
+        case MRC_KERNEL_MATERN52: return matern(g, s, sqrt(5) / b, true);
+        case MRC_KERNEL_EXPPOWER: return stretched(g, s, b * b, kernel->gamma / 2);
+        case MRC_KERNEL_CAUCHY:
+            return node(g, "Div", mrc_onnx_number(g, 1), with(g, "Add", with(g, "Mul", s, 1 / b / b), 1));
+        case MRC_KERNEL_RATIONAL_QUADRATIC:
+            return with(g, "Pow", with(g, "Add", with(g, "Mul", s, 1 / b / b / (2 * kernel->alpha)), 1),
+                        -kernel->alpha);
+        case MRC_KERNEL_LAPLACE_L1: return exp_of(g, with(g, "Div", s, -b));
+        case MRC_KERNEL_EXPPOWER_L1: return stretched(g, s, b, kernel->gamma);
+        case MRC_KERNEL_LPQ: return stretched(g, s, pow(b, kernel->p), kernel->q / kernel->p);
+        default: return -1;
+    }
+}
+
+static int kernel_matrix(mrc_onnx *g, const mercer_model *model, int x, int z)
+{
+    const mercer_kernel *kernel = &model->kernel;
+    double norm = mrc_kernel_norm(kernel);
+    if (mrc_kernel_is_angular(kernel)) return layers(g, kernel, x, z);
+    if (norm == 2) return of_distance(g, kernel, squares(g, x, z, model->origin, model->centers.cols));
+    if (norm > 0) return of_distance(g, kernel, differences(g, x, z, norm));
+    int dot = node(g, "MatMul", x, transpose(g, z));
+    if (kernel->id == MRC_KERNEL_LINEAR) return dot;
+    if (kernel->id != MRC_KERNEL_POLYNOMIAL) return -1;
+    return with(g, "Pow", with(g, "Add", with(g, "Mul", dot, kernel->scale), kernel->offset), kernel->degree);
+}
+
+/* ---- Predictions --------------------------------------------------------------------------------------------- */
+
+static mercer_status leave_units(mrc_onnx *g, const mercer_model *model, int f, int *out)
+{
+    const mrc_units *units = &model->units;
+    int64_t c = model->weights.cols;
+    *out = f;
+    if (!mrc_units_given(units)) return MERCER_OK;
+    f = node(g, "Mul", f, mrc_onnx_doubles(g, c, -1, -1, units->scale));
+    *out = f = node(g, "Add", f, mrc_onnx_doubles(g, c, -1, -1, units->offset));
+    if (units->curve.kind == MRC_CURVE_LOG)
+        *out = node(g, "Sub", exp_of(g, f), mrc_onnx_doubles(g, c, -1, -1, units->curve.numbers));
+    if (units->curve.kind == MRC_CURVE_RANK) return leave_ranks(g, &units->curve, c, f, out);
+    return MERCER_OK;
+}
+
+static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_type real)
+{
+    int64_t c = model->weights.cols;
+    bool classes = model->labels && model->label_count == c;
+    mrc_onnx_output(g, mrc_onnx_cast(g, f, real), "predictions", real, c);
+    if (!classes) return;
+    int scores = with(g, "Div", f, mercer_model_temperature(model, NULL));
+    int p = mrc_onnx_cast(g, mrc_onnx_with(g, "Softmax", scores, -1, "axis", 1, false), real);
+    mrc_onnx_output(g, p, "probabilities", real, c);
+    const int64_t axis = 1;
+    int label = mrc_onnx_with(g, "ArgMax", f, -1, "axis", axis, false);
+    label = node(g, "Squeeze", label, mrc_onnx_integers(g, 1, &axis));
+    mrc_onnx_output(g, label, "class", MRC_ONNX_INT64, -1);
+}
+
+static mercer_status make(mrc_onnx *g, const mercer_model *model)
+{
+    bool wide = model->centers.dtype == MERCER_F64 || model->weights.dtype == MERCER_F64;
+    mrc_onnx_type real = wide ? MRC_ONNX_DOUBLE : MRC_ONNX_FLOAT;
+    int x = mrc_onnx_input(g, "x", real, mrc_model_features(model)), f;
+    x = mrc_onnx_cast(g, x, MRC_ONNX_DOUBLE);
+    if (model->preprocess) MRC_TRY(preprocess(g, model->preprocess, x, &x));
+    if (model->centers.dtype != MERCER_F64) /* rounded where the library does */
+        x = mrc_onnx_cast(g, mrc_onnx_cast(g, x, MRC_ONNX_FLOAT), MRC_ONNX_DOUBLE);
+    int z = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->centers), MRC_ONNX_DOUBLE);
+    int w = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->weights), MRC_ONNX_DOUBLE);
+    int k = kernel_matrix(g, model, x, z);
+    if (k < 0)
+        return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED, "format onnx cannot express this kernel function");
+    MRC_TRY(leave_units(g, model, node(g, "MatMul", k, w), &f));
+    add_outputs(g, model, f, real);
+    return g->status;
+}
+
+/* ["a","b"], released with free; NULL if there are none. */
+static mercer_status name_list(mrc_onnx *g, const char *const *names, int64_t count, char **out)
+{
+    json_auto_t *list = names ? json_array() : NULL;
+    *out = NULL;
+    if (!names) return MERCER_OK;
+    for (int64_t i = 0; i < count; i++) json_array_append_new(list, json_string(names[i]));
+    if ((int64_t)json_array_size(list) == count) *out = json_dumps(list, JSON_COMPACT);
+    return *out ? MERCER_OK : mrc_fail(g->context, MERCER_ERROR_MEMORY, "out of memory for the names");
+}
+
+enum { LABELS, FEATURES, TARGETS, KERNEL, SCHEMA, NOTE, TEXTS, LISTS = KERNEL };
+
+static mercer_status write_graph(mrc_onnx *g, const mercer_model *model, const char *path, char **lists)
+{
+    static const char *const keys[TEXTS] = {"labels", "feature_names", "target_names", "kernel", "schema", "note"};
+    char kernel[512];
+    MRC_TRY(make(g, model));
+    MRC_TRY(mrc_kernel_print(model->context, &model->kernel, kernel, sizeof kernel, NULL));
+    MRC_TRY(name_list(g, model->labels, model->label_count, &lists[LABELS]));
+    MRC_TRY(name_list(g, model->feature_names, mrc_model_features(model), &lists[FEATURES]));
+    MRC_TRY(name_list(g, model->target_names, model->target_count, &lists[TARGETS]));
+    const char *const texts[TEXTS] = {lists[LABELS], lists[FEATURES], lists[TARGETS],
+                                      kernel,        model->schema,   model->note};
+    return mrc_onnx_write(g, path, keys, texts, TEXTS);
+}
+
 mercer_status mrc_export_onnx(const mercer_model *model, const char *path)
 {
-    return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED, "%s", path);
+    MRC_OWNED(mrc_onnx_close) mrc_onnx graph = {.context = model->context};
+    char *lists[LISTS] = {NULL};
+    mercer_status status = write_graph(&graph, model, path, lists);
+    for (int i = 0; i < LISTS; i++) free(lists[i]);
+    return status;
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_export.py MERCER: exported models are compiled or run elsewhere, and predict what Mercer predicts.
 
-C files: the same bits as `mercer predict` on the scalar instruction set, compared as bytes of doubles.
+C files: the same bits as `mercer predict` on the scalar instruction set, compared as bytes of doubles. ONNX graphs are
+run by onnxruntime, where it is installed.
 """
 import ctypes
 import math
@@ -14,6 +15,12 @@ import subprocess
 import unittest
 
 from support import Case, blobs, main, npy_bytes, read_npy
+
+try:
+    import numpy
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
 
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared"]
@@ -45,6 +52,7 @@ class Exports(Case):
 
     def setUp(self):
         super().setUp()
+        self.count = 0
         rng = random.Random(3)
         self.rows = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(320)]
         self.rows[300] = [v * (1 + 1e-6) for v in self.rows[0]]  # too near for products
@@ -63,8 +71,9 @@ class Exports(Case):
         self.good("export", "m.safetensors", "-q", "-o", "m.c", *options)
         result = subprocess.run([COMPILER, *FLAGS, "m.c", "-o", "m.so", "-lm"], cwd=self.folder, capture_output=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr.decode())
-        os.replace(self.path("m.so"), self.path("m%d.so" % id(result)))  # another name: another library
-        return ctypes.CDLL(self.path("m%d.so" % id(result)))
+        self.count += 1  # another name: another library
+        os.replace(self.path("m.so"), self.path("m%d.so" % self.count))
+        return ctypes.CDLL(self.path("m%d.so" % self.count))
 
     def same(self, values=None, x="x.npy", outputs=2, sample=ctypes.c_double):
         """All rows at once, and the first of them alone."""
@@ -96,7 +105,7 @@ class C99(Exports):
                 self.same()
 
     def test_double(self):
-        for name in ("laplace", "matern52", "ntk", "lpq", "polynomial", "laplace-l1"):
+        for name in ("laplace", "matern52", "ntk", "lpq"):
             with self.subTest(name):
                 self.train("--kernel", KERNELS[name], x="x64.npy")
                 self.same(self.values, x="x64.npy")
@@ -208,6 +217,66 @@ class C99(Exports):
         library, out = self.compiled(), (ctypes.c_double * 2)()
         for value in (math.nan, math.inf, 1e300):
             self.assertEqual(library.model_predict((ctypes.c_double * 5)(0, 0, value, 0, 0), out), -1)
+
+
+@unittest.skipUnless(onnxruntime, "no onnxruntime")
+class Onnx(Exports):
+    """Graphs, which are in double: what differs is the rounding of Mercer's float, and of the output."""
+
+    def agrees(self, values=None, x="x.npy", outputs=2, device="cpu"):
+        """To 1e-5 of the size of the outputs, as the page on exports says.
+
+        Arithmetic in float adds at most about 2^-22 sum_j |w_j| for kernel values up to 1. Where weights are so large
+        that it matters, Mercer's arithmetic in double is what the graph is compared with: device reference.
+        """
+        self.good("predict", "-m", "m.safetensors", "--x", x, "--scores", "-q", "-o", "f.npy", "--device", device)
+        self.good("export", "m.safetensors", "-q", "-o", "m.onnx")
+        expected = numpy.array(read_npy(self.path("f.npy"))[2]).reshape(-1, outputs)
+        session = onnxruntime.InferenceSession(self.path("m.onnx"), providers=["CPUExecutionProvider"])
+        kind = numpy.float64 if session.get_inputs()[0].type == "tensor(double)" else numpy.float32
+        given = numpy.array(self.singles if values is None else values, kind).reshape(len(expected), -1)
+        found = dict(zip((o.name for o in session.get_outputs()), session.run(None, {"x": given})))
+        error = abs(found["predictions"] - expected).max() / max(1, abs(expected).max())
+        self.assertLess(error, 1e-5)
+        return session, found
+
+    def test_every_kernel(self):
+        for name in KERNELS:
+            with self.subTest(name):
+                self.train("--kernel", KERNELS[name])
+                self.agrees()
+
+    def test_preprocessing_and_targets(self):
+        self.write("w.npy", npy_bytes("<f8", (1, 5), [1, 2, 0.5, 1, 0.1]))
+        for options in (
+            ["--preprocess", "none", "--target-transform", "none"],
+            ["--preprocess", "scale:factor=0.3", "--kernel", "polynomial:degree=2", "--target-transform", "center"],
+            ["--preprocess", "minmax", "--target-transform", "rank"],
+            ["--preprocess", "unit", "--kernel", "gaussian"],
+            ["--preprocess", "rank", "--metric", "file:w.npy"],
+            ["--learn-features", "1"],
+        ):
+            with self.subTest(options):
+                self.train(*options)
+                self.agrees(device="reference")
+        self.write("positive.npy", npy_bytes("<f8", (320, 1), [math.exp(x[0]) for x in self.rows]))
+        self.train("--target-transform", "log", y="positive.npy")
+        self.agrees(outputs=1)
+        self.train(x="x64.npy")
+        self.agrees(self.values, x="x64.npy")
+
+    def test_classes(self):
+        rows, labels = blobs(300, d=4)
+        self.write("t.csv", "a,b,c,d,class\n" + "".join(",".join("%.4f" % v for v in row) + ",k%d\n" % k for row, k in zip(rows, labels)))
+        self.good("train", "--x", "t.csv", "--centers", "100", "-q", "-o", "m.safetensors")
+        session, found = self.agrees([float("%.4f" % v) for row in rows for v in row], x="t.csv", outputs=3)
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "--probabilities", "-q", "-o", "p.npy")
+        expected = numpy.array(read_npy(self.path("p.npy"))[2]).reshape(-1, 3)
+        self.assertLess(abs(found["probabilities"] - expected).max(), 1e-4)  # 4 times the error of scores: T is 0.25
+        self.assertEqual(list(found["class"]), list(expected.argmax(axis=1)))
+        about = session.get_modelmeta().custom_metadata_map
+        self.assertEqual(about["labels"], '["k0","k1","k2"]')
+        self.assertEqual(about["feature_names"], '["a","b","c","d"]')
 
 
 class Refusals(Exports):
