@@ -439,8 +439,8 @@ typedef struct mercer_export_options {
     const char *name; /* c99: begins the names of the functions; NULL: "model" */
 } mercer_export_options;
 
-/* Writes the model as a file that predicts without Mercer, atomically: docs/export.md. Errors: IO, MISSING (the folder),
-   UNSUPPORTED (what the format cannot express: a callback kernel, a model that ranks share). */
+/* Writes the model as a file that predicts without Mercer, atomically: docs/export.md. Errors: IO, MISSING (the
+   folder), UNSUPPORTED (what the format cannot express: a callback kernel, a model that ranks share). */
 MERCER_API mercer_status mercer_model_export(mercer_model *model, const char *path,
                                              const mercer_export_options *options);
 

@@ -9,6 +9,9 @@
  * whose libm rounds fma and sqrt correctly; where the library itself asks libm (exp of a log curve, of probabilities,
  * sine and cosine of dates, acos of nearly parallel rows), so does the file.
  *
+ * Types differ in one place from what the types say: where samples go as they are, they are rounded to the type of the
+ * centers, as samples of that type would be in the library.
+ *
  * Not the same: pairs whose sum of differences is beyond the type, where kernels that are evaluated in double are 0
  * here, and at most 1e-38 (float) in the library.
  */
@@ -57,6 +60,14 @@ mercer_status mrc_c99_decide(mrc_c99_job *job)
     return MERCER_OK;
 }
 
+/* Whether sums are floats before units are applied: those of values stay double where the arithmetic is. */
+static bool rounds_sums(const mrc_c99_job *job)
+{
+    const mercer_model *model = job->model;
+    bool kept = model->centers.dtype == MERCER_F64 && mrc_units_given(&model->units) && !job->classes;
+    return model->weights.dtype == MERCER_F32 && !kept;
+}
+
 static bool is_centred(const mrc_c99_job *job)
 {
     return job->norm > 0 && !job->direct && job->model->centers.dtype != MERCER_U8;
@@ -97,24 +108,25 @@ static void put_head(mrc_c99_job *job)
                         ? "; for cells also 1 + the number of a\n * column whose cell is not what it has to be. "
                           "A cell that is NULL or empty is missing; numbers have a point\n * (LC_NUMERIC is C)."
                         : ".");
-    mrc_output_text(&job->out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
-                               "#include <string.h>\n\n"
-                               "/* No fused operations but those that are written. */\n"
-                               "#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF\n"
-                               "#elif defined(__GNUC__)\n#pragma GCC optimize(\"fp-contract=off\")\n#endif\n\n");
+    mrc_output_text(
+        &job->out,
+        "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
+        "#include <string.h>\n\n"
+        "/* No fused operations but those that are written. */\n"
+        "#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF\n"
+        "#elif defined(__GNUC__)\n#pragma GCC optimize(\"fp-contract=off\", \"no-tree-slp-vectorize\")\n#endif\n\n");
 }
 
 static void put_sizes(mrc_c99_job *job)
 {
     const mercer_model *model = job->model;
-    bool single = model->weights.dtype == MERCER_F32 && model->centers.dtype != MERCER_F64;
     mrc_output_text(&job->out,
                     "#define FEATURES %lld\n#define WIDTH %lld\n#define CENTERS %lld\n#define OUTPUTS %lld\n"
-                    "#define TILE %d\ntypedef %s sample;\ntypedef %s stored;\ntypedef %s real;\ntypedef %s result;\n",
+                    "#define TILE %d\ntypedef %s sample;\ntypedef %s stored;\ntypedef %s real;\n",
                     (long long)mrc_model_features(model), (long long)model->centers.cols, (long long)model->total,
                     (long long)model->weights.cols, MRC_TILE_CENTERS,
                     model->centers.dtype == MERCER_U8 ? "unsigned char" : "double", mrc_c99_type(model->centers.dtype),
-                    job->wide ? "double" : "float", single ? "float" : "double");
+                    job->wide ? "double" : "float");
     mrc_output_text(&job->out, job->wide ? "#define FMA fma\n#define ABS fabs\n#define NEAR 0x1p-20\n\n"
                                          : "#define FMA fmaf\n#define ABS fabsf\n#define NEAR 0x1p-10f\n\n");
     _Static_assert(MRC_NEAR_F32 == 0x1p-10f && MRC_NEAR_F64 == 0x1p-20, "NEAR is written above");
@@ -343,8 +355,8 @@ static mercer_status put_sums(mrc_c99_job *job)
                     "            const real value = %s(%s);\n"
                     "            for (int c = 0; c < OUTPUTS; c++) sum[c] = FMA((real)weights[j][c], value, sum[c]);\n"
                     "        }\n        for (int c = 0; c < OUTPUTS; c++) total[c] += (double)sum[c];\n    }\n"
-                    "    for (int c = 0; c < OUTPUTS; c++) f[c] = (double)(result)total[c];\n}\n\n",
-                    pair.before, value, pair.argument);
+                    "    for (int c = 0; c < OUTPUTS; c++) f[c] = %s;\n}\n\n",
+                    pair.before, value, pair.argument, rounds_sums(job) ? "rounded(total[c])" : "total[c]");
     return MERCER_OK;
 }
 
@@ -387,7 +399,7 @@ static void put_predict(mrc_c99_job *job)
     mrc_output_text(&job->out, "{\n    stored row[WIDTH];\n    if (!prepare(x, row)) return -1;\n    add_up(row, f);\n"
                                "    for (int c = 0; c < OUTPUTS; c++) {\n");
     if (units)
-        mrc_output_text(&job->out, rounded ? "        f[c] = (double)(float)leave_units(f[c], c);\n"
+        mrc_output_text(&job->out, rounded ? "        f[c] = rounded(leave_units(f[c], c));\n"
                                            : "        f[c] = leave_units(f[c], c);\n");
     mrc_output_text(&job->out, "        if (!isfinite(f[c])) return -1;\n    }\n    return 0;\n}\n\n");
     put_public(job, "int", "predict_rows", "long rows, const sample *x, double *f");
@@ -434,6 +446,7 @@ static mercer_status put_file(mrc_c99_job *job)
 {
     put_head(job);
     put_sizes(job);
+    if (job->schema || rounds_sums(job)) mrc_c99_function(job, "c99_parts.h", "rounded");
     mrc_c99_matrix(job, "centers", &job->model->centers);
     mrc_c99_matrix(job, "weights", &job->model->weights);
     put_preprocessing(job);

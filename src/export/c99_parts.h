@@ -7,8 +7,15 @@
  *
  *   FEATURES, WIDTH   of a sample; of a preprocessed one            real          arithmetic of the kernel
  *   CENTERS, OUTPUTS  p, c                                          stored        type of samples and centers
- *   FMA, ABS, NEAR    of real; see backends/cpu/tile.h              result        type of the sums
+ *   FMA, ABS, NEAR    of real; see backends/cpu/tile.h
  */
+
+/* Rounded to float. Through memory: gcc 12 forgets the rounding of neighbours that it joins in a vector. */
+static double rounded(double value)
+{
+    volatile float single = (float)value;
+    return (double)single;
+}
 
 /* ---- Preprocessing ----------------------------------------------------------------------------------------------- */
 
@@ -279,12 +286,12 @@ static void encode_word(const column *of, const char *text, size_t length, doubl
 static void encode_value(const column *of, float cell, double *to)
 {
     double value = isnan(cell) ? of->mean : (double)cell;
-    *to++ = (float)value;
+    *to++ = rounded(value);
     if (of->kind == COLUMN_DATE) {
         double sine, cosine;
         mrc_date_season(value, &sine, &cosine);
-        *to++ = (float)sine;
-        *to++ = (float)cosine;
+        *to++ = rounded(sine);
+        *to++ = rounded(cosine);
     }
     if (of->has_missing) *to = isnan(cell) ? 1 : 0;
 }

@@ -23,7 +23,7 @@ except ImportError:
     onnxruntime = None
 
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-fPIC", "-shared"]
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", "-fPIC", "-shared"]
 SCALAR = {"MERCER_ISA": "scalar"}
 KERNELS = {
     "laplace": "laplace:bandwidth=3",
@@ -111,6 +111,9 @@ class C99(Exports):
                 self.same(self.values, x="x64.npy")
         self.train("--precision", "f64")  # float centers, double weights
         self.same()
+        for transform in ("none", "standardise"):  # and the other way round
+            self.train("--precision", "f32", "--target-transform", transform, x="x64.npy")
+            self.same(self.values, x="x64.npy")
 
     def test_norms(self):
         for spec in ("lpq:p=0.5,q=0.5,bandwidth=9", "lpq:p=1.3,q=1,bandwidth=4", "lpq:p=2,q=1.2,bandwidth=3"):
