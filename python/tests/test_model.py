@@ -91,6 +91,20 @@ def test_file_and_pickle(model, tmp_path, rng):
         model.save(path, centers="int7")
 
 
+def test_export(model, tmp_path):
+    model.export(tmp_path / "m.c", name="price")
+    assert "int price_predict(const" in (tmp_path / "m.c").read_text()
+    model.export(tmp_path / "m.bin", format="onnx")
+    assert b"Mercer" in (tmp_path / "m.bin").read_bytes()[:32]
+    with pytest.raises(ValueError, match="c99 and onnx"):
+        model.export(tmp_path / "m.c", format="f77")
+    ones = Model(Kernel.from_function(lambda r: np.exp(-r)), np.eye(3))
+    for name, format in (("one.c", "c99"), ("one.onnx", "onnx")):
+        with pytest.raises(Exception, match=f"{format} cannot express a kernel given by a callback"):
+            ones.export(tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
 def test_bad_files(tmp_path, model):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         Model.load(tmp_path / "nowhere")

@@ -83,6 +83,7 @@ CALLS = {
     "mercer_context_info": lambda t, s: L.lib.mercer_context_query(t.context, s),
     "mercer_source": lambda t, s: L.lib.mercer_trainer_fit(t.trainer.handle, s, None),
     "mercer_save_options": lambda t, s: L.lib.mercer_model_save(t.model.handle, b"/nowhere/model", s),
+    "mercer_export_options": lambda t, s: L.lib.mercer_model_export(t.model.handle, b"/nowhere/model.c", s),
     "mercer_dataset_options": lambda t, s: L.lib.mercer_dataset_open(C.byref(t.out), t.context, s),
     "mercer_dataset_info": lambda t, s: L.lib.mercer_dataset_query(t.data.handle, s),
     "mercer_dataset_arrays": lambda t, s: L.lib.mercer_dataset_from_arrays(C.byref(t.out), t.context, s),

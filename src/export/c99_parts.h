@@ -56,8 +56,7 @@ static void unit_features(double *x)
 
 static void rank_features(double *x)
 {
-    for (int j = 0; j < FEATURES; j++)
-        x[j] = factor[j] > 0 ? x[j] * factor[j] : mrc_rank_value(knots[j], normal, x[j]);
+    for (int j = 0; j < FEATURES; j++) x[j] = factor[j] > 0 ? x[j] * factor[j] : mrc_rank_value(knots[j], normal, x[j]);
 }
 
 static void weigh_features(double *x)

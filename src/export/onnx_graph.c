@@ -15,10 +15,9 @@
 #include "export/onnx_proto.h"
 #include "kernels/formulas.h"
 #include "kernels/kernel.h"
+#include "model/model_file.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 
 static int node(mrc_onnx *g, const char *operator, int a, int b)
 {
@@ -325,17 +324,6 @@ static mercer_status make(mrc_onnx *g, const mercer_model *model)
     return g->status;
 }
 
-/* ["a","b"], released with free; NULL if there are none. */
-static mercer_status name_list(mrc_onnx *g, const char *const *names, int64_t count, char **out)
-{
-    json_auto_t *list = names ? json_array() : NULL;
-    *out = NULL;
-    if (!names) return MERCER_OK;
-    for (int64_t i = 0; i < count; i++) json_array_append_new(list, json_string(names[i]));
-    if ((int64_t)json_array_size(list) == count) *out = json_dumps(list, JSON_COMPACT);
-    return *out ? MERCER_OK : mrc_fail(g->context, MERCER_ERROR_MEMORY, "out of memory for the names");
-}
-
 enum { LABELS, FEATURES, TARGETS, KERNEL, SCHEMA, NOTE, TEXTS, LISTS = KERNEL };
 
 static mercer_status write_graph(mrc_onnx *g, const mercer_model *model, const char *path, char **lists)
@@ -344,9 +332,9 @@ static mercer_status write_graph(mrc_onnx *g, const mercer_model *model, const c
     char kernel[512];
     MRC_TRY(make(g, model));
     MRC_TRY(mrc_kernel_print(model->context, &model->kernel, kernel, sizeof kernel, NULL));
-    MRC_TRY(name_list(g, model->labels, model->label_count, &lists[LABELS]));
-    MRC_TRY(name_list(g, model->feature_names, mrc_model_features(model), &lists[FEATURES]));
-    MRC_TRY(name_list(g, model->target_names, model->target_count, &lists[TARGETS]));
+    MRC_TRY(mrc_print_names(g->context, model->labels, model->label_count, &lists[LABELS]));
+    MRC_TRY(mrc_print_names(g->context, model->feature_names, mrc_model_features(model), &lists[FEATURES]));
+    MRC_TRY(mrc_print_names(g->context, model->target_names, model->target_count, &lists[TARGETS]));
     const char *const texts[TEXTS] = {lists[LABELS], lists[FEATURES], lists[TARGETS],
                                       kernel,        model->schema,   model->note};
     return mrc_onnx_write(g, path, keys, texts, TEXTS);
@@ -357,6 +345,6 @@ mercer_status mrc_export_onnx(const mercer_model *model, const char *path)
     MRC_OWNED(mrc_onnx_close) mrc_onnx graph = {.context = model->context};
     char *lists[LISTS] = {NULL};
     mercer_status status = write_graph(&graph, model, path, lists);
-    for (int i = 0; i < LISTS; i++) free(lists[i]);
+    for (int i = 0; i < LISTS; i++) mrc_free(model->context, lists[i]);
     return status;
 }

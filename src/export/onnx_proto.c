@@ -16,6 +16,7 @@ enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24, MOST_HEAD = 128 };
 static void add_bytes(mrc_onnx *self, mrc_bytes *to, const void *data, int64_t count)
 {
     if (self->status != MERCER_OK) return;
+    if (to->room == 0 && self->spares > 0) *to = self->spare[--self->spares];
     if (to->count + count > to->room) {
         char *larger;
         int64_t room = 2 * (to->count + count) + 256;
@@ -63,13 +64,18 @@ static void add_message(mrc_onnx *self, mrc_bytes *to, int field, mrc_bytes *mes
 {
     add_length(self, to, field, message->count);
     add_bytes(self, to, message->data, message->count);
-    mrc_free(self->context, message->data);
+    message->count = 0;
+    if (message->room > 0 && self->spares < MRC_ONNX_SPARES)
+        self->spare[self->spares++] = *message;
+    else
+        mrc_free(self->context, message->data);
     *message = (mrc_bytes){0};
 }
 
 void mrc_onnx_close(mrc_onnx *self)
 {
     for (int i = 0; i < self->larges; i++) mrc_free(self->context, self->large[i].head.data);
+    for (int i = 0; i < self->spares; i++) mrc_free(self->context, self->spare[i].data);
     mrc_free(self->context, self->graph.data);
     *self = (mrc_onnx){.context = self->context};
 }

@@ -32,7 +32,7 @@ typedef struct mrc_onnx_tensor {
     int64_t bytes;
 } mrc_onnx_tensor;
 
-enum { MRC_ONNX_TENSORS = 4 };
+enum { MRC_ONNX_TENSORS = 4, MRC_ONNX_SPARES = 8 };
 
 /* A graph being made. Values are numbered; number v is called "v<number>". The first failure stays. */
 typedef struct mrc_onnx {
@@ -40,6 +40,8 @@ typedef struct mrc_onnx {
     mrc_bytes graph;                         /* fields of GraphProto */
     mrc_onnx_tensor large[MRC_ONNX_TENSORS]; /* tensors that are not copied */
     int larges;
+    mrc_bytes spare[MRC_ONNX_SPARES]; /* memory of messages that have become fields of others */
+    int spares;
     int values;
     mercer_status status;
 } mrc_onnx;

@@ -64,8 +64,7 @@ static mercer_status print_json(mercer_context *context, const json_t *value, ch
     return MERCER_OK;
 }
 
-/* ["cat","dog"], zero-terminated; NULL if there are none. */
-static mercer_status print_names(mercer_context *context, const char *const *names, int64_t count, char **out)
+mercer_status mrc_print_names(mercer_context *context, const char *const *names, int64_t count, char **out)
 {
     if (!names || count == 0) return MERCER_OK;
     json_auto_t *array = json_array();
@@ -83,9 +82,9 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
         MRC_TRY(mrc_kernel_print(model->context, &preprocess->kernel, out->kernel_before, KERNEL_CHARS, NULL));
     mrc_print_number(model->calibration.temperature, out->temperature, sizeof out->temperature);
     mrc_print_number(model->calibration.rows, out->interval_rows, sizeof out->interval_rows);
-    MRC_TRY(print_names(model->context, model->labels, model->label_count, &out->labels));
-    MRC_TRY(print_names(model->context, model->feature_names, mrc_model_features(model), &out->features));
-    return print_names(model->context, model->target_names, model->target_count, &out->targets);
+    MRC_TRY(mrc_print_names(model->context, model->labels, model->label_count, &out->labels));
+    MRC_TRY(mrc_print_names(model->context, model->feature_names, mrc_model_features(model), &out->features));
+    return mrc_print_names(model->context, model->target_names, model->target_count, &out->targets);
 }
 
 static void add_vector(contents *out, const char *name, double *values, int64_t count)

@@ -21,6 +21,9 @@
 mercer_status mrc_model_write(mercer_model *model, const char *path, const mercer_save_options *options,
                               const mrc_tensor *extra, int64_t extras);
 
+/* ["cat","dog"], released with mrc_free; *out stays as it is if there are none. */
+mercer_status mrc_print_names(mercer_context *context, const char *const *names, int64_t count, char **out);
+
 /* The model in a file, checked, or this rank's share of it if comm is not NULL; its centers, weights and origin lie in
    the private mapping of the file. */
 mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_comm *comm, const char *path);

@@ -114,6 +114,16 @@ static mercer_status call_header(fixture *self)
     return mercer_model_file_header(self->context, self->header, sizeof self->header, NULL, in_folder("stored"));
 }
 
+static mercer_status call_export_c99(fixture *self)
+{
+    return mercer_model_export(self->model, in_folder("model.c"), NULL);
+}
+
+static mercer_status call_export_onnx(fixture *self)
+{
+    return mercer_model_export(self->model, in_folder("model.onnx"), NULL);
+}
+
 static const struct {
     const char *name;
     call run;
@@ -130,7 +140,9 @@ static const struct {
              {"target_moments", call_moments},
              {"save", call_save},
              {"load", call_load},
-             {"file_header", call_header}};
+             {"file_header", call_header},
+             {"export as c99", call_export_c99},
+             {"export as onnx", call_export_onnx}};
 
 enum { SETTERS = 6 };
 
