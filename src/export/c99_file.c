@@ -23,21 +23,27 @@
 #include "kernels/kernel.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- What is decided before ---------------------------------------------------------------------------------- */
 
+#define TEXT(value)          #value
+#define EXPANDED_TEXT(value) TEXT(value)
+
 static void find_form(mrc_c99_job *job)
 {
-    switch (job->model->kernel.id) {
-#define TEXT(value) #value
-#define FORM(ID, TYPES, first, second, value) \
-    case MRC_KERNEL_##ID: job->form = MRC_FORM_##TYPES, job->text = TEXT(value); break;
+    static const struct {
+        int32_t id;
+        mrc_form form;
+        const char *text;
+    } forms[] = {
+#define FORM(ID, TYPES, first, second, value) {MRC_KERNEL_##ID, MRC_FORM_##TYPES, TEXT(value)},
         MRC_VECTOR_FORMS(FORM)
 #undef FORM
-#undef TEXT
-        default: break;
-    }
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (forms[i].id == job->model->kernel.id) job->form = forms[i].form, job->text = forms[i].text;
 }
 
 mercer_status mrc_c99_decide(mrc_c99_job *job)
@@ -127,9 +133,8 @@ static void put_sizes(mrc_c99_job *job)
                     (long long)model->weights.cols, MRC_TILE_CENTERS,
                     model->centers.dtype == MERCER_U8 ? "unsigned char" : "double", mrc_c99_type(model->centers.dtype),
                     job->wide ? "double" : "float");
-    mrc_output_text(&job->out, job->wide ? "#define FMA fma\n#define ABS fabs\n#define NEAR 0x1p-20\n\n"
-                                         : "#define FMA fmaf\n#define ABS fabsf\n#define NEAR 0x1p-10f\n\n");
-    _Static_assert(MRC_NEAR_F32 == 0x1p-10f && MRC_NEAR_F64 == 0x1p-20, "NEAR is written above");
+    mrc_output_text(&job->out, "#define FMA fma%s\n#define ABS fabs%s\n#define NEAR %s\n\n", job->wide ? "" : "f",
+                    job->wide ? "" : "f", job->wide ? EXPANDED_TEXT(MRC_NEAR_F64) : EXPANDED_TEXT(MRC_NEAR_F32));
 }
 
 /* ---- Preprocessing ------------------------------------------------------------------------------------------- */
