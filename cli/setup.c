@@ -269,8 +269,20 @@ int cli_job_begin(cli_job *job)
     return CLI_OK;
 }
 
+/* A source of samples that failed has a reason of its own: a file that was cut, which reading tells once more. */
+static mercer_status reason_of(const mercer_dataset *dataset, mercer_status status)
+{
+    if (status != MERCER_ERROR_CALLBACK || dataset == NULL) return status;
+    mercer_dataset_info info = cli_data_info(dataset);
+    CLI_OWNED(cli_drop) void *row = cli_allocate(info.features, (size_t)cli_dtype_size(info.dtype));
+    mercer_matrix X = mercer_matrix_view(row, 1, info.features, info.dtype);
+    mercer_status found = mercer_dataset_read(dataset, &X, NULL, NULL, NULL, NULL, 0);
+    return found != MERCER_OK ? found : status;
+}
+
 int cli_job_fail(cli_job *job, mercer_status status)
 {
+    status = reason_of(job->fit.train, status);
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(job->context));
     CLI_OWNED(cli_drop) char *advice = NULL;
     if (job->fitting != NULL) cli_job_look(job);

@@ -10,7 +10,7 @@
 #ifndef MRC_EXPORT_EXPORT_H
 #define MRC_EXPORT_EXPORT_H
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "model/model.h"
 
 /* Arguments have been checked; the model is in this process alone and has a kernel with a name. `name` begins the names

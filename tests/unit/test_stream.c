@@ -230,7 +230,7 @@ static void test_choice_of_blocks(void **state)
     mrc_order order;
     mrc_order_init(&order, &data, 0, 1);
     assert_int_equal(order.block, 1); /* in memory */
-    data.x_map = (mrc_mapping){nothing, 1};
+    data.x_map = (mrc_mapping){.data = nothing, .bytes = 1};
     mrc_order_init(&order, &data, 0, 1);
     assert_int_equal(order.block, (256 << 10) / 784); /* mapped and large */
     assert_true(order.window * order.block * 784 <= 16 << 20 && order.window * order.block * 784 > 15 << 20);
