@@ -7,6 +7,7 @@ import ctypes as C
 from typing import Any
 
 import numpy as np
+from numpy import ma  # here and now: a process that forks while another thread imports it would wait for ever
 from numpy.typing import NDArray
 
 from . import _library as L
@@ -21,11 +22,11 @@ DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 def unmasked(values: Any, name: str) -> Any:
     """The values; those of a masked array if none of them is hidden."""
-    if not isinstance(values, np.ma.MaskedArray):
+    if not isinstance(values, ma.MaskedArray):
         return values
-    if hidden := int(np.ma.count_masked(values)):
+    if hidden := int(ma.count_masked(values)):
         raise ValueError(f"{name} is a masked array, {hidden} of its values are hidden: fill them, or leave the rows out")
-    return np.ma.getdata(values)
+    return ma.getdata(values)
 
 
 def take(values: Any, name: str) -> Array:
