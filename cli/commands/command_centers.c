@@ -52,11 +52,6 @@ int cli_centers(const cli_values *v)
     if (!cli_ends_with(cli_text(v, "output"), ".npy"))
         return cli_error(CLI_USAGE, "--output: %s: the name must end in .npy", cli_text(v, "output"));
     CLI_TRY(cli_check_output(cli_text(v, "output")));
-    cli_bar_init(&bar, v);
-    cli_catch_signals();
-    cli_job_init(&job, v);
-    job.options.progress = cli_watch_centers;
-    job.options.progress_user = &bar;
-    CLI_TRY(cli_job_open(&job));
+    CLI_TRY(cli_watch_job(&job, &bar, v));
     return run_centers(&job, &bar);
 }

@@ -85,11 +85,6 @@ int cli_tune(const cli_values *v)
     CLI_TRY(cli_check_data(v));
     CLI_TRY(cli_check_job(v));
     if (cli_text(v, "output") != NULL) CLI_TRY(cli_check_output(cli_text(v, "output")));
-    cli_bar_init(&bar, v);
-    cli_catch_signals();
-    cli_job_init(&job, v);
-    job.options.progress = cli_watch_centers;
-    job.options.progress_user = &bar;
-    CLI_TRY(cli_job_open(&job));
+    CLI_TRY(cli_watch_job(&job, &bar, v));
     return run_search(&job, &bar);
 }

@@ -165,6 +165,16 @@ int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total
     return cli_signal() != 0;
 }
 
+int cli_watch_job(cli_job *job, cli_bar *bar, const cli_values *v)
+{
+    cli_bar_init(bar, v);
+    cli_catch_signals();
+    cli_job_init(job, v);
+    job->options.progress = cli_watch_centers;
+    job->options.progress_user = bar;
+    return cli_job_open(job);
+}
+
 /* ---- Events and objects ------------------------------------------------------------------------------------------ */
 
 json_t *cli_plan_json(const mercer_plan *p)

@@ -15,9 +15,9 @@
 #include "centers/center_selection.h"
 
 #include "core/memory.h"
+#include "core/numbers/weighted.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows)
@@ -35,29 +35,17 @@ void mrc_choose_fill(uint64_t seed, int64_t n, int64_t have, int64_t p, int64_t 
     }
 }
 
-typedef struct waiting {
-    double time;
-    int64_t row;
-} waiting;
-
-static int compare_waiting(const void *a, const void *b)
-{
-    const waiting *left = a, *right = b;
-    if (left->time != right->time) return left->time < right->time ? -1 : 1;
-    return (left->row > right->row) - (left->row < right->row);
-}
-
 mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
                                   int64_t *rows)
 {
-    waiting *queue;
+    mrc_keyed *queue; /* by waiting times */
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc(&scope, &queue, n, sizeof *queue, "waiting times of rows"));
     for (int64_t i = 0; i < n; i++) {
         double wait = -log1p(-mrc_random_uniform((mrc_rng){seed, MRC_RANDOM_WAITS}, (uint64_t)i));
-        queue[i] = (waiting){weights[i] > 0 ? wait / weights[i] : (double)INFINITY, i};
+        queue[i] = (mrc_keyed){weights[i] > 0 ? wait / weights[i] : (double)INFINITY, i};
     }
-    qsort(queue, (size_t)n, sizeof *queue, compare_waiting);
+    mrc_keyed_sort(queue, n);
     for (int64_t i = 0; i < p; i++) rows[i] = queue[i].row;
     return MERCER_OK;
 }

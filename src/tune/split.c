@@ -13,9 +13,9 @@
 #include "tune/tune.h"
 
 #include "core/numbers/random.h"
+#include "core/numbers/weighted.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { KFOLDS = 5, HELD_SHARE = 5, LOO_ROWS = 50, KFOLD_ROWS = 4000, HELD = 1 };
@@ -47,20 +47,8 @@ const char *mrc_criterion_name(mrc_criterion criterion)
 
 /* ---- Groups and times -------------------------------------------------------------------------------------------- */
 
-typedef struct keyed {
-    double key;
-    int64_t row;
-} keyed;
-
-static int by_key(const void *a, const void *b)
-{
-    const keyed *left = a, *right = b;
-    if (left->key != right->key) return left->key < right->key ? -1 : 1;
-    return (left->row > right->row) - (left->row < right->row);
-}
-
 /* The latest fifth, with all rows of the same time as its first. */
-static mercer_status split_times(const mercer_dataset *data, const keyed *sorted, signed char *fold)
+static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *sorted, signed char *fold)
 {
     int64_t n = data->rows, from = n - mrc_max(1, n / HELD_SHARE);
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
@@ -73,7 +61,7 @@ static mercer_status split_times(const mercer_dataset *data, const keyed *sorted
 
 /* Groups in random order: held back until a fifth of the rows are, or each to the smallest fold. starts (groups + 1).
  */
-static void deal_groups(const keyed *sorted, const int64_t *starts, int64_t groups, int folds, bool held_out,
+static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, int folds, bool held_out,
                         uint64_t seed, signed char *fold)
 {
     int64_t counts[MRC_FOLDS] = {0}, n = starts[groups], held = mrc_max(1, n / HELD_SHARE);
@@ -88,7 +76,7 @@ static void deal_groups(const keyed *sorted, const int64_t *starts, int64_t grou
     }
 }
 
-static mercer_status split_groups(const mercer_dataset *data, const keyed *sorted, int *folds, bool held_out,
+static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *sorted, int *folds, bool held_out,
                                   uint64_t seed, signed char *fold)
 {
     int64_t n = data->rows, groups = 0, *starts;
@@ -133,15 +121,15 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
 static mercer_status split_by_keys(const mercer_dataset *data, mrc_criterion criterion, int *folds, uint64_t seed,
                                    signed char *fold)
 {
-    keyed *sorted;
+    mrc_keyed *sorted;
     bool held_out = criterion == MRC_HOLDOUT, times = data->key_kind == MRC_KEYS_TIMES;
     if (criterion == MRC_LOO || criterion == MRC_GCV || (times && !held_out))
         return mrc_fail(data->context, MERCER_ERROR_ARGUMENT, "tune_criterion %s does not keep %s; holdout%s does",
                         names[criterion], times ? "times in order" : "groups together", times ? "" : " or kfold");
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &sorted, data->rows, sizeof *sorted, "keys of rows"));
-    for (int64_t i = 0; i < data->rows; i++) sorted[i] = (keyed){data->keys[i], i};
-    qsort(sorted, (size_t)data->rows, sizeof *sorted, by_key);
+    for (int64_t i = 0; i < data->rows; i++) sorted[i] = (mrc_keyed){data->keys[i], i};
+    mrc_keyed_sort(sorted, data->rows);
     MRC_TRY(times ? split_times(data, sorted, fold) : split_groups(data, sorted, folds, held_out, seed, fold));
     return check_classes(data, fold, *folds, held_out);
 }

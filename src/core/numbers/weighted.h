@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorted numbers; numbers with weights, for quantiles and ranks: sorted, then weights are summed from below. */
+/* Sorted numbers; numbers with weights, for quantiles and ranks: sorted, then weights are summed from below; rows in the
+   order of numbers. */
 #ifndef MRC_CORE_NUMBERS_WEIGHTED_H
 #define MRC_CORE_NUMBERS_WEIGHTED_H
 
@@ -31,6 +32,24 @@ static inline int mrc_weighted_compare(const void *a, const void *b)
 static inline void mrc_weighted_sort(mrc_weighted *list, int64_t count)
 {
     qsort(list, (size_t)count, sizeof *list, mrc_weighted_compare);
+}
+
+typedef struct mrc_keyed {
+    double key;
+    int64_t row;
+} mrc_keyed;
+
+static inline int mrc_keyed_compare(const void *a, const void *b)
+{
+    const mrc_keyed *left = a, *right = b;
+    int order = mrc_double_compare(&left->key, &right->key);
+    return order ? order : (left->row > right->row) - (left->row < right->row);
+}
+
+/* Ascending, rows of the same key by their number. */
+static inline void mrc_keyed_sort(mrc_keyed *list, int64_t count)
+{
+    qsort(list, (size_t)count, sizeof *list, mrc_keyed_compare);
 }
 
 #endif

@@ -18,31 +18,17 @@
 enum { CHUNK = 16, SIDE_THREADS = 16, PAD = 4 };
 
 /* How a feature is added: element types of rows, of the sums, and of what is stored. */
-struct l1_float {
-    typedef float row;
-    typedef float sum;
-    typedef float out;
-    static __device__ float take(float value)
+template <typename Row> struct l1 {
+    typedef Row row;
+    typedef Row sum;
+    typedef Row out;
+    static __device__ Row take(Row value)
     {
         return value;
     }
-    static __device__ float add(float sum, float a, float b, double)
+    static __device__ Row add(Row sum, Row a, Row b, double)
     {
-        return sum + fabsf(a - b);
-    }
-};
-
-struct l1_double {
-    typedef double row;
-    typedef double sum;
-    typedef double out;
-    static __device__ double take(double value)
-    {
-        return value;
-    }
-    static __device__ double add(double sum, double a, double b, double)
-    {
-        return sum + fabs(a - b);
+        return sum + fabs(a - b); /* of its type */
     }
 };
 
@@ -163,11 +149,11 @@ cudaError_t mrc_launch_differences(cudaStream_t stream, const mrc_differences *j
     if (job->arithmetic == MRC_CUDA_BYTES)
         launch<l1_bytes, 8>(stream, job, job->width / 4);
     else if (job->arithmetic == MRC_CUDA_F64 && job->power == 1)
-        launch<l1_double, 4>(stream, job, job->width);
+        launch<l1<double>, 4>(stream, job, job->width);
     else if (job->arithmetic == MRC_CUDA_F64)
         launch<powers<double>, 4>(stream, job, job->width);
     else if (job->power == 1)
-        launch<l1_float, 8>(stream, job, job->width);
+        launch<l1<float>, 8>(stream, job, job->width);
     else
         launch<powers<float>, 4>(stream, job, job->width);
     return cudaGetLastError();
