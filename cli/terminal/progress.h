@@ -37,8 +37,8 @@ int cli_watch_progress(void *user, const mercer_progress *progress);
 
 /* The fit's progress callback; user is a cli_bar. */
 int cli_watch_centers(void *user, const char *phase, int64_t done, int64_t total, double error);
-/* A job with the options of the command line, its data open, that shows on the bar what it does and ends at signals. Exit
-   code. */
+/* A job with the options of the command line, its data open, that shows on the bar what it does and ends at signals.
+   Exit code. */
 int cli_watch_job(cli_job *job, cli_bar *bar, const cli_values *v);
 
 /* One event of the log: "epoch" at the end of one, else "progress". */

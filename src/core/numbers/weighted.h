@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorted numbers; numbers with weights, for quantiles and ranks: sorted, then weights are summed from below; rows in the
-   order of numbers. */
+/* Sorted numbers; numbers with weights, for quantiles and ranks: sorted, then weights are summed from below; rows in
+   the order of numbers. */
 #ifndef MRC_CORE_NUMBERS_WEIGHTED_H
 #define MRC_CORE_NUMBERS_WEIGHTED_H
 
