@@ -278,7 +278,7 @@ def seed_from(random_state: Any) -> int:
 
 
 _SWITCHES = {None: L.AUTO, "auto": L.AUTO, True: L.ON, False: L.OFF}
-_FIELDS = {"batch_size": "batch", "ridge": "lambda", "random_state": "seed"}
+_FIELDS = {"batch_size": "batch", "ridge": "lambda", "preset": "solver", "random_state": "seed"}
 
 
 def fill(struct: Any, options: dict[str, Any]) -> Any:

@@ -102,7 +102,9 @@ CLASS_WEIGHT = """class_weight : None, "balanced" or dict
 # The library's list of options of training; those that the constructor does not name are parameters as well.
 TRAIN: list[str] = []
 while _option := L.lib.mercer_train_option(len(TRAIN)):
-    TRAIN.append((_option.contents.alias or _option.contents.name).decode())
+    # a solver keeps its name: what is called a preset there is one of them
+    _by_alias = _option.contents.alias and _option.contents.name != b"solver"
+    TRAIN.append((_option.contents.alias if _by_alias else _option.contents.name).decode())
 FURTHER = [name for name in TRAIN if name not in ("solver", "epochs", "batch_size", "ridge", "average")]
 
 

@@ -161,7 +161,7 @@ def test_precision_and_types(waves):
     assert KernelRegressor(n_centers=20).fit(large, np.repeat(y, 25)).model_.weights.dtype == np.float64
 
 
-@pytest.mark.parametrize("solver", ["direct", "cg", "ep4", "ep3", "ep2", "ep1", "gd", "nytro", "pegasos", "richardson"])
+@pytest.mark.parametrize("solver", ["direct", "cg", "ep4", "ep3", "paper", "ep2", "ep1", "gd", "nytro", "pegasos", "richardson"])
 def test_solvers(solver, waves):
     X, y = waves
     model = KernelRegressor(solver=solver, epochs=20, random_state=0).fit(X, y)

@@ -195,6 +195,7 @@ def test_plan():
     assert small["solver"] == "direct" and "solver" in small["text"] and small["bytes"] > 0
     large = mercer.plan(10**6, 20_000, 784, 10, dtype=np.uint8, memory="4GiB", epochs=3, solver="ep4")
     assert large["solver"] == "ep4" and large["epochs"] == 3 and large["bytes"] <= 4 * 2**30
+    assert mercer.plan(1000, 500, 10, preset="paper")["solver"] == "paper"
     assert mercer.plan(1000, 500, 10, dtype=np.float64)["precision"] == "float64"
 
 

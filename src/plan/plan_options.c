@@ -40,7 +40,7 @@ typedef struct option_row {
 /* clang-format off */
 static const option_row rows[] = {
 /*      field, alias, type, words, limit, used by, otherwise, help */
-    ROW(solver, NULL, NAME, NULL, 0, 0, REFUSED, "how the weights are found"),
+    ROW(solver, "preset", NAME, NULL, 0, 0, REFUSED, "how the weights are found"),
     ROW(projector, NULL, NAME, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "how the solver projects onto the centers"),
     ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, most steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples in a step"),

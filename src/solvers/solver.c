@@ -9,7 +9,8 @@
  *   ep2         Z = X    s < n        m      none needed           EigenPro 2
  *   nytro       any      q = 0        m = n  exact, T = 1          NYTRO
  *   ep3-exact   any      s = n        m = n  exact, T = 1          EigenPro 3, exact projection
- *   ep3         any      s < n        m      EigenPro 2, T = 1     EigenPro 3
+ *   ep3         any      s < n        m      EigenPro 2, T = 1     EigenPro 3 with sharper steps, averaged
+ *   paper       any      s < n        m      EigenPro 2, T = 1     EigenPro 3 as printed: beta, steps, sizes, 50 epochs
  *   ep4         any      s < n        m      delayed, T = p/m      EigenPro 4, with the projector that suits the size
  *   gd          any      q = 0        m = n  identity              gradient descent in R^p
  */
@@ -39,6 +40,8 @@ static const mrc_solver table[] = {
      .preset = {.gamma = 0.95, .average = MERCER_ON}},
     {"ep3", "EigenPro 3: a projection after every batch", &mrc_iteration_ops, PROJECTS | PAIRS,
      .preset = {.period = 1, .projector = "ep2", .gamma = 0.5, .average = MERCER_AUTO}},
+    {"paper", "EigenPro 3 as printed in \"Toward Large Kernel Models\"", &mrc_iteration_ops, PROJECTS | PAIRS,
+     .preset = {.period = 1, .projector = "ep2", .rule = MRC_STEP_PRINTED, .gamma = 0.5, .average = MERCER_OFF}},
     {"ep3-exact", "EigenPro 3 with full batches and exact projection", &mrc_iteration_ops, PROJECTS | PAIRS,
      .preset = {.whole_sample = true,
                 .whole_batch = true,

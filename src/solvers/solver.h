@@ -151,6 +151,7 @@ typedef struct mrc_preset {
     bool whole_batch;  /* m = n */
     int64_t period;    /* T */
     const char *projector;
+    mrc_step_rule rule; /* PRINTED: also of the projector, and sizes and epochs are the paper's (iteration_plan.c) */
     double gamma;
     mercer_switch average; /* what AUTO means */
 } mrc_preset;

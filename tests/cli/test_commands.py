@@ -297,6 +297,10 @@ class Others(Case):
             found = self.answer("train", "--synth", "digits", "--rows", "300", "--centers", "40", "--solver", solver, *more, "-o", "m")
             self.assertGreater(found["phases"]["forward"], 0)
             self.assertGreater(found["train_loss"], 0)
+        sizes = ["plan", "--rows", "9000", "--centers", "400", "--features", "5", "--outputs", "2", "--memory", "1G"]
+        text = self.good(*sizes, "--preset", "paper")
+        self.assertRegex(text, r"50 epochs, gamma 0.50, beta = max K\(x,x\) and steps as printed")
+        self.assertEqual(text, self.good(*sizes, "--solver", "paper"))
         self.bad(2, r"direct .* has no use for average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
 
     def test_inspect(self):

@@ -92,7 +92,8 @@ static inline bool needs_samples(const char *solver)
 /* Whether a named solver projects, and so has a use for the options of projectors. */
 static inline bool projects(const char *solver)
 {
-    return strcmp(solver, "ep4") == 0 || strncmp(solver, "ep3", 3) == 0 || strcmp(solver, "nytro") == 0;
+    const mrc_solver *row = mrc_solver_find(solver);
+    return row && row->traits & MRC_USES_PROJECTOR;
 }
 
 /* The report outlives its model; its plan lasts until the training after the next is kept. */

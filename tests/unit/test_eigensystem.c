@@ -227,7 +227,7 @@ static void test_duplicate_rows(void **state)
         if (q > 6) assert_that(system.tail <= 2e-9 * system.lambda[0], "t = %g is no rounding", system.tail);
         for (int64_t i = 0; i < system.q; i++) assert_true(isfinite(system.d[i]) && system.d[i] >= 0);
         double beta;
-        assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &self.data.x, &beta));
+        assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &self.data.x, MRC_STEP_SHARP, &beta));
         assert_true(beta > 0 && beta <= 1);
         assert_int_equal(mrc_critical_batch(beta, system.tail, 1000) >= 1, 1);
         mrc_eigensystem_destroy(&system, context->backend);
@@ -270,7 +270,7 @@ static void test_beta(void **state)
         mrc_eigensystem system = system_of(&self, 6);
         task fresh = task_open(context, specs[i], (sizes){50, 1, D, 1}, 1.3, MERCER_F64);
         double beta, top = 0, whole = 0;
-        assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &fresh.x, &beta));
+        assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &fresh.x, MRC_STEP_SHARP, &beta));
         dense k = dense_kernel(&self.data.kernel, &fresh.x, &self.data.x), e = dense_of(&system.vectors);
         dense own = dense_kernel(&self.data.kernel, &fresh.x, &fresh.x), phi = dense_times(false, false, k, e);
         for (int64_t r = 0; r < 50; r++) {
@@ -297,9 +297,14 @@ static void test_batch_and_step(void **state)
     assert_int_equal(mrc_critical_batch(0.01, 0.5, 1000), 1);
     assert_int_equal(mrc_critical_batch(0.5, 0, 1000), 1000);
     assert_int_equal(mrc_critical_batch(1e300, 1e-300, 1000), 1000);
-    assert_true(mrc_step_over_batch(0.5, 0.01, 1, 0.5, 0) == 2); /* 1 / beta at m = 1 */
-    assert_true(mrc_step_over_batch(0.5, 0.25, 3, 0.5, 0) == 1);
-    assert_true(mrc_step_over_batch(0.5, 0.25, 4, 0.875, 0.125) == 1);
+    assert_true(mrc_step_over_batch(MRC_STEP_SHARP, 0.5, 0.01, 1, 0.5, 0) == 2); /* 1 / beta at m = 1 */
+    assert_true(mrc_step_over_batch(MRC_STEP_SHARP, 0.5, 0.25, 3, 0.5, 0) == 1);
+    assert_true(mrc_step_over_batch(MRC_STEP_SHARP, 0.5, 0.25, 4, 0.875, 0.125) == 1);
+    /* as printed, m* = 8: 1 / (2 beta) below, 0.99 / (beta + (m - 1) t) from there on */
+    for (int64_t m = 1; m < 8; m++) assert_true(mrc_step_over_batch(MRC_STEP_PRINTED, 2, 0.25, m, 0.5, 0) == 0.25);
+    assert_true(fabs(mrc_step_over_batch(MRC_STEP_PRINTED, 2, 0.25, 8, 0.5, 0) - 0.99 / 3.75) < 1e-15);
+    assert_true(fabs(mrc_step_over_batch(MRC_STEP_PRINTED, 2, 0.25, 80, 0.5, 0) - 0.99 / 21.75) < 1e-15);
+    assert_true(mrc_step_over_batch(MRC_STEP_PRINTED, 2, 0.25, 2, 0.5, 2) == 0.125);
 }
 
 /* ---- The spectrum -------------------------------------------------------------------------------------------- */
@@ -350,9 +355,9 @@ static void test_zero_kernel(void **state)
     open_bench(&self, "linear", 20, D);
     memset(self.data.x.data, 0, 20 * D * sizeof(double));
     mrc_eigensystem system = system_of(&self, 5);
-    assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &self.data.x, &beta));
+    assert_succeeds(context, mrc_eigensystem_beta(&system, &self.centers, &self.data.x, MRC_STEP_SHARP, &beta));
     assert_int_equal(system.q, 0);
-    double step = mrc_step_over_batch(beta, system.tail, 10, 0.9, 0);
+    double step = mrc_step_over_batch(MRC_STEP_SHARP, beta, system.tail, 10, 0.9, 0);
     assert_that(isfinite(step), "the step is %g: beta %g, t %g", step, beta, system.tail);
     mrc_eigensystem_destroy(&system, context->backend);
     close_bench(&self);

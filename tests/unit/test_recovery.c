@@ -37,7 +37,7 @@ static const struct {
     {"ep3-exact", NULL, STOCHASTIC, false, false, 2, 200}, {"ep3", "ep2", STOCHASTIC, false, false, 2, 120},
     {"ep3", "exact", STOCHASTIC, false, false, -1, 120},   {"ep4", "exact", STOCHASTIC, false, false, 2, 120},
     {"ep4", "pcg", STOCHASTIC, false, false, 2, 120},      {"ep4", "bgs", STOCHASTIC, false, false, 2, 120},
-    {"ep4", "ep2", STOCHASTIC, false, false, 2, 120},
+    {"ep4", "ep2", STOCHASTIC, false, false, 2, 120},      {"paper", "ep2", STOCHASTIC, false, false, 2, 240},
 };
 enum { RUNS = sizeof solvers / sizeof *solvers };
 

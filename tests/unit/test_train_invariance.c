@@ -50,9 +50,9 @@ static void test_permuted_centers(void **state)
     task_close(&t);
 }
 
-static const char *const all_solvers[] = {"direct", "cg",  "ep3-exact",  "nytro",   "gd", "ep2",
-                                          "ep1",    "krr", "richardson", "pegasos", "ep3"};
-enum { SOLVERS = 11, FIRST_ON_SAMPLES = 5, LAST_ON_SAMPLES = 9 };
+static const char *const all_solvers[] = {"direct", "cg",  "ep3-exact",  "nytro",   "gd",  "ep2",
+                                          "ep1",    "krr", "richardson", "pegasos", "ep3", "paper"};
+enum { SOLVERS = 12, FIRST_ON_SAMPLES = 5, LAST_ON_SAMPLES = 9 };
 
 /* The same bits with 1, 2 and 5 threads, for every solver and projector, in double and in float. */
 static void test_threads(void **state)

@@ -28,6 +28,7 @@
 enum { LAPACK_LARGEST = 5000, SMALL_Q_SHARE = 8 };
 
 #define BETA_MARGIN     1.05
+#define PRINTED_SHARE   0.99 /* of the printed step from the critical batch on */
 #define CHECK_TOLERANCE 1e-3 /* residual of a pair, relative to lambda_1, beyond which the eigensystem is refused; */
 #define ROUGH_TOLERANCE 0.05 /* the same of rough pairs, of which the first may be as far off as that */
 
@@ -175,7 +176,7 @@ void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend)
 /* ---- beta and the step --------------------------------------------------------------------------------------- */
 
 mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *centers, const mercer_matrix *fresh,
-                                   double *beta)
+                                   mrc_step_rule rule, double *beta)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix phi, diagonal, own, f;
@@ -194,7 +195,8 @@ mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *c
         top = fmax(top, value);
     }
     /* Never above the plain diagonal, never so small that rounding decides. */
-    *beta = fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
+    *beta = rule == MRC_STEP_PRINTED ? fmax(whole, system->tail)
+                                     : fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
     return MERCER_OK;
 }
 
@@ -204,8 +206,10 @@ int64_t mrc_critical_batch(double beta, double tail, int64_t most)
     return m < 1 ? 1 : m < (double)most ? (int64_t)m : most;
 }
 
-double mrc_step_over_batch(double beta, double tail, int64_t m, double gamma, double ridge)
+double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t m, double gamma, double ridge)
 {
-    double top = beta + (double)(m - 1) * tail + (double)m * ridge;
-    return top > 0 ? gamma * 2 / top : 0; /* a kernel that is 0 everywhere: nothing to step along */
+    bool small = rule == MRC_STEP_PRINTED && m < mrc_critical_batch(beta, tail, INT64_MAX);
+    double top = (small ? 2 * beta : beta + (double)(m - 1) * tail) + (double)m * ridge;
+    double share = rule == MRC_STEP_PRINTED && !small ? PRINTED_SHARE * gamma : gamma;
+    return top > 0 ? share * 2 / top : 0; /* a kernel that is 0 everywhere: nothing to step along */
 }

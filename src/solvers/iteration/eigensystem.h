@@ -29,17 +29,24 @@ int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q);
 /* Rows of the largest matrix that it gives to the backend's eigen_top. */
 int64_t mrc_eigensystem_largest(int64_t s, int64_t q);
 
+/* Where beta comes from, and how the step follows from it. */
+typedef enum mrc_step_rule {
+    MRC_STEP_SHARP,  /* beta of the preconditioned kernel;   eta/m = gamma 2 / (beta + (m - 1) t + m ridge) */
+    MRC_STEP_PRINTED /* "Toward Large Kernel Models": beta = max K(x,x);   with gamma = 1/2 and no ridge
+                        eta/m = 1 / (2 beta) for m < m*, 0.99 / (beta + (m - 1) t) from there on */
+} mrc_step_rule;
+
 /*
- * beta = max over rows x of K(x,x) - sum_i D_i (E' K(S,x))_i^2, the diagonal of the preconditioned kernel, times a
- * margin. `fresh` (rows outside the sample, or the sample itself if there are none) should be an i.i.d. draw of the
- * data.
+ * Sharp: beta = max over rows x of K(x,x) - sum_i D_i (E' K(S,x))_i^2, the diagonal of the preconditioned kernel, times
+ * a margin. `fresh` (rows outside the sample, or the sample itself if there are none) should be an i.i.d. draw of the
+ * data. Printed: the largest K(x,x) of these rows.
  */
 mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *centers, const mercer_matrix *fresh,
-                                   double *beta);
+                                   mrc_step_rule rule, double *beta);
 
-/* Critical batch m* = beta / t, at least 1; and eta/m of the step rule: gamma 2 / (beta + (m - 1) t + m ridge). */
+/* Critical batch m* = beta / t, at least 1; and eta/m of the step rule. */
 int64_t mrc_critical_batch(double beta, double tail, int64_t most);
-double mrc_step_over_batch(double beta, double tail, int64_t m, double gamma, double ridge);
+double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t m, double gamma, double ridge);
 
 /* K (s, s) f64, kept; values (r) descending; vectors (s, r) f64, orthonormal, sign-fixed. Deterministic for a seed.
    rough: good enough for a preconditioner, to a few per cent, signs as they come. */

@@ -322,8 +322,8 @@ static double step_size(const mrc_iteration *self, int64_t m)
     double heaviest = plain && options->ridge > 0 ? fmax(self->heaviest, 1) : self->heaviest;
     double beta = plain ? options->plain_beta : self->beta, tail = plain ? options->plain_top : self->system->tail;
     double ridge = plain ? 0 : options->ridge; /* which the weights do not touch; plain_top has it */
-    return mrc_step_over_batch(heaviest * beta, heaviest * tail, m, options->gamma, ridge) * self->halving *
-           self->decay;
+    return mrc_step_over_batch(options->rule, heaviest * beta, heaviest * tail, m, options->gamma, ridge) *
+           self->halving * self->decay;
 }
 
 mercer_status mrc_iteration_step(mrc_iteration *self, const mercer_batch *looked_at)

@@ -27,6 +27,7 @@ typedef struct mrc_iteration_options {
     int64_t batch;  /* m, the most rows of a step */
     int64_t period; /* T */
     bool carry;
+    mrc_step_rule rule;
     double gamma;      /* safety factor of the step rule */
     double ridge;      /* lambda / n */
     double plain_top;  /* MRC_UPDATE_PLAIN: largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, */

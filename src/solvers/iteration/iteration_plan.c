@@ -10,6 +10,10 @@
  *           labels alone
  *   projector  the first of its table that suits
  *
+ * By the printed rule ("Toward Large Kernel Models", appendix on hyperparameters) q = s/10, also for the projector, and
+ * there are 50 epochs. The paper has s "as big as GPU memory allows": 5,000 here, as in its authors' program. For
+ * the projector it refers to EigenPro 2: 2,000 centers, 10,000 from p = 100,000 on.
+ *
  *   bytes   fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
  *   flops   of an epoch 2 n p (d + 2 c) + n T m (d + c) + 2 or 4 n s (d + c), of a batch 2 p q c, and of the projector
  */
@@ -24,6 +28,9 @@
 enum {
     EPOCHS_DEFAULT = 6,
     EPOCHS_CACHED = 10,
+    EPOCHS_PRINTED = 50,
+    SAMPLE_PRINTED = 5000,
+    PAIRS_PRINTED = 10, /* s / q */
     BLOCK_DEFAULT = 2500,
     ROUNDED_BATCH = 2048,   /* from here on the batch of a device is rounded down to its tiles */
     BLOCK_DEVICE = 4096,    /* fills a GPU; a multiple of the tiles of its products */
@@ -41,6 +48,7 @@ static void choose_sample(mrc_planner *self)
     bool pairs = (row->traits & MRC_USES_EIGENPAIRS) != 0;
     int64_t s = request->p >= 50000 ? 10000 : mrc_max(500, mrc_min(3000, request->p / 3));
     if (!pairs) s = 1000;
+    if (preset->rule == MRC_STEP_PRINTED) s = SAMPLE_PRINTED;
     if (preset->whole_sample) s = request->n;
     if (self->options->nystrom > 0) s = self->options->nystrom;
     s = mrc_min(s, request->n);
@@ -52,6 +60,7 @@ static void choose_sample(mrc_planner *self)
     }
     int64_t q = mrc_min(s / 20, request->p / 10);
     if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20; /* nothing is projected: no bias to keep small */
+    if (preset->rule == MRC_STEP_PRINTED) q = s / PAIRS_PRINTED;
     if (self->options->eigenpairs > 0) q = self->options->eigenpairs;
     if (self->options->eigenpairs < 0 || !pairs) q = 0;
     plan->nystrom = s;
@@ -116,9 +125,11 @@ static void choose_projector_sizes(mrc_planner *self)
     const mrc_projector_ops *projector = self->plan->projector;
     mercer_plan *plan = self->public_plan;
     double budget = (double)self->plan->budget;
+    bool printed = self->plan->solver->preset.rule == MRC_STEP_PRINTED;
     int64_t s = request->p >= 50000 ? 10000 : 3000, most = (int64_t)sqrt(budget / 4 / 8 / 1.3);
+    if (printed) s = request->p >= 100000 ? 10000 : 2000;
     s = mrc_min(mrc_min(options->projector_nystrom > 0 ? options->projector_nystrom : s, request->p), mrc_max(1, most));
-    int64_t q = request->p >= 50000 ? 1000 : 500;
+    int64_t q = printed ? s / PAIRS_PRINTED : request->p >= 50000 ? 1000 : 500;
     int64_t q_most = self->plan->budget / 8 / mrc_max(1, 2 * request->p * self->problem.real_size);
     q = options->projector_eigenpairs > 0 ? options->projector_eigenpairs : mrc_min(q, mrc_max(1, q_most));
     int64_t block = mrc_min(self->device ? BLOCK_DEVICE : BLOCK_DEFAULT, (int64_t)sqrt(budget / 8 / 8));
@@ -131,6 +142,7 @@ static void choose_projector_sizes(mrc_planner *self)
     bool inverses = (double)request->p * (double)(plan->projector_block * self->problem.real_size) <= budget / 4;
     self->plan->projector_options = mrc_projector_options_of(plan, projector);
     self->plan->projector_options.seed = options->seed + 1;
+    if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
     if (projector->keeps == MRC_KEEPS_INVERSES) self->plan->projector_options.store = self->device && inverses;
     if (projector->keeps != MRC_KEEPS_FACTOR)
@@ -159,7 +171,9 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
     mercer_plan *plan = self->public_plan;
     const mercer_train_options *options = self->options;
     const mrc_preset *preset = &self->plan->solver->preset;
-    plan->epochs = options->epochs > 0 ? options->epochs : EPOCHS_DEFAULT;
+    plan->epochs = options->epochs > 0                ? options->epochs
+                   : preset->rule == MRC_STEP_PRINTED ? EPOCHS_PRINTED
+                                                      : EPOCHS_DEFAULT;
     choose_sample(self);
     choose_batch(self);
     if (preset->update == MRC_UPDATE_PROJECT) {
@@ -181,9 +195,11 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
 void mrc_iteration_settle(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
-    if (plan->cache_data && self->options->epochs == 0) plan->epochs = EPOCHS_CACHED;
-    mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s\n", (long long)plan->epochs, plan->step_factor,
-                 plan->average ? ", averaging" : "", plan->decay ? ", step decay" : "",
+    bool printed = self->plan->solver->preset.rule == MRC_STEP_PRINTED;
+    if (plan->cache_data && self->options->epochs == 0 && !printed) plan->epochs = EPOCHS_CACHED;
+    mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s%s\n", (long long)plan->epochs, plan->step_factor,
+                 printed ? ", beta = max K(x,x) and steps as printed" : "", plan->average ? ", averaging" : "",
+                 plan->decay ? ", step decay" : "",
                  plan->cache_data == MRC_CACHE_HALF
                      ? ", K(X,Z) kept between epochs in half precision, since float does not fit"
                  : plan->cache_data ? ", K(X,Z) kept between epochs"

@@ -79,6 +79,7 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
                                      .batch = plan->batch,
                                      .period = plan->period,
                                      .carry = plan->carry,
+                                     .rule = job->plan.solver->preset.rule,
                                      .gamma = plan->step_factor,
                                      .ridge = plan->lambda / (double)job->n};
     if (options.update == MRC_UPDATE_PLAIN)
@@ -135,7 +136,7 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     MRC_TRY(
         mrc_eigensystem_create(&self->system, &job->centers, &first, plan->public_plan.eigenpairs, job->options.seed));
     mrc_centers_tell(&job->centers, "step size", -1);
-    MRC_TRY(mrc_eigensystem_beta(&self->system, &job->centers, &fresh, &job->report.beta));
+    MRC_TRY(mrc_eigensystem_beta(&self->system, &job->centers, &fresh, plan->solver->preset.rule, &job->report.beta));
     if (job->stream.source) MRC_TRY(mrc_raise_beta(&job->centers, &job->stream, &fresh, &job->report.beta));
     job->report.tail = self->system.tail;
     MRC_TRY(job->host->refine(job, mrc_critical_batch(job->report.beta, self->system.tail, job->n), rows != NULL,

@@ -22,7 +22,8 @@ typedef struct mrc_projector_options {
     int64_t passes;     /* at most so many passes over K(Z,Z) a projection; >= 1 */
     double tolerance;   /* stop at this relative residual; 0: passes decide */
     int64_t block;      /* bgs: centers in a block */
-    double gamma;       /* ep2: step factor */
+    double gamma;       /* ep2: step factor, */
+    mrc_step_rule rule; /* and step rule */
     bool store;         /* pcg: keep K(Z,Z); bgs: keep the inverses of its blocks */
     double jitter; /* added to the diagonal of K(Z,Z) by exact, relative to its mean; 0: only if the factor fails */
     uint64_t seed;

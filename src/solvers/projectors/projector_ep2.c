@@ -10,7 +10,8 @@
  *
  * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c a batch. m = the critical batch beta/t of the
  * sample's eigensystem, beta = max_z K(z,z) - sum_i D_i G_i(z)^2 over all centers z, but at most 8192: up to m* smaller
- * batches lose nothing, and memory stays bounded. Memory: p q for G, s q, m (d + c + q) a batch.
+ * batches lose nothing, and memory stays bounded. By the printed rule beta = max_z K(z,z). Memory: p q for G, s q,
+ * m (d + c + q) a batch.
  *
  * Stops after a pass at the tolerance. The step rule trusts the sample; where the spectrum falls so fast that a few
  * centers outside it dominate what is left, a pass may leave r above h. Then gamma is halved for good: r is known, so
@@ -31,6 +32,7 @@ typedef struct ep2 {
     mrc_eigensystem system;
     int64_t *ids;    /* (s) which centers the sample is */
     mercer_matrix g; /* field (rows, q) */
+    mrc_step_rule rule;
     double beta, gamma;
     int64_t m;
 } ep2;
@@ -67,9 +69,9 @@ static mercer_status find_beta(ep2 *self, mrc_centers *centers)
     self->beta = self->system.tail;
     for (int64_t i = 0; i < diagonal.rows; i++) {
         double value = mrc_load(&own, i, 0);
-        for (int64_t j = 0; j < self->system.q; j++)
+        for (int64_t j = 0; j < self->system.q && self->rule == MRC_STEP_SHARP; j++)
             value -= self->system.d[j] * mrc_load(&g, i, j) * mrc_load(&g, i, j);
-        self->beta = fmax(self->beta, BETA_MARGIN * value);
+        self->beta = fmax(self->beta, self->rule == MRC_STEP_SHARP ? BETA_MARGIN * value : value);
     }
     return mrc_comm_largest(centers->comm, &self->beta);
 }
@@ -81,7 +83,7 @@ static mercer_status create(mrc_projector *projector)
     int64_t s = mrc_max(1, mrc_min(options->nystrom, centers->p));
     MRC_TRY(mrc_alloc_zero(centers->context, &projector->state, 1, sizeof(ep2), "the EigenPro 2 projector"));
     ep2 *self = projector->state;
-    self->gamma = options->gamma;
+    self->gamma = options->gamma, self->rule = options->rule;
     MRC_TRY(mrc_alloc(centers->context, &self->ids, s, sizeof *self->ids, "the sample of the centers"));
     MRC_TRY(mrc_sample_system(&self->system, centers, s, options->eigenpairs, options->seed, self->ids));
     MRC_TRY(mrc_field_create(centers, &self->g, self->system.q, centers->real, "the preconditioner of the projection"));
@@ -126,7 +128,7 @@ static mercer_status batch(ep2 *self, mrc_centers *centers, work *w, int64_t cou
                            const mercer_matrix *theta)
 {
     mrc_backend *backend = centers->backend;
-    double eta = mrc_step_over_batch(self->beta, self->system.tail, count, self->gamma, 0);
+    double eta = mrc_step_over_batch(self->rule, self->beta, self->system.tail, count, self->gamma, 0);
     mercer_matrix points = mrc_rows(&w->points, 0, count), r_batch = mrc_rows(&w->r, 0, count);
     MRC_TRY(mrc_centers_collect(centers, NULL, w->ids, count, &points));
     MRC_TRY(mrc_centers_collect(centers, r, w->ids, count, &r_batch));
