@@ -81,7 +81,8 @@ static void draw(mercer_context *context)
         mercer_dataset *data;
         mercer_source host, there;
         mercer_stream_options options = {.struct_size = sizeof options, .seed = 4};
-        assert_succeeds(context, mercer_dataset_synthesize(&data, context, specs[i], 1000000007, 400, 11));
+        assert_succeeds(context,
+                        mercer_dataset_synthesize(&data, context, specs[i], 1000000007, SANITIZED ? 130 : 400, 11));
         assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
         assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 0));
         assert_non_null(there.next);

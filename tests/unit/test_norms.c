@@ -32,16 +32,19 @@ static void check_solver(const char *kernel, const char *solver, const char *pro
     bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT, to_the_end = exact || strcmp(solver, "cg") == 0;
     options.epochs = exact ? 0 : to_the_end ? 200 : 100;
     dense one = train_as(&t, &options, 0, MERCER_F64, NULL), shards = train_as(&t, &options, 2, MERCER_F64, NULL);
-    t.context = open_context(1);
-    dense again = train_as(&t, &options, 0, MERCER_F64, NULL);
-    mercer_context_free(t.context);
-    assert_memory_equal(one.a, again.a, (size_t)(one.rows * one.cols) * sizeof *one.a);
+    if (!SANITIZED) {
+        t.context = open_context(1);
+        dense again = train_as(&t, &options, 0, MERCER_F64, NULL);
+        mercer_context_free(t.context);
+        assert_memory_equal(one.a, again.a, (size_t)(one.rows * one.cols) * sizeof *one.a);
+        free(again.a);
+    }
     dense best = least_squares(&k, (dense){0}, 1e-9, NULL), none = dense_new(one.rows, one.cols);
     double got = fmax(error_of(&k, one), error_of(&k, shards)), wanted = error_of(&k, best), zero = error_of(&k, none);
     double allowed = to_the_end ? wanted + 1e-6 * zero : wanted + (zero - wanted) / 2;
     assert_that(got <= allowed, "%s, %s, %s: error %g, allowed %g, best %g, zero %g", kernel, solver,
                 projector ? projector : "-", got, allowed, wanted, zero);
-    free(one.a), free(again.a), free(shards.a), free(best.a), free(none.a);
+    free(one.a), free(shards.a), free(best.a), free(none.a);
     kernels_free(&k);
     task_close(&t);
 }

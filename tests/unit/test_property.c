@@ -14,7 +14,7 @@
  */
 #include "support/training.h"
 
-enum { PROBLEMS = SANITIZED ? 25 : 100, SEED = 81 };
+enum { PROBLEMS = SANITIZED ? 15 : 60, SEED = 81 };
 
 static const double FACTOR = 1.25, SLACK = 1e-3;
 
