@@ -19,7 +19,7 @@ CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
 endif
 
-.PHONY: build bench-results test test-sanitize test-threads demo bench check format install setup clean help
+.PHONY: build bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release setup clean help
 
 build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
 	@$(call BUILD_TREE,build)
@@ -93,11 +93,23 @@ format: ## rewrite the sources in the project's format
 install: build ## install under PREFIX (default /usr/local); DESTDIR is honoured
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
+wheel: ## the Python package as a wheel that needs no compiler, in dist/
+	@tools/make-wheel
+
+deb: ## the Debian packages, in dist/
+	@tools/make-deb
+
+docs: ## the documentation as a site, in build-docs/site
+	@tools/make-docs
+
+release: ## source archive, wheel, Debian packages, list of parts and checksums, in dist/
+	@tools/make-release
+
 setup: ## install the packages a build needs (Debian and relatives), or say which
 	@tools/setup
 
 clean: ## remove every build tree
-	@rm -rf build build-*
+	@rm -rf build build-* dist
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'

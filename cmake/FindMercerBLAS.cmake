@@ -36,6 +36,17 @@ foreach(library ${MercerBLAS_LAPACKE_LIBRARY} ${MercerBLAS_${MERCER_BLAS}_LIBRAR
     list(APPEND MercerBLAS_LIBRARIES "${library}")
   endif()
 endforeach()
+# An archive brings neither the Fortran runtime that its LAPACK calls nor what is only asked for weakly (blas.c).
+if("${MercerBLAS_${MERCER_BLAS}_LIBRARY}" MATCHES "\\.a$")
+  foreach(name gfortran quadmath)
+    execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=lib${name}.a
+      OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(IS_ABSOLUTE "${file}")
+      list(APPEND MercerBLAS_LIBRARIES "${file}")
+    endif()
+  endforeach()
+  set(MercerBLAS_LINK_OPTIONS "LINKER:-u,openblas_set_num_threads,-u,openblas_get_num_threads")
+endif()
 set(MercerBLAS_INCLUDE_DIRS
   "${MercerBLAS_${MERCER_BLAS}_INCLUDE_DIR}" "${MercerBLAS_LAPACKE_INCLUDE_DIR}")
 list(REMOVE_DUPLICATES MercerBLAS_INCLUDE_DIRS)
@@ -46,6 +57,9 @@ if(MercerBLAS_${MERCER_BLAS}_INCLUDE_DIR AND MercerBLAS_LAPACKE_INCLUDE_DIR
   cmake_push_check_state(RESET)
   set(CMAKE_REQUIRED_INCLUDES ${MercerBLAS_INCLUDE_DIRS})
   set(CMAKE_REQUIRED_LIBRARIES ${MercerBLAS_LIBRARIES} m)
+  if(TARGET Threads::Threads)
+    list(APPEND CMAKE_REQUIRED_LIBRARIES Threads::Threads)
+  endif()
   set(CMAKE_REQUIRED_QUIET TRUE)
   check_source_compiles(C "
     #include <cblas.h>
@@ -70,5 +84,6 @@ if(MercerBLAS_FOUND AND NOT TARGET MercerBLAS::MercerBLAS)
   add_library(MercerBLAS::MercerBLAS INTERFACE IMPORTED)
   set_target_properties(MercerBLAS::MercerBLAS PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${MercerBLAS_INCLUDE_DIRS}"
-    INTERFACE_LINK_LIBRARIES "${MercerBLAS_LIBRARIES}")
+    INTERFACE_LINK_LIBRARIES "${MercerBLAS_LIBRARIES}"
+    INTERFACE_LINK_OPTIONS "${MercerBLAS_LINK_OPTIONS}")
 endif()

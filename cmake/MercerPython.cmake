@@ -6,6 +6,11 @@
 set_property(TARGET mercer PROPERTY VERSION)
 set_property(TARGET mercer PROPERTY SOVERSION)
 install(TARGETS mercer COMPONENT python LIBRARY DESTINATION mercer/lib)
+# The licences of what is linked into the library (see tools/make-wheel).
+set(MERCER_NOTICES "" CACHE FILEPATH "A file with the licences of bundled libraries, for the Python package")
+if(MERCER_NOTICES)
+  install(FILES "${MERCER_NOTICES}" COMPONENT python DESTINATION mercer/lib)
+endif()
 if(TARGET mercer_program)
   install(TARGETS mercer_program COMPONENT python RUNTIME DESTINATION mercer/bin)
 endif()

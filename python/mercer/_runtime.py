@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes as C
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -70,9 +71,11 @@ def bind(module: dict[str, Any]) -> None:
 
 
 def _load(functions: list[list[str]]) -> C.CDLL:
-    """The library inside the package, or the one that MERCER_LIBRARY names (for working on Mercer itself)."""
+    """The library inside the package, or that of the system where a package has none (Debian's), or the one that
+    MERCER_LIBRARY names (for working on Mercer itself)."""
     name = "libmercer.dylib" if sys.platform == "darwin" else "libmercer.so"
-    path = os.environ.get("MERCER_LIBRARY") or str(Path(__file__).parent / "lib" / name)
+    inside = Path(__file__).parent / "lib"
+    path = os.environ.get("MERCER_LIBRARY") or (str(inside / name) if inside.exists() else "libmercer.so.0")
     try:
         library = C.CDLL(path)
     except OSError as error:
@@ -122,8 +125,9 @@ def text(value: str | os.PathLike[str], name: str) -> bytes:
 
 
 def program() -> str:
-    """The program's path; MERCER_PROGRAM names another (for working on Mercer itself)."""
-    path = os.environ.get("MERCER_PROGRAM") or str(Path(__file__).parent / "bin" / "mercer")
+    """The program's path, inside the package or that of the system; MERCER_PROGRAM names another (for working on Mercer itself)."""
+    inside = Path(__file__).parent / "bin" / "mercer"
+    path = os.environ.get("MERCER_PROGRAM") or (str(inside) if inside.parent.exists() else shutil.which("mercer") or str(inside))
     if not os.access(path, os.X_OK):
         raise FileNotFoundError(f"the mercer program is missing: {path}")
     return path

@@ -6,7 +6,8 @@
 - The walk in docs/architecture.md has at most 20 hops. Each names a function and its file; the function is there, does
   more than call another one, and mentions what the hop says it calls. From there, or from an earlier hop, a few calls
   lead to the next hop's function: by name, by the public function that it stands behind, or by a member of a table.
-- docs/architecture.svg is what tools/make-graph draws from the includes.
+- docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
+  draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials.
 """
 import glob
 import os
@@ -146,10 +147,13 @@ def check_walk():
     return problems
 
 
-def check_picture():
-    command = [sys.executable, os.path.join(ROOT, "tools", "make-graph"), "--check"]
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return [] if result.returncode == 0 else [result.stdout.strip()]
+def check_pictures():
+    problems = []
+    for tool in ("make-graph", "make-comparison", "make-notebooks"):
+        command = [sys.executable, os.path.join(ROOT, "tools", tool), "--check"]
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        problems += [] if result.returncode == 0 else [result.stdout.strip()]
+    return problems
 
 
 def main():
@@ -157,7 +161,7 @@ def main():
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_picture()
+    problems += check_walk() + check_pictures()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

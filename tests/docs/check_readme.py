@@ -1,40 +1,97 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_readme.py [ROOT]: the first C block of README.md is examples/readme.c, byte for byte.
+"""check_readme.py [ROOT [PROGRAM]]: README.md is short, and what a reader copies from it works.
 
-The example is compiled and run as a test of its own, so what a reader copies from README.md works.
+- At most 150 lines; the first C block of docs/c.md is examples/readme.c, byte for byte (which is a test of its own).
+- Files that it installs have this version, `make` verbs are in the Makefile, and its lines of Python are at most six
+  (python/tests/test_readme.py runs them). With PROGRAM, every line of
+  it and of docs/first-model.md that begins with `mercer` is run, in a copy of examples.
+- Two commands are CI's own: make test runs this, and make demo is what tests/cli/test_demo.py runs.
+
+check_readme.py --print python: that block, for tools/try-debian.
 """
 import difflib
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 
-BLOCK = re.compile(rb"^```c\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MOST_LINES, MOST_PYTHON = 150, 6
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
-def read(path):
-    with open(path, "rb") as file:
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
         return file.read()
 
 
-def lines(text):
-    return text.decode("utf-8", "backslashreplace").splitlines(keepends=True)
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def check_example():
+    found, example = blocks(read("docs", "c.md"), "c"), read("examples", "readme.c")
+    if not found:
+        return ["docs/c.md has no ```c block"]
+    if found[0] == example:
+        return []
+    difference = difflib.unified_diff(example.splitlines(), found[0].splitlines(), "examples/readme.c", "docs/c.md", lineterm="")
+    return [*difference, "docs/c.md and examples/readme.c differ: make them the same"]
+
+
+def check_words(page, text):
+    """Versions in names of files, and verbs of make."""
+    header = read("include", "mercer", "mercer.h")
+    version = ".".join(re.search(rf"MERCER_VERSION_{part} (\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
+    for name, found in re.findall(r"\./(\w+)[-_](\d+\.\d+\.\d+)", text):
+        if found != version:
+            yield f"{page}: {name} {found}, this is {version}"
+    verbs = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE))
+    commands = "\n".join(blocks(text, "sh"))
+    for verb in re.findall(r"\bmake ([a-z][a-z-]*)\b", commands) + re.findall(r"`make ([a-z-]+)`", text):
+        if verb not in verbs:
+            yield f"{page}: make {verb}: no such verb"
+
+
+def run_commands(program, page):
+    """Every line that begins with `mercer`, in order, in one folder with the examples."""
+    text = read(page)
+    lines = [line for block in blocks(text, "sh") for line in block.splitlines() if line.startswith("mercer ")]
+    if not lines:
+        return [f"{page}: no command of the program"]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+        os.symlink(os.path.abspath(program), os.path.join(folder, "mercer"))
+        path = folder + os.pathsep + os.environ.get("PATH", "")
+        for line in lines:
+            done = subprocess.run(["sh", "-ec", line], cwd=folder, env=dict(os.environ, PATH=path), stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+            if done.returncode:
+                return [f"{page}: {line}", done.stdout]
+    return []
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
-    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "..", "..")
-    found = BLOCK.search(read(os.path.join(root, "README.md")))
-    if not found:
-        print("README.md has no ```c block", file=sys.stderr)
-        return 1
-    example = read(os.path.join(root, "examples", "readme.c"))
-    if found.group(1) == example:
+    global ROOT
+    text = read("README.md")
+    if sys.argv[1:2] == ["--print"]:
+        print("".join(blocks(text, sys.argv[2])))
         return 0
-    difference = difflib.unified_diff(lines(example), lines(found.group(1)), "examples/readme.c", "README.md")
-    sys.stderr.writelines(line if line.endswith("\n") else line + "\n" for line in difference)
-    print("README.md and examples/readme.c differ: make them the same", file=sys.stderr)
-    return 1
+    ROOT = sys.argv[1] if len(sys.argv) > 1 else ROOT
+    text = read("README.md")
+    problems = [*check_example(), *check_words("README.md", text), *check_words("docs/install.md", read("docs", "install.md"))]
+    if text.count("\n") > MOST_LINES:
+        problems.append(f"README.md: {text.count(chr(10))} lines, at most {MOST_LINES}")
+    python = blocks(text, "python")
+    if len(python) != 1 or python[0].count("\n") > MOST_PYTHON:
+        problems.append(f"README.md: one block of Python, of at most {MOST_PYTHON} lines")
+    if len(sys.argv) > 2:
+        problems += run_commands(sys.argv[2], "README.md") + run_commands(sys.argv[2], "docs/first-model.md")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
