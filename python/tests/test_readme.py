@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("pandas")
 ROOT = Path(__file__).parents[2]
+TUTORIALS = ["docs/first-model.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("tutorial-*.md"))]
 
 
 def blocks(page):
@@ -28,9 +29,11 @@ def test_lines_of_readme(monkeypatch, capsys):
     assert float(capsys.readouterr().out) >= said - 0.005
 
 
-@pytest.mark.parametrize("page", ["docs/tutorial-table.md", "docs/tutorial-stream.md", "docs/first-model.md"])
+@pytest.mark.parametrize("page", TUTORIALS)
 def test_tutorials(page, monkeypatch, tmp_path):
-    """Block after block, in one folder with the examples."""
+    """Block after block, in one folder with the examples; the notebooks have the same code (tests/docs/check_docs.py)."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     names = {}

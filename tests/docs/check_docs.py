@@ -7,13 +7,15 @@
   more than call another one, and mentions what the hop says it calls. From there, or from an earlier hop, a few calls
   lead to the next hop's function: by name, by the public function that it stands behind, or by a member of a table.
 - docs/architecture.svg is what tools/make-graph draws from the includes, docs/comparison.svg what tools/make-comparison
-  draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials.
+  draws from what was measured, and examples/notebooks what tools/make-notebooks makes of the tutorials; the menu
+  of tools/make-docs has every page, and what it says of the API every function.
 """
 import glob
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.normpath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.dont_write_bytecode = True
@@ -149,11 +151,22 @@ def check_walk():
 
 def check_pictures():
     problems = []
-    for tool in ("make-graph", "make-comparison", "make-notebooks"):
+    for tool in ("make-graph", "make-comparison", "make-notebooks", "make-docs"):
         command = [sys.executable, os.path.join(ROOT, "tools", tool), "--check"]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         problems += [] if result.returncode == 0 else [result.stdout.strip()]
     return problems
+
+
+def check_api():
+    """Every public function is on the page of the C API."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, os.path.join(ROOT, "tools", "make-api"), folder], check=True)
+        with open(os.path.join(folder, "api-c.md"), encoding="utf-8") as file:
+            there = set(re.findall(r"^#### `(\w+)`$", file.read(), re.MULTILINE))
+    wanted = re.findall(r"^function (\w+)=", read("tests/headers/abi.txt"), re.MULTILINE)
+    return [f"tools/make-api: no mercer_{name}" for name in wanted if "mercer_" + name not in there] or (
+        [] if wanted else ["tests/headers/abi.txt: no functions"])
 
 
 def main():
@@ -161,7 +174,7 @@ def main():
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_pictures()
+    problems += check_walk() + check_pictures() + check_api()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

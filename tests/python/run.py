@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py SOURCE WORK: `pip install SOURCE[test]` into a virtual environment under WORK, then all Python tests. WORK is
-a folder in the tree: the package is built there, as far from the sources as other builds, and by the same compiler, so
-that a compiler cache knows what it compiles.
+"""run.py SOURCE WORK [WHEEL [TEST...]]: `pip install SOURCE[test]` into a virtual environment under WORK, then all Python
+tests. WORK is a folder in the tree: the package is built there, as far from the sources as other builds, and by the same
+compiler, so that a compiler cache knows what it compiles. With WHEEL, that is installed and nothing is built; with TESTs
+only those run.
 
 The environment and the build are kept between runs, so that the second run takes the time of the tests. Exits with 77
 and a reason where the tests cannot run: Python older than 3.10, no venv module, no pip, no packages to be had.
@@ -79,11 +80,11 @@ def main():
     if not os.path.exists("/dev/nvidiactl"):  # nothing here could run what takes longest to compile
         build.append("--config-settings=cmake.define.MERCER_CUDA=OFF")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"]
-    if call([*pip, *build, source]).returncode:
+    if call([*pip, "--no-deps", os.path.abspath(sys.argv[3])] if len(sys.argv) > 3 else [*pip, *build, source]).returncode:
         sys.exit("pip could not build and install the package")
-    tests = os.path.join(source, "python", "tests")
+    tests = [os.path.join(source, "python", "tests", name) for name in sys.argv[4:] or [""]]
     os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(work, "pycache")  # not beside the sources
-    sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests], cwd=work).returncode)
+    sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=work).returncode)
 
 
 if __name__ == "__main__":

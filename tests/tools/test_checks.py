@@ -250,6 +250,10 @@ class Documents(unittest.TestCase):
         ("docs/architecture.md", "calls `take_step`", "calls `take_steps`", "run_epoch: does not mention take_steps"),
         ("docs/architecture.md", "| `src/core`", "| `src/corn`", "no such file: src/corn"),
         ("docs/architecture.svg", ">core<", ">corn<", "docs/architecture.svg is not what the includes say"),
+        ("docs/comparison.svg", "Mercer", "Mercier", "docs/comparison.svg: not what was measured"),
+        ("docs/tutorial-table.md", "# Tutorial", "# A tutorial", "examples/notebooks/table.ipynb: not what the tutorial says"),
+        ("tools/make-docs", '("C", "c.md")', '("C", "cc.md")', "c.md: not in the menu"),
+        ("include/mercer/ranks.h", "mercer_comm_launched(", "mercer_comm_started(", "no mercer_comm_launched"),
     )
     INCLUDE = (("src/core/clock.c", '#include "core/', '#include "model/model.h"\n#include "core/', "make-graph"),)
 
@@ -262,7 +266,7 @@ class Documents(unittest.TestCase):
     def test_changes(self):
         with tempfile.TemporaryDirectory() as folder:
             root = os.path.join(folder, "mercer")
-            names = ["build*", ".git", "__pycache__", "corpus"]
+            names = ["build*", "dist", ".git", "__pycache__", "corpus"]
             shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(*names))
             self.assertEqual(self.problems(root), ("", 0))
             for changes in (self.CHANGES, self.INCLUDE):
