@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets from the options of a command: files, folders with MNIST's names, computed samples. */
+/* Datasets from the options of a command: files, folders with the names of MNIST or CIFAR, computed samples. */
 #include "data.h"
 #include "ranks/program_ranks.h"
 
@@ -204,16 +204,43 @@ static int open_options(const cli_values *v, mercer_context *context, const merc
     return CLI_OK;
 }
 
+/* Folders whose files hold samples and targets: a file that tells them apart, and those of a part. NULL if it is none. */
+static const char *find_records(const char *folder, int training, char **files)
+{
+    static const struct {
+        const char *format, *sign, *train, *test;
+    } known[] = {{"cifar10", "data_batch_1.bin", "data_batch_*.bin", "test_batch.bin"},
+                 {"cifar10", "test_batch.bin", "data_batch_*.bin", "test_batch.bin"},
+                 {"cifar100", "train.bin", "train.bin", "test.bin"},
+                 {"cifar100", "test.bin", "train.bin", "test.bin"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        CLI_OWNED(cli_drop) char *sign = cli_format("%s/%s", folder, known[i].sign);
+        if (access(sign, F_OK) != 0) continue;
+        *files = cli_format("%s/%s", folder, training ? known[i].train : known[i].test);
+        return known[i].format;
+    }
+    return NULL;
+}
+
 static int open_folder(const cli_values *v, mercer_context *context, int training, mercer_dataset_options *options,
                        mercer_dataset **out)
 {
     const char *folder = cli_text(v, "data"), *part = training ? "train" : "t10k";
     if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: there is no such folder", folder);
+    CLI_OWNED(cli_drop) char *records = NULL;
+    options->format = find_records(folder, training, &records);
+    if (options->format != NULL) {
+        options->x = records;
+        options->y = NULL;
+        return open_options(v, context, options, out);
+    }
     CLI_OWNED(cli_drop) char *images = find_idx(folder, part, "images", 3);
     CLI_OWNED(cli_drop) char *labels = find_idx(folder, part, "labels", 1);
     if (images == NULL || (labels == NULL && options->task != MERCER_TASK_UNLABELLED))
-        return cli_error(CLI_MISSING, "%s: has no %s-%s-idx%d-ubyte (or .gz); other names are given with --x and --y",
-                         folder, part, images == NULL ? "images" : "labels", images == NULL ? 3 : 1);
+        return cli_error(
+            CLI_MISSING,
+            "%s: has no %s-%s-idx%d-ubyte (or .gz), and no files of CIFAR; other names are given with --x and --y",
+            folder, part, images == NULL ? "images" : "labels", images == NULL ? 3 : 1);
     options->x = images;
     options->y = options->task == MERCER_TASK_UNLABELLED ? NULL : labels;
     options->format = options->y_format = "idx";

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 typedef struct settings {
-    const char *data;
+    const char *data, *backend;
     int64_t p;
     double bandwidth;
     int seeds, first_seed, ranks, threads;
@@ -28,7 +28,7 @@ static int usage(FILE *to)
           "[--pq Q] [--ps S]\n"
           "         [--gamma G] [--lambda L] [--carry on|off] [--average on|off] [--decay on|off] [--cache on|off] "
           "[--polish N]\n"
-          "         [--memory BYTES] [--ranks R] [--threads N] [--float] [--json] [--verbose]\n"
+          "         [--memory BYTES] [--backend NAME] [--ranks R] [--threads N] [--float] [--json] [--verbose]\n"
           "         [--center-method random|kmeans|rpcholesky|balanced] [--center-iterations N] [--center-batch N]\n",
           to);
     return to == stdout ? 0 : 2;
@@ -82,6 +82,7 @@ static bool set_option(settings *s, const char *name, const char *value)
         if (strcmp(name, switches[i].name) == 0) return *switches[i].field = to_switch(value), true;
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         if (strcmp(name, small[i].name) == 0) return *small[i].field = atoi(value), true;
+    if (strcmp(name, "--backend") == 0) return s->backend = value, true;
     if (strcmp(name, "--solver") == 0) return t->solver = value, true;
     if (strcmp(name, "--projector") == 0) return t->projector = value, true;
     if (strcmp(name, "--center-method") == 0) return s->centers.method = value, true;
@@ -284,6 +285,7 @@ int main(int argc, char **argv)
     mercer_context_options with = MERCER_INIT(mercer_context_options);
     with.log = log_line;
     with.threads = s.threads;
+    with.backend = s.backend;
     with.log_level = s.verbose ? MERCER_LOG_DEBUG : MERCER_LOG_WARNING;
     mercer_context *context;
     if (mercer_context_create(&context, &with) != MERCER_OK) return fprintf(stderr, "%s\n", mercer_last_error(NULL)), 1;

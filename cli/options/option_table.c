@@ -37,16 +37,17 @@ static const cli_option written[] = {
      "samples, in one of the formats of --format, .gz too; a pattern in quotes, as 'part-*.npy', takes all files that "
      "match, in the order of the numbers in their names, as one"},
     {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELLED, 0, "Data",
-     "targets: classes or values, one row for each sample, and an output for each column; csv and libsvm files have "
-     "them inside; a pattern as for --x"},
+     "targets: classes or values, one row for each sample, and an output for each column; csv, libsvm and cifar files "
+     "have them inside; a pattern as for --x"},
     {"x-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "validation samples, watched while training; a pattern as for --x"},
     {"y-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "their targets"},
     {"data", NULL, 0, CLI_INPUT, "DIR", NULL, NULL, NULL, READS, 0, "Data",
-     "a folder with the four files of MNIST's names (train-images-idx3-ubyte, ...; .gz too); train uses train-* and "
-     "validates on t10k-*, the other commands use t10k-*"},
+     "a folder with the four files of MNIST's names (train-images-idx3-ubyte, ...; .gz too), or with the binary files "
+     "of CIFAR-10 or CIFAR-100; train uses train-* (data_batch_*, train.bin) and validates on t10k-* (test_batch, "
+     "test.bin), the other commands use these"},
     {"part", NULL, 0, CLI_CHOICE, "PART", "train|test", NULL, NULL, CLI_EVAL | CLI_PREDICT | CLI_CENTERS | CLI_CONVERT,
-     0, "Data", "which part of --data: train-* or t10k-* (default: train for centers, test for the others)"},
+     0, "Data", "which part of --data: training or test files (default: train for centers, test for the others)"},
     {"synth", NULL, 0, CLI_TEXT, "SPEC", "digits|spirals|teacher", NULL, NULL, READS, 0, "Data",
      "computed samples instead of files: digits, spirals or teacher, with parameters as for mercer synth"},
     {"synth-seed", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, READS, 0, "Data", "seed of --synth"},

@@ -145,6 +145,13 @@ class Case(unittest.TestCase):
                 self.write(file, gzip.compress(data) if zipped else data)
         return self.path(name)
 
+    def make_records(self, name, files, labels, seed=0):
+        """Files of CIFAR: records of `labels` label bytes and 3,072 pixels, which are bright where the label is odd."""
+        rng = random.Random(seed)
+        for file, count in files.items():
+            data = b"".join(bytes([i % 4] * labels) + bytes(120 * (i % 2) + rng.randrange(90) for _ in range(3072)) for i in range(count))
+            self.write("%s/%s" % (name, file), data)
+
     def make_model(self, name="model.safetensors", *arguments):
         self.make_npy()
         self.good("train", "--x", "x.npy", "--y", "y.npy", "--centers", "20", "-o", name, "-q", *arguments)

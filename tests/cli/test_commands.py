@@ -303,6 +303,19 @@ class Others(Case):
         self.assertEqual(text, self.good(*sizes, "--solver", "paper"))
         self.bad(2, r"direct .* has no use for average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
 
+    def test_cifar(self):
+        self.make_records("ten", {"data_batch_%d.bin" % k: 8 for k in range(1, 6)} | {"test_batch.bin": 6}, 1)
+        found = self.answer("train", "--data", "ten", "--centers", "10", "-o", "m")
+        self.assertEqual((found["data"]["rows"], found["data"]["features"], found["data"]["format"]), (40, 3072, "cifar10"))
+        self.assertEqual(self.answer("eval", "-m", "m", "--data", "ten")["rows"], 6)
+        self.assertEqual(self.answer("eval", "-m", "m", "--data", "ten", "--part", "train")["rows"], 40)
+        self.make_records("hundred", {"train.bin": 12, "test.bin": 4}, 2)
+        for more in ([], ["--target", "coarse"]):
+            found = self.answer("train", "--data", "hundred", "--centers", "5", "-o", "m", *more)
+            self.assertEqual((found["data"]["rows"], found["data"]["outputs"], found["data"]["format"]), (12, 4, "cifar100"))
+        os.remove(self.path("ten", "test_batch.bin"))
+        self.bad(66, r"test_batch\.bin", "train", "--data", "ten", "--centers", "10", "-o", "m")
+
     def test_inspect(self):
         self.make_model()
         text = self.good("inspect", "model.safetensors")

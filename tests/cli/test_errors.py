@@ -49,6 +49,10 @@ TABLE = [
     ({"x-idx3-ubyte": struct.pack(">BBBB3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1)}, "x-idx3-ubyte", ["--format", "idx"], 65, r"x-idx3-ubyte: "),
     ({"x.gz": gzip.compress(idx_bytes((4, 2, 2), range(16)))[:-9]}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
     ({"x.gz": b"\x1f\x8bnonsense"}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
+    # CIFAR
+    ({"data_batch_1.bin": bytes(3073)[:-1]}, "data_batch_1.bin", [], 65, r"data_batch_1\.bin: 3072 bytes are not whole records of CIFAR-10"),
+    ({"data_batch_2.bin": bytes(3073) + b"\x0a" + bytes(3072)}, "data_batch_2.bin", [], 65, r"data_batch_2\.bin: record 1 \(from 0\) has the label 10"),
+    ({"train.bin": bytes(3073)}, "train.bin", ["--format", "cifar100"], 65, r"train\.bin: 3073 bytes are not whole records of CIFAR-100"),
     # CSV
     ({"d.csv": "a,b,c\n1,2,x\n3,4\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
     ({"d.csv": "a,b,c\n1,2,x\n3,oops,y\n"}, "d.csv", ["--target", "c", "--columns", "b:number"], 65, r"d\.csv:3: .*oops|d\.csv: line 3.*oops"),

@@ -8,8 +8,8 @@
 static void test_list(void **state)
 {
     (void)state;
-    static const char *const known[] = {"npy", "idx", "csv", "tsv", "libsvm", "raw", "text"};
-    static const int holds[][2] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 0}, {1, 0}, {0, 1}};
+    static const char *const known[] = {"npy", "idx", "csv", "tsv", "libsvm", "cifar10", "cifar100", "raw", "text"};
+    static const int holds[][2] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {0, 1}};
     const int count = mercer_format_count();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         int at = 0;

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 /* In the order of messages. */
-#define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(libsvm) X(raw) X(text)
+#define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(libsvm) X(cifar10) X(cifar100) X(raw) X(text)
 #define DECLARE(name) extern const mrc_format mrc_format_##name;
 #define POINT(name)   &mrc_format_##name,
 FORMATS(DECLARE)

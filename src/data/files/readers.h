@@ -6,7 +6,7 @@
 #include "data/files/array.h"
 #include "data/targets.h"
 
-enum { MRC_FORMAT_ENDINGS = 4 };
+enum { MRC_FORMAT_ENDINGS = 6 };
 
 typedef struct mrc_format mrc_format;
 
