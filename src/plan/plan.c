@@ -292,14 +292,16 @@ static mercer_status choose_solver(mrc_planner *self)
     return plan_solver(self, mrc_solver_fallback());
 }
 
-static void mention_useless_size(mrc_planner *self)
+static void mention_useless(mrc_planner *self)
 {
-    const char *option = mrc_plan_useless_size(self->plan->solver, self->options);
-    if (!option) return;
-    mrc_plan_say(self->public_plan, "warning: solver %s has no use for %s\n", self->public_plan->solver, option);
-    if (!self->request->trial && !self->request->sizes_only) /* a training may choose another solver */
-        mrc_log(self->request->context, MERCER_LOG_WARNING, "solver %s has no use for %s, which was given",
-                self->public_plan->solver, option);
+    mrc_useless one;
+    for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
+        mrc_plan_say(self->public_plan, "%s%s %s has no use for %s\n", one.warns ? "warning: " : "", one.who, one.name,
+                     one.option);
+        if (one.warns && !self->request->trial && !self->request->sizes_only) /* a training may choose another solver */
+            mrc_log(self->request->context, MERCER_LOG_WARNING, "%s %s has no use for %s, which was given", one.who,
+                    one.name, one.option);
+    }
 }
 
 static void mention_bandwidth(mrc_planner *self)
@@ -349,7 +351,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, c
     if (!row) row = mrc_solver_find(self.options->solver);
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
-    mention_useless_size(&self);
+    mention_useless(&self);
     mention_bandwidth(&self);
     say_sums(&self);
     return MERCER_OK;

@@ -31,9 +31,16 @@ mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, 
    for. */
 mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train_options *options);
 /* The name of an option that was given and says how to train where this solver does nothing of the kind; NULL if there
-   is none. And of a size that has nothing to be the size of. */
+   is none. */
 const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options);
-const char *mrc_plan_useless_size(const mrc_solver *solver, const mercer_train_options *options);
+
+/* An option that was given, is borne, and changes nothing: a size with nothing to be the size of. */
+typedef struct mrc_useless {
+    const char *option, *who, *name; /* "projector_block", "projector", "exact" */
+    bool warns;                      /* worth a warning, not only a line of the plan */
+} mrc_useless;
+/* The next one from *next (0 at first) on; false if there is none. */
+bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
 
 /* Flops a second in double that plans reckon with. */
 double mrc_plan_rate_double(mercer_context *context);

@@ -8,8 +8,9 @@
  * docs/cli.md and Python's keyword follow.
  *
  * An option that a solver has no use for is refused if it says how to train, and is a reason for auto to take another
- * solver. If it is a size with nothing to be the size of, the plan and a warning mention it. A switch that is off, or a
- * period that is the solver's own, asks for what happens anyway.
+ * solver. If it is a size with nothing to be the size of, be it the projector's, the plan and a warning mention it; the
+ * plan alone what would change no result. A switch that is off, or a period that is the solver's own, asks for what
+ * happens anyway. unit_option_use trains with every solver, projector and option: none is ignored in silence.
  */
 #include "plan/plan.h"
 
@@ -20,22 +21,27 @@
 
 typedef struct option_row {
     mercer_option option;
-    unsigned trait;                        /* of solvers that have a use for it; 0: all have */
-    enum { REFUSED, MENTIONED } otherwise; /* what happens with other solvers */
+    unsigned trait;                               /* of solvers that have a use for it; 0: all have */
+    enum { REFUSED, MENTIONED, NOTED } otherwise; /* what happens with other solvers; NOTED: in the plan alone */
+    unsigned part;                                /* of projectors that have a use for it; 0: all have */
 } option_row;
 
-#define ROW(field, alias, type, words, limit, trait, otherwise, help) \
-    {                                                                 \
-        {sizeof(mercer_option),                                       \
-         #field,                                                      \
-         alias,                                                       \
-         MERCER_OPTION_##type,                                        \
-         offsetof(mercer_train_options, field),                       \
-         words,                                                       \
-         limit,                                                       \
-         help},                                                       \
-            trait, otherwise                                          \
+#define ROW_OF(part, field, alias, type, words, limit, trait, otherwise, help) \
+    {                                                                          \
+        {sizeof(mercer_option),                                                \
+         #field,                                                               \
+         alias,                                                                \
+         MERCER_OPTION_##type,                                                 \
+         offsetof(mercer_train_options, field),                                \
+         words,                                                                \
+         limit,                                                                \
+         help},                                                                \
+            trait, otherwise, part                                             \
     }
+#define ROW(...) ROW_OF(0, __VA_ARGS__)
+/* A size of projectors. */
+#define PROJECTOR_ROW(part, field, type, help) \
+    ROW_OF(part, field, NULL, type, "auto", 0, MRC_USES_PROJECTOR, REFUSED, help)
 
 /* clang-format off */
 static const option_row rows[] = {
@@ -45,7 +51,7 @@ static const option_row rows[] = {
     ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, most steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples in a step"),
     ROW(lambda, "ridge", NUMBER, NULL, 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
-    ROW(patience, NULL, INTEGER, NULL, 0, 0, REFUSED,
+    ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, NOTED,
         "stop after so many epochs without a better validation result, and keep the best; 0: never"),
     ROW(average, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "return the average of the later iterates"),
     ROW(decay, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "let the step fall in the later epochs"),
@@ -54,16 +60,13 @@ static const option_row rows[] = {
     ROW(nystrom, NULL, INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples of the preconditioner"),
     ROW(eigenpairs, NULL, INTEGER, "auto|none", 0, MRC_USES_EIGENPAIRS, MENTIONED, "eigenpairs of the preconditioner"),
     ROW(period, NULL, INTEGER, "auto", 0, MRC_USES_PERIOD, REFUSED, "batches between projections"),
-    ROW(projector_nystrom, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED,
-        "samples of the projector's own preconditioner"),
-    ROW(projector_eigenpairs, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED, "its eigenpairs"),
-    ROW(projector_passes, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED,
-        "at most so many passes over K(Z,Z) in a projection"),
-    ROW(projector_tolerance, NULL, NUMBER, "auto", 0, MRC_USES_PROJECTOR, REFUSED,
-        "stop a projection at this relative residual"),
-    ROW(projector_block, NULL, INTEGER, "auto", 0, MRC_USES_PROJECTOR, REFUSED, "centers in a block of bgs"),
+    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_nystrom, INTEGER, "samples of the projector's own preconditioner"),
+    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER, "its eigenpairs"),
+    PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_passes, INTEGER, "at most so many passes over K(Z,Z) in a projection"),
+    PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_tolerance, NUMBER, "stop a projection at this relative residual"),
+    PROJECTOR_ROW(MRC_PROJECTOR_BLOCKS, projector_block, INTEGER, "centers in a block of bgs"),
     ROW(carry, NULL, SWITCH, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "add what a projection leaves over to the next"),
-    ROW(cache, NULL, SWITCH, NULL, 0, 0, REFUSED, "keep K(X,Z) if it fits"),
+    ROW(cache, NULL, SWITCH, NULL, 0, MRC_USES_EPOCHS, NOTED, "keep K(X,Z) if it fits"),
 };
 /* clang-format on */
 
@@ -123,24 +126,45 @@ static bool has_use(const mrc_solver *solver, const option_row *row, const merce
     return row->trait == 0 || solver->traits & row->trait || own_period;
 }
 
-/* The first option that was given without use, of those that are refused or mentioned; NULL if there is none. */
-static const char *without_use(const mrc_solver *solver, const mercer_train_options *options, int otherwise)
+/* The first option that was given and that the solver refuses; NULL if there is none. */
+static const option_row *unsuited(const mrc_solver *solver, const mercer_train_options *options)
 {
     const option_row *row;
     for (int i = 0; (row = row_at(i)) != NULL; i++)
-        if ((int)row->otherwise == otherwise && is_given(&row->option, options) && !has_use(solver, row, options))
-            return row->option.name;
+        if (row->otherwise == REFUSED && is_given(&row->option, options) && !has_use(solver, row, options)) return row;
     return NULL;
 }
 
 const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options)
 {
-    return without_use(solver, options, REFUSED);
+    const option_row *row = unsuited(solver, options);
+    return row ? row->option.name : NULL;
 }
 
-const char *mrc_plan_useless_size(const mrc_solver *solver, const mercer_train_options *options)
+bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out)
 {
-    return without_use(solver, options, MENTIONED);
+    const option_row *row;
+    while ((row = row_at((*next)++)) != NULL) {
+        bool for_solver = has_use(plan->solver, row, options);
+        bool for_projector = row->part == 0 || !plan->projector || plan->projector->uses & row->part;
+        *out = (mrc_useless){.option = row->option.name,
+                             .who = for_solver ? "projector" : "solver",
+                             .name = for_solver && plan->projector ? plan->projector->name : plan->solver->name,
+                             .warns = row->otherwise != NOTED};
+        if (is_given(&row->option, options) && !(for_solver && for_projector)) return true;
+    }
+    return false;
+}
+
+/* "ep4, ep3": the solvers that have a use for an option. */
+static void list_users(const option_row *row, char *names, size_t size)
+{
+    const mrc_solver *solver;
+    size_t used = 0;
+    names[0] = 0;
+    for (int i = 0; (solver = mrc_solver_row(i)) != NULL && used < size; i++)
+        if (solver->traits & row->trait)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", solver->name);
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */
@@ -174,11 +198,14 @@ mercer_status mrc_plan_check_options(mercer_context *context, const mercer_train
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: memory is %lld, it must be >= 0",
                         (long long)o->memory);
     if (!row && !mrc_name_is_auto(o->solver)) return unknown(context, "solver", o->solver, solver_name);
-    const char *option = row ? mrc_plan_unsuited(row, o) : NULL;
-    if (option)
+    const option_row *option = row ? unsuited(row, o) : NULL;
+    if (option) {
+        char names[256];
+        list_users(option, names, sizeof names);
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: solver %s (%s) has no use for %s: leave it out, or choose another solver", row->name,
-                        row->says, option);
+                        "options: solver %s (%s) has no use for %s: leave it out, or choose a solver that has: %s",
+                        row->name, row->says, option->option.name, names);
+    }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
     return unknown(context, "projector", o->projector, projector_name);
 }

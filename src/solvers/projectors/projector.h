@@ -45,8 +45,16 @@ typedef enum mrc_projector_keeps {
     MRC_KEEPS_INVERSES /* of blocks: on a device, where solves with factors are slow, and if they fit */
 } mrc_projector_keeps;
 
+/* Which options a projector has a use for. */
+enum {
+    MRC_PROJECTOR_SAMPLES = 1, /* nystrom, eigenpairs */
+    MRC_PROJECTOR_REPEATS = 2, /* passes, tolerance */
+    MRC_PROJECTOR_BLOCKS = 4   /* block */
+};
+
 typedef struct mrc_projector_ops {
     const char *name, *says; /* says: one line for messages */
+    unsigned uses;           /* MRC_PROJECTOR_... */
     mrc_projector_keeps keeps;
     int64_t passes;   /* unless the options say otherwise: at most so many, */
     double tolerance; /* to this residual, */

@@ -360,6 +360,8 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 
 const mrc_projector_ops mrc_projector_bgs = {.name = "bgs",
                                              .says = "block Gauss-Seidel with a coarse space",
+                                             .uses =
+                                                 MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS | MRC_PROJECTOR_BLOCKS,
                                              .keeps = MRC_KEEPS_INVERSES,
                                              .passes = 1,
                                              .carry = true,

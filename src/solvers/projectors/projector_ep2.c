@@ -194,6 +194,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 
 const mrc_projector_ops mrc_projector_ep2 = {.name = "ep2",
                                              .says = "EigenPro 2 over the centers, as in the papers",
+                                             .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
                                              .passes = 1,
                                              .create = create,
                                              .destroy = destroy,

@@ -252,6 +252,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 
 const mrc_projector_ops mrc_projector_pcg = {.name = "pcg",
                                              .says = "conjugate gradients on a stored K(Z,Z)",
+                                             .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
                                              .keeps = MRC_KEEPS_MATRIX,
                                              .passes = 30,
                                              .tolerance = 0.03,

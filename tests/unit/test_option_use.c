@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * No option is ignored in silence. Every solver, projector and option of the list: a training with the option is refused
+ * by the names of both, or its plan says that there is no use for it and the weights have the same bits, or it has an
+ * effect: other weights.
+ */
+#include "support/training.h"
+
+#include "plan/plan.h"
+
+static const sizes SMALL = {40, 12, 3, 2};
+
+/* Values that no solver takes by itself on these sizes; of switches, on against off. */
+static const struct {
+    const char *name;
+    double value;
+} values[] = {{"epochs", 3},
+              {"batch", 7},
+              {"lambda", 0.5},
+              {"polish", 2},
+              {"step_factor", 0.3},
+              {"nystrom", 17},
+              {"eigenpairs", 3},
+              {"period", 2},
+              {"projector_nystrom", 5},
+              {"projector_eigenpairs", 2},
+              {"projector_passes", 2},
+              {"projector_tolerance", 0.6},
+              {"projector_block", 7}};
+
+static void set(mercer_train_options *options, const mercer_option *row, bool on)
+{
+    void *field = (char *)options + row->offset;
+    double value = 0;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (strcmp(values[i].name, row->name) == 0) value = values[i].value;
+    if (row->type == MERCER_OPTION_SWITCH) *(mercer_switch *)field = on ? MERCER_ON : MERCER_OFF;
+    if (!on) return;
+    assert_that(value > 0 || row->type == MERCER_OPTION_SWITCH, "no value for %s", row->name);
+    if (row->type == MERCER_OPTION_INTEGER) *(int64_t *)field = (int64_t)value;
+    if (row->type == MERCER_OPTION_NUMBER) *(double *)field = value;
+}
+
+/* What a training is without the option: several projections of several passes, each of several blocks. */
+static mercer_train_options base_of(const char *solver, const char *projector)
+{
+    mercer_train_options options = options_for(solver);
+    options.memory = (int64_t)1 << 30, options.projector = projector;
+    if (!projector) return options;
+    options.epochs = 2, options.batch = 13, options.projector_nystrom = 8, options.projector_eigenpairs = 3;
+    options.projector_passes = 4, options.projector_block = strcmp(projector, "bgs") == 0 ? 4 : 0;
+    return options;
+}
+
+/* The weights and the plan, or false with the message of the context. */
+static bool try_training(const task *t, const mercer_train_options *options, dense *weights, mercer_plan *plan)
+{
+    mercer_model *model;
+    mercer_source source;
+    mercer_trainer *trainer = NULL;
+    mercer_report report = {.struct_size = sizeof report};
+    assert_succeeds(context, mercer_model_create(&model, context, &t->kernel, &t->z, t->y.cols, MERCER_F64));
+    assert_succeeds(context, mercer_source_from_matrices(&source, context, &t->x, &t->y, NULL, 7));
+    mercer_status status = mercer_trainer_create(&trainer, model, NULL, options);
+    if (!status) status = mercer_trainer_fit(trainer, &source, &report);
+    assert_true(status == MERCER_OK || status == MERCER_ERROR_ARGUMENT);
+    if (!status) {
+        mercer_matrix found = mercer_model_weights(model);
+        *weights = dense_of(&found), *plan = *report.plan;
+    }
+    mercer_trainer_free(trainer);
+    mercer_source_free(&source);
+    mercer_model_free(model);
+    return !status;
+}
+
+typedef enum outcome { REFUSED, MENTIONED, USED, OUTCOMES } outcome;
+
+static outcome try_option(const task *t, const char *solver, const char *projector, const mercer_option *row)
+{
+    mercer_train_options without = base_of(solver, projector), with = without;
+    mercer_plan first, second;
+    dense a, b;
+    char said[96];
+    set(&without, row, false), set(&with, row, true);
+    assert_succeeds(context, try_training(t, &without, &a, &first) ? MERCER_OK : MERCER_ERROR_ARGUMENT);
+    if (!try_training(t, &with, &b, &second)) {
+        const char *message = mercer_last_error(context);
+        assert_that(strstr(message, row->name) && strstr(message, solver), "%s, %s: %s", solver, row->name, message);
+        assert_that(strstr(message, "a solver that has: ") && strstr(message, "ep4"), "%s", message);
+        free(a.a);
+        return REFUSED;
+    }
+    snprintf(said, sizeof said, "has no use for %s\n", row->name);
+    bool mentioned = strstr(second.text, said) != NULL, same = dense_distance(a, b) == 0;
+    assert_that(mentioned == same, "%s, %s, %s: %s, but %s", solver, second.projector, row->name,
+                same ? "changes nothing" : "changes the weights", mentioned ? "is mentioned" : "is not mentioned");
+    free(a.a), free(b.a);
+    return mentioned ? MENTIONED : USED;
+}
+
+/* Those whose effect other tests show: names, and what changes no weights where it is of use. */
+static bool is_special(const char *name)
+{
+    static const char *const special[] = {"solver", "projector", "patience", "cache"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(name, special[i]) == 0) return true;
+    return false;
+}
+
+static void test_walk(void **state)
+{
+    (void)state;
+    int seen[OUTCOMES] = {0};
+    task any = task_open(context, "laplace:bandwidth=2", SMALL, 1, MERCER_F64);
+    task on_samples = task_open(context, "laplace:bandwidth=2", (sizes){SMALL.n, 0, SMALL.d, SMALL.c}, 1, MERCER_F64);
+    for (int s = 0; s < mercer_solver_count(); s++) {
+        const char *solver = mercer_solver_name(s);
+        for (int i = 0; mercer_train_option(i) != NULL; i++) {
+            const mercer_option *row = mercer_train_option(i);
+            bool parts = strncmp(row->name, "projector_", 10) == 0 && projects(solver); /* which depend on it: below */
+            if (is_special(row->name) || parts) continue;
+            seen[try_option(needs_samples(solver) ? &on_samples : &any, solver, NULL, row)]++;
+        }
+    }
+    for (int p = 0; p < mercer_projector_count(); p++)
+        for (int i = 0; mercer_train_option(i) != NULL; i++) {
+            const mercer_option *row = mercer_train_option(i);
+            if (strncmp(row->name, "projector_", 10) == 0)
+                seen[try_option(&any, "ep3", mercer_projector_name(p), row)]++;
+        }
+    assert_true(seen[REFUSED] > 40 && seen[MENTIONED] > 10 && seen[USED] > 60);
+    task_close(&any), task_close(&on_samples);
+}
+
+/* The projector that the planner or the solver chose is as good as one that was named; all options are mentioned. */
+static void test_mentions(void **state)
+{
+    (void)state;
+    task t = task_open(context, "laplace:bandwidth=2", SMALL, 1, MERCER_F64);
+    mercer_train_options options = base_of("ep4", NULL);
+    mercer_plan plan;
+    dense weights;
+    options.projector_block = 4, options.projector_passes = 2;
+    assert_true(try_training(&t, &options, &weights, &plan));
+    assert_string_equal(plan.projector, "exact");
+    assert_non_null(strstr(plan.text, "warning: projector exact has no use for projector_passes\n"));
+    assert_non_null(strstr(plan.text, "warning: projector exact has no use for projector_block\n"));
+    free(weights.a);
+    options = base_of("direct", NULL);
+    options.epochs = 2, options.batch = 8, options.cache = MERCER_ON, options.patience = 1;
+    options.validation_X = &t.x, options.validation_Y = &t.y;
+    assert_true(try_training(&t, &options, &weights, &plan));
+    static const char *const lines[] = {
+        "warning: solver direct has no use for epochs\n", "warning: solver direct has no use for batch\n",
+        "\nsolver direct has no use for patience\n", "\nsolver direct has no use for cache\n"};
+    for (int i = 0; i < 4; i++) assert_that(strstr(plan.text, lines[i]), "%s is not in\n%s", lines[i], plan.text);
+    free(weights.a);
+    options.solver = "cg"; /* which has a use for the last two */
+    assert_true(try_training(&t, &options, &weights, &plan));
+    assert_null(strstr(plan.text, "patience"));
+    assert_null(strstr(plan.text, "cache"));
+    free(weights.a);
+    task_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_mentions)};
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
