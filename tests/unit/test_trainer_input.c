@@ -253,7 +253,7 @@ static void test_options(void **state)
     mercer_train_options good = f.options;
     f.options.solver = "eigenpro";
     refuse_options(&f, MERCER_ERROR_ARGUMENT,
-                   "auto, krr, direct, cg, ep4, ep3, ep3-exact, ep2, ep1, richardson, pegasos, nytro, gd");
+                   "auto, krr, direct, cg, ep4, ep3, paper, ep3-exact, ep2, ep1, richardson, pegasos, nytro, gd");
     f.options = good, f.options.projector = "qr";
     refuse_options(&f, MERCER_ERROR_ARGUMENT, "auto, exact, ep2, pcg, bgs");
     f.options = good, f.options.step_factor = 1;
