@@ -204,7 +204,7 @@ static int open_options(const cli_values *v, mercer_context *context, const merc
     return CLI_OK;
 }
 
-/* Folders whose files hold samples and targets: a file that tells them apart, and those of a part. NULL if it is none. */
+/* Folders whose files hold samples and targets: a file that tells them apart, and those of a part. NULL: it is none. */
 static const char *find_records(const char *folder, int training, char **files)
 {
     static const struct {

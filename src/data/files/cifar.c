@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The binary files of CIFAR-10 and CIFAR-100: records without a header, a label (CIFAR-100: a coarse and a fine one), then
- * an image of 32 x 32 pixels as three planes of bytes, red, green, blue.
+ * The binary files of CIFAR-10 and CIFAR-100: records without a header, a label (CIFAR-100: a coarse and a fine one),
+ * then an image of 32 x 32 pixels as three planes of bytes, red, green, blue.
  *
- * Pixels of a sample stand as in other images, height x width x channel. Targets are in the files; of CIFAR-100 the fine
- * labels are the classes unless the target "coarse" is asked for.
+ * Pixels of a sample stand as in other images, height x width x channel. Targets are in the files; of CIFAR-100 the
+ * fine labels are the classes unless the target "coarse" is asked for.
  */
 #include "data/files/readers.h"
 
