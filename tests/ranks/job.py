@@ -63,7 +63,8 @@ ENDLESS = longer(100000)
 
 class Ranks(Case):
     def launch(self, ranks, *arguments, flags=(), variables=(), **options):
-        environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1")
+        environment = dict(os.environ, MERCER_MODULES=os.path.dirname(PROGRAM), OMPI_MCA_rmaps_base_oversubscribe="1",
+                           OMPI_MCA_mpi_yield_when_idle="1")
         # Containers may forbid one process to read another's memory, which Open MPI then complains about.
         environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
         environment.update(variables)

@@ -75,7 +75,8 @@ static void for_each_context(context_test test)
 
 static void train_twice(mercer_context *with, const char *name)
 {
-    for (int way = 0; way < WAYS; way++)
+    int first_way = SANITIZED && strcmp(name, "cpu") == 0;
+    for (int way = first_way; way < WAYS; way += SANITIZED ? 2 : 1)
         for (int single = SANITIZED ? way % 2 : 0; single < (SANITIZED ? way % 2 + 1 : 2); single++) {
             mercer_dtype real = single ? MERCER_F32 : MERCER_F64;
             /* more than 128 centers: fast arithmetic is used where it is asked for */
