@@ -8,7 +8,7 @@
   it and of docs/first-model.md that begins with `mercer` is run, in a copy of examples.
 - Two commands are CI's own: make test runs this, and make demo is what tests/cli/test_demo.py runs.
 
-check_readme.py --print python: that block, for tools/try-debian.
+check_readme.py --print python, or commands: that block, or those lines, for tools/try-debian.
 """
 import difflib
 import os
@@ -55,10 +55,13 @@ def check_words(page, text):
             yield f"{page}: make {verb}: no such verb"
 
 
+def commands(page):
+    return [line for block in blocks(read(page), "sh") for line in block.splitlines() if line.startswith("mercer ")]
+
+
 def run_commands(program, page):
     """Every line that begins with `mercer`, in order, in one folder with the examples."""
-    text = read(page)
-    lines = [line for block in blocks(text, "sh") for line in block.splitlines() if line.startswith("mercer ")]
+    lines = commands(page)
     if not lines:
         return [f"{page}: no command of the program"]
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +80,8 @@ def main():
     global ROOT
     text = read("README.md")
     if sys.argv[1:2] == ["--print"]:
-        print("".join(blocks(text, sys.argv[2])))
+        print("\n".join(commands("README.md") + commands("docs/first-model.md")) if sys.argv[2] == "commands"
+              else "".join(blocks(text, sys.argv[2])))
         return 0
     ROOT = sys.argv[1] if len(sys.argv) > 1 else ROOT
     text = read("README.md")
