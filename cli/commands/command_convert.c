@@ -4,6 +4,7 @@
 #include "data.h"
 #include "options/options.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,14 @@ static int check_outputs(const cli_values *v)
     return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
 }
 
+/* Of samples whose law is known: over some of them, few enough for any number of clusters. NaN of others. */
+static double least_error(const mercer_dataset *dataset, int64_t rows)
+{
+    enum { SOME = 400 };
+    double error;
+    return mercer_dataset_least_error(dataset, &error, rows < SOME ? rows : SOME) == MERCER_OK ? error : (double)NAN;
+}
+
 /* Writes a dataset and tells what was written. */
 static int write_dataset(const cli_values *v, mercer_context *context, const mercer_dataset *dataset)
 {
@@ -34,10 +43,13 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
         return cli_error(CLI_USAGE, "--y-output: the data have no targets");
     CLI_TRY(cli_check(context, mercer_dataset_write(dataset, x, y)));
     CLI_OWNED(cli_drop) char *text = cli_data_text(&info);
+    double least = least_error(dataset, info.rows);
     cli_say(v, "%s: %s", x, text);
+    if (!isnan(least)) cli_say(v, "least error that any model can have: %.4g", least);
     if (!cli_flag(v, "json")) return CLI_OK;
     json_t *object = cli_data_json(&info);
     json_object_set_new(object, "output", cli_json_text(x));
+    if (!isnan(least)) json_object_set_new(object, "least_error", json_real(least));
     if (y != NULL) json_object_set_new(object, "y_output", cli_json_text(y));
     if (info.labels != NULL) {
         json_t *labels = json_array();

@@ -98,10 +98,13 @@ const cli_command cli_commands[] = {
      "Sample i is a function of the specification, the seed and i, so that any part of an endless sequence can be "
      "made: "
      "digits:noise=V (the ten digits in random strokes, 28 x 28 bytes), spirals:classes=K,noise=V (in the plane), "
-     "teacher:d=D,c=C,centers=P,noise=V,kernel=NAME,bandwidth=B (values of a kernel model).",
+     "teacher:d=D,c=C,centers=P,noise=V,kernel=NAME,bandwidth=B (values of a kernel model), "
+     "clusters:d=D,classes=K,centers=P,overlap=V,noise=V (P normal clusters of deviation `overlap` around normal "
+     "centers, class j mod K; a share `noise` of the labels is drawn anew). Of the last two the least error that any "
+     "model can have is known, and told.",
      "mercer synth digits --rows 20k --seed 1 -o digits.npy --y-output labels.npy\n"
      "mercer synth teacher:d=20,c=1,centers=100,noise=0.1 -o x.npy --y-output y.npy",
-     "digits|spirals|teacher", 0},
+     "digits|spirals|clusters|teacher", 0},
     {"convert", CLI_CONVERT, cli_convert, 0, 0, "", "write data in any format that is read as NPY or a table",
      "Reads samples (and targets) and writes them in the format that the name of the file ends in. NPY: samples in the "
      "type they have, classes as whole numbers if their names are, else as text, values as they are. CSV and TSV: a "

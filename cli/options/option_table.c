@@ -48,8 +48,9 @@ static const cli_option written[] = {
      "test.bin), the other commands use these"},
     {"part", NULL, 0, CLI_CHOICE, "PART", "train|test", NULL, NULL, CLI_EVAL | CLI_PREDICT | CLI_CENTERS | CLI_CONVERT,
      0, "Data", "which part of --data: training or test files (default: train for centers, test for the others)"},
-    {"synth", NULL, 0, CLI_TEXT, "SPEC", "digits|spirals|teacher", NULL, NULL, READS, 0, "Data",
-     "computed samples instead of files: digits, spirals or teacher, with parameters as for mercer synth"},
+    {"synth", NULL, 0, CLI_TEXT, "SPEC", "digits|spirals|clusters|teacher", NULL, NULL, READS, 0, "Data",
+     "computed samples instead of files: digits, spirals, clusters or teacher, with parameters as for mercer "
+     "synth"},
     {"synth-seed", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, READS, 0, "Data", "seed of --synth"},
     {"rows", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, READS & ~CLI_PLAN, 0, "Data",
      "use only so many rows; with --synth: how many samples (default there: 10000)"},

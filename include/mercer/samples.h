@@ -133,6 +133,10 @@ MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, cons
 /* Mean and standard deviation (outputs each) of all targets, one-hot for classes (the mean is then the share of each
    class), as mercer_target_moments tells them; for synthetic samples, of the first 4096. Errors: SHAPE, DATA. */
 MERCER_API mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, double *mean, double *deviation);
+/* The error that no model can beat, of synthetic samples whose law is known, as a mean over the first `rows` of them:
+   the share of wrong classes for clusters, the mean squared error for a teacher. Errors: UNSUPPORTED (others), SHAPE
+   (rows below 1). */
+MERCER_API mercer_status mercer_dataset_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
 /* A number that changes when shape, type or contents change: hashes all samples, or where they take more than 1 GiB 64
    blocks spread over them, and all targets. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);

@@ -15,7 +15,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, byte_count, fill, release_with, seed_from, shared_context
+from ._context import Context, byte_count, fill, release_with, seed_from, shared_context, whole
 from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabelled": 3}
@@ -87,7 +87,7 @@ class Dataset:
     def synthesize(
         cls, spec: str, rows: int, *, first: int = 0, random_state: Any = 0, n_jobs: int | None = None
     ) -> Dataset:
-        """Samples that are computed when they are read: "digits", "spirals" or "teacher", with parameters."""
+        """Samples that are computed when they are read: "digits", "spirals", "clusters", "teacher", with parameters."""
         self = cls.__new__(cls)
         what = L.text(spec, "spec"), first, rows, seed_from(random_state)
         self._make("mercer_dataset_synthesize", Context(n_jobs), *what)
@@ -129,6 +129,17 @@ class Dataset:
     def __repr__(self) -> str:
         info = self.info()
         return f"<mercer.Dataset {info['format']}: {info['rows']} rows, {info['features']} features, {info['task']}>"
+
+    def least_error(self, rows: int = 1000) -> float:
+        """What no model can beat, of samples whose law is known: the share of wrong classes for "clusters", the mean
+        squared error for "teacher"; over so many rows.
+
+        >>> Dataset.synthesize("teacher:noise=0.5", 10).least_error()
+        0.25
+        """
+        error = C.c_double()
+        self.context.call("mercer_dataset_least_error", self.handle, error, whole(rows, "rows"))
+        return error.value
 
     def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
         """Samples and their targets (class numbers, or values; None if unlabelled) as arrays."""

@@ -317,6 +317,15 @@ mercer_status mercer_dataset_target_moments(const mercer_dataset *dataset, doubl
     return mrc_dataset_moments(dataset, mean, deviation);
 }
 
+mercer_status mercer_dataset_least_error(const mercer_dataset *dataset, double *out, int64_t rows)
+{
+    if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
+    if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
+    if (rows < 1)
+        return mrc_fail(dataset->context, MERCER_ERROR_SHAPE, "rows is %lld, it must be >= 1", (long long)rows);
+    return mrc_synth_least_error(dataset, out, rows);
+}
+
 /* ---- Columns of text ------------------------------------------------------------------------------------------- */
 
 mercer_status mercer_column_texts_open(mercer_column_texts **out, mercer_context *context,

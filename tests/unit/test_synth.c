@@ -42,6 +42,7 @@ static void test_samples_are_functions_of_their_number(void **state)
     fixture *self = *state;
     check_range(self->context, "digits", 1000, 30);
     check_range(self->context, "spirals:classes=3", 77, 50);
+    check_range(self->context, "clusters:d=7,classes=3,centers=40,noise=0.2", 31, 20);
     check_range(self->context, "teacher:d=19,c=3,centers=21,noise=0.3", 12, 20);
     check_range(self->context, "teacher:d=4,c=70,centers=5", 3, 5); /* outputs in more than one group */
 }
@@ -289,7 +290,7 @@ static void test_bad_input(void **state)
                {"teacher:kernel=gaussion", MERCER_ERROR_KERNEL, "did you mean 'gaussian'?"},
                {"teacher:kernel=linear,bandwidth=3", MERCER_ERROR_ARGUMENT, "no bandwidth"},
                {"teacher:bandwidth=0", MERCER_ERROR_ARGUMENT, "> 0"},
-               {"mnist", MERCER_ERROR_ARGUMENT, "valid names: digits, spirals, teacher"}};
+               {"mnist", MERCER_ERROR_ARGUMENT, "valid names: digits, spirals, clusters, teacher"}};
     mercer_dataset *out;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         out = (mercer_dataset *)1;
@@ -332,6 +333,91 @@ static void test_failing_allocations(void **state)
     assert_int_equal(self->memory.live, live);
 }
 
+/* ---- Clusters ------------------------------------------------------------------------------------------------ */
+
+/* Mistakes of a classifier among n samples, and the estimate of their mean: within six standard deviations, each of
+   which is at most 1 / (2 sqrt(n)). */
+static double six_deviations(int64_t n)
+{
+    return 3 / sqrt((double)n);
+}
+
+/* Two clusters of two classes: Phi(-|mu_0 - mu_1| / (2 overlap)); of labels drawn anew half are wrong. */
+static void test_two_clusters(void **state)
+{
+    fixture *self = *state;
+    enum { N = 4000, D = 3 };
+    for (int noisy = 0; noisy < 2; noisy++) {
+        mercer_dataset *data = make(self->context,
+                                    noisy ? "clusters:d=3,classes=2,centers=2,overlap=0.8,noise=0.3"
+                                          : "clusters:d=3,classes=2,centers=2,overlap=0.8",
+                                    0, N, 4);
+        double gap = 0, error, share = noisy ? 0.3 : 0;
+        for (int k = 0; k < D; k++) gap += pow((double)data->synth->z[k] - (double)data->synth->z[D + k], 2);
+        double known = (1 - share) * 0.5 * erfc(sqrt(gap) / 1.6 / sqrt(2)) + share / 2;
+        assert_succeeds(self->context, mercer_dataset_least_error(data, &error, N));
+        assert_that(fabs(error - known) <= six_deviations(N) && known > 0.01 && known < 0.45, "%g, known %g", error,
+                    known);
+        mercer_dataset_free(data);
+    }
+}
+
+/* The rule that follows from the law makes as many mistakes as the least error says. */
+static void test_best_classifier(void **state)
+{
+    fixture *self = *state;
+    enum { N = 3000, D = 5, K = 4, P = 60 };
+    mercer_dataset *data = make(self->context, "clusters:d=5,classes=4,centers=60,overlap=0.6,noise=0.1", 7, N, 2);
+    float x[D];
+    mercer_matrix row = mercer_matrix_view(x, 1, D, MERCER_F32);
+    double error;
+    int64_t wrong = 0, counts[K] = {0};
+    for (int64_t i = 0; i < N; i++) {
+        int32_t label;
+        double shares[K] = {0};
+        mrc_dataset_fetch(data, NULL, i, &row, NULL, &label);
+        for (int64_t j = 0; j < P; j++) {
+            double square = 0;
+            for (int k = 0; k < D; k++) square += pow((double)x[k] - (double)data->synth->z[j * D + k], 2);
+            shares[j % K] += exp(-square / (2 * 0.36));
+        }
+        int best = 0;
+        for (int k = 1; k < K; k++)
+            if (shares[k] > shares[best]) best = k;
+        wrong += best != label;
+        counts[label]++;
+    }
+    assert_succeeds(self->context, mercer_dataset_least_error(data, &error, N));
+    assert_that(fabs((double)wrong / N - error) <= six_deviations(N) && error > 0.15 && error < 0.6,
+                "%lld of %d wrong, least error %g", (long long)wrong, (int)N, error);
+    for (int k = 0; k < K; k++) check_count("class", counts[k], N, 1.0 / K);
+    mercer_dataset_free(data);
+}
+
+static void test_least_error(void **state)
+{
+    fixture *self = *state;
+    double error = -1;
+    mercer_dataset *data = make(self->context, "teacher:d=2,noise=0.5", 0, 5, 1);
+    assert_succeeds(self->context, mercer_dataset_least_error(data, &error, 1));
+    assert_true(error == 0.25);
+    assert_fails(self->context, mercer_dataset_least_error(data, &error, 0), MERCER_ERROR_SHAPE, "rows");
+    assert_fails(self->context, mercer_dataset_least_error(data, NULL, 1), MERCER_ERROR_ARGUMENT, "out");
+    assert_int_equal(mercer_dataset_least_error(NULL, &error, 1), MERCER_ERROR_ARGUMENT);
+    mercer_dataset_free(data);
+    data = make(self->context, "digits", 0, 5, 1);
+    assert_fails(self->context, mercer_dataset_least_error(data, &error, 1), MERCER_ERROR_UNSUPPORTED, "clusters");
+    mercer_dataset_free(data);
+    static const struct {
+        const char *spec, *says;
+    } bad[] = {{"clusters:centers=3,classes=4", "3 centers are fewer than 4 classes"},
+               {"clusters:overlap=0", "overlap"},
+               {"clusters:noise=1.5", "noise"}};
+    for (int i = 0; i < 3; i++)
+        assert_fails(self->context, mercer_dataset_synthesize(&data, self->context, bad[i].spec, 0, 5, 1),
+                     MERCER_ERROR_ARGUMENT, bad[i].says);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +430,9 @@ int main(void)
         cmocka_unit_test(test_spirals),
         cmocka_unit_test(test_teacher),
         cmocka_unit_test(test_noise_of_teacher),
+        cmocka_unit_test(test_two_clusters),
+        cmocka_unit_test(test_best_classifier),
+        cmocka_unit_test(test_least_error),
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_failing_allocations),
     };

@@ -2,6 +2,8 @@
 /*
  * Synthetic samples: the list of kinds, and datasets of them.
  *
+ * clusters and teacher, whose least error is known, are in files of their own.
+ *
  * spirals: class k of K, place u uniform in [0, 1):  r = sqrt(u),  angle = 2 pi (TURNS r + k / K),
  *     x = r (cos, sin) + noise N(0, I)    in the plane.
  */
@@ -9,6 +11,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "core/threads/parallel.h"
 #include "data/synth/synth_kinds.h"
 
 #include <math.h>
@@ -59,6 +62,13 @@ static const mrc_synth_kind kinds[] = {
     {{"spirals", "spirals:classes=3,noise=0.05",
       {{"classes", AT(classes), MRC_WHOLE, false, true, 1, 1000, 2}, NOISE(0.05)}},
      MERCER_TASK_CLASSIFICATION, MERCER_F32, prepare_spirals, sample_spirals},
+    {{"clusters", "clusters:d=20,classes=10,centers=1000,overlap=1.5,noise=0.1",
+      {{"d", AT(d), MRC_WHOLE, false, true, 1, 1e6, 20},
+       {"classes", AT(classes), MRC_WHOLE, false, true, 1, 1000, 10},
+       {"centers", AT(centers), MRC_WHOLE, false, true, 1, 1e7, 1000},
+       {"overlap", AT(bandwidth), MRC_REAL, false, false, 0, 1e30, 1},
+       {"noise", AT(noise), MRC_REAL, false, true, 0, 1, 0}}},
+     MERCER_TASK_CLASSIFICATION, MERCER_F32, mrc_synth_prepare_clusters, mrc_synth_cluster},
     {{"teacher", "teacher:d=20,c=1,centers=100,noise=0.1,kernel=laplace,bandwidth=5",
       {{"d", AT(d), MRC_WHOLE, false, true, 1, 1e6, 10},
        {"c", AT(c), MRC_WHOLE, false, true, 1, 1e6, 1},
@@ -69,6 +79,45 @@ static const mrc_synth_kind kinds[] = {
      MERCER_TASK_REGRESSION, MERCER_F32, mrc_synth_prepare_teacher, mrc_synth_teach},
 };
 /* clang-format on */
+
+/* ---- The least error ----------------------------------------------------------------------------------------- */
+
+typedef struct error_job {
+    const mercer_dataset *dataset;
+    float *x;       /* (threads, d) */
+    double *shares; /* (threads, classes) */
+    double *errors; /* (rows) */
+} error_job;
+
+static void add_error(void *argument, int64_t index, int worker)
+{
+    const error_job *job = argument;
+    const mercer_dataset *data = job->dataset;
+    float *x = job->x + worker * data->features;
+    data->synth->kind->sample(data->synth, data->synth_first + index, x, NULL, 0);
+    job->errors[index] = mrc_synth_cluster_error(data->synth, x, job->shares + worker * data->outputs);
+}
+
+mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, int64_t rows)
+{
+    const mrc_synth *self = dataset->synth;
+    mercer_context *context = dataset->context;
+    int threads = context->threads;
+    error_job job = {.dataset = dataset};
+    MRC_SCOPE(scope, context);
+    if (self && self->kind->sample == mrc_synth_teach)
+        return *out = self->parameters.noise * self->parameters.noise, MERCER_OK;
+    if (!self || self->kind->sample != mrc_synth_cluster)
+        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
+                        "the least error is known of the synthetic data clusters and teacher only");
+    MRC_TRY(mrc_scope_alloc(&scope, &job.x, threads * dataset->features, sizeof *job.x, "samples"));
+    MRC_TRY(mrc_scope_alloc(&scope, &job.shares, threads * dataset->outputs, sizeof *job.shares, "classes"));
+    MRC_TRY(mrc_scope_alloc(&scope, &job.errors, rows, sizeof *job.errors, "errors"));
+    mrc_parallel_for(threads, rows, add_error, &job);
+    *out = 0;
+    for (int64_t i = 0; i < rows; i++) *out += job.errors[i] / (double)rows;
+    return MERCER_OK;
+}
 
 void mrc_synth_free(mercer_context *context, mrc_synth *self)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * data/synth: computed samples, for tests, benchmarks and demonstrations: digits as images, samples of a teacher model,
- * spirals.
+ * overlapping clusters, spirals.
  *
  * Sample i of an endless sequence is a function of (spec, seed, i), so any part of it can be computed alone. Each kind
  * is a row of the table in synth.c; synth_kinds.h has what a kind must provide.
@@ -16,6 +16,9 @@
 mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, const char *spec, int64_t first,
                                 int64_t rows, uint64_t seed);
 void mrc_synth_free(mercer_context *context, mrc_synth *synth);
+/* Of the law that the samples follow, over the first `rows` of them: the smallest share of wrong classes (clusters), or
+   mean squared error (teacher), that any model can have. MERCER_ERROR_UNSUPPORTED for others. */
+mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
 
 /* The teacher. Sample i has x = normal numbers 0 .. d - 1 of sequence i of the seed and y = K(x, z) alpha + noise times
    the numbers after them (from the next multiple of 4). Borrowed from the synth. */

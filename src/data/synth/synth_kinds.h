@@ -11,9 +11,9 @@
 /* What a spec may set; each kind reads its own. */
 typedef struct mrc_synth_parameters {
     double noise;
-    int32_t classes;            /* spirals */
-    int32_t d, c, centers;      /* teacher */
-    double bandwidth;           /* teacher; 0: chosen */
+    int32_t classes;            /* spirals, clusters */
+    int32_t d, c, centers;      /* teacher; clusters have no c */
+    double bandwidth;           /* teacher; 0: chosen. The overlap of clusters */
     char kernel[MRC_SPEC_WORD]; /* teacher; "": laplace */
 } mrc_synth_parameters;
 
@@ -23,7 +23,7 @@ struct mrc_synth {
     uint64_t seed;
     mrc_normal_table normals;
     mercer_kernel kernel; /* teacher */
-    float *z;             /* (centers, d) teacher */
+    float *z;             /* (centers, d) teacher, clusters */
     float *alpha;         /* (centers, c) teacher */
 };
 
@@ -43,5 +43,9 @@ mercer_status mrc_synth_prepare_digits(mercer_dataset *dataset, mrc_synth *synth
 int32_t mrc_synth_digit(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
 mercer_status mrc_synth_prepare_teacher(mercer_dataset *dataset, mrc_synth *synth);
 int32_t mrc_synth_teach(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
+mercer_status mrc_synth_prepare_clusters(mercer_dataset *dataset, mrc_synth *synth);
+int32_t mrc_synth_cluster(const mrc_synth *synth, int64_t index, void *features, const mercer_matrix *y, int64_t row);
+/* The probability that the best classifier is wrong at x. shares: room for the classes. */
+double mrc_synth_cluster_error(const mrc_synth *synth, const float *x, double *shares);
 
 #endif
