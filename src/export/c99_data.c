@@ -143,13 +143,27 @@ static void put_column_names(mrc_c99_job *job)
     mrc_output_text(&job->out, "0};\n\n");
 }
 
+/* How missing numbers follow from the others of their row. */
+static void put_gaps(mrc_c99_job *job)
+{
+    const mrc_gaps *gaps = &job->schema->gaps;
+    mrc_output_text(&job->out, "enum { MRC_GAPS_COLUMNS = %lld, MRC_GAPS_FAR = %d };\n\nstatic const int filled[] = {",
+                    (long long)gaps->count, MRC_GAPS_FAR);
+    for (int64_t i = 0; i < gaps->count; i++) mrc_output_text(&job->out, "%lld, ", (long long)gaps->cells[i]);
+    mrc_output_text(&job->out, "};\n\n");
+    mrc_c99_array(job, "deviations", 0, gaps->count, gaps->deviation, false);
+    mrc_c99_array(job, "precision", gaps->count, gaps->count, gaps->precision, false);
+    mrc_c99_function(job, "gaps.c", "mrc_fill_gaps");
+    mrc_c99_function(job, "c99_parts.h", "fill_from_others");
+}
+
 void mrc_c99_schema(mrc_c99_job *job)
 {
     static const char *const dates[] = {"day_number", "is_leap",   "days_of_month", "take_digits",     "take_sign",
                                         "take_time",  "take_zone", "mrc_read_date", "mrc_date_season", NULL};
-    static const char *const cells[] = {"is_space",     "small_letter",      "same_word",  "is_missing",
-                                        "read_decimal", "is_missing_number", "read_value", "encode_word",
-                                        "encode_value", "encode_cells",      NULL};
+    static const char *const cells[] = {
+        "is_space",          "small_letter", "same_word",   "is_missing",      "read_decimal",
+        "is_missing_number", "read_value",   "encode_word", "fill_with_means", NULL};
     const mrc_schema *schema = job->schema;
     int64_t used = 0;
     mrc_output_text(&job->out,
@@ -173,4 +187,8 @@ void mrc_c99_schema(mrc_c99_job *job)
     put_column_names(job);
     for (int i = 0; dates[i]; i++) mrc_c99_function(job, "date.c", dates[i]);
     for (int i = 0; cells[i]; i++) mrc_c99_function(job, "c99_parts.h", cells[i]);
+    if (schema->gaps.count > 0) put_gaps(job);
+    mrc_output_text(&job->out, "#define FILL %s\n\n", schema->gaps.count > 0 ? "fill_from_others" : "fill_with_means");
+    mrc_c99_function(job, "c99_parts.h", "encode_value");
+    mrc_c99_function(job, "c99_parts.h", "encode_cells");
 }

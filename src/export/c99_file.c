@@ -116,7 +116,7 @@ static void put_head(mrc_c99_job *job)
                         : ".");
     mrc_output_text(
         &job->out,
-        "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
+        "#include <float.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
         "#include <string.h>\n\n"
         "/* No fused operations but those that are written. */\n"
         "#if defined(__clang__)\n#pragma STDC FP_CONTRACT OFF\n"

@@ -282,9 +282,33 @@ static void encode_word(const column *of, const char *text, size_t length, doubl
     }
 }
 
-static void encode_value(const column *of, float cell, double *to)
+/* What stands for numbers that are missing: their means, */
+static void fill_with_means(const float *cells, double *values)
 {
-    double value = isnan(cell) ? of->mean : (double)cell;
+    for (int c = 0; c < COLUMNS; c++) values[c] = isnan(cells[c]) ? columns[c].mean : (double)cells[c];
+}
+
+/* or what follows from the other numbers of the row, for those that have a deviation. */
+static void fill_from_others(const float *cells, double *values)
+{
+    double z[MRC_GAPS_COLUMNS];
+    bool missing[MRC_GAPS_COLUMNS], any = false;
+    fill_with_means(cells, values);
+    for (int i = 0; i < MRC_GAPS_COLUMNS; i++) {
+        int c = filled[i];
+        missing[i] = isnan(cells[c]);
+        any = any || missing[i];
+        z[i] = missing[i] ? 0 : ((double)cells[c] - columns[c].mean) / deviations[i];
+    }
+    if (!any) return;
+    mrc_fill_gaps(MRC_GAPS_COLUMNS, precision[0], missing, z);
+    for (int i = 0; i < MRC_GAPS_COLUMNS; i++)
+        if (missing[i])
+            values[filled[i]] = fmin(fmax(columns[filled[i]].mean + deviations[i] * z[i], -FLT_MAX), FLT_MAX);
+}
+
+static void encode_value(const column *of, float cell, double value, double *to)
+{
     *to++ = rounded(value);
     if (of->kind == COLUMN_DATE) {
         double sine, cosine;
@@ -297,18 +321,22 @@ static void encode_value(const column *of, float cell, double *to)
 
 static int encode_cells(const char *const *cells, double *x)
 {
+    float numbers[COLUMNS];
+    double values[COLUMNS];
     for (int j = 0; j < FEATURES; j++) x[j] = 0;
     for (int c = 0; c < COLUMNS; c++) {
         const char *text = cells[c] ? cells[c] : "", *end = text + strlen(text);
-        float cell;
+        numbers[c] = 0;
         while (is_space(*text)) text++;
         while (end > text && is_space(end[-1])) end--;
         if (columns[c].kind == COLUMN_CATEGORY) {
             encode_word(&columns[c], text, (size_t)(end - text), x + columns[c].first);
             continue;
         }
-        if (!read_value(columns[c].kind, text, end, &cell)) return c + 1;
-        encode_value(&columns[c], cell, x + columns[c].first);
+        if (!read_value(columns[c].kind, text, end, &numbers[c])) return c + 1;
     }
+    FILL(numbers, values);
+    for (int c = 0; c < COLUMNS; c++)
+        if (columns[c].kind != COLUMN_CATEGORY) encode_value(&columns[c], numbers[c], values[c], x + columns[c].first);
     return 0;
 }

@@ -135,7 +135,7 @@ static void collect_tensors(const mercer_model *model, const mercer_save_options
 
 static const char *format_version(const mercer_model *model)
 {
-    if (model->schema) return MRC_MODEL_FORMAT_SCHEMA;
+    if (model->schema) return model->fills_gaps ? MRC_MODEL_FORMAT_GAPS : MRC_MODEL_FORMAT_SCHEMA;
     if ((model->preprocess && model->preprocess->map) || model->units.curve.numbers) return MRC_MODEL_FORMAT_METRIC;
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }

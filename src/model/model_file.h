@@ -13,6 +13,7 @@
 #define MRC_MODEL_FORMAT_UNITS  "2"
 #define MRC_MODEL_FORMAT_METRIC "3" /* or a transform */
 #define MRC_MODEL_FORMAT_SCHEMA "4"
+#define MRC_MODEL_FORMAT_GAPS   "5" /* a schema that says how gaps are filled */
 
 /*
  * Writes the model to path, atomically, and `extras` more tensors with names of the caller's ("state.alpha"), which

@@ -41,9 +41,9 @@ static mercer_status inside(const model_reader *self, const char *part, mercer_s
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* The versions that there are, in their order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, VERSIONS };
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, VERSIONS };
 static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN, MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
-                                       MRC_MODEL_FORMAT_SCHEMA};
+                                       MRC_MODEL_FORMAT_SCHEMA, MRC_MODEL_FORMAT_GAPS};
 
 /* The number of the file's version in that list, or -1. */
 static int version_of(const model_reader *self)
@@ -248,7 +248,10 @@ static mercer_status read_schema(const model_reader *self)
     const char *schema = mrc_tensor_file_metadata(self->file, "schema");
     if (!schema) return MERCER_OK;
     if (version_of(self) < SCHEMA) return wrong(self, "it has a schema, which its format_version does not know");
-    return inside(self, "schema", mercer_model_set_schema(self->model, schema));
+    MRC_TRY(inside(self, "schema", mercer_model_set_schema(self->model, schema)));
+    if (self->model->fills_gaps && version_of(self) < GAPS)
+        return wrong(self, "its schema fills gaps, which its format_version does not know");
+    return MERCER_OK;
 }
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */

@@ -13,17 +13,17 @@ static void encode(const mrc_schema *schema)
 {
     float *cells = malloc(sizeof(float) * ROWS * MOST_COLUMNS),
           *features = malloc(sizeof(float) * ROWS * MOST_FEATURES);
-    bool flags[MOST_FEATURES];
+    mrc_role roles[MOST_FEATURES];
     if (schema->used <= MOST_COLUMNS && schema->features <= MOST_FEATURES) {
         for (int64_t i = 0; i < ROWS * schema->used; i++) cells[i] = i % 5 == 4 ? (float)NAN : (float)(i - 2);
         mercer_matrix from = mrc_view(cells, ROWS, schema->used, MERCER_F32);
         mercer_matrix to = mrc_view(features, ROWS, schema->features, MERCER_F32);
         mrc_schema_encode(schema, &from, &to);
-        mrc_schema_flags(schema, flags);
+        mrc_schema_roles(schema, roles);
         for (int64_t i = 0; i < ROWS; i++)
             for (int64_t j = 0; j < schema->features; j++) {
                 double value = mrc_load(&to, i, j);
-                if (isnan(value) || (flags[j] && value != 0 && value != 1)) abort();
+                if (isnan(value) || (roles[j] != MRC_ROLE_VALUE && value != 0 && value != 1)) abort();
             }
     }
     free(cells), free(features);

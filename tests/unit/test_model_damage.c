@@ -118,7 +118,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "5", {0}, "written by a newer Mercer"},
+        {"format_version", "6", {0}, "written by a newer Mercer"},
         {"format_version", "1", {0}, "units of targets"}, /* which a reader of version 1 would pass over */
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},

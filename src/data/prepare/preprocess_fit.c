@@ -5,7 +5,8 @@
  * For feature j, after k rows (Welford):
  *     delta = x_kj - mean_j,   mean_j += delta / k,   m2_j += delta (x_kj - mean_j),   low_j = min,   high_j = max
  *   standardise:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
- *   constant features:  factor = 0;  features of a table that are 0 or 1 (data/schema):  shift = 0, factor = 2 or 1
+ *   constant features:  factor = 0;  features of a table that are 0 or 1 (data/schema):  shift = 0;
+ *   a level: factor = 2 (minmax: 1); a sign that a value is missing, which was filled in: a quarter of that
  *
  * x (n, d); mean, m2, low, high (d) double. Cost: O(n d) time, O(d) memory and a block of rows; pages of mapped files
  * are given back block by block. Columns are shared out over the threads, rows are taken in order: the same bits for
@@ -108,22 +109,22 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
 }
 
 /* Levels of categories, and signs that a value is missing, are 0 or 1 and stay what they are, in units in which they
-   count beside numbers of variance 1. */
+   count beside numbers of variance 1. Signs are small: rows that miss different numbers are to stay near each other. */
 mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
                                    double size)
 {
     MRC_OWNED(mrc_release_schema) mrc_schema *schema = NULL;
-    bool *flags;
+    mrc_role *roles;
     if (!data->schema) return MERCER_OK;
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_schema_read(&schema, context, data->schema));
-    MRC_TRY(mrc_scope_alloc(&scope, &flags, data->features, sizeof *flags, "features of a table"));
+    MRC_TRY(mrc_scope_alloc(&scope, &roles, data->features, sizeof *roles, "features of a table"));
     if (schema->features != data->features) return MERCER_OK;
-    mrc_schema_flags(schema, flags);
+    mrc_schema_roles(schema, roles);
     for (int64_t j = 0; j < data->features; j++) {
-        if (!flags[j]) continue;
+        if (roles[j] == MRC_ROLE_VALUE) continue;
         shift[j] = 0;
-        factor[j] = size;
+        factor[j] = roles[j] == MRC_ROLE_SIGN ? size / MRC_LEVEL_SIGNS : size;
     }
     return MERCER_OK;
 }

@@ -5,7 +5,10 @@
 
 #include "data/prepare/preprocess.h"
 
-enum { MRC_LEVEL_SIZE = 2 }; /* of a level of a category beside numbers of variance 1 */
+enum {
+    MRC_LEVEL_SIZE = 2, /* of a level of a category beside numbers of variance 1 */
+    MRC_LEVEL_SIGNS = 4 /* how many signs that a value is missing are as large as a level */
+};
 
 /* RANK: x by the knots (MRC_RANK_KNOTS) of its feature. */
 double mrc_rank_value(const double *knots, const double *normal, double x);
@@ -13,7 +16,8 @@ double mrc_rank_value(const double *knots, const double *normal, double x);
 double mrc_rank_slope(const double *knots, const double *normal, double x);
 /* One of that kind, fitted. */
 mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);
-/* Features of a table that are 0 or 1 get the shift 0 and this factor; others stay. */
+/* Features of a table that are 0 or 1 get the shift 0 and this factor, signs a part of it; others
+   stay. */
 mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
                                    double size);
 

@@ -2,7 +2,8 @@
 /*
  * Features of cells.
  *
- *   number, boolean   x, or the mean where it is missing; and if values were missing in training: 1 where it is missing
+ *   number, boolean   x, or what is filled in where it is missing: a number that follows from the others of the row
+ *                     (gaps.h), or the mean; and if values were missing in training: 1 where it is missing
  *   date              days since 2000-01-01, sine and cosine of the part of the year; the same behind them
  *   category          one 0 or 1 for each level; for all other levels; for missing values, likewise
  *
@@ -26,9 +27,9 @@ static void encode_category(const mrc_column *column, float cell, float *to)
     if (cell >= 0 && (int64_t)cell < last) to[(int64_t)cell] = 1;
 }
 
-static void encode_value(const mrc_column *column, float cell, float *to)
+static void encode_value(const mrc_column *column, float cell, const double *filled, float *to)
 {
-    double value = isnan(cell) ? column->mean : (double)cell;
+    double value = !isnan(cell) ? (double)cell : filled && column->gap >= 0 ? filled[column->gap] : column->mean;
     int64_t at = 0;
     to[at++] = (float)value;
     if (column->kind == MRC_KIND_DATE) {
@@ -42,9 +43,11 @@ static void encode_value(const mrc_column *column, float cell, float *to)
 
 void mrc_schema_encode(const mrc_schema *self, const mercer_matrix *cells, const mercer_matrix *x)
 {
+    double filled[MRC_GAPS_COLUMNS];
     for (int64_t i = 0; i < cells->rows; i++) {
         const float *from = (const float *)mrc_row(cells, i);
         float *to = (float *)mrc_row(x, i);
+        bool gaps = self->gaps.count > 0 && mrc_gaps_values(&self->gaps, from, filled);
         memset(to, 0, (size_t)self->features * sizeof *to);
         for (int64_t c = 0; c < self->count; c++) {
             const mrc_column *column = &self->columns[c];
@@ -52,17 +55,20 @@ void mrc_schema_encode(const mrc_schema *self, const mercer_matrix *cells, const
             if (column->kind == MRC_KIND_CATEGORY)
                 encode_category(column, *from++, to + column->first);
             else
-                encode_value(column, *from++, to + column->first);
+                encode_value(column, *from++, gaps ? filled : NULL, to + column->first);
         }
     }
 }
 
-void mrc_schema_flags(const mrc_schema *self, bool *flags)
+void mrc_schema_roles(const mrc_schema *self, mrc_role *roles)
 {
     for (int64_t c = 0; c < self->count; c++) {
         const mrc_column *column = &self->columns[c];
-        int64_t values = column->kind == MRC_KIND_CATEGORY ? 0 : column->width - (column->missing > 0);
-        for (int64_t j = 0; j < column->width; j++) flags[column->first + j] = j >= values;
+        bool category = column->kind == MRC_KIND_CATEGORY;
+        for (int64_t j = 0; j < column->width; j++) {
+            bool sign = !category && column->missing > 0 && j == column->width - 1;
+            roles[column->first + j] = category ? MRC_ROLE_LEVEL : sign ? MRC_ROLE_SIGN : MRC_ROLE_VALUE;
+        }
     }
 }
 

@@ -28,7 +28,7 @@ typedef struct builder {
 
 static void close_builder(builder *self)
 {
-    for (int64_t j = 0; j < self->cells.count; j++) mrc_levels_close(&self->cells.columns[j].levels);
+    mrc_cells_close(&self->cells);
     mrc_schema_free(self->schema);
     mercer_dataset_free(self->dataset);
     mrc_scope_close(&self->scope);

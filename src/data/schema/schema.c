@@ -35,6 +35,7 @@ typedef struct finder {
     mercer_context *context;
     mrc_column *columns; /* (cells->count) */
     const char ***lists; /* (cells->count) names of levels that are kept, or NULL */
+    double *precision;   /* of the columns, or NULL */
     bool held;           /* all cells are there, and become what the schema says */
 } finder;
 
@@ -75,15 +76,23 @@ static inline void add_cell(mrc_cell_column *column, float cell)
         column->levels.list[(int64_t)cell].count++;
 }
 
-void mrc_cells_tally(mrc_cells *self)
+mercer_status mrc_cells_tally(mrc_cells *self)
 {
     static const mrc_tally none = {.low = 1, .high = 0};
     for (int64_t j = 0; self->tallied == 0 && j < self->count; j++) self->columns[j].tally = none;
     for (int64_t i = 0; i < self->x.rows; i++) {
         const float *cells = (const float *)mrc_row(&self->x, i);
         for (int64_t j = 0; j < self->count; j++) add_cell(&self->columns[j], cells[j]);
+        MRC_TRY(mrc_spread_rows_add(&self->some, self->context, self->tallied + i, cells, self->count));
     }
     self->tallied += self->x.rows;
+    return MERCER_OK;
+}
+
+static void forget_rows(mrc_cells *self)
+{
+    mrc_free(self->context, self->some.cells);
+    self->some = (mrc_spread_rows){.cells = NULL};
 }
 
 void mrc_cells_forget(mrc_cells *self)
@@ -93,6 +102,13 @@ void mrc_cells_forget(mrc_cells *self)
         mrc_levels_close(&self->columns[j].levels);
     }
     self->tallied = 0;
+    forget_rows(self);
+}
+
+void mrc_cells_close(mrc_cells *self)
+{
+    for (int64_t j = 0; j < self->count; j++) mrc_levels_close(&self->columns[j].levels);
+    forget_rows(self);
 }
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
@@ -341,7 +357,7 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
         self->columns[j] = (mrc_column){.name = cells->columns[j].name, .kind = cells->columns[j].kind};
     if (plain && has_no_gaps(cells)) return MERCER_OK;
     self->held = cells->tallied == 0;
-    if (self->held) mrc_cells_tally(cells);
+    if (self->held) MRC_TRY(mrc_cells_tally(cells));
     for (int64_t j = 0; j < cells->count; j++) {
         bool number = cells->columns[j].kind == MRC_KIND_NUMBER;
         if (cells->columns[j].kind == MRC_KIND_CATEGORY)
@@ -358,6 +374,7 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
                         "row",
                         cells->path, (long long)cells->count);
     MRC_TRY(check_names(self));
+    MRC_TRY(mrc_gaps_find(&cells->some, self->context, self->columns, cells->count, &self->precision));
     MRC_TRY(print_all(self, left_out, missing, out));
     compact(self);
     return MERCER_OK;
@@ -366,6 +383,7 @@ static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_
 static void free_lists(finder *self)
 {
     for (int64_t j = 0; self->lists && j < self->cells->count; j++) mrc_free(self->context, (void *)self->lists[j]);
+    mrc_free(self->context, self->precision);
 }
 
 mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
@@ -406,7 +424,7 @@ void mrc_cells_warn(const mrc_cells *cells)
                     name, (long long)column->unknown);
         else if (column->gaps > 0 && !column->has_missing)
             mrc_log(cells->context, MERCER_LOG_WARNING,
-                    "%s: column '%s': %lld values are missing, which none was in training; they count as the mean",
+                    "%s: column '%s': %lld values are missing, which none was in training; they are filled in",
                     cells->path, name, (long long)column->gaps);
     }
 }

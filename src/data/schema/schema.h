@@ -11,6 +11,7 @@
 #define MRC_DATA_SCHEMA_SCHEMA_H
 
 #include "core/memory.h"
+#include "data/schema/gaps.h"
 #include "data/schema/levels.h"
 
 #include <stdbool.h>
@@ -31,13 +32,16 @@ bool mrc_is_missing(const mrc_missing *missing, const char *text, int64_t length
 typedef struct mrc_column {
     const char *name; /* NULL: it goes by its position */
     mrc_kind kind;
-    double mean;     /* of a number or date: stands where a value is missing */
+    double mean;     /* of a number or date: stands where a value is missing, if nothing better does (gaps.h) */
     int64_t missing; /* cells without a value when the schema was found; if there were any, they get a feature */
     const char *const *levels; /* (level_count) of a category, in the order of their features */
     int64_t level_count;
-    bool other;           /* a category with further levels, which share one feature */
-    const char *why;      /* of a column that is left out */
-    int64_t first, width; /* its features */
+    double deviation;        /* of a number or date that takes part in filling gaps; 0: it does not */
+    const double *precision; /* its row of the matrix, up to the diagonal, while a schema is found */
+    int64_t gap;             /* its place among those that take part; -1: none */
+    bool other;              /* a category with further levels, which share one feature */
+    const char *why;         /* of a column that is left out */
+    int64_t first, width;    /* its features */
 } mrc_column;
 
 typedef struct mrc_schema {
@@ -46,9 +50,10 @@ typedef struct mrc_schema {
     int64_t count, used; /* all; those that are not left out */
     int64_t features;
     mrc_missing missing;
-    bool named;  /* every column has a name */
-    void *root;  /* what the texts above lie in */
-    void *lists; /* memory of their lists */
+    mrc_gaps gaps; /* how missing numbers are filled in; count 0: with means */
+    bool named;    /* every column has a name */
+    void *root;    /* what the texts above lie in */
+    void *lists;   /* memory of their lists */
 } mrc_schema;
 
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
@@ -94,13 +99,16 @@ typedef struct mrc_cells {
     mercer_matrix x;          /* (rows, count) f32: all rows, or those that are being looked at */
     mrc_cell_column *columns; /* (count) */
     int64_t count;
-    int64_t tallied; /* rows that mrc_cells_tally has seen */
+    int64_t tallied;      /* rows that mrc_cells_tally has seen */
+    mrc_spread_rows some; /* of them */
 } mrc_cells;
 
 /* Adds the rows of x to the tallies. */
-void mrc_cells_tally(mrc_cells *cells);
+mercer_status mrc_cells_tally(mrc_cells *cells);
 /* As if no cell had been read. */
 void mrc_cells_forget(mrc_cells *cells);
+/* Releases what the columns hold; the list of columns and x are not its own. */
+void mrc_cells_close(mrc_cells *cells);
 
 /* Columns that are left out because somebody said so: they stand in the schema all the same. */
 typedef struct mrc_left_out {
@@ -132,8 +140,9 @@ void mrc_cells_warn_coarse(const mrc_cells *cells);
 
 /* x (rows, features) f32 of the cells (rows, used) of the columns that are not left out. */
 void mrc_schema_encode(const mrc_schema *schema, const mercer_matrix *cells, const mercer_matrix *x);
-/* flags (features): whether a feature is 0 or 1, a level or a sign that a value is missing. */
-void mrc_schema_flags(const mrc_schema *schema, bool *flags);
+/* What a feature is: a value; or 0 or 1, a level, or a sign that a value is missing, which is filled in. */
+typedef enum mrc_role { MRC_ROLE_VALUE, MRC_ROLE_LEVEL, MRC_ROLE_SIGN } mrc_role;
+void mrc_schema_roles(const mrc_schema *schema, mrc_role *roles);
 /* Names of the features as a list in one block; NULL if the columns have none. */
 mercer_status mrc_schema_feature_names(const mrc_schema *schema, void **out);
 

@@ -5,7 +5,7 @@
  *   {"missing": ["NA", ...], "columns": [
  *     {"name": "rooms", "kind": "number", "mean": 5.4, "missing": 12},
  *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
- *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0},
+ *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0, "deviation": 640.2, "precision": [1.3]},
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
  */
 #include "data/schema/schema.h"
@@ -62,6 +62,16 @@ static json_t *text_list(const char *const *texts, int64_t count)
     return NULL;
 }
 
+static json_t *number_list(const double *numbers, int64_t count)
+{
+    json_t *list = json_array();
+    bool fine = list != NULL;
+    for (int64_t i = 0; i < count && fine; i++) fine = json_array_append_new(list, json_real(numbers[i])) == 0;
+    if (fine) return list;
+    json_decref(list);
+    return NULL;
+}
+
 static bool put_column(json_t *object, const mrc_column *column)
 {
     bool fine = (!column->name || put(object, "name", json_string(column->name))) &&
@@ -72,7 +82,10 @@ static bool put_column(json_t *object, const mrc_column *column)
                put(object, "other", json_boolean(column->other));
     else
         fine = fine && put(object, "mean", json_real(column->mean));
-    return fine && put(object, "missing", json_integer((json_int_t)column->missing));
+    fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
+    if (!fine || column->deviation == 0) return fine;
+    return put(object, "deviation", json_real(column->deviation)) &&
+           put(object, "precision", number_list(column->precision, column->gap + 1));
 }
 
 static json_t *column_list(const mrc_column *columns, int64_t count)
@@ -163,6 +176,61 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
     return MERCER_OK;
 }
 
+/* ---- Gaps -------------------------------------------------------------------------------------------------------- */
+
+/* Columns with a deviation take part, and have as many numbers as there are of them so far. */
+static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
+{
+    mrc_gaps *gaps = &self->gaps;
+    mrc_column *column = &self->columns[i];
+    const json_t *list = json_object_get(object, "precision"), *deviation = json_object_get(object, "deviation");
+    int64_t at = gaps->count, most = MRC_GAPS_COLUMNS;
+    column->gap = -1;
+    if (!deviation && !list) return MERCER_OK;
+    column->deviation = json_number_value(deviation);
+    if ((column->kind != MRC_KIND_NUMBER && column->kind != MRC_KIND_DATE) || at == most || !json_is_array(list) ||
+        !isfinite(column->deviation) || !(column->deviation > 0) || (int64_t)json_array_size(list) != at + 1)
+        return wrong(self, i, "does not say how its gaps are filled");
+    gaps->cells[at] = self->used - 1;
+    gaps->mean[at] = column->mean;
+    gaps->deviation[at] = column->deviation;
+    for (int64_t j = 0; j <= at; j++) {
+        const json_t *number = json_array_get(list, (size_t)j);
+        double value = json_number_value(number);
+        if (!json_is_number(number) || !isfinite(value) || (j == at && !(value > 0)))
+            return wrong(self, i, "does not say how its gaps are filled");
+        gaps->precision[at * most + j] = value;
+    }
+    column->gap = gaps->count++;
+    return MERCER_OK;
+}
+
+/* Rows as far apart as there are columns, and both triangles. */
+static void pack_gaps(mrc_gaps *gaps)
+{
+    int64_t k = gaps->count, most = MRC_GAPS_COLUMNS;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j <= i; j++) gaps->precision[i * k + j] = gaps->precision[i * most + j];
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = i + 1; j < k; j++) gaps->precision[i * k + j] = gaps->precision[j * k + i];
+}
+
+static mercer_status open_gaps(mrc_schema *self, const json_t *columns)
+{
+    enum { MOST = MRC_GAPS_COLUMNS };
+    bool any = false;
+    for (int64_t i = 0; i < self->count && !any; i++)
+        any = json_object_get(json_array_get(columns, (size_t)i), "precision") != NULL;
+    if (!any) return MERCER_OK;
+    MRC_TRY(mrc_alloc(self->context, &self->gaps.precision, MOST * MOST + 3 * MOST, sizeof(double), "gaps"));
+    self->gaps.mean = self->gaps.precision + MOST * MOST;
+    self->gaps.deviation = self->gaps.mean + MOST;
+    self->gaps.cells = (int64_t *)(self->gaps.deviation + MOST);
+    return MERCER_OK;
+}
+
+/* ---- The whole --------------------------------------------------------------------------------------------------- */
+
 /* How many texts there are in all lists. */
 static int64_t count_texts(const json_t *missing, const json_t *columns)
 {
@@ -183,7 +251,12 @@ static mercer_status read_parts(mrc_schema *self)
     const char **texts = self->lists;
     if (!take_texts(missing, &texts, &self->missing.words, &self->missing.count))
         return wrong(self, -1, "has no list of missing words");
-    for (int64_t i = 0; i < self->count; i++) MRC_TRY(read_column(self, i, json_array_get(columns, (size_t)i), &texts));
+    MRC_TRY(open_gaps(self, columns));
+    for (int64_t i = 0; i < self->count; i++) {
+        MRC_TRY(read_column(self, i, json_array_get(columns, (size_t)i), &texts));
+        MRC_TRY(read_gap(self, i, json_array_get(columns, (size_t)i)));
+    }
+    pack_gaps(&self->gaps);
     return self->features > 0 ? MERCER_OK : wrong(self, -1, "has no features");
 }
 
@@ -206,5 +279,5 @@ void mrc_schema_free(mrc_schema *self)
 {
     if (!self) return;
     json_decref(self->root);
-    MRC_FREE_ALL(self->context, self->lists, self->columns, self);
+    MRC_FREE_ALL(self->context, self->gaps.precision, self->lists, self->columns, self);
 }

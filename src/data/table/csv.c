@@ -221,8 +221,7 @@ static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *
 static mercer_status tally_block(consumer *self, mrc_cells *cells)
 {
     (void)self;
-    mrc_cells_tally(cells);
-    return MERCER_OK;
+    return mrc_cells_tally(cells);
 }
 
 static mercer_status spill_block(consumer *self, mrc_cells *cells)

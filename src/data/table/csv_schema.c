@@ -46,7 +46,7 @@ mercer_status mrc_column_set_open(mrc_column_set *out, mercer_context *context, 
 
 void mrc_column_set_close(mrc_column_set *self)
 {
-    for (int64_t j = 0; j < self->cells.count; j++) mrc_levels_close(&self->cells.columns[j].levels);
+    mrc_cells_close(&self->cells);
     mrc_free(self->context, self->cells.columns);
     mrc_free(self->context, self->missing_memory);
     mrc_schema_free(self->schema);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Missing numbers, filled in from the other numbers of their row: see gaps.h. */
+#include "data/schema/gaps.h"
+
+#include "core/memory.h"
+#include "data/schema/schema.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Some rows of many --------------------------------------------------------------------------------------- */
+
+mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context, int64_t index, const float *cells,
+                                  int64_t columns)
+{
+    size_t bytes = (size_t)columns * sizeof(float);
+    if (columns > MRC_GAPS_COLUMNS) return MERCER_OK;
+    if (!self->cells) {
+        MRC_TRY(mrc_alloc(context, &self->cells, MRC_GAPS_ROWS * columns, sizeof(float), "rows of a table"));
+        self->kept = 0, self->stride = 1;
+    }
+    if (index % self->stride != 0) return MERCER_OK;
+    if (self->kept == MRC_GAPS_ROWS) {
+        self->kept /= 2, self->stride *= 2;
+        for (int64_t i = 1; i < self->kept; i++)
+            memcpy(self->cells + i * columns, self->cells + 2 * i * columns, bytes);
+        if (index % self->stride != 0) return MERCER_OK;
+    }
+    memcpy(self->cells + self->kept++ * columns, cells, bytes);
+    return MERCER_OK;
+}
+
+/* ---- Finding ------------------------------------------------------------------------------------------------- */
+
+/* Numbers, and sums over rows. */
+typedef struct finding {
+    const mrc_spread_rows *rows;
+    int64_t columns;                  /* cells of a row */
+    int64_t count;                    /* numbers that take part */
+    int64_t places[MRC_GAPS_COLUMNS]; /* (count) */
+    double mean[MRC_GAPS_COLUMNS], deviation[MRC_GAPS_COLUMNS];
+    double *products, *pairs, *inverse; /* (count, count) sums of z_i z_j; rows that have both; of R + rho I */
+} finding;
+
+static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t j, double mean)
+{
+    double sum = 0, known = 0;
+    for (int64_t i = 0; i < rows->kept; i++) {
+        float cell = rows->cells[i * columns + j];
+        if (isnan(cell)) continue;
+        sum += ((double)cell - mean) * ((double)cell - mean);
+        known++;
+    }
+    return known > 0 ? sqrt(sum / known) : 0;
+}
+
+/* Which columns take part; false if there is nothing to fill in, or nothing to do it from. */
+static bool choose(finding *self, const mrc_column *columns)
+{
+    bool gaps = false;
+    for (int64_t j = 0; j < self->columns; j++) {
+        const mrc_column *column = &columns[j];
+        if (column->kind != MRC_KIND_NUMBER && column->kind != MRC_KIND_DATE) continue;
+        double deviation = deviation_of(self->rows, self->columns, j, column->mean);
+        if (!(deviation > 0) || !isfinite(1 / deviation)) continue;
+        self->places[self->count] = j;
+        self->mean[self->count] = column->mean;
+        self->deviation[self->count++] = deviation;
+        gaps = gaps || column->missing > 0;
+    }
+    return gaps && self->count > 1;
+}
+
+static void add_products(finding *self)
+{
+    double z[MRC_GAPS_COLUMNS], known[MRC_GAPS_COLUMNS];
+    int64_t k = self->count;
+    for (int64_t row = 0; row < self->rows->kept; row++) {
+        const float *cells = self->rows->cells + row * self->columns;
+        for (int64_t i = 0; i < k; i++) {
+            double cell = (double)cells[self->places[i]];
+            known[i] = isnan(cell) ? 0 : 1;
+            z[i] = isnan(cell) ? 0 : (cell - self->mean[i]) / self->deviation[i];
+        }
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j <= i; j++) {
+                self->products[i * k + j] += z[i] * z[j];
+                self->pairs[i * k + j] += known[i] * known[j];
+            }
+    }
+}
+
+/* Gauss and Jordan without a choice of pivots, all of which are above 0 if the matrix is positive definite; false if it
+   is not, or nearly. */
+static bool invert(double *a, int64_t k)
+{
+    for (int64_t p = 0; p < k; p++) {
+        double pivot = a[p * k + p];
+        if (!(pivot > 1e-6)) return false;
+        a[p * k + p] = 1;
+        for (int64_t j = 0; j < k; j++) a[p * k + j] /= pivot;
+        for (int64_t i = 0; i < k; i++) {
+            double factor = a[i * k + p];
+            if (i == p) continue;
+            a[i * k + p] = 0;
+            for (int64_t j = 0; j < k; j++) a[i * k + j] -= factor * a[p * k + j];
+        }
+    }
+    return true;
+}
+
+/* (R + rho I)^-1; false if there is none. */
+static bool find_inverse(finding *self, double rho)
+{
+    int64_t k = self->count;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            double pairs = self->pairs[i * k + j], mean = pairs > 0 ? self->products[i * k + j] / pairs : 0;
+            double value = i == j ? 1 + rho : fmin(fmax(mean, -1), 1);
+            self->inverse[i * k + j] = self->inverse[j * k + i] = value;
+        }
+    return invert(self->inverse, k);
+}
+
+mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context, mrc_column *columns, int64_t count,
+                            double **memory)
+{
+    finding self = {.rows = rows, .columns = count};
+    *memory = NULL;
+    if (!rows->cells || rows->kept < MRC_GAPS_LEAST_ROWS || !choose(&self, columns)) return MERCER_OK;
+    int64_t k = self.count, numbers = k * k;
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &self.products, 3 * numbers, sizeof(double), "correlations of columns"));
+    self.pairs = self.products + numbers, self.inverse = self.pairs + numbers;
+    add_products(&self);
+    double rho = fmax(0.001, (double)k / (double)rows->kept);
+    while (!find_inverse(&self, rho)) rho *= 10; /* definite from rho = k on, at the latest */
+    MRC_TRY(mrc_alloc(context, memory, k * (k + 1) / 2, sizeof(double), "correlations of columns"));
+    double *to = *memory;
+    for (int64_t i = 0; i < k; i++) {
+        mrc_column *column = &columns[self.places[i]];
+        column->deviation = self.deviation[i];
+        column->precision = to;
+        column->gap = i;
+        for (int64_t j = 0; j <= i; j++) *to++ = self.inverse[i * k + j];
+    }
+    return MERCER_OK;
+}
+
+/* ---- Filling in ---------------------------------------------------------------------------------------------- */
+
+/* Numbers z of a row, in deviations from their means: those that are missing become their mean given the others,
+   P_mm z_m = -P_mo z_o, by a Cholesky factor L of P_mm: v = L^-1 (-P_mo z_o), then z_m = L^-T v. */
+void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, double *z)
+{
+    double factor[MRC_GAPS_COLUMNS * (MRC_GAPS_COLUMNS + 1) / 2], v[MRC_GAPS_COLUMNS];
+    int64_t gaps[MRC_GAPS_COLUMNS], m = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (missing[i]) gaps[m++] = i;
+    for (int64_t a = 0; a < m; a++) {
+        const double *row = precision + gaps[a] * count;
+        double *to = factor + a * (a + 1) / 2, sum = 0;
+        for (int64_t k = 0; k < count; k++)
+            if (!missing[k]) sum -= row[k] * z[k];
+        for (int64_t b = 0; b <= a; b++) {
+            const double *other = factor + b * (b + 1) / 2;
+            double rest = row[gaps[b]];
+            for (int64_t k = 0; k < b; k++) rest -= to[k] * other[k];
+            to[b] = b < a ? rest / other[b] : sqrt(rest);
+        }
+        for (int64_t b = 0; b < a; b++) sum -= to[b] * v[b];
+        v[a] = sum / to[a];
+    }
+    for (int64_t a = m - 1; a >= 0; a--) {
+        for (int64_t b = a + 1; b < m; b++) v[a] -= factor[b * (b + 1) / 2 + a] * v[b];
+        v[a] /= factor[a * (a + 1) / 2 + a];
+        z[gaps[a]] = fmin(fmax(v[a], -MRC_GAPS_FAR), MRC_GAPS_FAR);
+    }
+}
+
+bool mrc_gaps_values(const mrc_gaps *self, const float *cells, double *values)
+{
+    bool missing[MRC_GAPS_COLUMNS], any = false;
+    double z[MRC_GAPS_COLUMNS];
+    for (int64_t i = 0; i < self->count; i++) {
+        values[i] = (double)cells[self->cells[i]];
+        missing[i] = isnan(values[i]);
+        any = any || missing[i];
+    }
+    if (!any) return false;
+    for (int64_t i = 0; i < self->count; i++) z[i] = missing[i] ? 0 : (values[i] - self->mean[i]) / self->deviation[i];
+    mrc_fill_gaps(self->count, self->precision, missing, z);
+    for (int64_t i = 0; i < self->count; i++)
+        if (missing[i]) values[i] = fmin(fmax(self->mean[i] + self->deviation[i] * z[i], -FLT_MAX), FLT_MAX);
+    return true;
+}

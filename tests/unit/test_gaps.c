@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Missing numbers: filled in from the others of their row, the same in new tables and in model files. */
+#include "support/datasets.h"
+
+#include "core/numbers/random.h"
+#include "data/dataset.h"
+#include "data/schema/schema.h"
+
+#include <math.h>
+
+enum { GAP_ROWS = 300, NUMBERS = 4 };
+
+/* Four numbers that go together, in places without a value, and a word. cells (GAP_ROWS, NUMBERS) */
+static char *gappy_table(double *cells)
+{
+    mrc_rng rng = {.seed = 8};
+    char *text = malloc(100 * GAP_ROWS + 64), *at = text + sprintf(text, "a,b,w,c,d,y\n");
+    for (int i = 0; i < GAP_ROWS; i++) {
+        double *x = cells + (size_t)i * NUMBERS, u[NUMBERS];
+        for (int j = 0; j < NUMBERS; j++) u[j] = mrc_random_uniform(rng, (uint64_t)(9 * i + j));
+        const double exact[] = {u[0], 100 * u[0] + 20 * u[1], -u[1] + 0.5 * u[2], 1e-3 * (u[0] - u[2] + u[3])};
+        for (int j = 0; j < NUMBERS; j++) {
+            x[j] = mrc_random_uniform(rng, (uint64_t)(9 * i + 4 + j)) < 0.2 ? (double)NAN : (double)(float)exact[j];
+            at += isnan(x[j]) ? sprintf(at, ",") : sprintf(at, "%.9g,", x[j]);
+            if (j == 1) at += sprintf(at, "w%d,", i % 3);
+        }
+        at += sprintf(at, "%d\n", i % 5);
+    }
+    return text;
+}
+
+static mercer_dataset *open_gappy(const char *text)
+{
+    mercer_dataset_options options = data_options(text_file("t.csv", text), NULL);
+    options.target = "y";
+    options.task = MERCER_TASK_REGRESSION;
+    return open_with(&options);
+}
+
+/* The solution of a x = b by elimination; both are changed. */
+static void eliminate(double a[NUMBERS][NUMBERS], double *b, int n)
+{
+    for (int p = 0; p < n; p++)
+        for (int i = p + 1; i < n; i++) {
+            double factor = a[i][p] / a[p][p];
+            for (int j = p; j < n; j++) a[i][j] -= factor * a[p][j];
+            b[i] -= factor * b[p];
+        }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int j = i + 1; j < n; j++) b[i] -= a[i][j] * b[j];
+        b[i] /= a[i][i];
+    }
+}
+
+/* Ridge regression of what is missing on what is there, R_mo (R_oo + rho I)^-1 z_o, for each row anew. */
+static void fill_plainly(double *cells, double mean[NUMBERS], double deviation[NUMBERS])
+{
+    double r[NUMBERS][NUMBERS];
+#define Z(i, j) ((cells[(i)*NUMBERS + (j)] - mean[j]) / deviation[j])
+    for (int j = 0; j < NUMBERS; j++) {
+        double sum = 0, squares = 0, known = 0;
+        for (int i = 0; i < GAP_ROWS; i++)
+            if (!isnan(cells[i * NUMBERS + j])) sum += cells[i * NUMBERS + j], known++;
+        mean[j] = sum / known;
+        for (int i = 0; i < GAP_ROWS; i++)
+            if (!isnan(cells[i * NUMBERS + j])) squares += pow(cells[i * NUMBERS + j] - mean[j], 2);
+        deviation[j] = sqrt(squares / known);
+    }
+    for (int j = 0; j < NUMBERS; j++)
+        for (int k = 0; k < NUMBERS; k++) {
+            double sum = 0, known = 0;
+            for (int i = 0; i < GAP_ROWS; i++)
+                if (!isnan(Z(i, j)) && !isnan(Z(i, k))) sum += Z(i, j) * Z(i, k), known++;
+            r[j][k] = j == k ? 1 + (double)NUMBERS / GAP_ROWS : sum / known;
+        }
+    for (int i = 0; i < GAP_ROWS; i++) {
+        double a[NUMBERS][NUMBERS], b[NUMBERS], filled[NUMBERS];
+        int known[NUMBERS], n = 0;
+        for (int j = 0; j < NUMBERS; j++)
+            if (!isnan(Z(i, j))) known[n++] = j;
+        for (int j = 0; j < n; j++) {
+            b[j] = Z(i, known[j]);
+            for (int k = 0; k < n; k++) a[j][k] = r[known[j]][known[k]];
+        }
+        eliminate(a, b, n);
+        for (int j = 0; j < NUMBERS; j++) {
+            filled[j] = 0;
+            for (int k = 0; k < n; k++) filled[j] += r[j][known[k]] * b[k];
+        }
+        for (int j = 0; j < NUMBERS; j++)
+            if (isnan(cells[i * NUMBERS + j])) cells[i * NUMBERS + j] = mean[j] + deviation[j] * filled[j];
+    }
+#undef Z
+}
+
+static void test_gaps(void **state)
+{
+    (void)state;
+    static const int places[NUMBERS] = {0, 2, 7, 9}; /* each is followed by its sign, b by the three words */
+    double cells[GAP_ROWS * NUMBERS], given[GAP_ROWS * NUMBERS], mean[NUMBERS], deviation[NUMBERS];
+    char *text = gappy_table(cells);
+    memcpy(given, cells, sizeof cells);
+    fill_plainly(cells, mean, deviation);
+    mercer_dataset *data = open_gappy(text);
+    mercer_matrix x = mercer_dataset_samples(data);
+    assert_int_equal(x.cols, 11);
+    /* A float, and systems with a condition below (4 + rho) / rho = 301 in double. */
+    for (int i = 0; i < GAP_ROWS; i++)
+        for (int j = 0; j < NUMBERS; j++) {
+            double found = mrc_load(&x, i, places[j]), expected = cells[i * NUMBERS + j];
+            assert_that(fabs(found - expected) <= 0x1p-24 * fabs(expected) + 1e-12 * deviation[j],
+                        "(%d, %d) is %.9g, not %.9g", i, j, found, expected);
+            assert_true(mrc_load(&x, i, places[j] + 1) == isnan(given[i * NUMBERS + j]));
+        }
+    /* A new table by the schema, its columns in another order: the same; all of them missing: the means. */
+    char *schema = strdup(about(data).schema), *shuffled = malloc(100 * GAP_ROWS), *at = shuffled;
+    at += sprintf(at, "d,w,c,b,a\n");
+    for (int i = 0; i < GAP_ROWS; i++) {
+        char words[NUMBERS][32] = {""};
+        for (int j = 0; j < NUMBERS; j++)
+            if (!isnan(given[i * NUMBERS + j])) snprintf(words[j], sizeof *words, "%.9g", given[i * NUMBERS + j]);
+        at += sprintf(at, "%s,w%d,%s,%s,%s\n", words[3], i % 3, words[2], words[1], words[0]);
+    }
+    sprintf(at, ",w0,,,\n");
+    mercer_dataset_options options = data_options(text_file("new.csv", shuffled), NULL);
+    options.task = MERCER_TASK_UNLABELLED;
+    options.schema = schema;
+    mercer_dataset *again = open_with(&options);
+    mercer_matrix z = mercer_dataset_samples(again);
+    assert_memory_equal(z.data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
+    for (int j = 0; j < NUMBERS; j++)
+        assert_true(fabs(mrc_load(&z, GAP_ROWS, places[j]) - mean[j]) <= 1e-6 * deviation[j]);
+    mercer_dataset_free(again);
+    /* Schemas that say it wrongly. */
+    static const char *const lies[] = {"\"deviation\":0,\"precision\":[1]",
+                                       "\"deviation\":1,\"precision\":[1,2]",
+                                       "\"deviation\":1,\"precision\":[0]",
+                                       "\"deviation\":1,\"precision\":[\"1\"]",
+                                       "\"deviation\":1e-400,\"precision\":[1]",
+                                       "\"deviation\":1",
+                                       "\"precision\":[1]",
+                                       "\"deviation\":\"1\",\"precision\":[1]"};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        char lie[256];
+        snprintf(lie, sizeof lie,
+                 "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,"
+                 "\"missing\":1,%s}]}",
+                 lies[i]);
+        options.schema = lie;
+        assert_refused(&options, MERCER_ERROR_FORMAT, "does not say how its gaps are filled");
+    }
+    mercer_dataset_free(data);
+    free(text), free(schema), free(shuffled);
+}
+
+/* Some of many rows: every 2^s-th, and never more than there is room for. */
+static void test_spread_rows(void **state)
+{
+    (void)state;
+    mrc_spread_rows rows = {.cells = NULL};
+    for (int64_t i = 0; i < 3 * MRC_GAPS_ROWS + 5; i++) {
+        float cells[2] = {(float)i, (float)-i};
+        assert_succeeds(context, mrc_spread_rows_add(&rows, context, i, cells, 2));
+        int64_t stride = i < MRC_GAPS_ROWS ? 1 : i < 2 * MRC_GAPS_ROWS ? 2 : 4;
+        if (i % 1000 && i < 3 * MRC_GAPS_ROWS) continue;
+        assert_true(rows.stride == stride && rows.kept == i / stride + 1 && rows.kept <= MRC_GAPS_ROWS);
+        for (int64_t k = 0; k < rows.kept; k++)
+            assert_true(rows.cells[2 * k] == (float)(k * stride) && rows.cells[2 * k + 1] == (float)(-k * stride));
+    }
+    mrc_free(context, rows.cells);
+    rows = (mrc_spread_rows){.cells = NULL};
+    float many[MRC_GAPS_COLUMNS + 1] = {0};
+    assert_succeeds(context, mrc_spread_rows_add(&rows, context, 0, many, MRC_GAPS_COLUMNS + 1));
+    assert_null(rows.cells);
+}
+
+/* A schema that fills gaps is one that older readers refuse, and a file must say so. */
+static void test_gaps_in_model_file(void **state)
+{
+    (void)state;
+    double cells[GAP_ROWS * NUMBERS];
+    char header[65536], *text = gappy_table(cells);
+    const char *path = in_folder("m.safetensors");
+    mercer_dataset *data = open_gappy(text);
+    mercer_model *model = NULL, *again = NULL;
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    options.centers = 5;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    assert_succeeds(context, mercer_model_save(model, path, NULL));
+    assert_succeeds(context, mercer_model_file_header(context, header, sizeof header, NULL, path));
+    assert_non_null(strstr(header, "\"format_version\":\"5\""));
+    assert_succeeds(context, mercer_model_load(&again, context, path));
+    assert_string_equal(mercer_model_schema(again), about(data).schema);
+    mercer_model_free(again);
+    mercer_model_free(model);
+    mercer_dataset_free(data);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gaps), cmocka_unit_test(test_spread_rows),
+                                       cmocka_unit_test(test_gaps_in_model_file)};
+    return cmocka_run_group_tests(tests, open_datasets, close_datasets);
+}
