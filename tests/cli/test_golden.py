@@ -15,6 +15,7 @@ PREDICTIONS = [
     ("classes.safetensors", "classes.csv", ["--scores"], "scores.npy"),
     ("values.safetensors", "values.csv", [], "values.npy"),
     ("run/checkpoint.safetensors", "classes.csv", ["--scores"], "checkpoint.npy"),
+    ("gaps.safetensors", "gaps.csv", [], "gaps.npy"),
 ]
 
 
@@ -32,7 +33,7 @@ class Golden(Case):
 
     def test_predictions(self):
         for version in self.versions:
-            for model, data, more, wanted in PREDICTIONS:
+            for model, data, more, wanted in PREDICTIONS[: 4 if version == "0.1" else None]:  # which knew no gaps
                 with self.subTest(version=version, model=model, more=more):
                     self.good("predict", "-m", model, "--x", data, *more, "-o", "found.npy", "-q", cwd=self.path(version))
                     self.assertEqual(self.read(version + "/found.npy"), self.read(version + "/" + wanted))

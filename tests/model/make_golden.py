@@ -3,7 +3,7 @@
 """make_golden.py PROGRAM FOLDER: files that one version of the program writes, for all later ones to read.
 
 Run once for each release, with its program: make_golden.py mercer tests/model/golden/0.2. tests/cli/test_golden.py reads
-every folder there. It holds tables, models of classes and of values, their predictions, and a run that was interrupted:
+every folder there. It holds tables, models of classes, of values and of a table with gaps, their predictions, and a run that was interrupted:
 its checkpoint, and its configuration with @FOLDER@ for the folder the run was in.
 """
 import os
@@ -22,13 +22,17 @@ COMMON = ["--centers", "12", "--seed", "1", "--threads", "1", "--memory", "1G", 
 def tables(folder):
     """Three classes, one with a name that is not ASCII, and a value, of points around three corners."""
     rng = random.Random(5)
-    classes, values = "a,b,c,kind\n", "a,b,c,value\n"
+    classes, values, gaps = "a,b,c,kind\n", "a,b,c,value\n", "a,b,town,c,value\n"
     for i in range(ROWS):
         x = [round(rng.gauss(2.0 if j == i % 3 else 0.0, 0.7), 4) for j in range(FEATURES)]
         point = ",".join(map(repr, x))
         classes += f"{point},{('cat', 'dog', 'élan')[i % 3]}\n"
         values += f"{point},{x[0] - 0.5 * x[1] * x[2]:.4f}\n"
-    for name, text in (("classes.csv", classes), ("values.csv", values)):
+    for i in range(80):
+        x = rng.gauss(0, 1)
+        cells = ["" if rng.random() < 0.2 else repr(round(x + rng.gauss(0, 0.3), 4)) for _ in range(FEATURES)]
+        gaps += ",".join([*cells[:2], rng.choice(["Ulm", "Bonn", ""]), cells[2]]) + f",{x:.4f}\n"
+    for name, text in (("classes.csv", classes), ("values.csv", values), ("gaps.csv", gaps)):
         with open(os.path.join(folder, name), "w", encoding="utf-8", newline="") as file:
             file.write(text)
 
@@ -62,12 +66,14 @@ def main():
         tables(folder)
         run("train", "--x", "classes.csv", "--target", "kind", "--solver", "ep4", "--epochs", "2", "-o", "classes.safetensors", *COMMON)
         run("train", "--x", "values.csv", "--target", "value", "--solver", "direct", "-o", "values.safetensors", *COMMON)
+        run("train", "--x", "gaps.csv", "--target", "value", "--solver", "direct", "-o", "gaps.safetensors", *COMMON)
         interrupted_run(program, folder)
         for model, data, more, out in (
             ("classes", "classes", [], "classes.npy"),
             ("classes", "classes", ["--scores"], "scores.npy"),
             ("values", "values", [], "values.npy"),
             ("run/checkpoint", "classes", ["--scores"], "checkpoint.npy"),
+            ("gaps", "gaps", [], "gaps.npy"),
         ):
             run("predict", "-m", model + ".safetensors", "--x", data + ".csv", *more, "-o", out, "-q")
         shutil.copytree(folder, target)
