@@ -298,7 +298,7 @@ static void fill_from_others(const float *cells, double *values)
         int c = filled[i];
         missing[i] = isnan(cells[c]);
         any = any || missing[i];
-        z[i] = missing[i] ? 0 : ((double)cells[c] - columns[c].mean) / deviations[i];
+        z[i] = missing[i] ? 0 : ((double)cells[c] - columns[c].mean) * (1 / deviations[i]);
     }
     if (!any) return;
     mrc_fill_gaps(MRC_GAPS_COLUMNS, precision[0], missing, z);

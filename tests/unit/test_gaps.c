@@ -17,10 +17,11 @@ static char *gappy_table(double *cells)
     char *text = malloc(100 * GAP_ROWS + 64), *at = text + sprintf(text, "a,b,w,c,d,y\n");
     for (int i = 0; i < GAP_ROWS; i++) {
         double *x = cells + (size_t)i * NUMBERS, u[NUMBERS];
-        for (int j = 0; j < NUMBERS; j++) u[j] = mrc_random_uniform(rng, (uint64_t)(9 * i + j));
+        for (int j = 0; j < NUMBERS; j++) u[j] = mrc_random_uniform(rng, 9 * (uint64_t)i + (uint64_t)j);
         const double exact[] = {u[0], 100 * u[0] + 20 * u[1], -u[1] + 0.5 * u[2], 1e-3 * (u[0] - u[2] + u[3])};
         for (int j = 0; j < NUMBERS; j++) {
-            x[j] = mrc_random_uniform(rng, (uint64_t)(9 * i + 4 + j)) < 0.2 ? (double)NAN : (double)(float)exact[j];
+            x[j] = mrc_random_uniform(rng, 9 * (uint64_t)i + 4 + (uint64_t)j) < 0.2 ? (double)NAN
+                                                                                    : (double)(float)exact[j];
             at += isnan(x[j]) ? sprintf(at, ",") : sprintf(at, "%.9g,", x[j]);
             if (j == 1) at += sprintf(at, "w%d,", i % 3);
         }

@@ -36,9 +36,10 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *to, mercer_context *context, 
 /* The numbers that take part, as encode.c uses them. */
 typedef struct mrc_gaps {
     int64_t count;
-    int64_t *cells;           /* (count) their places among the cells of a row */
-    double *mean, *deviation; /* (count) */
-    double *precision;        /* (count, count) P */
+    int64_t cells[MRC_GAPS_COLUMNS]; /* (count) their places among the cells of a row */
+    double *mean, *deviation;        /* (count) */
+    double *factor;                  /* (count) 1 / deviation */
+    double *precision;               /* (count, count) P */
 } mrc_gaps;
 
 /*
@@ -51,7 +52,7 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
 
 /* values (gaps->count) of a row of cells, with those that are missing filled in. False: none is missing. */
 bool mrc_gaps_values(const mrc_gaps *gaps, const float *cells, double *values);
-/* Of z (count) those that are missing, by the precision P (count, count). */
+/* Of z (count) those that are missing, 0 before, by the precision P (count, count). */
 void mrc_fill_gaps(int64_t count, const double *precision, const bool *missing, double *z);
 
 #endif

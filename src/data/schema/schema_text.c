@@ -194,6 +194,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     gaps->cells[at] = self->used - 1;
     gaps->mean[at] = column->mean;
     gaps->deviation[at] = column->deviation;
+    gaps->factor[at] = 1 / column->deviation;
     for (int64_t j = 0; j <= at; j++) {
         const json_t *number = json_array_get(list, (size_t)j);
         double value = json_number_value(number);
@@ -225,7 +226,7 @@ static mercer_status open_gaps(mrc_schema *self, const json_t *columns)
     MRC_TRY(mrc_alloc(self->context, &self->gaps.precision, MOST * MOST + 3 * MOST, sizeof(double), "gaps"));
     self->gaps.mean = self->gaps.precision + MOST * MOST;
     self->gaps.deviation = self->gaps.mean + MOST;
-    self->gaps.cells = (int64_t *)(self->gaps.deviation + MOST);
+    self->gaps.factor = self->gaps.deviation + MOST;
     return MERCER_OK;
 }
 
